@@ -20,6 +20,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrep.errors import StudyError, listing
+from bayesrep.files.names import normalize_names
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.protocols.humans import beside
 from bayesrep.protocols.intervals import proportion_interval
@@ -177,7 +178,7 @@ def read_people(
         parts["chosen"] = OfLabels(keys, table["selected"].to_numpy(), size)
         number, main = np.zeros((2, len(predictions.images)), dtype=np.int64)
         main -= 1
-        names = table["main_label"].cast(pl.String)
+        names = normalize_names(table["main_label"])
         known = class_numbers(names.unique().to_list(), predictions.classes, str(objects), "label")
         number[keys // size] = whole_numbers(table["objects"], str(objects)).to_numpy()
         main[keys // size] = names.replace_strict(known, return_dtype=pl.Int64).to_numpy()
@@ -218,9 +219,9 @@ def _rows(
     table = read_table(path, text)
     require(table, columns, str(path))
     if "dataset" in table.columns:
-        table = table.filter(pl.col("dataset").cast(pl.String) == predictions.dataset)
+        table = table.filter(normalize_names(table["dataset"]) == predictions.dataset)
     places = {name: row for row, name in enumerate(predictions.images.tolist())}
-    table = table.with_columns(pl.col("image", "label").cast(pl.String))
+    table = table.with_columns(normalize_names(table[name]) for name in ("image", "label"))
     table = table.filter(pl.col("image").is_in(list(places)))
     if table.is_empty():
         raise StudyError(

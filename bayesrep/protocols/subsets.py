@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.files.names import normalize_names
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.sources.table_files import read_table, require, texts
@@ -63,7 +64,7 @@ def read_groups(path: str | Path, classes: Sequence[str]) -> dict[str, NDArray[n
         if len(table.columns) < 2:
             raise StudyError("no-grouping-column", file=file)
         texts(table["class"], str(file))
-        rows = table.select(pl.all().cast(pl.String).fill_null(""))
+        rows = table.select(normalize_names(column).fill_null("") for column in table)
     found = class_numbers(rows["class"].to_list(), classes, str(file), "class")
     numbers = [found[name] for name in rows["class"].to_list()]
     repeated = rows.filter(pl.Series(numbers).is_duplicated())["class"].unique(maintain_order=True)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
+from bayesrep.files.names import normalize_names
 from bayesrep.sources.exports.columns import Columns
 from bayesrep.sources.table_files import read_table, require
 
@@ -22,7 +23,7 @@ def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
         for name, kind in types.items()
         if name in table.columns and name not in names.values()
     ]
-    chosen = [pl.col(column).cast(pl.String).alias(name) for name, column in names.items()]
+    chosen = [normalize_names(table[column]).alias(name) for name, column in names.items()]
     return table.select(*chosen, *more)
 
 
