@@ -276,7 +276,9 @@ def build_sampler(
         chains = _chain_axes(start)
         start = jax.vmap(start, out_axes=chains)
         block = jax.vmap(block, in_axes=(chains, None, 0), out_axes=(chains, 0))
-    form = f"{schedule!r} {held} {vectorized} {target.marginal is None}"
+    # How many chains and draws there are makes no difference.
+    steps = replace(schedule, chains=0, draws=0)
+    form = f"{steps!r} {held} {vectorized} {target.marginal is None}"
     return Sampler(
         kept_jit(start, f"first states {form}", target.identity, quick=True),
         kept_jit(block, f"block of draws {form}", target.identity),
