@@ -19,6 +19,8 @@ import kept
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ["MPLBACKEND"] = "Agg"
+# As many processes run as there are cores: more threads of BLAS only wait for each other.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # Programs are compiled without optimization, and in jaxlib 0.10, the last for Python 3.11, without
 # its slow new way to write kernels: of one fit's 30 s of work 12 are left, and it runs for 0.9 s
 # instead of 0.7. Demo, benchmarks and experiments run what users run.
