@@ -53,12 +53,12 @@ CASES = {
     ),
     "all or nothing": (
         ((0.014, 0.005, 0.023), (0.009, -0.005, 0.023)),
-        "Whether selection explains all of it or none cannot be told: 0.9 points "
-        "(\N{MINUS SIGN}0.5 to 2.3) remain.",
+        "At equal selection frequencies 0.9 points (\N{MINUS SIGN}0.5 to 2.3) remain: selection "
+        "may explain all of it or none.",
     ),
     "no clear selection": (
         ((0.124, 0.117, 0.131), (0.120, 0.110, 0.130)),
-        "No part of it is clearly selection: 12.0 points (11.0 to 13.0) remain.",
+        "The drop is real: 12.0 points (11.0 to 13.0) remain after adjusting for selection.",
     ),
     "selection the other way": (
         ((0.124, 0.117, 0.131), (0.140, 0.130, 0.150)),
@@ -104,8 +104,9 @@ def test_the_sentence_is_that_of_its_case(case):
 HEADLINES = {
     "all clear": "71 % (65 to 77) of the 12.4-point drop is selection",
     "nothing is left": "Selection may explain all of the 1.4-point drop",
-    "all or nothing": "Selection may explain all of the 1.4-point drop, or none of it",
-    "no clear selection": "No part of the 12.4-point drop is clearly selection",
+    "all or nothing": "Cannot tell: the 1.4-point drop may be all selection or none",
+    "no clear selection": "The 12.4-point drop is real: at least 11.0 points remain after "
+    "adjusting for selection",
     "selection the other way": "None of the 12.4-point drop is selection",
     "more than all": "Selection more than explains the 12.4-point drop",
     "no interval": "A 12.4-point drop; by an estimate without interval, 3.6 points remain",

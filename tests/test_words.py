@@ -44,6 +44,19 @@ def test_tables_in_either_words_are_the_same_study(tmp_path, kind):
     assert words_of(other) == VOCABULARIES["images"]
 
 
+def test_a_model_of_images_is_a_classifier(tmp_path):
+    """`model` is what vision calls its classifiers; what is shown chooses the words."""
+    said = [(t, f"{i}.jpg", 1, 2) for t in ROLES.values() for i in range(3)]
+    right = [(t, f"{i}.jpg", m, 1) for t in ROLES.values() for i in range(3) for m in "ab"]
+    columns = ["dataset", "image", "selected", "shown"], ["dataset", "image", "model", "correct"]
+    for place, rows in enumerate((said, right)):
+        table = pl.DataFrame(rows, columns[place], orient="row")
+        table.write_csv(tmp_path / f"{place}.csv")
+    study = read_tables([tmp_path / "0.csv", tmp_path / "1.csv"], **ROLES)
+    assert words_of(study) == VOCABULARIES["images"]
+    assert study.classifiers == ("a", "b")
+
+
 def test_items_keep_their_zeros(tmp_path):
     rows = [(t, f"{i:03}", 1, 2) for t in ROLES.values() for i in range(3)]
     pl.DataFrame(rows, ["dataset", "item", "selected", "shown"], orient="row").write_csv(

@@ -106,9 +106,9 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
     value = f"{p_text(p)} ({columns})"
     if p >= ALPHA:
         text = (
-            "Images selected as often are taken to be alike in both data sets, and their classes "
-            f"do not speak against it ({columns}: {p_text(p)}). What classes do not say no check "
-            "can see."
+            "Images with the same selection frequency are assumed to be equally hard in both data "
+            f"sets. Their classes do not contradict this ({columns}: {p_text(p)}); no check can "
+            "tell whether they differ in other ways."
         )
         return [Finding(CHECK, value, wanted, "yes", text)]
     differ = [each for each, at in zip(shifts, adjusted, strict=True) if at < ALPHA]
@@ -116,15 +116,15 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
     sd = max(float(fitted.adjusted.mean(axis=-1).std()), 1e-12)
     matters = abs(most.shift) > BEARABLE * sd
     effect = (
-        "Part of the gap is of the classes: fit with groups= a column of them, or of broader ones."
+        "Part of the gap comes from the classes: fit with them, or with broader ones, as groups."
         if matters
         else "That hardly matters."
     )
     text = (
-        "Images that were selected as often are of other classes in the replication than in the "
-        f"reference ({most.column}, {p_text(p)}). With the reference's classes the mean gap would "
-        f"be about {100 * abs(most.shift):.1f} points {'smaller' if most.shift > 0 else 'larger'} "
-        f"(posterior sd {100 * sd:.1f}). {effect}"
+        "Images with the same selection frequency belong to other classes in the replication than "
+        f"in the reference ({most.column}, {p_text(p)}). With the reference's classes the mean gap "
+        f"would be about {100 * abs(most.shift):.1f} points "
+        f"{'smaller' if most.shift > 0 else 'larger'} (posterior sd {100 * sd:.1f}). {effect}"
     )
     return [Finding(CHECK, value, wanted, "with care" if matters else "yes", text)]
 
@@ -137,21 +137,21 @@ def assumed_of_images(grouping: str | None) -> str:
     grouping
         The column that the fit divides them by, if any.
     """
-    which = "images of both data sets" if grouping is None else "images of one group"
-    return f"{which} are alike where they are selected as often"
+    within = "" if grouping is None else " and group"
+    return f"images with the same selection frequency{within} are equally hard in both data sets"
 
 
 def _unknown(grouping: str | None) -> str:
     """That nothing is known of the images but, where there is one, the fit's column."""
     if grouping is not None:
         return (
-            "Images of one group that were selected as often are taken to be alike in both data "
-            "sets; no check can see whether they are."
+            "No check can tell whether the replication's images are harder for another reason "
+            "than their selection frequency and group."
         )
     return (
-        "Images selected as often are taken to be alike in both data sets, and no check can see "
-        "whether they are: if the replication's are of harder classes, that is part of the gap. "
-        "Give classes as labels or as a column of groups, and they are compared."
+        "No check can tell whether the replication's images are harder for another reason than "
+        "their selection frequency, such as harder classes. Add a column label, and classes are "
+        "compared."
     )
 
 

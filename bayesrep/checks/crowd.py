@@ -57,25 +57,28 @@ def judge_unknown_crowd(fitted: Fitted) -> Finding:
     check, wanted = "crowds of the two data sets", "cannot be seen"
     assumed = fitted.crowd_sd
     said = (
-        f"It is not known who answered, and crowds are taken to differ by {100 * assumed:g} points "
-        "of mean selection frequency (sd)"
+        f"The two groups of annotators are assumed to differ by {100 * assumed:g} points of mean "
+        "selection frequency (sd), as it is not known who answered"
         if assumed
-        else "It is not known who answered, and both crowds are taken to be equally strict"
+        else "Both groups of annotators are assumed to be equally strict, as it is not known who "
+        "answered"
     )
     value = f"sd {100 * assumed:g} points assumed" if assumed else "alike, assumed"
     if not fitted.recorded.model.collapsed:
-        return Finding(check, value, wanted, "yes", f"{said}. Give the answers by worker.")
+        return Finding(
+            check, value, wanted, "yes", f"{said}. To measure it, give answers by worker."
+        )
     half = NORMAL * float(np.std(fitted.together_of_one_crowd.mean(axis=-1)))
     mean = np.full((fitted.adjusted.shape[-1], 1), 1 / fitted.adjusted.shape[-1])
     a_point = NORMAL * POINT * float(np.linalg.norm(fitted.crowd_effects(mean)))
     text = (
-        f"{said}: the mean gap is known to \N{PLUS-MINUS SIGN}"
-        f"{100 * np.hypot(half, a_point * assumed / POINT):.1f} points. "
+        f"{said}. The mean gap is then known to within \N{PLUS-MINUS SIGN}"
+        f"{100 * np.hypot(half, a_point * assumed / POINT):.1f} points"
     )
     if not assumed:
         text += (
-            "Were they to differ by a point of mean selection frequency (sd), it would be "
-            f"\N{PLUS-MINUS SIGN}{100 * np.hypot(half, a_point):.1f}: state crowd_sd=0.01. "
+            f", and to \N{PLUS-MINUS SIGN}{100 * np.hypot(half, a_point):.1f} if they may differ "
+            "by 1 point of mean selection frequency (crowd_sd=0.01)"
         )
-    text += "Give the answers by worker, and the intervals will know."
+    text += ". To measure it, give answers by worker."
     return Finding(check, value, wanted, "yes", text)

@@ -179,7 +179,7 @@ def judge_dependence(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding
     check, wanted = "dependence of annotators' answers", "cannot be seen"
     assumed = float(recorded(posterior).options.dependence)
     value = f"{assumed:g} assumed"
-    opening = f"No check can see whether {assumption(posterior)}, as this fit assumes."
+    opening = f"We assume that {assumption(posterior)}; no check can see it."
     try:
         band = dependence_band(posterior)
     except PosteriorError as error:
@@ -191,19 +191,24 @@ def judge_dependence(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding
     mean = gap.mean(axis=2)
     possible = others.filter(pl.col("support") > AGAINST)
     told = ", ".join(
-        f"{100 * (mean.mean() + row['shift']):.1f} at {row['dependence']:g}"
+        f"{_points(mean.mean() + row['shift'])} at {row['dependence']:g}"
         for row in possible.iter_rows(named=True)
     )
     much = float(np.abs(possible["shift"].to_numpy()).max(initial=0.0))
     said = [opening]
     if len(possible):
-        effect = f"be {told}" if much > NOTICEABLE * mean.std() else "hardly move"
+        effect = f"be {told}" if much > NOTICEABLE * mean.std() else "hardly change"
         said.append(
-            f"With another correlation the mean gap, {100 * mean.mean():.1f} points, would "
-            f"{effect}. Where an image's annotators saw it in one grid or context, fit with "
+            f"With another correlation the mean gap, {_points(mean.mean())} points, would "
+            f"{effect}. If an image's annotators saw it in one grid or context, fit with "
             "dependence=0.1."
         )
     if len(possible) < len(others):
         least = others.filter(~(pl.col("support") > AGAINST).fill_null(value=False))["dependence"]
-        said.append(f"These counts speak against {', '.join(f'{level:g}' for level in least)}.")
+        said.append(f"The counts rule out {', '.join(f'{level:g}' for level in least)}.")
     return band, Finding(check, value, wanted, "yes", " ".join(said))
+
+
+def _points(fraction: float) -> str:
+    """As percent points, without a negative zero."""
+    return f"{100 * fraction:.1f}".replace("-0.0", "0.0").replace("-", "\N{MINUS SIGN}")

@@ -301,7 +301,7 @@ def _judge_all(table: pl.DataFrame) -> Finding:
     """Counts and answers as one test; what a misfit means, the single checks say."""
     check, wanted = "counts and answers fit, as one test", f"p >= {ALPHA}"
     p, tests = table["p_adjusted"].min(), table["p_adjusted"].count()
-    value = "not tested" if p is None else f"{p_text(float(str(p)))} of {tests} tests"
+    value = "not tested" if p is None else f"{p_text(float(str(p)))} ({tests} tests)"
     return Finding(check, value, wanted)
 
 
@@ -381,12 +381,18 @@ def _judge_answers(table: pl.DataFrame, sd: Floats, options: Mapping[str, Any]) 
         trust = _severity(most, BEARABLE_OWN)
         effect = f"Their adjusted accuracies may be off by up to {most:.1f} posterior sd."
     sentence = (
-        f"The curves do not fit {len(misfits)} of {len(table)} classifiers ({names}): on images "
+        f"{_which_curves(len(misfits), len(table), names)}: on images "
         f"selected by {worst['worst_cell']} {worst['name']} is right on "
         f"{100 * worst['observed']:.0f} % where {100 * worst['expected']:.0f} % are expected "
         f"({p_text(worst['p_adjusted'])}). {effect} {_better_curves(options)}"
     )
     return Finding(check, value, wanted, trust, sentence)
+
+
+def _which_curves(misfits: int, classifiers: int, names: str) -> str:
+    if classifiers == 1:
+        return f"The curve does not fit {names}"
+    return f"The curves do not fit {misfits} of {classifiers} classifiers ({names})"
 
 
 def _better_curves(options: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import bayesrep
 from bayesrep import process
-from bayesrep.commands.options import add_shared, by_role, read_study
+from bayesrep.commands.options import add_shared, by_role, read_study, speak_of_answers
 from bayesrep.commands.output import LeftOut, emit, finding
 from bayesrep.errors import OptionError, StudyError, plain
 
@@ -118,6 +118,7 @@ def _of_answers(path: Path) -> _Told:
 
     held = names_in(path / PREDICTIONS, "")
     answers = [read_predictions(path, (name,), ranks=1)[0] for name in held]
+    speak_of_answers(path, answers)
     lines = [
         f"{plain(each.dataset)}: answers of {len(each.classifiers)} classifiers to "
         f"{len(each.images):,} images"

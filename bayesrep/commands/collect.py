@@ -13,7 +13,7 @@ from bayesrep.errors import OptionError, listing
 STEPS: Mapping[str, str] = {
     "candidates": "labels to ask about: what classifiers take each image for, and its own",
     "contains": "grids of images: which of them show this?",
-    "pilot": "people who do not exist answer, to try everything before a cent is spent",
+    "pilot": "simulated workers answer, to try everything before a cent is spent",
     "read": "answers back, of Label Studio, Mechanical Turk or the offline page",
     "labels": "the labels of each image that are worth a closer look",
     "classify": "one image at a time: which objects, and which is the main one?",
@@ -216,7 +216,7 @@ def _pilot(arguments: Namespace) -> int:
     done = sum(len(each["answers"]) for each in answers)
     facts = {"people": len(answers), "assignments": done, "out": str(arguments.out)}
     text = (
-        f"{len(answers):,} people who do not exist did {done:,} tasks; written to {arguments.out}"
+        f"{len(answers):,} simulated workers completed {done:,} tasks; written to {arguments.out}"
     )
     return emit(arguments, text, facts)
 

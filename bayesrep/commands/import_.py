@@ -101,13 +101,13 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
         return option
 
     option = adding(parser.add_argument)
-    of_some = "none of sql" if source is None else "see above"
+    of_some = "what to read (nothing for sql)" if source is None else "what to read"
     option("files", type=Path, nargs="*", metavar="FILE", help=of_some)
     option(
         "--out",
         type=Path,
         metavar="STUDY",
-        help="where to write; sql is printed, and of evals without it what the logs hold",
+        help="folder to write (sql prints; evals without it lists what the logs hold)",
     )
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")

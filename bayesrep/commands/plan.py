@@ -21,31 +21,53 @@ CLASSIFIERS = 5
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    option("--pilot", type=Path, metavar="STUDY", help="a small study like the one to be planned")
-    option("--posterior", type=Path, metavar="FILE", help="of the pilot, where it is fitted")
+    option("--pilot", type=Path, metavar="STUDY", help="a small study like the planned one")
+    option("--posterior", type=Path, metavar="FILE", help="the pilot's posterior, if it is fitted")
     option("--prior", choices=get_args(Prior), help="in place of a pilot: published populations")
-    option("--width", type=float, metavar="POINTS", help="of the mean gap's 95 %% interval")
-    option("--budget", type=float, metavar="MONEY", help="to spend at most")
-    option("--cost-answer", type=float, required=True, metavar="MONEY", help="of one answer")
+    option(
+        "--width",
+        type=float,
+        metavar="POINTS",
+        help="wanted width of the mean gap's 95 %% interval",
+    )
+    option("--budget", type=float, metavar="MONEY", help="the most to spend")
+    option("--cost-answer", type=float, required=True, metavar="MONEY", help="price of one answer")
     option(
         "--cost-image",
         type=float,
         required=True,
         metavar="MONEY",
-        help="of an image of the replication",
+        help="price of one image of the replication",
     )
-    option("--workers", type=int, metavar="N", help="who answer, in all (every answer another's)")
-    option("--crowds", type=int, choices=(1, 2), help="1: they answer about both data sets (1)")
+    option(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="people who annotate in all (a different one per answer)",
+    )
+    option(
+        "--crowds", type=int, choices=(1, 2), help="1: the same people annotate both data sets (1)"
+    )
     option(
         "--leniency",
         type=float,
         metavar="SD",
         help="by how much workers differ, on the probit scale (the pilot's; 0.5)",
     )
-    option("--most-images", type=int, metavar="N", help="of each data set")
-    option("--answers", type=whole_numbers, metavar="N,N", help="about an image, to choose from")
-    option("--batch", type=float, metavar="MONEY", help="what to buy next, after this pilot")
-    option("--studies", type=int, help="simulated of the plan (20)")
+    option("--most-images", type=int, metavar="N", help="the most images of each data set")
+    option(
+        "--answers",
+        type=whole_numbers,
+        metavar="N,N",
+        help="numbers of answers per image to choose from",
+    )
+    option(
+        "--batch",
+        type=float,
+        metavar="MONEY",
+        help="say what to buy next for so much, after this pilot",
+    )
+    option("--studies", type=int, help="simulated studies of the plan (20)")
     option("--jobs", type=int, metavar="N", help="processes (one a core)")
     option("--ray", metavar="ADDRESS", help="a Ray cluster in their place: local, auto, HOST:PORT")
     option("--keep", type=Path, metavar="FILE", help="what is done, so that a stopped run goes on")

@@ -111,11 +111,12 @@ def headline(drop: Drop, *, classifiers: int) -> str:
     if not remaining.above:
         if selection.above:
             return f"Selection may explain all of the {size}"
-        return f"Selection may explain all of the {size}, or none of it"
+        return f"Cannot tell: the {size} may be all selection or none"
     if selection.below:
         return f"None of the {size} is selection"
     if not selection.above:
-        return f"No part of the {size} is clearly selection"
+        least = _number(remaining.lower, _digits(remaining))
+        return f"The {size} is real: at least {least} points remain after adjusting for selection"
     if (share := drop.told_share) is None:
         return f"Part of the {size} is selection, and part remains"
     return f"{_interval(share, 0, unit=' %')} of the {size} is selection"
@@ -215,8 +216,8 @@ def _division(drop: Drop, they: str) -> str:
                 f"{_interval(remaining, _digits(remaining))}, may be nothing."
             )
         return (
-            "Whether selection explains all of it or none cannot be told: "
-            f"{_points(remaining)} remain."
+            f"At equal selection frequencies {_points(remaining)} remain: selection may explain "
+            "all of it or none."
         )
     if selection.below:
         return (
@@ -224,7 +225,7 @@ def _division(drop: Drop, they: str) -> str:
             f"{_points(remaining)} less accurate, more than measured."
         )
     if not selection.above:
-        return f"No part of it is clearly selection: {_points(remaining)} remain."
+        return f"The drop is real: {_points(remaining)} remain after adjusting for selection."
     share = drop.told_share
     of_it = "" if share is None else f", {_interval(share, 0, unit=' %')} of the drop"
     return (

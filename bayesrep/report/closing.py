@@ -120,13 +120,14 @@ def ranks_sentence(table: pl.DataFrame) -> str:
             f"{plain(n)} ({percent(b, 0)} %)"
             for n, b in close.select("classifier", "best").iter_rows()
         )
-        told = f"Which is the best cannot be told: {names or name}"
+        told = f"No clear winner: {names or name}"
     moved = (table["rank"].rank("average") - table["replication_rank"]).abs()
     most = float(np.max(moved.to_numpy()))
     if most < 1:
         return f"{told}. Removing selection changes no classifier's place on the replication."
     who = plain(table["classifier"][int(np.argmax(moved.to_numpy()))])
-    return f"{told}. Removing selection moves {who} the most, by {most:.0f} places."
+    places = "1 place" if round(most) == 1 else f"{most:.0f} places"
+    return f"{told}. Removing selection moves {who} the most, by {places}."
 
 
 def points(value: float, digits: int = 2) -> str:

@@ -71,9 +71,9 @@ def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int)
     ]
     if design.answers < FEW:
         lines.append(
-            f"{design.answers} answers about an image tell {design.answers} moments of the "
-            "selection frequencies: the rest of the interval's narrowness is their assumed shape. "
-            f"With {FEW} or more (--answers) it rests on the data."
+            f"{design.answers} answers per image say little about the shape of the distribution "
+            f"of selection frequencies: the rest comes from the prior. With {FEW} or more "
+            "(--answers) it comes from the data."
         )
     if np.isfinite(found.normal_over_certified):
         lines.append(
@@ -143,11 +143,11 @@ def _trade(found: "Plan", prices: "Prices") -> str:
     best = min(found.laws, key=lambda law: law.slope * prices.of_image(law.answers))
     few = [law.answers for law in found.laws if law.answers < best.answers]
     many = [law.answers for law in found.laws if law.answers > best.answers]
-    parts = [f"At these prices {best.answers} answers about an image are worth their money"]
+    parts = [f"At these prices {best.answers} answers per image are the best value"]
     if few:
-        parts.append(f"with {few[-1]} or fewer, more answers beat more images")
+        parts.append(f"with {few[-1]} or fewer, add answers before images")
     if many:
-        parts.append(f"with {many[0]} or more, more images beat more answers")
+        parts.append(f"with {many[0]} or more, add images instead")
     return "; ".join(parts) + "."
 
 
@@ -259,7 +259,7 @@ def lab_text(table: "pl.DataFrame", reference: float, pool: float, out: "Path | 
     }
     lines = [
         f"Mean selection frequency: reference {100 * reference:.1f} %, candidates "
-        f"{100 * pool:.1f} %. Left of the gap by matching on so many answers, in points:",
+        f"{100 * pool:.1f} %. Bias left after matching, by answers per image, in points:",
         "",
         listed(table, shown),
         "",

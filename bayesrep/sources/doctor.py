@@ -15,9 +15,9 @@ from bayesrep.sources.evals.records import Asked
 from bayesrep.studies.allows import ADJUSTED, RAW, Allowed, of_answers, of_attempts, of_study
 from bayesrep.studies.attempts import ATTEMPTS, Attempts, read_attempts
 from bayesrep.studies.folder import MANIFEST, PREDICTIONS, names_in, predicted_by
-from bayesrep.studies.manifest import no_study_at
+from bayesrep.studies.manifest import no_study_at, read_provenance
 from bayesrep.studies.reading import read_study
-from bayesrep.studies.words import VOCABULARIES
+from bayesrep.studies.words import VOCABULARIES, vocabulary_of
 from bayesrep.studies.writing import awaits_counts
 
 NOTHING_ASKED = Asked()
@@ -75,7 +75,7 @@ def _of_folder(path: Path) -> list[Allowed]:
     answers = [read_predictions(path, (name,), ranks=1)[0] for name in names]
     sizes = [len(each.images) for each in answers]
     models = len(set.intersection(*(predicted_by(path, name) for name in names))) if names else 0
-    words = VOCABULARIES["images"]
+    words = VOCABULARIES[vocabulary_of(read_provenance(path))]
     return [*of_answers(names, sizes, models, words), of_attempts(_attempts(path), words)]
 
 

@@ -99,7 +99,7 @@ class _Table:
     frame: pl.DataFrame
     where: str
     place: Place | None = None  # of a whole table, whose rows are numbered as in its file
-    others: bool = False  # whether it speaks of items, models or judges
+    others: bool = False  # whether it speaks of items or judges
 
     def of(self, dataset: str) -> pl.DataFrame:
         """The rows of one data set, without that column."""
@@ -318,12 +318,13 @@ def _with_columns(rows: pl.DataFrame, kind: str, place: Place) -> pl.DataFrame:
 
 
 def _in_our_words(frame: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
-    """The same with our names of columns; whether it had those of evaluations."""
+    """The same with our names of columns; whether it speaks of items or judges."""
     if {"task", "worker"} <= set(frame.columns):
         new = {old: new for old, new in _CROWD_KIT.items() if old in frame.columns}
         frame = frame.rename({old: new for old, new in new.items() if new not in frame.columns})
     others = in_our_words(frame.columns)
-    return frame.rename(others), bool(others)
+    shown = "image" not in frame.columns and not {"image", "worker"}.isdisjoint(others.values())
+    return frame.rename(others), shown
 
 
 def _provenance(paths: Sequence[str | Path]) -> dict[str, JSON]:

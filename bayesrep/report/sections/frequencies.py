@@ -124,8 +124,8 @@ class Frequencies(Section):
         ]
         if rows:
             reading = (
-                "The fitted distributions of the true selection frequency, with 95 % bands: n "
-                "annotators determine n moments of them, so do not read their details."
+                "The fitted distributions of the true selection frequency, with 95 % bands. Only "
+                "their broad shape is reliable."
             )
             label = "Fitted distributions of the true selection frequency"
             figures.append(Figure("density", label, self._density(roles), reading, rows))

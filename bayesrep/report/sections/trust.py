@@ -37,7 +37,7 @@ RECORDED = (
     *("precision", "device", "machine", "versions", "study_fingerprint", "statistics_digest"),
 )
 AGREEMENT = (
-    "How far classifiers agree beyond what selection explains takes longer to check: "
+    "To also check how far classifiers agree beyond what selection explains, run "
     "bayesrep diagnose posterior.nc --study STUDY."
 )
 
