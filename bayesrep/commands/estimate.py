@@ -5,7 +5,14 @@ from typing import Any, get_args
 
 import bayesrep
 from bayesrep.choices import BootstrapInterval
-from bayesrep.commands.options import add_length, add_shared, given, length, read_study
+from bayesrep.commands.options import (
+    add_length,
+    add_shared,
+    given,
+    keep_compiled,
+    length,
+    read_study,
+)
 from bayesrep.commands.output import emit_table, new_table
 
 
@@ -24,6 +31,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    keep_compiled()
     from bayesrep.estimators import (
         METHODS,
         analyse,

@@ -220,7 +220,7 @@ def fast_images(
     if "image" not in table.columns and "task" in table.columns:
         table = table.rename({"task": "image"})
     require(table, ("image", "seconds"), where)
-    times = table["seconds"].cast(pl.Float64, strict=False)
+    times = table["seconds"].cast(pl.String).cast(pl.Float64, strict=False)
     strange = times.is_null() & table["seconds"].is_not_null()
     if strange.any() or bool((times < 0).any()):
         row = int((strange | (times < 0).fill_null(value=False)).arg_true()[0]) + 2

@@ -206,7 +206,9 @@ def _parts(table: pl.DataFrame, name: str) -> Iterator[tuple[Any, pl.DataFrame]]
 def _counted(table: pl.DataFrame, place: Place) -> pl.DataFrame:
     """A row an image: both counts as whole numbers, each image once for a classifier."""
     for name in _COUNTS:
-        numbers = table[name].cast(pl.Float64, strict=False)
+        column = table[name]  # of categories, in some tables
+        column = column if column.dtype.is_numeric() else column.cast(pl.String)
+        numbers = column.cast(pl.Float64, strict=False)
         whole = (numbers.is_finite() & (numbers == numbers.floor())).fill_null(value=False)
         small = (numbers.abs() <= rules.LARGEST_COUNT).fill_null(value=False)
         if (wrong := ~(whole & small)).any():

@@ -19,7 +19,7 @@ def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
     table = read_table(path, (*names.values(), *types))
     require(table, tuple(names.values()), str(path))
     more = [
-        pl.col(name).cast(kind, strict=False)
+        pl.col(name).cast(pl.String).cast(kind, strict=False)
         for name, kind in types.items()
         if name in table.columns and name not in names.values()
     ]
