@@ -102,7 +102,7 @@ def test_blanks_and_unicode_forms_make_no_second_name(reader, tmp_path):
     assert sorted(found.unique()) == ["000", "café"]
 
 
-@pytest.mark.parametrize("type_", [pl.Float64, pl.Float32, pl.Int16])
+@pytest.mark.parametrize("type_", [pl.Float64, pl.Float32, pl.Int16, pl.Categorical])
 @pytest.mark.parametrize("reader", READERS)
 def test_whole_numbers_are_names_without_decimals_in_every_reader(reader, type_, tmp_path):
     table = _answers(["7", "10"]).with_columns(pl.col("image").cast(type_))

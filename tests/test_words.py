@@ -148,6 +148,13 @@ def test_a_table_of_attempts_counts_or_lists_them(tmp_path):
         assert (one.solved.tolist(), one.attempts.tolist()) == ([2, 0], [3, 3])
 
 
+def test_counts_of_attempts_may_be_categories(tmp_path):
+    row = {"item": ["007"], "model": ["m"], "solved": ["2"], "attempts": ["3"]}
+    pl.DataFrame(row).cast(pl.Categorical).write_parquet(tmp_path / "tries.parquet")
+    (one,) = read_attempts(tmp_path / "tries.parquet")
+    assert (one.solved.tolist(), one.attempts.tolist()) == ([2], [3])
+
+
 def test_a_table_of_attempts_is_read_as_other_tables_are(tmp_path):
     (tmp_path / "tries.csv").write_text("Item;Model;Solved;Attempts\n007;m;2;3\n")
     (one,) = read_attempts(tmp_path / "tries.csv")
