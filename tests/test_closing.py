@@ -55,7 +55,7 @@ def test_pairs_are_counted_and_the_closest_come_first():
     [
         ([0.97, 0.03, 0.0], [1.0, 2.0, 3.0], "a is the best with probability 97 %. Removing "
          "selection changes no classifier's place on the replication."),
-        ([0.6, 0.4, 0.0], [3.0, 2.0, 1.0], "Which is the best cannot be told: a (60 %), b (40 %). "
+        ([0.6, 0.4, 0.0], [3.0, 2.0, 1.0], "No clear winner: a (60 %), b (40 %). "
          "Removing selection moves a the most, by 2 places."),
     ],
 )  # fmt: skip

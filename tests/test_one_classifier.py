@@ -86,7 +86,7 @@ def test_the_table_its_csv_and_its_json(study, paths, tmp_path, capsys):
     assert "For other images of the same populations: gap" in text
     (populations,) = [line for line in text.splitlines() if "other images of the same" in line]
     assert "slope" not in populations
-    assert "Images selected as often are taken to be alike" in text
+    assert "images with the same selection frequency are equally hard" in text
     with (tmp_path / "t.csv").open(encoding="utf-8") as file:
         assert [row["classifier"] for row in csv.DictReader(file)] == list(study.classifiers)
     assert main([*command, "--json"]) == 0

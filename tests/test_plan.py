@@ -119,7 +119,7 @@ def test_nothing_costs_anything(fits):
     assert found.cost == 0
     assert not found.by_money
     assert found.design.answers == 5  # the fewest answers in all
-    assert "5 answers about an image tell 5 moments" in plan_text(found, PRICES, None, 1)
+    assert "5 answers per image say little" in plan_text(found, PRICES, None, 1)
     json.dumps(plan_facts(found, Prices(0, 0)), allow_nan=False)
 
 

@@ -3,7 +3,7 @@
 Checks that a posterior lacks the groups for are named as missing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -129,8 +129,6 @@ def examine(
         if with_agreement and fitted.adjusted.shape[-1] > 1:
             findings.append(judge_agreement(fitted))
         findings += [*judge_crowd(fitted), *judge_classes(fitted)]
-    of_crowds = "" if fitted is None else assumed_of_crowds(fitted)
-    of_images = assumed_of_images(recorded(posterior).grouping)
     sensitivity, on_prior = judge_prior(posterior)
     band, on_dependence = judge_dependence(posterior)
     findings += on_prior, on_dependence
@@ -142,14 +140,16 @@ def examine(
         checks=pl.DataFrame({name: [getattr(f, name) for f in findings] for name in columns}),
         predictions=predictions,
         sensitivity=sensitivity,
-        assumption=_all_of(filter(None, [assumption(posterior), of_crowds, of_images])),
+        assumption=list_assumptions(posterior, fitted),
         dependence=band,
     )
 
 
-def _all_of(clauses: Iterable[str]) -> str:
-    """Clauses as one."""
-    *others, last = clauses
+def list_assumptions(posterior: Posterior, fitted: Fitted | None) -> str:
+    """What no check can see and every answer rests on, as a clause."""
+    of_crowds = "" if fitted is None else assumed_of_crowds(fitted)
+    of_images = assumed_of_images(recorded(posterior).grouping)
+    *others, last = filter(None, [assumption(posterior), of_crowds, of_images])
     return f"{', '.join(others)} and {last}" if others else last
 
 

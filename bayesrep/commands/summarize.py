@@ -2,11 +2,17 @@
 
 from argparse import ArgumentParser, Namespace
 from statistics import median
+from typing import TYPE_CHECKING, Any
 
 import bayesrep
 from bayesrep.commands.options import add_length, add_shared, length, read_fitted
 from bayesrep.commands.output import emit_table
 from bayesrep.errors import plain
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from bayesrep.posterior.fitted import Fitted
 
 ENOUGH = 10
 """Annotators of an image below which the prior is named."""
@@ -19,14 +25,16 @@ NO_SLOPE = (
 def add(parser: ArgumentParser) -> None:
     add_shared(parser, "study", "posterior")
     add_length(parser, "classifier")
+    parser.add_argument(
+        "--notes", action="store_true", help="what each assumption would do were it wrong"
+    )
     add_shared(parser, "--crowd-sd", "--csv", "--force")
     add_shared(parser, "--allow-unconverged")
 
 
 def run(arguments: Namespace) -> int:
     from bayesrep.checks.classes import judge_classes
-    from bayesrep.checks.crowd import judge_unknown_crowd
-    from bayesrep.checks.dependence import judge_dependence
+    from bayesrep.checks.diagnosis import list_assumptions
     from bayesrep.posterior.fitted import Fitted
     from bayesrep.report.answer import answer_for, drop_of, measured_drop
     from bayesrep.report.text import estimates_table, gaps_table, populations_text
@@ -39,18 +47,15 @@ def run(arguments: Namespace) -> int:
     table, gaps = tables.accuracies(fitted), tables.gaps(fitted)
     measured = measured_drop(study)
     answer = plain(answer_for(study, drop_of(gaps, measured)))
-    band, assumed = judge_dependence(posterior)
+    told = arguments.notes or arguments.json
+    band, notes = _notes(study, posterior, fitted) if told else (None, [])
     text = (
         f"{estimates_table(table, top)}\n\nMean over classifiers and line:\n\n"
         f"{gaps_table(gaps, clear=measured.above)}\n\n{answer}\n{populations_text(gaps)}"
-        f"\n{plain(assumed.sentence)}"
+        f"\nThis assumes that {list_assumptions(posterior, fitted)}"
     )
-    if fitted.knows_workers:
-        crowd = plain(bayesrep.describe_crowd(study).sentence)
-        text += f"\n{crowd} The intervals above allow for it."
-    else:
-        text += f"\n{judge_unknown_crowd(fitted).sentence}"
-    text += "".join(f"\n{plain(found.sentence)}" for found in judge_classes(fitted))
+    text += "\n".join([".", *notes]) if told else "; --notes says more."
+    text += "".join(f"\n{plain(f.sentence)}" for f in judge_classes(fitted) if f.trust != "yes")
     if advice := str(fitted.group.attrs.get("advice", "")):
         text += f"\n{plain(advice)}"
     elif (
@@ -58,9 +63,9 @@ def run(arguments: Namespace) -> int:
     ) < ENOUGH:
         s = "s" * (most != 1)
         text += (
-            f"\nFrom {most} annotator{s} an image, as most have, counts tell {most} moment{s} of "
-            "the selection frequencies: what else the answer needs is the prior's; diagnose says "
-            "how much that moves it."
+            f"\n{most} annotator{s} per image, as most have, say little about the shape of the "
+            "distribution of selection frequencies: the rest comes from the prior; diagnose says "
+            "how much that moves the answer."
         )
     if len(study.classifiers) > 1 and not fitted.right_about_slopes:
         text += f"\n{NO_SLOPE}"
@@ -69,3 +74,19 @@ def run(arguments: Namespace) -> int:
         "dependence": None if band is None else band.to_dicts(),
     }
     return emit_table(arguments, table, text, facts, study.left_out)
+
+
+def _notes(
+    study: "bayesrep.Study", posterior: Any, fitted: "Fitted"
+) -> "tuple[pl.DataFrame | None, list[str]]":
+    """The mean gap under other dependences, and what each assumption would do were it wrong."""
+    from bayesrep.checks.classes import judge_classes
+    from bayesrep.checks.crowd import judge_unknown_crowd
+    from bayesrep.checks.dependence import judge_dependence
+
+    band, assumed = judge_dependence(posterior)
+    crowd = judge_unknown_crowd(fitted).sentence
+    if fitted.knows_workers:
+        crowd = f"{bayesrep.describe_crowd(study).sentence} The intervals above allow for it."
+    classes = (found.sentence for found in judge_classes(fitted) if found.trust == "yes")
+    return band, [plain(note) for note in (assumed.sentence, crowd, *classes)]

@@ -268,19 +268,27 @@ def programs(problem: Problem, data: Data) -> Programs:
     leaves, structure = jax.tree.flatten(data)
     shapes = tuple(jnp.shape(leaf) for leaf in leaves)
     form = Form(len(problem.statistics.classifiers), problem.roles, len(problem.groups))
-    platform = default_platform()
-    return _programs(problem.model, problem.options, form, structure, shapes, platform)
+    shared = problem.model, problem.options, form, structure, shapes, default_platform()
+    return _programs(*shared, spread=problem.mesh is not None)
 
 
 @lru_cache(maxsize=16)
 def _programs(
-    model: Model, options: Options, form: Form, structure: Any, shapes: Any, platform: str
+    model: Model,
+    options: Options,
+    form: Form,
+    structure: Any,
+    shapes: Any,
+    platform: str,
+    *,
+    spread: bool,
 ) -> Programs:
     del platform  # part of the cache's key: so are the compiler's options
     example = jax.tree.unflatten(structure, [np.zeros(shape) for shape in shapes])
     made_from = f"{model.function.__qualname__} {options!r} {form!r} {structure} {shapes}"
-    if not model.function.__module__.startswith("bayesrep."):
-        made_from = ""  # of code that no program's name tells
+    if spread or not model.function.__module__.startswith("bayesrep."):
+        # What a kept program returns stays on its device; of other code no program's name tells.
+        made_from = ""
 
     def build(function: Callable[[Data, Options], None]) -> Density:
         return build_density(
