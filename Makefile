@@ -21,7 +21,7 @@ SUPPORTED := $(filter-out 2.% 3.0 3.1 3.2 3.3 3.4 3.5 3.6 3.7 3.8 3.9 3.10,$(VER
 UNSUPPORTED = bayesrep needs Python 3.11 or newer, but "$(PYTHON)" is $(or $(VERSION),not found); name another one: make $(or $(firstword $(MAKECMDGOALS)),demo) PYTHON=python3.12
 
 # By tests/conftest.py, files that compile the same programs go to one process, in its order.
-PARALLEL := --numprocesses 3 --dist loadscope --no-loadscope-reorder
+PARALLEL := --numprocesses 2 --dist loadscope --no-loadscope-reorder
 
 # What differs from the last commit (outside git: everything); the types of vision/ need torch.
 DIFFERENT = $(shell { git diff --name-only --diff-filter=d HEAD -- bayesrep && \
