@@ -151,7 +151,7 @@ def _selected(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
 def _name(name: str, dtype: pl.DataType) -> pl.Expr:
     """A column of names; whole numbers stay numbers, which arrays can have places for."""
     column = pl.col(name)
-    if dtype.is_integer():
+    if dtype.is_integer() or dtype == pl.String:  # a scan's texts are names already
         return column
     return normalize_floats(column) if dtype.is_float() else normalize_names(column)
 

@@ -146,7 +146,7 @@ def _told(tasks: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataFrame:
         if "label" not in labels.columns:
             raise StudyError("label-descriptions-without-label")
         given = labels.select(
-            normalize_names(labels["label"]),
+            normalize_names(pl.col("label")),
             *(pl.col(name).cast(pl.String) for name in _TOLD if name in labels.columns),
         ).unique("label", keep="first", maintain_order=True)
         asked = asked.join(given, on="label", how="left", maintain_order="left")

@@ -167,7 +167,7 @@ def checked(table: pl.DataFrame) -> pl.DataFrame:
         raise StudyError("asked-images-lack-column", column=missing[0], needed=", ".join(_KEY))
     if table.is_empty():
         raise StudyError("no-images-to-ask-about")
-    texts = table.select(normalize_names(table[name]) for name in _KEY)
+    texts = table.select(normalize_names(pl.col(_KEY)))
     for name in _KEY:
         if (empty := int((texts[name].fill_null("") == "").sum())) > 0:
             raise StudyError("asked-images-value-missing", column=name, row_count=empty)
@@ -218,8 +218,7 @@ def _known(controls: pl.DataFrame | None, how: Design) -> pl.DataFrame:
     if missing := [name for name in ("image", "label") if name not in controls.columns]:
         raise StudyError("controls-lack-column", column=missing[0])
     source = controls["source"] if "source" in controls.columns else controls["image"]
-    named = (normalize_names(controls[name]) for name in ("image", "label"))
-    known = controls.select(named).with_columns(
+    known = controls.select(normalize_names(pl.col("image", "label"))).with_columns(
         dataset=pl.lit(CONTROL), own=pl.lit(value=True), source=source.cast(pl.String)
     )
     return known.unique(["image", "label"], maintain_order=True)

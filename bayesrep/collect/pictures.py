@@ -83,8 +83,7 @@ def found_in(asked: pl.DataFrame, pictures: pl.DataFrame) -> pl.DataFrame:
     by_name = pictures.with_columns(pl.col("image").str.split("/").list.last())
     either = pl.concat([pictures, by_name]).unique(["dataset", "image", "source"])
     either = either.select(*key, "source").group_by(key).agg("source")
-    wanted = asked.drop("source", strict=False)
-    wanted = wanted.with_columns(normalize_names(wanted[name]) for name in key)
+    wanted = asked.drop("source", strict=False).with_columns(normalize_names(pl.col(key)))
     found = wanted.join(either, on=key, how="left", maintain_order="left")
     rules: Mapping[LiteralString, pl.Expr] = {
         "picture-absent": pl.col("source").is_null(),

@@ -31,9 +31,8 @@ def normalize_names(column: _Column) -> _Column:
     Whole numbers that a column holds as floats, as pandas does where one is missing, have no
     decimals.
     """
-    if isinstance(column, pl.Expr):
-        texts = column.cast(pl.String)
-        return texts.map_batches(_normalize_texts, return_dtype=pl.String, is_elementwise=True)
+    if isinstance(column, pl.Expr):  # its type is known when there is a column
+        return column.map_batches(normalize_names, return_dtype=pl.String)
     if column.dtype.is_float():
         return column.to_frame().select(normalize_floats(pl.col(column.name))).to_series()
     return _normalize_texts(column.cast(pl.String))
@@ -58,5 +57,7 @@ def normalize_floats(column: pl.Expr) -> pl.Expr:
 
 def normalize_cells(frame: _Frame) -> _Frame:
     """A table all of whose texts are as names are; one that is empty then is missing."""
-    text = normalize_names(pl.col(pl.String))
+    text = pl.col(pl.String).map_batches(
+        _normalize_texts, return_dtype=pl.String, is_elementwise=True
+    )
     return frame.with_columns(pl.when(text != "").then(text))

@@ -219,9 +219,9 @@ def _rows(
     table = read_table(path, text)
     require(table, columns, str(path))
     if "dataset" in table.columns:
-        table = table.filter(normalize_names(table["dataset"]) == predictions.dataset)
+        table = table.filter(normalize_names(pl.col("dataset")) == predictions.dataset)
     places = {name: row for row, name in enumerate(predictions.images.tolist())}
-    table = table.with_columns(normalize_names(table[name]) for name in ("image", "label"))
+    table = table.with_columns(normalize_names(pl.col("image", "label")))
     table = table.filter(pl.col("image").is_in(list(places)))
     if table.is_empty():
         raise StudyError(

@@ -64,7 +64,7 @@ def read_groups(path: str | Path, classes: Sequence[str]) -> dict[str, NDArray[n
         if len(table.columns) < 2:
             raise StudyError("no-grouping-column", file=file)
         texts(table["class"], str(file))
-        rows = table.select(normalize_names(column).fill_null("") for column in table)
+        rows = table.select(normalize_names(pl.all()).fill_null(""))
     found = class_numbers(rows["class"].to_list(), classes, str(file), "class")
     numbers = [found[name] for name in rows["class"].to_list()]
     repeated = rows.filter(pl.Series(numbers).is_duplicated())["class"].unique(maintain_order=True)

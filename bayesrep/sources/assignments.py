@@ -61,9 +61,9 @@ def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
         kind = Path(path).suffix.lower()
         if kind not in _KINDS:
             raise StudyError("assignments-file-type-unknown", path=path)
-        part = _KINDS[kind](path)
-        named = [normalize_names(part[name]) for name in ("task", "worker")]
-        part = part.with_columns(*named, file=pl.lit(str(path)))
+        part = _KINDS[kind](path).with_columns(
+            normalize_names(pl.col("task", "worker")), file=pl.lit(str(path))
+        )
         parts.append(_checked(part.select(list(SCHEMA)), str(path)))
     return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA)
 

@@ -151,7 +151,7 @@ def of_table(
         )
     if not len(table):
         raise StudyError("attempts-table-empty", where=place)
-    table = table.with_columns(normalize_names(table[name]) for name in _NAMES)
+    table = table.with_columns(normalize_names(pl.col(_NAMES)))
     for name in _NAMES:
         if (absent := table[name].is_null() | (table[name] == "")).any():
             raise StudyError(

@@ -10,6 +10,8 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
+import polars as pl
+
 from bayesrep.errors import PredictionError, StudyError, listing
 from bayesrep.files import tables
 from bayesrep.files.names import normalize_names
@@ -101,7 +103,7 @@ def read_classes(path: str | Path) -> Classes:
             "class-table-lacks-columns", file=file, columns=listing(missing, "column")
         )
     table = table.select(
-        normalize_names(table[name]).fill_null("") for name in _COLUMNS if name in table.columns
+        normalize_names(pl.col(name)).fill_null("") for name in _COLUMNS if name in table.columns
     )
     order = _order(file, table["index"].to_list())
     names = [table["name"][row] for row in order]

@@ -17,8 +17,7 @@ from bayesrep.sources.table_files import read_table, require
 def read_mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
     """Batch results: a row an assignment, with inputs and answers of one image or of a grid."""
     where, needed = str(path), ("HITId", "WorkerId")
-    table = read_table(path, needed)
-    table = table.with_columns(normalize_names(column) for column in table)
+    table = read_table(path, needed).with_columns(normalize_names(pl.all()))
     require(table, needed, where)
     if "Answer.taskAnswers" in table.columns:
         table = with_task_answers(table, where, asked)

@@ -23,7 +23,7 @@ def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
         for name, kind in types.items()
         if name in table.columns and name not in names.values()
     ]
-    chosen = [normalize_names(table[column]).alias(name) for name, column in names.items()]
+    chosen = [normalize_names(pl.col(column)).alias(name) for name, column in names.items()]
     return table.select(*chosen, *more)
 
 
