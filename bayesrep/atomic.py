@@ -128,7 +128,7 @@ def replaced_folder(target: Path) -> Generator[Path]:
 
     Its parents are created. On Linux a folder that is there is exchanged in one step, whatever
     ends the process, where the file system can; elsewhere in two, between which an interrupt is
-    not heard, and a process that is killed leaves the older folder as what `moved_aside` finds.
+    not heard, and a process that is killed leaves the older folder where `find_moved_aside` looks.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def _swap(one: Path, other: Path) -> bool:
     return rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
 
 
-def moved_aside(target: Path) -> Path | None:
+def find_moved_aside(target: Path) -> Path | None:
     """The older folder that a killed process had moved out of this place, if it is there still."""
     if os.path.lexists(target):
         return None

@@ -11,11 +11,11 @@ from bayesrep import cli
 from bayesrep.commands import completion
 from bayesrep.estimators.annotators import Linearity
 from bayesrep.estimators.components import fewest_components
+from bayesrep.numerics.rounding import write_points
 from bayesrep.report.closing import (
     annotators_sentence,
     components_sentence,
     pairs_sentence,
-    points,
     ranks_sentence,
 )
 from bayesrep.report.text import (
@@ -104,8 +104,8 @@ def test_the_fewest_components_within_an_error_of_the_best():
 
 
 def test_minus_signs_are_real_and_zero_has_none():
-    assert points(-0.0123) == "\N{MINUS SIGN}1.23"
-    assert points(-0.00001) == "0.00"
+    assert write_points(-0.0123) == "\N{MINUS SIGN}1.23"
+    assert write_points(-0.00001) == "0.00"
 
 
 @pytest.fixture

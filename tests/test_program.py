@@ -83,7 +83,7 @@ def test_what_tells_programs_apart(folder):
 
 def test_code_that_was_changed_makes_another_program(folder, monkeypatch):
     kept_jit(sums, "sums", "all")(TREE, TWO)
-    monkeypatch.setattr(program, "_maker", lambda: "other code")
+    monkeypatch.setattr(program, "_digest_sources", lambda: "other code")
     kept_jit(sums, "sums", "all")(TREE, TWO)
     assert len(kept(folder)) == 2
 
@@ -91,7 +91,7 @@ def test_code_that_was_changed_makes_another_program(folder, monkeypatch):
 def test_the_code_is_all_of_the_rooms_that_programs_come_from(monkeypatch):
     read = []
     monkeypatch.setattr(program, "_digest", lambda data: read.append(data) or "")
-    program._maker.__wrapped__()
+    program._digest_sources.__wrapped__()
     text = b"".join(read).decode()
     for name in ("def joint(", "def log_pair_masses(", "def log_binomial(", "def second_order("):
         assert name in text

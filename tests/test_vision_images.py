@@ -656,6 +656,19 @@ def test_labels_as_spreadsheets_write_them(tmp_path, name, data):
     assert read_labels(file, ["b.png", "a.png"]).tolist() == [7, 3]
 
 
+def test_labels_that_the_system_does_not_give_are_one_line(tmp_path, monkeypatch):
+    file = tmp_path / "labels.txt"
+    file.write_text("a.png 3\n")
+
+    def refuse(_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    facts = {"path": str(file), "reason": "Permission denied"}
+    with refused(PredictionError, "file-unreadable", facts):
+        read_labels(file, ["a.png"])
+
+
 @pytest.mark.filterwarnings("ignore:.*counting from 0")
 def test_names_are_the_same_in_both_forms_of_unicode(tmp_path):
     """As macOS writes them and as others do; the files stay what they are called."""

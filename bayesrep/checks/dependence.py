@@ -35,6 +35,7 @@ from bayesrep.inference.problem import (
 )
 from bayesrep.models.model import Data
 from bayesrep.models.options import JointOptions
+from bayesrep.numerics.rounding import write_points
 from bayesrep.posterior.groups import Posterior, cells_along, need_group, recorded
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.types import Float, Floats
@@ -191,7 +192,7 @@ def judge_dependence(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding
     mean = gap.mean(axis=2)
     possible = others.filter(pl.col("support") > AGAINST)
     told = ", ".join(
-        f"{_points(mean.mean() + row['shift'])} at {row['dependence']:g}"
+        f"{write_points(mean.mean() + row['shift'], 1)} at {row['dependence']:g}"
         for row in possible.iter_rows(named=True)
     )
     much = float(np.abs(possible["shift"].to_numpy()).max(initial=0.0))
@@ -199,7 +200,7 @@ def judge_dependence(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding
     if len(possible):
         effect = f"be {told}" if much > NOTICEABLE * mean.std() else "hardly change"
         said.append(
-            f"With another correlation the mean gap, {_points(mean.mean())} points, would "
+            f"With another correlation the mean gap, {write_points(mean.mean(), 1)} points, would "
             f"{effect}. If an image's annotators saw it in one grid or context, fit with "
             "dependence=0.1."
         )
@@ -207,8 +208,3 @@ def judge_dependence(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding
         least = others.filter(~(pl.col("support") > AGAINST).fill_null(value=False))["dependence"]
         said.append(f"The counts rule out {', '.join(f'{level:g}' for level in least)}.")
     return band, Finding(check, value, wanted, "yes", " ".join(said))
-
-
-def _points(fraction: float) -> str:
-    """As percent points, without a negative zero."""
-    return f"{100 * fraction:.1f}".replace("-0.0", "0.0").replace("-", "\N{MINUS SIGN}")

@@ -10,7 +10,7 @@ import bayesrep
 from bayesrep import process
 from bayesrep.choices import Feedback, Method
 from bayesrep.commands.options import add_shared, given, imported_beside, read_study, setting
-from bayesrep.commands.output import emit, finding, goes_on_from, new_file, say
+from bayesrep.commands.output import describe_kept_work, emit, finding, new_file, say
 from bayesrep.progress import Stopwatch
 
 CHAINS, ENOUGH = 4, 800
@@ -134,4 +134,4 @@ def _answer(study: "bayesrep.Study", tree: Any) -> str:
 
 
 def kept(arguments: Namespace) -> str:
-    return goes_on_from(arguments.checkpoint)
+    return describe_kept_work(arguments.checkpoint)

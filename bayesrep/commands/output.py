@@ -25,7 +25,7 @@ STANDARD_OUTPUT = "standard output"
 MISTAKE = 2  # wrong usage, a bad option, data or a file that cannot be used
 
 
-def goes_on_from(place: Path | None) -> str:
+def describe_kept_work(place: Path | None) -> str:
     """What an interrupt leaves of work that is kept at a place, where it had begun."""
     if place is None or not place.exists() or (place.is_dir() and not any(place.iterdir())):
         return "nothing was written"

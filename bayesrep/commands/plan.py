@@ -13,7 +13,7 @@ from bayesrep.commands.options import (
     read_study,
     whole_numbers,
 )
-from bayesrep.commands.output import DONE, FINDING, emit, goes_on_from, say
+from bayesrep.commands.output import DONE, FINDING, describe_kept_work, emit, say
 from bayesrep.errors import OptionError
 
 CLASSIFIERS = 5
@@ -76,7 +76,7 @@ def add(parser: ArgumentParser) -> None:
 
 def kept(arguments: Namespace) -> str:
     """What an interrupt leaves."""
-    return goes_on_from(arguments.keep)
+    return describe_kept_work(arguments.keep)
 
 
 def run(arguments: Namespace) -> int:

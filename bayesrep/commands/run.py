@@ -25,7 +25,7 @@ from bayesrep.commands.options import (
     keep_compiled,
     read_draws,
 )
-from bayesrep.commands.output import DONE, emit, finding, goes_on_from, progress_line, say
+from bayesrep.commands.output import DONE, describe_kept_work, emit, finding, progress_line, say
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain, reason
 from bayesrep.files.seals import are_seals, digest_file, digest_value, find_broken, seal_files
 from bayesrep.studies.words import VOICE, Voice
@@ -99,7 +99,7 @@ def run(arguments: Namespace) -> int:
 
 
 def kept(arguments: Namespace) -> str:
-    return goes_on_from(arguments.out)
+    return describe_kept_work(arguments.out)
 
 
 def _asked(arguments: Namespace) -> dict[str, Any]:

@@ -48,14 +48,16 @@ def run(arguments: Namespace) -> int:
     measured = measured_drop(study)
     answer = plain(answer_for(study, drop_of(gaps, measured)))
     told = arguments.notes or arguments.json
-    band, notes = _notes(study, posterior, fitted) if told else (None, [])
+    of_classes = judge_classes(fitted)
+    band, notes = _judge_assumptions(study, posterior, fitted) if told else (None, [])
     text = (
         f"{estimates_table(table, top)}\n\nMean over classifiers and line:\n\n"
         f"{gaps_table(gaps, clear=measured.above)}\n\n{answer}\n{populations_text(gaps)}"
         f"\nThis assumes that {list_assumptions(posterior, fitted)}"
     )
-    text += "\n".join([".", *notes]) if told else "; --notes says more."
-    text += "".join(f"\n{plain(f.sentence)}" for f in judge_classes(fitted) if f.trust != "yes")
+    text += "." if told else "; --notes says more."
+    notes += [found.sentence for found in of_classes if told or found.trust != "yes"]
+    text += "".join(f"\n{plain(note)}" for note in notes)
     if advice := str(fitted.group.attrs.get("advice", "")):
         text += f"\n{plain(advice)}"
     elif (
@@ -76,17 +78,16 @@ def run(arguments: Namespace) -> int:
     return emit_table(arguments, table, text, facts, study.left_out)
 
 
-def _notes(
+def _judge_assumptions(
     study: "bayesrep.Study", posterior: Any, fitted: "Fitted"
 ) -> "tuple[pl.DataFrame | None, list[str]]":
     """The mean gap under other dependences, and what each assumption would do were it wrong."""
-    from bayesrep.checks.classes import judge_classes
     from bayesrep.checks.crowd import judge_unknown_crowd
     from bayesrep.checks.dependence import judge_dependence
 
     band, assumed = judge_dependence(posterior)
-    crowd = judge_unknown_crowd(fitted).sentence
     if fitted.knows_workers:
         crowd = f"{bayesrep.describe_crowd(study).sentence} The intervals above allow for it."
-    classes = (found.sentence for found in judge_classes(fitted) if found.trust == "yes")
-    return band, [plain(note) for note in (assumed.sentence, crowd, *classes)]
+    else:
+        crowd = judge_unknown_crowd(fitted).sentence
+    return band, [assumed.sentence, crowd]

@@ -50,11 +50,11 @@ class SecondOrder(NamedTuple):
 
 
 def by_unit(
-    matrix: Float[Array, "unit row column"], vector: Float[Array, "unit column"]
-) -> Float[Array, "unit row"]:
-    """Products of each unit's matrix and vector."""
+    matrix: Float[Any, "unit row column"], vector: Float[Any, "unit column"]
+) -> Float[Any, "unit row"]:
+    """Products of each unit's matrix and vector, of JAX's arrays or NumPy's."""
     # As sums: XLA is slow at batches of products of small matrices on CPUs.
-    return jnp.sum(matrix * vector[:, None, :], axis=2)
+    return (matrix * vector[:, None, :]).sum(axis=2)
 
 
 class Whitening(NamedTuple):
@@ -71,8 +71,8 @@ class Whitening(NamedTuple):
     to_units: Float[Array, "unit own own"]
     drag: Float[Array, "unit own shared"]
 
-    def __call__(self, standard: Position) -> Position:
-        """Parameters at standard coordinates ξ."""
+    def __call__(self, standard: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters at standard coordinates ξ; NumPy's of NumPy's."""
         return {
             "shared": self.center["shared"] + self.to_shared @ standard["shared"],
             "units": self.center["units"]

@@ -155,11 +155,11 @@ def _programs(options: JointOptions, structure: Any, shapes: Any) -> _Programs:
     def expand(position: Position, datasets: Datasets) -> SecondOrder:
         return second_order(lambda at: density.potential(at, datasets), position)
 
-    def kept(function: Callable[..., Any]) -> Program:
+    def keep(function: Callable[..., Any]) -> Program:
         made_from = f"counts alone {options!r} {structure} {shapes}"
         return kept_jit(function, function.__name__, made_from, quick=True)
 
-    return _Programs(kept(density.to_position), kept(expand), kept(density.to_sites))
+    return _Programs(keep(density.to_position), keep(expand), keep(density.to_sites))
 
 
 def counts_alone(datasets: Datasets, options: JointOptions) -> None:

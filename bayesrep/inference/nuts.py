@@ -51,7 +51,7 @@ from bayesrep.inference.checkpoint import Checkpoint
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.device import keep_settings
 from bayesrep.inference.marginal import Estimates, Known, Marginal, Setting, Units
-from bayesrep.inference.program import Ready, kept_jit
+from bayesrep.inference.program import Compiled, kept_jit
 from bayesrep.numerics.convergence import divide_chains
 from bayesrep.types import Float, Shaped
 
@@ -425,8 +425,8 @@ def _exactly(
 
 def compiled(sampler: Sampler, keys: Any, setting: Any, given: Any) -> Sampler:
     """The sampler compiled for arguments of these shapes (arrays or their shapes and types)."""
-    start: Ready = sampler.start.compile_for(keys)  # type: ignore[attr-defined]
-    block: Ready = sampler.block.compile_for(start.shape, setting, given)  # type: ignore[attr-defined]
+    start: Compiled = sampler.start.compile_for(keys)  # type: ignore[attr-defined]
+    block: Compiled = sampler.block.compile_for(start.shape, setting, given)  # type: ignore[attr-defined]
     return Sampler(start.call, block.call, sampler.vectorized, block.shape)
 
 

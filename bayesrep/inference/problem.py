@@ -300,15 +300,15 @@ def _programs(
             identity=made_from,
         )
 
-    def kept(name: str, function: Callable[..., Any], *, quick: bool = False) -> Program:
+    def keep(name: str, function: Callable[..., Any], *, quick: bool = False) -> Program:
         return kept_jit(function, name, made_from, quick=quick)
 
     density = near = build(model.function)
     onward = hessian = None
     if model.independent is not None:
         near = build(model.independent)
-        onward = kept("onward", partial(climb_from, density))
-        hessian = kept("hessian", partial(dense_hessian, density))
+        onward = keep("onward", partial(climb_from, density))
+        hessian = keep("hessian", partial(dense_hessian, density))
 
     def expand(position: Position, data: Data) -> SecondOrder:
         weight = near.weight(data)
@@ -327,9 +327,9 @@ def _programs(
     return Programs(
         density,
         model.independent is None,
-        kept("start", density.to_position),
-        kept("expand", expand, quick=True),
-        kept("quantities", quantities),
+        keep("start", density.to_position),
+        keep("expand", expand, quick=True),
+        keep("quantities", quantities),
         onward,
         hessian,
     )

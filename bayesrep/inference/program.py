@@ -27,7 +27,7 @@ from bayesrep.inference.compiling import CompilerOptions, compiler_options
 from bayesrep.inference.device import default_platform
 
 ROOMS = ("inference", "models", "numerics")
-"""Of the package: what programs are made from."""
+"""Rooms of the package that programs are made from."""
 LIBRARIES = ("jax", "jaxlib", "numpyro", "numpy")
 SETTINGS = (
     "jax_enable_x64",
@@ -37,12 +37,12 @@ SETTINGS = (
     "jax_numpy_dtype_promotion",
     "jax_disable_jit",
 )
-"""Of JAX: what programs depend on."""
+"""JAX's settings that programs depend on."""
 TRUSTED = ("bayesrep.", "numpyro.")
 """Where the types of results come from."""
 
 
-class Ready(NamedTuple):
+class Compiled(NamedTuple):
     """A program compiled for arguments of some shapes.
 
     Attributes
@@ -57,7 +57,7 @@ class Ready(NamedTuple):
     shape: Any
 
 
-class _Found(NamedTuple):
+class _Kept(NamedTuple):
     """A program for flat arguments, jitted, and the tree of its results."""
 
     call: Any
@@ -87,7 +87,7 @@ class Program:
     function: Callable[..., Any]
     identity: str
     options: CompilerOptions
-    _known: dict[Any, _Found | None] = field(default_factory=dict[Any, _Found | None], repr=False)
+    _known: dict[Any, _Kept | None] = field(default_factory=dict[Any, _Kept | None], repr=False)
 
     @cached_property
     def jitted(self) -> Any:
@@ -103,50 +103,50 @@ class Program:
         return jax.tree.unflatten(found.results, found.call(*leaves))
 
     def lower(self, *arguments: Any) -> Any:
-        """As that of `jax.jit`'s functions."""
+        """Lower it for such arguments, as functions of `jax.jit` are lowered."""
         return self.jitted.lower(*arguments)
 
     def trace(self, *arguments: Any) -> Any:
-        """As that of `jax.jit`'s functions."""
+        """Trace it for such arguments, as functions of `jax.jit` are traced."""
         return self.jitted.trace(*arguments)
 
-    def compile_for(self, *arguments: Any) -> Ready:
+    def compile_for(self, *arguments: Any) -> Compiled:
         """Compile for arguments like these: arrays, or their shapes and types."""
         leaves, structure = jax.tree.flatten(arguments)
         found = self._find(leaves, structure)
         if found is None:
             lowered = self.jitted.lower(*arguments)
-            return Ready(lowered.compile(), jax.eval_shape(self.jitted, *arguments))
+            return Compiled(lowered.compile(), jax.eval_shape(self.jitted, *arguments))
         flat, results = found.call.lower(*leaves).compile(), found.results
 
         def call(*arguments: Any) -> Any:
             return jax.tree.unflatten(results, flat(*jax.tree.leaves(arguments)))
 
-        return Ready(call, found.shape)
+        return Compiled(call, found.shape)
 
-    def _find(self, leaves: list[Any], structure: Any) -> _Found | None:
+    def _find(self, leaves: list[Any], structure: Any) -> _Kept | None:
         """The kept program for arguments of these shapes, made where there is none."""
-        if not self.identity or default_platform() != "cpu" or any(map(_hinders, leaves)):
+        if not self.identity or default_platform() != "cpu" or any(map(_prevents_keeping, leaves)):
             return None
-        signature = (structure, tuple(map(_shape_of, leaves)), _settings())
+        signature = (structure, tuple(map(_describe_leaf, leaves)), _read_settings())
         if signature not in self._known:
             folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
             if folder is None or not jax.config.jax_enable_compilation_cache:  # type: ignore[attr-defined]
                 return None
-            parts = _maker(), self.identity, *map(repr, signature)
+            parts = _digest_sources(), self.identity, *map(repr, signature)
             file = Path(folder) / f"{_digest(chr(0).join(parts).encode())}.program"
             self._known[signature] = self._read(file) or self._make(leaves, structure, file)
         return self._known[signature]
 
-    def _read(self, file: Path) -> _Found | None:
+    def _read(self, file: Path) -> _Kept | None:
         with suppress(Exception):  # whatever is wrong with it, it is made again
             seal, header, data = file.read_bytes().split(b"\n", 2)
             if seal.decode() == _digest(header + data):
                 os.utime(file)  # the longest unused go first
-                return self._found(export.deserialize(bytearray(data)), json.loads(header))
+                return self._assemble(export.deserialize(bytearray(data)), json.loads(header))
         return None
 
-    def _make(self, leaves: list[Any], structure: Any, file: Path) -> _Found | None:
+    def _make(self, leaves: list[Any], structure: Any, file: Path) -> _Kept | None:
         results: list[Any] = []
 
         def flat(*leaves: Any) -> list[Any]:
@@ -162,13 +162,13 @@ class Program:
         header, data = json.dumps(tree).encode(), bytes(exported.serialize())
         with suppress(OSError), replaced_file(file) as partial:  # without room nothing is kept
             partial.write_bytes(b"\n".join((_digest(header + data).encode(), header, data)))
-        return self._found(exported, tree)
+        return self._assemble(exported, tree)
 
-    def _found(self, exported: export.Exported, tree: Any) -> _Found:
+    def _assemble(self, exported: export.Exported, tree: Any) -> _Kept:
         results = jax.tree.structure(_decode(tree))
         shapes = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in exported.out_avals]
         call = jax.jit(exported.call, compiler_options=self.options)
-        return _Found(call, results, jax.tree.unflatten(results, shapes))
+        return _Kept(call, results, jax.tree.unflatten(results, shapes))
 
 
 def kept_jit(
@@ -190,7 +190,7 @@ def kept_jit(
     return Program(function, identity, compiler_options(quick=quick))
 
 
-def _hinders(leaf: Any) -> bool:
+def _prevents_keeping(leaf: Any) -> bool:
     """Whether an argument keeps a program from being kept: traced, or not on one CPU."""
     if isinstance(leaf, Tracer):
         return True
@@ -199,18 +199,18 @@ def _hinders(leaf: Any) -> bool:
     return len(devices) > 1 or any(device.platform != "cpu" for device in devices)
 
 
-def _shape_of(leaf: Any) -> tuple[Any, ...]:
+def _describe_leaf(leaf: Any) -> tuple[Any, ...]:
     kind = jax.typeof(leaf) if not isinstance(leaf, jax.ShapeDtypeStruct) else leaf
     return kind.shape, str(kind.dtype), bool(getattr(kind, "weak_type", False))
 
 
-def _settings() -> tuple[Any, ...]:
+def _read_settings() -> tuple[Any, ...]:
     values = tuple(getattr(jax.config, name) for name in SETTINGS)
     return (default_platform(), os.environ.get("XLA_FLAGS", ""), *values)
 
 
 @cache
-def _maker() -> str:
+def _digest_sources() -> str:
     """A digest of our code that programs are made from, and versions."""
     package = Path(__file__).parents[1]
     files = (file for room in ROOMS for file in sorted((package / room).rglob("*.py")))

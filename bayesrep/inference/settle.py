@@ -119,7 +119,7 @@ def settle(
             near = found.near
             if np.linalg.norm(near.step) < STEADY[1]:
                 break
-            other = _around(marginal, setting, near, look, expand)
+            other = _around(setting, near, look, expand)
             again = round_of_points(other)
             if not again.spread < 2 * found.spread:
                 break  # no normal is near there
@@ -187,12 +187,11 @@ def _walked(
         if not lowest[best] < here:
             break
         near = near._replace(step=HALVES[best] * near.step)
-        setting = _around(marginal, setting, near, look, expand)
+        setting = _around(setting, near, look, expand)
     return setting
 
 
 def _around(
-    marginal: Marginal,
     setting: Setting,
     near: "_Nearer",
     look: Look,
@@ -204,12 +203,7 @@ def _around(
     """
     there = look(setting, near.step[None, :])
     white = jax.tree.map(np.asarray, setting.whitening)
-    center = {
-        "shared": white.center["shared"] + white.to_shared @ near.step,
-        "units": white.center["units"]
-        + np.einsum("urc,uc->ur", white.to_units, there.center[0])
-        - white.drag @ near.step,
-    }
+    center = white({"shared": near.step, "units": there.center[0]})
     hessian = expand(jax.device_put(center), setting.data).hessian
     if not all(np.isfinite(leaf).all() for leaf in hessian):
         return setting
@@ -235,10 +229,7 @@ class _Round(NamedTuple):
 def _moved(setting: Setting, near: _Nearer) -> Setting:
     """The same setting, in coordinates measured from a step in units of a root."""
     white = jax.tree.map(np.asarray, setting.whitening)
-    center = {
-        "shared": white.center["shared"] + white.to_shared @ near.step,
-        "units": white.center["units"] - white.drag @ near.step,
-    }
+    center = white({"shared": near.step, "units": np.zeros_like(white.center["units"])})
     to_shared, drag = white.to_shared @ near.root, white.drag @ near.root
     return _measured_by(setting, white._replace(center=center, to_shared=to_shared, drag=drag))
 

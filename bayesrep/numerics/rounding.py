@@ -1,4 +1,4 @@
-"""Whole numbers with a given sum."""
+"""Whole numbers with a given sum, and fractions written as percent points."""
 
 import numpy as np
 
@@ -20,3 +20,9 @@ def largest_remainders(shares: Float[np.ndarray, "part"], total: int) -> Int[np.
     largest = np.argsort(whole - exact, kind="stable")[: total - whole.sum()]
     whole[largest] += 1
     return whole
+
+
+def write_points(fraction: float, digits: int = 2) -> str:
+    """A fraction as percent points, with a real minus sign and no negative zero."""
+    text = f"{100 * fraction:.{digits}f}"
+    return text.lstrip("-") if not text.strip("-0.") else text.replace("-", "\N{MINUS SIGN}")

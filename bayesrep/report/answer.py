@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.numerics.estimands import measured_gap
+from bayesrep.numerics.rounding import write_points
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import Voice
 
@@ -94,7 +95,7 @@ def headline(drop: Drop, *, classifiers: int) -> str:
     measured, remaining, selection = drop.measured, drop.remaining, drop.selection
     they = "The classifier is" if classifiers == 1 else "Classifiers are"
     if measured.below:
-        rise = _number(-measured.value, _digits(measured))
+        rise = write_points(-measured.value, _digits(measured))
         return f"{they} {rise} points more accurate on the replication"
     if not measured.above:
         if remaining.above:
@@ -102,9 +103,9 @@ def headline(drop: Drop, *, classifiers: int) -> str:
         if remaining.below:
             return "No clear drop as measured, and a rise at the same selection frequency"
         return "No clear drop in accuracy"
-    size = f"{_number(measured.value, _digits(measured))}-point drop"
+    size = f"{write_points(measured.value, _digits(measured))}-point drop"
     if remaining.lower is None:
-        left = _number(remaining.value, 1)
+        left = write_points(remaining.value, 1)
         return f"A {size}; by an estimate without interval, {left} points remain"
     if remaining.below:
         return f"Selection more than explains the {size}"
@@ -115,7 +116,7 @@ def headline(drop: Drop, *, classifiers: int) -> str:
     if selection.below:
         return f"None of the {size} is selection"
     if not selection.above:
-        least = _number(remaining.lower, _digits(remaining))
+        least = write_points(remaining.lower, _digits(remaining))
         return f"The {size} is real: at least {least} points remain after adjusting for selection"
     if (share := drop.told_share) is None:
         return f"Part of the {size} is selection, and part remains"
@@ -196,7 +197,9 @@ def _resolution(measured: Estimate, images: tuple[int, int]) -> str:
     half = (measured.upper - measured.lower) / 2
     one, other = (f"{size:,}" for size in images)
     many = f"{one} images each" if one == other else f"{one} and {other} images"
-    return f"With {many}, drops under {_number(half, _digits(measured))} points cannot be seen. "
+    return (
+        f"With {many}, drops under {write_points(half, _digits(measured))} points cannot be seen. "
+    )
 
 
 def _division(drop: Drop, they: str) -> str:
@@ -258,19 +261,15 @@ def _points(estimate: Estimate) -> str:
 
 
 def _interval(estimate: Estimate, digits: int, *, unit: str = "", none: str = "") -> str:
-    told = f"{_number(estimate.value, digits)}{unit}"
+    told = f"{write_points(estimate.value, digits)}{unit}"
     if estimate.lower is None or estimate.upper is None:
         return f"{told} {none}"
-    return f"{told} ({_number(estimate.lower, digits)} to {_number(estimate.upper, digits)})"
+    return (
+        f"{told} ({write_points(estimate.lower, digits)} to {write_points(estimate.upper, digits)})"
+    )
 
 
 def _digits(estimate: Estimate) -> int:
     if estimate.lower is None or estimate.upper is None:
         return 1
     return 1 if estimate.upper - estimate.lower >= LEAST_WIDTH else 2
-
-
-def _number(fraction: float, digits: int) -> str:
-    """As percent, with a real minus sign and no negative zero."""
-    text = f"{100 * fraction:.{digits}f}"
-    return text.lstrip("-") if not text.strip("-0.") else text.replace("-", "\N{MINUS SIGN}")

@@ -7,6 +7,7 @@ from bayesrep.errors import plain
 from bayesrep.estimators.annotators import Linearity
 from bayesrep.estimators.components import fewest_components
 from bayesrep.estimators.kept import Kept
+from bayesrep.numerics.rounding import write_points
 from bayesrep.report.answer import Drop, answer_for, drop_of, measured_drop
 from bayesrep.report.methods import label_of
 from bayesrep.report.text import percent
@@ -85,13 +86,13 @@ def annotators_sentence(
     verdict = "yes, more would change it" if abs(moved) >= 0.002 else "no, more would hardly"
     told = ""
     if error is not None:
-        told = f" (standard error over images {points(error)})"
+        told = f" (standard error over images {write_points(error)})"
         if abs(moved) < 2 * error:
             verdict = "which is within its noise, so that cannot be told"
     return (
         f"From {count} to ever more annotators the gap that naive matching leaves would {way} from "
-        f"{points(naive)} to about {points(jackknife)} points{told}: {verdict}. EM + spline and "
-        "the joint model allow for the noise of so many as there are."
+        f"{write_points(naive)} to about {write_points(jackknife)} points{told}: {verdict}. "
+        "EM + spline and the joint model allow for the noise of so many as there are."
     )
 
 
@@ -128,9 +129,3 @@ def ranks_sentence(table: pl.DataFrame) -> str:
     who = plain(table["classifier"][int(np.argmax(moved.to_numpy()))])
     places = "1 place" if round(most) == 1 else f"{most:.0f} places"
     return f"{told}. Removing selection moves {who} the most, by {places}."
-
-
-def points(value: float, digits: int = 2) -> str:
-    """A difference of accuracies in points, with a real minus sign and no negative zero."""
-    text = f"{100 * value:.{digits}f}"
-    return text.lstrip("-") if not text.strip("-0.") else text.replace("-", "\N{MINUS SIGN}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from bayesrep.atomic import moved_aside
+from bayesrep.atomic import find_moved_aside
 from bayesrep.errors import OptionError, StudyError, listing, plain
 from bayesrep.sources.evals.joined import together
 from bayesrep.sources.evals.reading import why_refused
@@ -15,7 +15,7 @@ from bayesrep.sources.evals.records import Asked
 from bayesrep.studies.allows import ADJUSTED, RAW, Allowed, of_answers, of_attempts, of_study
 from bayesrep.studies.attempts import ATTEMPTS, Attempts, read_attempts
 from bayesrep.studies.folder import MANIFEST, PREDICTIONS, names_in, predicted_by
-from bayesrep.studies.manifest import no_study_at, read_provenance
+from bayesrep.studies.manifest import describe_missing_study, read_provenance
 from bayesrep.studies.reading import read_study
 from bayesrep.studies.words import VOCABULARIES, vocabulary_of
 from bayesrep.studies.writing import awaits_counts
@@ -47,8 +47,8 @@ def examine_data(paths: Sequence[Path], asked: Asked = NOTHING_ASKED) -> tuple[s
         Where nothing known is there, or what is there cannot be read.
     """
     path = paths[0]
-    if len(paths) == 1 and moved_aside(path) is not None:
-        raise StudyError(no_study_at(path))
+    if len(paths) == 1 and find_moved_aside(path) is not None:
+        raise StudyError(describe_missing_study(path))
     if len(paths) == 1 and (path / MANIFEST).exists():
         study, attempts = read_study(path), _attempts(path)
         return f"a study, {plain(study.name)}", of_study(study, attempts)

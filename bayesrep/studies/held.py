@@ -7,7 +7,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError
 from bayesrep.studies import folder
-from bayesrep.studies.manifest import no_study_at, read_manifest, read_roles
+from bayesrep.studies.manifest import describe_missing_study, read_manifest, read_roles
 from bayesrep.studies.rules import REQUIRED_ROLES, collected
 
 
@@ -34,7 +34,7 @@ def held(path: str | Path, datasets: Sequence[str] = REQUIRED_ROLES) -> frozense
     """
     root = Path(path)
     if not root.is_dir():
-        raise StudyError(no_study_at(root))
+        raise StudyError(describe_missing_study(root))
     manifest = collected(read_manifest(root))[0] if (root / folder.MANIFEST).exists() else None
     roles = manifest.roles if manifest is not None else read_roles(root)
     found = set[str]()

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bayesrep.atomic import moved_aside, replaced_file
+from bayesrep.atomic import find_moved_aside, replaced_file
 from bayesrep.errors import StudyError, Violation, reason
 from bayesrep.files import strict_json
 from bayesrep.studies import folder, rules
@@ -122,11 +122,11 @@ def read_provenance(path: Path) -> dict[str, JSON]:
     return dict[str, JSON](content)
 
 
-def no_study_at(path: Path) -> Violation:
+def describe_missing_study(path: Path) -> Violation:
     """Why a path is no folder; what a killed process has left of it is named."""
     if path.exists():
         return Violation("study-path-not-folder", path=path)
-    older = moved_aside(path)
+    older = find_moved_aside(path)
     if older is None:
         return Violation("study-path-missing", path=path)
     return Violation("study-moved-aside", path=path, older=older)
@@ -135,7 +135,7 @@ def no_study_at(path: Path) -> Violation:
 def read_manifest(path: Path) -> Generator[Violation, None, Manifest | None]:
     """Read the study.json of the study at `path`."""
     if not path.is_dir():
-        yield no_study_at(path)
+        yield describe_missing_study(path)
         return None
     where = folder.MANIFEST
     try:

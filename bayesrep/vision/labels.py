@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from bayesrep.errors import PredictionError, PredictionWarning, StudyError, listing
+from bayesrep.errors import PredictionError, PredictionWarning, StudyError, listing, reason
 from bayesrep.files import delimited, tables
 from bayesrep.files.names import normalize_names
 from bayesrep.types import Ints
@@ -206,6 +206,8 @@ def _rows(path: Path, classes: Classes) -> list[list[str]]:
         lines = delimited.read_lines(path)
     except StudyError as error:
         raise PredictionError(error.violation) from error
+    except OSError as error:
+        raise PredictionError("file-unreadable", path=path, reason=reason(error)) from error
     head = [word.strip().lower() for word in re.split(r"[,;|\t]", lines[0])] if lines else []
     if _column(head, _IMAGE_COLUMNS) and _column(head, _LABEL_COLUMNS):
         return _table_rows(path, classes)

@@ -84,13 +84,13 @@ def read_logs(paths: Sequence[str | Path], asked: Asked, *, progress: bool = Fal
     if not logs:
         where = ", ".join(str(path) for path in paths)
         raise StudyError("no-evaluation-log", where=where, formats=KNOWN)
-    logs = _without_copies(logs)
+    logs = _mark_copies(logs)
     if not asked.survey:
         helm.check_one_split(logs, asked)
     return [replace(log, groups=known) for log in _in_groups(logs, asked)]
 
 
-def _without_copies(logs: Sequence[Log]) -> list[Log]:
+def _mark_copies(logs: Sequence[Log]) -> list[Log]:
     """The logs, of which none is a copy of another; a note where one may be.
 
     Two logs of the same models on the same data sets are copies where their bytes are the same, or
@@ -107,7 +107,7 @@ def _without_copies(logs: Sequence[Log]) -> list[Log]:
     for same in alike.values():
         refuse_copies(log.where for log in same)
         _refuse_same_samples(same)
-        notes |= _same_scores(same)
+        notes |= _note_same_scores(same)
     return [
         replace(log, notes=[*log.notes, notes[log.where]]) if log.where in notes else log
         for log in logs
@@ -122,8 +122,8 @@ def _refuse_same_samples(logs: Sequence[Log]) -> None:
                 raise StudyError("same-samples-twice", path=log.where, other=other.where)
 
 
-def _same_scores(logs: Sequence[Log]) -> dict[str, str]:
-    """Of logs with the scores of another, where one of the two has no identifiers: a sentence."""
+def _note_same_scores(logs: Sequence[Log]) -> dict[str, str]:
+    """A sentence for each log with the scores of another, where one of both lacks identifiers."""
     notes: dict[str, str] = {}
     seen: dict[str, Log] = {}
     for log in logs if len(logs) > 1 else ():
