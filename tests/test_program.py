@@ -139,6 +139,8 @@ def test_what_cannot_be_kept_is_computed(folder):
     traced = kept_jit(jnp.sin, "sine", "all")
     assert float(jax.grad(traced)(0.0)) == 1.0
     assert traced.lower(1.0).compile()(1.0) == jnp.sin(1.0)
+    quick = kept_jit(jnp.sin, "sine", "all", quick=True)  # its options are of whole programs only
+    assert float(jax.jit(quick)(0.5)) == float(jnp.sin(0.5))
     assert kept(folder) == []
     jax.config.update("jax_compilation_cache_dir", None)
     assert float(traced(0.5)) == float(jnp.sin(0.5))

@@ -70,8 +70,8 @@ class Program:
     """A jitted function that later processes need not trace.
 
     What is kept lies where JAX keeps what it compiles (`bayesrep.inference.compiling.kept_programs`
-    says where); without such a place, on other devices than one CPU, or with arguments that are
-    being traced, this is `jax.jit`.
+    says where); without such a place, or on other devices than one CPU, this is `jax.jit`, and with
+    arguments that are being traced the function itself.
 
     Attributes
     ----------
@@ -97,6 +97,8 @@ class Program:
     def __call__(self, *arguments: Any) -> Any:
         """What the function returns."""
         leaves, structure = jax.tree.flatten(arguments)
+        if any(isinstance(leaf, Tracer) for leaf in leaves):
+            return self.function(*arguments)  # a program inside another has no compiler's options
         found = self._find(leaves, structure)
         if found is None:
             return self.jitted(*arguments)
@@ -191,9 +193,7 @@ def kept_jit(
 
 
 def _prevents_keeping(leaf: Any) -> bool:
-    """Whether an argument keeps a program from being kept: traced, or not on one CPU."""
-    if isinstance(leaf, Tracer):
-        return True
+    """Whether an argument that is not on one CPU keeps a program from being kept."""
     sharding = getattr(leaf, "sharding", None)
     devices = () if sharding is None else sharding.device_set
     return len(devices) > 1 or any(device.platform != "cpu" for device in devices)
