@@ -64,7 +64,7 @@ def judge_unknown_crowd(fitted: Fitted) -> Finding:
         "answered"
     )
     value = f"sd {100 * assumed:g} points assumed" if assumed else "alike, assumed"
-    if not fitted.recorded.model.collapsed:
+    if not fitted.recorded.traits.collapsed:
         return Finding(
             check, value, wanted, "yes", f"{said}. To measure it, give answers by worker."
         )

@@ -4,17 +4,15 @@ The discrepancies and their p-values are those of `bayesrep.checks.discrepancy`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import betaln
+from scipy.special import betaln, expit
 
 from bayesrep.checks.discrepancy import Fit, Strata, check_answers, check_counts, strata_of
 from bayesrep.checks.finding import ALPHA, Finding, Trust, missing, p_text
 from bayesrep.errors import PosteriorError
-from bayesrep.models.options import LARGEST_COMPONENTS, JointOptions
 from bayesrep.posterior.groups import (
     CellNames,
     Posterior,
@@ -23,6 +21,7 @@ from bayesrep.posterior.groups import (
     recorded,
     thinned_draws,
 )
+from bayesrep.posterior.likelihood import logits
 from bayesrep.types import Float, Floats, Int
 
 SMALLEST = 1e-300
@@ -88,7 +87,8 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     are approximate.
     """
     observed = need_group(posterior, "observed_data", "replication_right")
-    likelihood = need_group(posterior, "log_density", "log_right")
+    logit_right = logits(posterior)
+    likelihood = need_group(posterior, "log_density")
     roles = recorded(posterior).roles
     cells = {role: cells_along(observed, role) for role in roles}
     alike = {role for role in roles if _equal(cells[role], cells["replication"])}
@@ -105,8 +105,7 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     position = strata_of(cells["replication"]).position
     mean_accuracy = np.zeros(len(position))
     for index, name in enumerate(observed["classifier"].values):  # alone: there may be thousands
-        log_right = thinned_draws(likelihood["log_right"][:, :, index], draws)
-        accuracy = np.exp(log_right.astype(np.float64))
+        accuracy = expit(thinned_draws(logit_right[:, :, index], draws).astype(np.float64))
         fit = check_answers(right[index], shown, accuracy, position)
         row = _row("answers", str(name), fit, cells["replication"])
         fitted = accuracy.mean(axis=0)
@@ -280,7 +279,7 @@ def judge_predictions(posterior: Posterior) -> tuple[pl.DataFrame | None, list[F
         return None, [missing("the model predicts counts and answers", needed)]
     adjusted = need_group(posterior, "posterior", "adjusted_accuracy")["adjusted_accuracy"].values
     observed = need_group(posterior, "observed_data", "correct")
-    options = asdict(recorded(posterior).options)
+    options = recorded(posterior).given
     sd = np.maximum(adjusted.std(axis=(0, 1)), 1e-12)
     curves = _judge_answers(table.filter(kind="answers"), sd, options)
     typical = max(float(adjusted.mean(axis=2).std()), 1e-12)
@@ -354,6 +353,8 @@ def _judge_counts(
 
 
 def _better_mixture(options: Mapping[str, Any]) -> str:
+    from bayesrep.models.options import LARGEST_COMPONENTS  # which imports JAX
+
     more = int(options.get("components", 2)) + 1
     enough = more > LARGEST_COMPONENTS
     change = "Try wider priors of the mixture" if enough else f"Try components={more}"
@@ -399,6 +400,6 @@ def _better_curves(options: Mapping[str, Any]) -> str:
     if options.get("monotone"):
         return "Try monotone=False: these curves seem to fall somewhere."
     if options.get("curve", "bernstein") == "bernstein":
-        degree = 2 * int(options.get("degree", JointOptions.degree))
+        degree = 2 * int(options["degree"])
         return f'Try curve="spline", a higher degree (degree={degree}) or more terms.'
     return "Try more terms, or larger classifier_bend."

@@ -214,7 +214,9 @@ def speak_of_answers(path: Path, answers: Iterable[Any]) -> None:
 def read_draws(path: Path) -> Any:
     """What `bayesrep.read_posterior` reads, without ArviZ, which takes a second to import."""
     keep_compiled()  # what is asked of a posterior may compile
-    return inspect.unwrap(bayesrep.read_posterior)(path)
+    from bayesrep.posterior import open_posterior
+
+    return open_posterior(path)
 
 
 @contextmanager
