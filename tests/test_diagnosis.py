@@ -9,13 +9,16 @@ import xarray as xr
 import zoo
 from refusals import refused
 from scipy import stats
+from scipy.special import logit
 
 from bayesrep import PosteriorError
 from bayesrep.checks import chains, comparison, diagnosis, discrepancy, predictions
 from bayesrep.checks import prior as sensitivity
 from bayesrep.numerics import pareto
+from bayesrep.numerics.codes import encode
 from bayesrep.posterior.files import arviz, build_posterior
 from bayesrep.posterior.groups import CellNames, find_group, thinned_draws
+from bayesrep.posterior.likelihood import LOGITS, logits
 from bayesrep.report.text import fits_text
 
 
@@ -260,9 +263,10 @@ def test_leaving_one_out_of_a_conjugate_model():
 
 
 def test_compare_prefers_the_better_model(study, posterior):
-    level = np.log(posterior.observed_data["correct"].values.sum(axis=1) / 500)
-    flat = np.broadcast_to(level[:, None], posterior.log_density["log_right"].shape)
-    constant = _changed(posterior, variables={"log_density": {"log_right": flat}})
+    level = logit(posterior.observed_data["correct"].values.sum(axis=1) / 500)
+    flat = np.broadcast_to(level[:, None], logits(posterior).shape)
+    coded = dict(zip(LOGITS, encode(flat), strict=True))
+    constant = _changed(posterior, variables={"log_density": coded})
     table = comparison.compare_fits({"constant": constant, "curves": posterior})
     assert table["model"].to_list() == ["curves", "constant"]
     best, other = table.iter_rows(named=True)
@@ -284,9 +288,8 @@ def test_compare_refuses_another_study(posterior):
         comparison.compare_fits({"a": posterior, "b": other})
     with refused(PosteriorError, "no-posterior-to-compare"):
         comparison.compare_fits({})
-    with refused(
-        PosteriorError, "posterior-part-missing", {"missing_part": "log_density (log_right)"}
-    ):
+    missing = {"missing_part": "log_density (logit_right, logit_middle, logit_step)"}
+    with refused(PosteriorError, "posterior-part-missing", missing):
         comparison.compare_fits({"a": _changed(posterior, without=("log_density",))})
 
 

@@ -112,7 +112,6 @@ def _along(
     others rise, and end with the first that the counts speak against: there the climb is long and
     leads nowhere.
     """
-
     import jax
     import jax.numpy as jnp
 
