@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from bayesrep.checks.assumptions import assumption
 from bayesrep.checks.finding import Finding
 from bayesrep.errors import PosteriorError
 from bayesrep.numerics.rounding import write_points
@@ -168,14 +169,6 @@ def _observed(posterior: Posterior, roles: Sequence[str]) -> SufficientStatistic
         columns = selected, shown, total[kept, 0], total[kept, 1:]
         cells[role] = Cells(*columns, selections.get(role))
     return SufficientStatistics(names, cells)
-
-
-def assumption(posterior: Posterior) -> str:
-    """What every answer of the fit rests on, as a clause."""
-    assumed = recorded(posterior).dependence
-    if assumed == 0:
-        return "annotators answered independently"
-    return f"annotators' answers about an image have an intraclass correlation of {assumed:g}"
 
 
 def judge_dependence(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding]:

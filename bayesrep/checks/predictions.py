@@ -11,7 +11,15 @@ import polars as pl
 from scipy.special import betaln, expit
 
 from bayesrep.checks.discrepancy import Fit, Strata, check_answers, check_counts, strata_of
-from bayesrep.checks.finding import ALPHA, Finding, Trust, missing, p_text
+from bayesrep.checks.finding import (
+    ALPHA,
+    BEARABLE,
+    Finding,
+    Trust,
+    family_wise,
+    missing,
+    p_text,
+)
 from bayesrep.errors import PosteriorError
 from bayesrep.posterior.groups import (
     CellNames,
@@ -29,8 +37,7 @@ SMALLEST = 1e-300
 DRAWS = 200
 LARGEST_GRID = 20_000  # possible cells of a data set, up to which its counts are tested
 MIXTURES = 20  # draws of the mixture, for cells without images
-BEARABLE = 0.5  # of a posterior sd: shifts of all classifiers that leave intervals 92 % coverage
-BEARABLE_OWN = 1.0  # the same of one classifier, whose effect is noisy by about half an sd
+BEARABLE_OWN = 1.0  # as BEARABLE, of one classifier, whose effect is noisy by about half an sd
 RUINOUS = 2.0
 CLEARLY = 10.0  # expected images of a cell that chance does not leave empty: P = e⁻¹⁰
 STOPPED = 0.05  # of all images, expected in such cells: who annotates next depended on the answers
@@ -123,28 +130,6 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     for row, value in zip(tested, adjusted, strict=True):
         row["p_adjusted"] = float(value)
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
-
-
-def family_wise(p: Sequence[float], kind: Sequence[str]) -> Floats:
-    """P-values of one family of tests: the least is below α in at most α of all sound fits.
-
-    Holm's within each kind, whatever depends on what, times the number of kinds: so thousands of
-    classifiers do not drown what the counts of two data sets say.
-
-    References
-    ----------
-    Holm (1979), "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
-    Statistics 6.
-    """
-    values, kinds = np.asarray(p, dtype=np.float64), np.asarray(kind)
-    adjusted = np.ones(len(values))
-    names = np.unique(kinds)
-    for name in names:
-        place = np.flatnonzero(kinds == name)
-        place = place[np.argsort(values[place], kind="stable")]
-        holm = np.maximum.accumulate(values[place] * np.arange(len(place), 0, -1))
-        adjusted[place] = np.minimum(1.0, len(names) * holm)
-    return adjusted
 
 
 def _fitted_masses(

@@ -185,8 +185,14 @@ def given(arguments: Namespace, function: Callable[..., Any]) -> dict[str, Any]:
 
 def read_fitted(arguments: Namespace) -> "tuple[bayesrep.Study, Any]":
     """The study and the posterior of a command, once its table can be written."""
+    from bayesrep.files import trial
+
     new_table(arguments)
-    return read_study(arguments.study), read_draws(arguments.posterior)
+    trial.start()
+    _ = bayesrep.read_study  # imports it
+    with imported_beside("xarray", "h5netcdf", "scipy.special"):
+        study = read_study(arguments.study)
+    return study, read_draws(arguments.posterior)
 
 
 def read_study(path: Path) -> "bayesrep.Study":

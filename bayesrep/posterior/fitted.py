@@ -29,12 +29,6 @@ from bayesrep.posterior.joint_draws import (
     reference_draws,
 )
 from bayesrep.posterior.likelihood import logits
-from bayesrep.posterior.workers import (
-    Answered,
-    crowd_effect,
-    leniency_covariance,
-    worker_covariance,
-)
 from bayesrep.studies.shown import brief, number
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
@@ -42,6 +36,7 @@ from bayesrep.types import Float, Int
 
 if TYPE_CHECKING:
     from bayesrep.models.model import Crowd
+    from bayesrep.posterior.workers import Answered
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,6 +249,8 @@ class Fitted:
         directions
             Combinations of classifiers.
         """
+        from bayesrep.posterior.workers import crowd_effect
+
         nameless = (self._answered(role) for role in self._nameless)
         effects = [crowd_effect(each, self._influences, directions) for each in nameless]
         return np.reshape(effects, (-1, directions.shape[1]))
@@ -262,6 +259,8 @@ class Fitted:
         self, directions: Float[np.ndarray, "classifier direction"]
     ) -> Float[np.ndarray, "direction direction"]:
         """Covariance over the workers who are known, and over crowds of whom it is assumed."""
+        from bayesrep.posterior.workers import worker_covariance
+
         known = [role for role in self.recorded.roles if role not in self._nameless]
         total = np.zeros((directions.shape[1], directions.shape[1]))
         if known:
@@ -281,6 +280,8 @@ class Fitted:
         directions: Float[np.ndarray, "classifier direction"],
     ) -> Float[np.ndarray, "direction direction"]:
         """Covariance over the leniencies that a model was given."""
+        from bayesrep.posterior.workers import leniency_covariance
+
         found = crowd(self.images, self.recorded.roles)
         if not len(found.leniencies.known):
             return np.zeros((directions.shape[1], directions.shape[1]))
@@ -290,8 +291,10 @@ class Fitted:
             raise PosteriorError("posterior-of-other-workers")
         return leniency_covariance(scores, found, self.adjusted, directions)
 
-    def _answered(self, role: str) -> Answered:
+    def _answered(self, role: str) -> "Answered":
         """A data set with what the posterior says of its images."""
+        from bayesrep.posterior.workers import Answered  # sparse matrices take long to import
+
         density = self.need("log_density", f"{role}_images")
         return Answered(
             self.images.datasets[role],
