@@ -220,9 +220,9 @@ def speak_of_answers(path: Path, answers: Iterable[Any]) -> None:
 def read_draws(path: Path) -> Any:
     """What `bayesrep.read_posterior` reads, without ArviZ, which takes a second to import."""
     keep_compiled()  # what is asked of a posterior may compile
-    from bayesrep.posterior import open_posterior
+    from bayesrep.posterior import read_tree
 
-    return open_posterior(path)
+    return read_tree(path)
 
 
 @contextmanager

@@ -150,10 +150,6 @@ def _smaller(name: Hashable, variable: xr.DataArray) -> xr.DataArray:
     return variable
 
 
-def _as_python(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
 @in_arviz
 def read_posterior(path: str | Path) -> xr.DataTree:
     """Read what `write_posterior` wrote, wholly into memory.
@@ -163,17 +159,16 @@ def read_posterior(path: str | Path) -> xr.DataTree:
     PosteriorError
         If the file is missing, damaged or holds no posterior of bayesrep.
     """
-    posterior = open_posterior(path)
+    posterior = read_tree(path)
     try:
         _ = recorded(posterior).options
     except PosteriorError as error:
         raise PosteriorError(netcdf.not_ours(error.violation, Path(path))) from error
-    with posterior:
-        return posterior.load()
+    return posterior
 
 
-def open_posterior(path: str | Path) -> xr.DataTree:
-    """What `read_posterior` reads, but arrays when they are asked for, and neither ArviZ nor JAX.
+def read_tree(path: str | Path) -> xr.DataTree:
+    """What `read_posterior` reads, without ArviZ, and without JAX to make sense of options.
 
     Raises
     ------
@@ -189,9 +184,7 @@ def open_posterior(path: str | Path) -> xr.DataTree:
         with warnings.catch_warnings():
             # Said of attributes that contradict each other or their variable.
             warnings.simplefilter("error", xr.SerializationWarning)
-            posterior = xr.open_datatree(source, engine="h5netcdf")
-        for group in posterior.subtree:  # numbers as Python's, as they are before they are written
-            group.attrs = {name: _as_python(value) for name, value in group.attrs.items()}
+            posterior = xr.DataTree.from_dict(netcdf.read(source))
         broken = next(violations(posterior), None)
     except Exception as error:  # three libraries on a stranger's file raise nearly anything
         strange = Violation("posterior-file-unreadable", reason=reason(error))
