@@ -103,10 +103,8 @@ def _stored(h5py: Any, group: Any) -> _Stored:
 
 def _decoded(xr: Any, variables: Mapping[str, Any], attributes: dict[str, Any]) -> "xr.Dataset":
     """A group as xarray has it: which variables are coordinates is told in attributes."""
-    told = [
-        attributes.pop("coordinates", ""),
-        *(each[2].pop("coordinates", "") for each in variables.values()),
-    ]
+    holders = (attributes, *(each[2] for each in variables.values()))
+    told = [each.pop("coordinates", "") for each in holders]
     found = {
         name: xr.conventions.decode_cf_variable(name, xr.Variable(*each))
         for name, each in variables.items()
