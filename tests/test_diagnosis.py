@@ -366,13 +366,19 @@ def found(told, check):
     return told.checks.row(by_predicate=pl.col("check") == check)[1::2]
 
 
+def _drawn(group, chosen):
+    """Some of the draws of those variables of a group that have draws."""
+    of_draws = {v: each for v, each in group.items() if each[0][0] == "chain"}
+    return {v: (dims, values[chosen]) for v, (dims, values) in of_draws.items()}
+
+
 def _long(posterior):
     """The same fit as if it had run long: independent draws of what was sampled."""
     rng = np.random.default_rng(0)
     chosen = rng.integers(0, 2, (4, 1000)), rng.integers(0, 100, (4, 1000))
     groups, coordinates = _parts(posterior, *NAMES)
     for name in NAMES[:-1]:
-        groups[name] = {v: (dims, values[chosen]) for v, (dims, values) in groups[name].items()}
+        groups[name] |= _drawn(groups[name], chosen)
     return build_posterior(groups, coordinates, posterior.posterior.attrs)
 
 
@@ -478,7 +484,7 @@ def test_what_is_missing_is_named(posterior):
 def test_one_chain_cannot_agree(posterior):
     groups, coordinates = _parts(posterior, *NAMES)
     for name in NAMES[:-1]:
-        groups[name] = {v: (dims, values[:1]) for v, (dims, values) in groups[name].items()}
+        groups[name] |= _drawn(groups[name], slice(1))
     told = diagnosis.diagnose(build_posterior(groups, coordinates, posterior.posterior.attrs))
     assert told.trust == "with care"
     assert found(told, "chains agree on the adjusted accuracies") == ("one chain", "with care")

@@ -385,6 +385,8 @@ def _better_curves(options: Mapping[str, Any]) -> str:
     if options.get("monotone"):
         return "Try monotone=False: these curves seem to fall somewhere."
     if options.get("curve", "bernstein") == "bernstein":
-        degree = 2 * int(options["degree"])
+        from bayesrep.models.options import JointOptions  # which imports JAX
+
+        degree = 2 * int(options.get("degree", JointOptions.degree))
         return f'Try curve="spline", a higher degree (degree={degree}) or more terms.'
     return "Try more terms, or larger classifier_bend."

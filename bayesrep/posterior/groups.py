@@ -189,7 +189,7 @@ def recorded(posterior: Posterior) -> Recorded:
         return Recorded(
             name,
             dict(json.loads(str(attributes["options"]))),
-            Traits(**{**traits, "shared": tuple(map(str, traits["shared"]))}),
+            Traits(shared=tuple(map(str, traits.pop("shared"))), **traits),
             tuple(map(str, json.loads(str(attributes["datasets"])))),
             str(attributes["groups"]) or None,
             str(attributes.get("method", "nuts")),
