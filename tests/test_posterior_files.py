@@ -18,7 +18,7 @@ from bayesrep.files import netcdf
 from bayesrep.numerics.codes import MOST, decode, encode
 from bayesrep.numerics.estimands import ranks
 from bayesrep.posterior.files import read_posterior, read_tree, write_posterior
-from bayesrep.posterior.groups import find_group
+from bayesrep.posterior.groups import find_group, recorded
 from bayesrep.posterior.likelihood import LOGITS, logits, of_answers
 from experiments.fuzzing import samples
 
@@ -152,3 +152,16 @@ json.dump([codes, sorted({"jax", "numpyro", "arviz", "matplotlib"} & set(sys.mod
     words = [sys.executable, "-c", code, str(tmp_path / "study"), str(tmp_path / "posterior.nc")]
     said = subprocess.run(words, check=True, capture_output=True, text=True)
     assert json.loads(said.stdout) == [[0, 0, 0, 0, 0], []]
+
+
+def test_options_of_another_model_are_told_where_they_are_asked_for(tmp_path):
+    """What needs none of them reads the file all the same."""
+    posterior = samples.posterior()
+    for name in ("posterior", "log_density", "observed_data", "sample_stats"):
+        posterior[name].attrs["options"] = json.dumps({"odd": 1, "dependence": 0.1})
+    write_posterior(posterior, tmp_path / "odd.nc")
+    made = recorded(read_tree(tmp_path / "odd.nc"))
+    assert made.dependence == 0.1
+    assert made.traits.shared == ("population_curve",)
+    with refused(PosteriorError, "posterior-options-of-other-model", {"model": "joint"}):
+        _ = made.options
