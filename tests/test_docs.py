@@ -290,7 +290,7 @@ def test_the_variables_that_are_named_are_in_the_file(written: Path):
     text = (DOCS / "how-to" / "read-output.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", text, flags=re.MULTILINE)
     named = {group: re.findall(r"`(\w+)`", cell) for group, cell in rows}
-    assert set(named) >= {"posterior", "sample_stats", "log_likelihood"}
+    assert set(named) >= {"posterior", "sample_stats", "log_density"}
     only_nuts = {"diverging", "num_steps", "acceptance_rate", "energy", "step_size"}
     for group, names in named.items():
         assert set(names) - only_nuts <= set(posterior[group].data_vars), group

@@ -9,6 +9,7 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
+from scipy.special import expit
 
 from bayesrep import ConvergenceError, PosteriorError, SufficientStatistics
 from bayesrep.checks import compare_fits
@@ -26,6 +27,7 @@ from bayesrep.posterior.joint_draws import (
     moved_along,
     reference_draws,
 )
+from bayesrep.posterior.likelihood import logits
 from bayesrep.summary.tables import accuracies, gaps
 from experiments.fuzzing import samples
 
@@ -105,7 +107,6 @@ def test_the_excess_is_the_sum_over_images_less_what_the_posterior_has(weight):
     shared = rng.normal(size=(2, 50, 2))
     adjusted = rng.normal(size=(2, 50, 3)) + shared @ rng.normal(size=(2, 3))
     logit = rng.normal(size=(2, 50, 3, 4)) + np.einsum("sdp,pcm->sdcm", shared, np.ones((2, 3, 4)))
-    log_right = -np.log1p(np.exp(-logit))
     cell, correct = rng.integers(0, 4, 12), rng.random((12, 3)) < 0.6
 
     def blocks(values):
@@ -127,14 +128,14 @@ def test_the_excess_is_the_sum_over_images_less_what_the_posterior_has(weight):
                 own.append(np.diag(alone))
                 phi.append(weight * through + own[-1])
                 one.append(through + own[-1])
-            mean = np.exp(log_right[:, :, :, cell[image]]).mean(axis=(0, 1))
+            mean = expit(logit[:, :, :, cell[image]]).mean(axis=(0, 1))
             residual = correct[image] - mean
             squares = np.diag(residual**2)
             wanted += phi[0].T @ np.outer(residual, residual) @ phi[1]
             wanted -= weight * one[0].T @ squares @ one[1]
             wanted -= (1 - weight) * own[0].T @ squares @ own[1]
     wanted = (wanted + wanted.T) / (2 * BLOCKS * (BLOCKS - 1))
-    found = excess_covariance(Influences.of(adjusted, shared, weight), log_right, cell, correct)
+    found = excess_covariance(Influences.of(adjusted, shared, weight), logit, cell, correct)
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
@@ -143,12 +144,12 @@ def test_copies_of_a_classifier_add_nothing_to_what_they_share():
     rng = np.random.default_rng(1)
     shared = rng.normal(size=(2, 500, 1))
     adjusted = np.repeat(0.01 * shared, 4, axis=2)
-    log_right = -np.log1p(np.exp(-np.repeat(shared[..., None], 4, axis=2)))
+    logit = np.repeat(shared[..., None], 4, axis=2)
     cell = np.zeros(200, dtype=np.int64)
-    mean = np.exp(log_right).mean()
+    mean = expit(logit).mean()
     correct = np.repeat(np.arange(200)[:, None] < round(200 * mean), 4, axis=1)
-    independent = excess_covariance(Influences.of(adjusted, shared, 1.0), log_right, cell, correct)
-    copies = excess_covariance(Influences.of(adjusted, shared, 0.25), log_right, cell, correct)
+    independent = excess_covariance(Influences.of(adjusted, shared, 1.0), logit, cell, correct)
+    copies = excess_covariance(Influences.of(adjusted, shared, 0.25), logit, cell, correct)
     assert np.abs(copies).max() < 1e-6 * independent.max()
 
 
@@ -226,11 +227,10 @@ def test_leading_directions_are_those_of_the_whole():
     shared = rng.normal(size=(2, 100, 3))
     logit = 0.5 + 0.2 * rng.normal(size=(2, 100, classifiers, 4))
     logit += np.einsum("sdp,pcm->sdcm", shared, rng.normal(size=(3, classifiers, 4)))
-    log_right = -np.log1p(np.exp(-logit))
     adjusted = 0.7 + 0.01 * logit.mean(axis=3)
     hard = rng.normal(size=(images, 1)) + 0.5 * rng.normal(size=(images, classifiers))
     cell, correct = rng.integers(0, 4, images), hard < 0.5
-    among = (Influences.of(adjusted, shared, 0.2), log_right, cell, correct)
+    among = (Influences.of(adjusted, shared, 0.2), logit, cell, correct)
     whole, ones = excess_covariance(*among), np.ones((classifiers, 1))
     directions, excess = leading_excess(*among, ones)
     np.testing.assert_allclose(directions.T @ directions, np.eye(len(excess)), atol=1e-12)
@@ -289,7 +289,7 @@ def test_a_thinned_likelihood_is_met_with_its_own_draws(study, tmp_path):
     """What is kept of some draws only is combined with these."""
     posterior = samples.posterior()
     some = {"log_density": find_group(posterior, "log_density").isel(draw=slice(0, None, 3))}
-    for name in ("posterior", "observed_data", "sample_stats", "log_likelihood"):
+    for name in ("posterior", "observed_data", "sample_stats"):
         some[name] = find_group(posterior, name)
     kind = type(posterior)
     thinned = kind.from_dict(some) if kind is xr.DataTree else kind(**some)
@@ -299,11 +299,11 @@ def test_a_thinned_likelihood_is_met_with_its_own_draws(study, tmp_path):
     again = read_posterior(tmp_path / "thinned.nc")
     fitted = Fitted(study, again)
     assert fitted.joint_draws().adjusted.shape == fitted.adjusted.shape
-    log_right = some["log_density"]["log_right"].values
+    drawn = logits(again).values
     among = fitted.cell_of_images("replication"), study.replication.correct
     shared = some["posterior"]["population_curve"].values[:, kept]
     influences = Influences.of(fitted.adjusted[:, kept], shared, 1.0)
-    wanted = moved(fitted.adjusted, excess_covariance(influences, log_right, *among))
+    wanted = moved(fitted.adjusted, excess_covariance(influences, drawn, *among))
     np.testing.assert_array_equal(fitted.joint_draws().adjusted, wanted)
     assert len(compare_fits({"a": again})) == 1
     foreign = some["log_density"].assign_coords(draw=kept + 100)

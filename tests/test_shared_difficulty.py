@@ -33,6 +33,7 @@ from bayesrep.models.answers import (
     log_answers,
 )
 from bayesrep.models.curves import EvenBends
+from bayesrep.posterior.likelihood import logits
 from bayesrep.studies.statistics import Patterns, patterns_of
 from bayesrep.summary import joint_draws
 
@@ -352,7 +353,7 @@ def test_what_a_fit_holds(posterior):
         group["population_gap"].values, population - group["adjusted_accuracy"].values
     )
     assert group["loading"].dims == ("chain", "draw", "classifier", "factor")
-    assert posterior.log_density["log_right"].shape[2] == 4
+    assert logits(posterior).shape[2] == 4
     assert group.attrs["model"] == "shared-difficulty"
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from refusals import check, refused
 
 from bayesrep import Study, StudyError, read_study
-from bayesrep.errors import reason
+from bayesrep.errors import Violation, reason
 from bayesrep.files import npy, parquet, strict_json, trial
 from bayesrep.protocols.label_sets import read_label_sets
 from bayesrep.sources.cifar10_1 import predicted
@@ -402,6 +403,52 @@ def test_one_long_name_among_many_is_refused(tmp_path):
     names.to_frame().write_parquet(tmp_path / "long.parquet")
     with refused(StudyError, "text-implausibly-long", {"column": "image", "characters": 100000}):
         parquet.read(tmp_path / "long.parquet", "long", ["image"])
+
+
+@pytest.mark.parametrize(
+    "odd", ["none", "columns", "types", "damaged", "missing", "altered", "empty", "without image"]
+)
+def test_files_read_together_are_what_each_is_alone(tmp_path, odd):
+    """What is odd about one of them is told of it, and the others are read."""
+    files = [(tmp_path / f"{name}.parquet", f"file {name}") for name in "abc"]
+    for k, (file, _) in enumerate(files):
+        images = [f"{k}", "x", "y"][: 3 - k]
+        parquet.write(pl.DataFrame({"image": images, "correct": [True] * (3 - k)}), file)
+    middle = files[1][0]
+    strange = {
+        "columns": {"image": ["1"], "correct": [True], "label": ["dog"]},
+        "types": {"image": [1], "correct": [1.0]},
+        "empty": {"image": [], "correct": []},
+        "without image": {"picture": ["1"], "correct": [True]},
+    }
+    if odd in strange:
+        parquet.write(pl.DataFrame(strange[odd]), middle)
+    elif odd == "damaged":
+        middle.write_bytes(middle.read_bytes()[:-20])
+    elif odd == "altered":
+        middle.write_bytes(middle.read_bytes().replace(b"correct", b"corrupt", 1))
+    elif odd == "missing":
+        middle.unlink()
+    columns, further = ["image", "correct"], ["label"]
+    found = parquet.read_each(files, columns, further=further)
+    for (file, where), table in zip(files, found, strict=True):
+        if isinstance(table, Violation):
+            with pytest.raises(StudyError, match=re.escape(str(table))):
+                parquet.read(file, where, columns, further=further)
+            assert where in str(table)
+        else:
+            alone = parquet.read(file, where, columns, further=further)
+            assert table.equals(alone)
+            assert table.schema == alone.schema
+
+
+def test_more_files_than_are_read_at_once_keep_their_order(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "TOGETHER", 3)
+    files = [(tmp_path / f"{k}.parquet", str(k)) for k in range(8)]
+    for k, (file, _) in enumerate(files):
+        parquet.write(pl.DataFrame({"image": [str(k)]}), file)
+    found = parquet.read_each(files, ["image"], further=())
+    assert [table["image"].to_list() for table in found] == [[str(k)] for k in range(8)]
 
 
 # --- seals --------------------------------------------------------------------------------------

@@ -9,19 +9,17 @@ the usual posterior predictive ones, cautious where the model was fitted to the 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import jax
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from bayesrep.checks.finding import ALPHA, Finding
-from bayesrep.inference.cells import completed_cells
-from bayesrep.inference.problem import at_draws, pose_again
 from bayesrep.models import MODELS
-from bayesrep.models.counts import pair_of_cells
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, thinned_draws
+from bayesrep.posterior.likelihood import logits
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats
 
@@ -124,13 +122,19 @@ def _predictions(
     fitted: Fitted, draws: int, random: np.random.Generator
 ) -> Iterator[NDArray[np.bool_]]:
     """Answers [N, C] on the replication's images, draw by draw."""
-    law, cell = fitted.recorded.model.answers, fitted.cell_of_images("replication")
+    cell = fitted.cell_of_images("replication")
+    law = None if fitted.recorded.traits.collapsed else fitted.recorded.model.answers
     if law is None:
-        log_right = fitted.need("log_density", "log_right")["log_right"]
-        for log_q in thinned_draws(log_right, draws):
-            chance = np.exp(log_q.astype(float)).T[cell]
+        for logit in thinned_draws(logits(fitted.posterior), draws):
+            chance = expit(logit.astype(float)).T[cell]
             yield random.random(chance.shape) < chance
         return
+    import jax  # what follows is for models that know the images' difficulty
+
+    from bayesrep.inference.cells import completed_cells
+    from bayesrep.inference.problem import at_draws, pose_again
+    from bayesrep.models.counts import pair_of_cells
+
     problem = pose_again(fitted)
     with jax.enable_x64(new_val=True):
         laws = at_draws(problem, fitted, law, draws)[-1]
@@ -156,7 +160,7 @@ def judge_agreement(fitted: Fitted) -> Finding:
         f"expects {expected}: "
     )
     made = fitted.recorded
-    if not made.model.collapsed:
+    if not made.traits.collapsed:
         sentence += "one difficulty of images is not enough; try factors=2."
         return Finding(check, value, wanted, "with care", sentence)
     others = " or ".join(f'model="{name}"' for name, other in MODELS.items() if not other.collapsed)

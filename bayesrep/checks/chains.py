@@ -12,7 +12,6 @@ import numpy as np
 import xarray as xr
 
 from bayesrep.checks.finding import Finding, missing
-from bayesrep.inference.nuts import MAX_TREE_DEPTH
 from bayesrep.posterior.groups import Posterior, find_group, need_group, recorded
 from bayesrep.posterior.verdict import (
     LEAST_BFMI,
@@ -130,6 +129,8 @@ def _check_energy(energy: Float[np.ndarray, "chain draw"]) -> Finding:
 
 def _check_steps(steps: Int[np.ndarray, "chain draw"], *, thinning: int) -> Finding:
     """Steps are summed over the transitions of a kept draw, so a single long one may hide."""
+    from bayesrep.inference.nuts import MAX_TREE_DEPTH  # which imports JAX
+
     limit = 2**MAX_TREE_DEPTH - 1
     average = steps / thinning
     share, check = float((average > limit / 2).mean()), "steps per transition"

@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from bayesrep.checks.finding import ALPHA, Finding, p_text
-from bayesrep.checks.predictions import BEARABLE, family_wise
+from bayesrep.checks.finding import ALPHA, BEARABLE, Finding, family_wise, p_text
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Int

@@ -21,11 +21,12 @@ from typing import LiteralString, NamedTuple
 import numpy as np
 import polars as pl
 import xarray as xr
-from scipy.special import logsumexp
+from scipy.special import log_expit, logsumexp
 
 from bayesrep.errors import PosteriorError
 from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.posterior.groups import Posterior, need_group, recorded
+from bayesrep.posterior.likelihood import logits
 from bayesrep.posterior.verdict import MAX_PARETO_K
 from bayesrep.types import Float
 
@@ -73,7 +74,8 @@ def left_out(posterior: Posterior) -> dict[str, LeftOut]:
     PosteriorError
         If the posterior lacks a group.
     """
-    likelihood = need_group(posterior, "log_density", "log_right")
+    logit_right = logits(posterior)
+    likelihood = need_group(posterior, "log_density")
     observed = need_group(posterior, "observed_data", "replication_right")
     parts: dict[str, LeftOut] = {}
     for role in recorded(posterior).roles:
@@ -84,11 +86,9 @@ def left_out(posterior: Posterior) -> dict[str, LeftOut]:
     images = observed["replication_images"].values
     for index, name in enumerate(observed["classifier"].values):
         right = observed["replication_right"].values[index]
-        log_q = _by_draw(likelihood["log_right"][:, :, index])
+        logit = _by_draw(logit_right[:, :, index])
         yes, no = np.flatnonzero(right > 0), np.flatnonzero(images > right)
-        with np.errstate(divide="ignore"):
-            log_wrong = np.log(-np.expm1(log_q[no]))
-        density = np.concatenate([log_q[yes], log_wrong])
+        density = log_expit(np.concatenate([logit[yes], -logit[no]]))
         units = np.concatenate([right[yes], (images - right)[no]]).astype(np.float64)
         parts[f"answers {name}"] = psis_loo(density, units)
     return parts
@@ -133,7 +133,7 @@ def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
     _check_same_study(posteriors)
     for name, posterior in posteriors.items():
         made = recorded(posterior)
-        if not made.model.collapsed:
+        if not made.traits.collapsed:
             raise PosteriorError(
                 "classifiers-not-separable-in-model", posterior=name, model=made.name
             )

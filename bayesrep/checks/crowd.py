@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from bayesrep.answers.crowd import describe_crowd
 from bayesrep.checks.finding import Finding
 from bayesrep.numerics.estimands import NORMAL
 from bayesrep.posterior.fitted import Fitted
@@ -23,6 +22,8 @@ def judge_crowd(fitted: Fitted) -> list[Finding]:
         return []
     if all(data.answers is None for data in fitted.study.datasets.values()):
         return [judge_unknown_crowd(fitted)]
+    from bayesrep.answers.crowd import describe_crowd  # sparse matrices take long to import
+
     check, wanted = "workers who answered many images", f"< {NOTICEABLE:g} times"
     sentence = describe_crowd(fitted.study).sentence
     if not fitted.knows_workers:
@@ -64,7 +65,7 @@ def judge_unknown_crowd(fitted: Fitted) -> Finding:
         "answered"
     )
     value = f"sd {100 * assumed:g} points assumed" if assumed else "alike, assumed"
-    if not fitted.recorded.model.collapsed:
+    if not fitted.recorded.traits.collapsed:
         return Finding(
             check, value, wanted, "yes", f"{said}. To measure it, give answers by worker."
         )

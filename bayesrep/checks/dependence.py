@@ -15,30 +15,22 @@ posteriors' means *relative to each other*: what a normal misses is about the sa
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import polars as pl
 
+from bayesrep.checks.assumptions import assumption
 from bayesrep.checks.finding import Finding
 from bayesrep.errors import PosteriorError
-from bayesrep.inference.arrowhead import whitening
-from bayesrep.inference.compiling import kept_programs
-from bayesrep.inference.mode import climb
-from bayesrep.inference.problem import (
-    Problem,
-    climb_from_annotations,
-    evaluate,
-    pose,
-    programs,
-)
-from bayesrep.models.model import Data
-from bayesrep.models.options import JointOptions
 from bayesrep.numerics.rounding import write_points
 from bayesrep.posterior.groups import Posterior, cells_along, need_group, recorded
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.types import Float, Floats
+
+if TYPE_CHECKING:  # what the band takes imports JAX; what is assumed is told without it
+    from bayesrep.inference.problem import Problem
+    from bayesrep.models.model import Data
 
 LEVELS = (0.0, 0.05, 0.1, 0.2)
 """Intraclass correlations; 0.2 is what a fifth of all scatter in a grid of its own would be."""
@@ -76,8 +68,14 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
     PosteriorError
         If the posterior lacks what it was fitted to.
     """
+    import jax
+
+    from bayesrep.inference.compiling import kept_programs
+    from bayesrep.inference.problem import pose
+    from bayesrep.models.options import JointOptions
+
     made = recorded(posterior)
-    assumed = float(made.options.dependence)
+    assumed = made.dependence
     options = {f.name: getattr(made.options, f.name) for f in fields(JointOptions)}
     statistics = _observed(posterior, made.roles)
     with kept_programs(), jax.enable_x64(new_val=True):
@@ -106,7 +104,7 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
 
 
 def _along(
-    problems: Mapping[float, Problem], weight: float
+    problems: "Mapping[float, Problem]", weight: float
 ) -> dict[float, tuple[float, Float[np.ndarray, "draw"]]]:
     """By level: the least potential, and mean accuracies of a normal around it, by the same z.
 
@@ -115,8 +113,14 @@ def _along(
     others rise, and end with the first that the counts speak against: there the climb is long and
     leads nowhere.
     """
+    import jax
+    import jax.numpy as jnp
 
-    def weighted_data(problem: Problem) -> Data:
+    from bayesrep.inference.arrowhead import whitening
+    from bayesrep.inference.mode import climb
+    from bayesrep.inference.problem import climb_from_annotations, evaluate, programs
+
+    def weighted_data(problem: "Problem") -> "Data":
         return problem.data()._replace(weight=jnp.asarray(weight))
 
     assumed, problem = next(iter(problems.items()))
@@ -167,18 +171,10 @@ def _observed(posterior: Posterior, roles: Sequence[str]) -> SufficientStatistic
     return SufficientStatistics(names, cells)
 
 
-def assumption(posterior: Posterior) -> str:
-    """What every answer of the fit rests on, as a clause."""
-    assumed = float(recorded(posterior).options.dependence)
-    if assumed == 0:
-        return "annotators answered independently"
-    return f"annotators' answers about an image have an intraclass correlation of {assumed:g}"
-
-
 def judge_dependence(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding]:
     """The band, where it can be made, and what it means: never more than an assumption."""
     check, wanted = "dependence of annotators' answers", "cannot be seen"
-    assumed = float(recorded(posterior).options.dependence)
+    assumed = recorded(posterior).dependence
     value = f"{assumed:g} assumed"
     opening = f"We assume that {assumption(posterior)}; no check can see it."
     try:

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 import polars as pl
 
 from bayesrep.checks.agreement import judge_agreement
+from bayesrep.checks.assumptions import list_assumptions
 from bayesrep.checks.chains import check_draws
-from bayesrep.checks.classes import assumed_of_images, judge_classes
-from bayesrep.checks.crowd import assumed_of_crowds, judge_crowd
-from bayesrep.checks.dependence import assumption, judge_dependence
+from bayesrep.checks.classes import judge_classes
+from bayesrep.checks.crowd import judge_crowd
+from bayesrep.checks.dependence import judge_dependence
 from bayesrep.checks.finding import Finding, Trust
 from bayesrep.checks.predictions import judge_predictions
 from bayesrep.checks.prior import judge_prior
 from bayesrep.errors import PosteriorError, plain
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.posterior.groups import Posterior, find_group, need_group, recorded
+from bayesrep.posterior.groups import Posterior, find_group, need_group
 from bayesrep.studies.shown import aligned, brief, html_table, number
 from bayesrep.studies.study import Study, need_study
 
@@ -143,14 +144,6 @@ def examine(
         assumption=list_assumptions(posterior, fitted),
         dependence=band,
     )
-
-
-def list_assumptions(posterior: Posterior, fitted: Fitted | None) -> str:
-    """What no check can see and every answer rests on, as a clause."""
-    of_crowds = "" if fitted is None else assumed_of_crowds(fitted)
-    of_images = assumed_of_images(recorded(posterior).grouping)
-    *others, last = filter(None, [assumption(posterior), of_crowds, of_images])
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _check_advice(advice: str) -> Finding:

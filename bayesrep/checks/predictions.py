@@ -4,17 +4,23 @@ The discrepancies and their p-values are those of `bayesrep.checks.discrepancy`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import betaln
+from scipy.special import betaln, expit
 
 from bayesrep.checks.discrepancy import Fit, Strata, check_answers, check_counts, strata_of
-from bayesrep.checks.finding import ALPHA, Finding, Trust, missing, p_text
+from bayesrep.checks.finding import (
+    ALPHA,
+    BEARABLE,
+    Finding,
+    Trust,
+    family_wise,
+    missing,
+    p_text,
+)
 from bayesrep.errors import PosteriorError
-from bayesrep.models.options import LARGEST_COMPONENTS, JointOptions
 from bayesrep.posterior.groups import (
     CellNames,
     Posterior,
@@ -23,6 +29,7 @@ from bayesrep.posterior.groups import (
     recorded,
     thinned_draws,
 )
+from bayesrep.posterior.likelihood import logits
 from bayesrep.types import Float, Floats, Int
 
 SMALLEST = 1e-300
@@ -30,8 +37,7 @@ SMALLEST = 1e-300
 DRAWS = 200
 LARGEST_GRID = 20_000  # possible cells of a data set, up to which its counts are tested
 MIXTURES = 20  # draws of the mixture, for cells without images
-BEARABLE = 0.5  # of a posterior sd: shifts of all classifiers that leave intervals 92 % coverage
-BEARABLE_OWN = 1.0  # the same of one classifier, whose effect is noisy by about half an sd
+BEARABLE_OWN = 1.0  # as BEARABLE, of one classifier, whose effect is noisy by about half an sd
 RUINOUS = 2.0
 CLEARLY = 10.0  # expected images of a cell that chance does not leave empty: P = e⁻¹⁰
 STOPPED = 0.05  # of all images, expected in such cells: who annotates next depended on the answers
@@ -88,7 +94,8 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     are approximate.
     """
     observed = need_group(posterior, "observed_data", "replication_right")
-    likelihood = need_group(posterior, "log_density", "log_right")
+    logit_right = logits(posterior)
+    likelihood = need_group(posterior, "log_density")
     roles = recorded(posterior).roles
     cells = {role: cells_along(observed, role) for role in roles}
     alike = {role for role in roles if _equal(cells[role], cells["replication"])}
@@ -105,8 +112,7 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     position = strata_of(cells["replication"]).position
     mean_accuracy = np.zeros(len(position))
     for index, name in enumerate(observed["classifier"].values):  # alone: there may be thousands
-        log_right = thinned_draws(likelihood["log_right"][:, :, index], draws)
-        accuracy = np.exp(log_right.astype(np.float64))
+        accuracy = expit(thinned_draws(logit_right[:, :, index], draws).astype(np.float64))
         fit = check_answers(right[index], shown, accuracy, position)
         row = _row("answers", str(name), fit, cells["replication"])
         fitted = accuracy.mean(axis=0)
@@ -124,28 +130,6 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     for row, value in zip(tested, adjusted, strict=True):
         row["p_adjusted"] = float(value)
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
-
-
-def family_wise(p: Sequence[float], kind: Sequence[str]) -> Floats:
-    """P-values of one family of tests: the least is below α in at most α of all sound fits.
-
-    Holm's within each kind, whatever depends on what, times the number of kinds: so thousands of
-    classifiers do not drown what the counts of two data sets say.
-
-    References
-    ----------
-    Holm (1979), "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
-    Statistics 6.
-    """
-    values, kinds = np.asarray(p, dtype=np.float64), np.asarray(kind)
-    adjusted = np.ones(len(values))
-    names = np.unique(kinds)
-    for name in names:
-        place = np.flatnonzero(kinds == name)
-        place = place[np.argsort(values[place], kind="stable")]
-        holm = np.maximum.accumulate(values[place] * np.arange(len(place), 0, -1))
-        adjusted[place] = np.minimum(1.0, len(names) * holm)
-    return adjusted
 
 
 def _fitted_masses(
@@ -280,7 +264,7 @@ def judge_predictions(posterior: Posterior) -> tuple[pl.DataFrame | None, list[F
         return None, [missing("the model predicts counts and answers", needed)]
     adjusted = need_group(posterior, "posterior", "adjusted_accuracy")["adjusted_accuracy"].values
     observed = need_group(posterior, "observed_data", "correct")
-    options = asdict(recorded(posterior).options)
+    options = recorded(posterior).given
     sd = np.maximum(adjusted.std(axis=(0, 1)), 1e-12)
     curves = _judge_answers(table.filter(kind="answers"), sd, options)
     typical = max(float(adjusted.mean(axis=2).std()), 1e-12)
@@ -354,6 +338,8 @@ def _judge_counts(
 
 
 def _better_mixture(options: Mapping[str, Any]) -> str:
+    from bayesrep.models.options import LARGEST_COMPONENTS  # which imports JAX
+
     more = int(options.get("components", 2)) + 1
     enough = more > LARGEST_COMPONENTS
     change = "Try wider priors of the mixture" if enough else f"Try components={more}"
@@ -399,6 +385,8 @@ def _better_curves(options: Mapping[str, Any]) -> str:
     if options.get("monotone"):
         return "Try monotone=False: these curves seem to fall somewhere."
     if options.get("curve", "bernstein") == "bernstein":
+        from bayesrep.models.options import JointOptions  # which imports JAX
+
         degree = 2 * int(options.get("degree", JointOptions.degree))
         return f'Try curve="spline", a higher degree (degree={degree}) or more terms.'
     return "Try more terms, or larger classifier_bend."

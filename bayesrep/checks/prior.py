@@ -37,6 +37,7 @@ from bayesrep.errors import PosteriorError
 from bayesrep.numerics.convergence import mean_ess
 from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.posterior.groups import Posterior, draws_of, need_group, recorded
+from bayesrep.posterior.likelihood import LOGITS, of_answers
 from bayesrep.types import Float, Floats, Ints
 
 STEP = 0.01
@@ -60,12 +61,20 @@ def log_likelihood(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
     PosteriorError
         If the posterior lacks the group.
     """
-    answers = need_group(posterior, "log_likelihood", "correct")["correct"]
-    images = need_group(posterior, "log_density", "reference_images").data_vars.items()
-    parts = [answers.values, *(each.values for name, each in images if name != "log_right")]
+    return _of_counts(posterior) + _of_classifiers(posterior).sum(axis=2)
+
+
+def _of_counts(posterior: Posterior) -> Float[np.ndarray, "chain kept"]:
+    """Log likelihood of the annotators' counts."""
+    group = need_group(posterior, "log_density", "reference_images")
+    images = (str(name) for name in group.data_vars if name not in LOGITS)
+    return np.sum([group[name].values.sum(axis=2) for name in images], axis=0)
+
+
+def _of_classifiers(posterior: Posterior) -> Float[np.ndarray, "chain kept classifier"]:
+    """Log likelihood of each classifier's answers."""
     # In float64: a sum over thousands of cells in float32 loses what matters here.
-    sums = [each.sum(axis=tuple(range(2, each.ndim)), dtype=np.float64) for each in parts]
-    return np.sum(sums, axis=0)
+    return np.stack([each.sum(axis=2) for each in of_answers(posterior)], axis=2)
 
 
 def log_joint(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
@@ -203,12 +212,11 @@ def prior_sensitivity(posterior: Posterior, *, step: float = STEP) -> pl.DataFra
     if made.cut:
         raise PosteriorError("prior-sensitivity-of-cut-feedback")
     group = need_group(posterior, "posterior", "adjusted_accuracy", "bias_corrected_gap")
-    answers = need_group(posterior, "log_likelihood", "correct")
     # The answers' likelihood of thousands of classifiers is kept of some draws only.
-    kept = draws_of(answers, group)
-    by_classifier = answers["correct"].values.sum(axis=3, dtype=np.float64)
-    likelihood, parts = log_likelihood(posterior), prior_parts(posterior, kept)
-    apart = made.model.collapsed
+    kept = draws_of(need_group(posterior, "log_density", "logit_right"), group)
+    by_classifier, parts = _of_classifiers(posterior), prior_parts(posterior, kept)
+    likelihood = _of_counts(posterior) + by_classifier.sum(axis=2)
+    apart = made.traits.collapsed
     if not apart:  # all answers have one likelihood: what the prior leaves of the density
         likelihood = log_joint(posterior)[:, kept] - parts.shared - parts.own.sum(axis=2)
     counts = likelihood - by_classifier.sum(axis=2)

@@ -185,8 +185,14 @@ def given(arguments: Namespace, function: Callable[..., Any]) -> dict[str, Any]:
 
 def read_fitted(arguments: Namespace) -> "tuple[bayesrep.Study, Any]":
     """The study and the posterior of a command, once its table can be written."""
+    from bayesrep.files import trial
+
     new_table(arguments)
-    return read_study(arguments.study), read_draws(arguments.posterior)
+    trial.start()
+    _ = bayesrep.read_study  # imports it
+    with imported_beside("xarray", "h5py", "scipy.special"):
+        study = read_study(arguments.study)
+    return study, read_draws(arguments.posterior)
 
 
 def read_study(path: Path) -> "bayesrep.Study":
@@ -214,7 +220,9 @@ def speak_of_answers(path: Path, answers: Iterable[Any]) -> None:
 def read_draws(path: Path) -> Any:
     """What `bayesrep.read_posterior` reads, without ArviZ, which takes a second to import."""
     keep_compiled()  # what is asked of a posterior may compile
-    return inspect.unwrap(bayesrep.read_posterior)(path)
+    from bayesrep.posterior import read_tree
+
+    return read_tree(path)
 
 
 @contextmanager

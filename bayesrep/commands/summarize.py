@@ -33,8 +33,8 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    from bayesrep.checks.assumptions import list_assumptions
     from bayesrep.checks.classes import judge_classes
-    from bayesrep.checks.diagnosis import list_assumptions
     from bayesrep.posterior.fitted import Fitted
     from bayesrep.report.answer import answer_for, drop_of, measured_drop
     from bayesrep.report.text import estimates_table, gaps_table, populations_text

@@ -8,7 +8,7 @@ refused. Tables that other programs wrote have none, and there is nothing to com
 
 import hashlib
 import io
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -22,6 +22,7 @@ _MARK = f"{SEAL}:".encode()  # before the digest: a seal of which a part is dama
 _BLANK = b"0" * 64
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 _PLAIN = (*_WHOLE, pl.Float32, pl.Float64, pl.Boolean, pl.String, pl.Categorical, pl.Enum)
+TOGETHER = 32  # files are read at once: a few million rows at most
 _ALWAYS, _RATIO = 2**26, 1000  # a table may take so many bytes, or so many times those of its file
 
 
@@ -54,6 +55,87 @@ def read(
         return _table(file, columns, further)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise StudyError(_unreadable(where, error)) from error
+
+
+def read_each(
+    files: Sequence[tuple[Path, str]], columns: Collection[str], *, further: Collection[str]
+) -> Iterator[pl.DataFrame | Violation]:
+    """Read tables as `read` does, or say what is wrong with one; files that are alike together.
+
+    Parameters
+    ----------
+    files
+        With what a message calls each.
+    columns, further
+        As `read` takes them, of the same names in all.
+    """
+    for start in range(0, len(files), TOGETHER):
+        some = files[start : start + TOGETHER]
+        tables = _read_together([file for file, _ in some], columns, further)
+        if tables is not None:
+            yield from tables
+            continue
+        for file, where in some:  # whatever is wrong is told of the file that it is wrong with
+            try:
+                yield read(file, where, columns, further=further)
+            except StudyError as error:
+                yield error.violation
+
+
+def _read_together(
+    files: Sequence[Path], columns: Collection[str], further: Collection[str]
+) -> list[pl.DataFrame] | None:
+    """Tables that are alike, in one go; None where they are not, or should not be read."""
+    if len(files) < 2 or not all(file.is_file() for file in files):
+        return None
+    names = [str(file.absolute()) for file in files]
+    asked = list(columns), list(further)
+    if trial.fault(examine_together, names[0], "", names, *asked, beside=names[1:]) is not None:
+        return None
+    try:
+        return _tables(names, *asked)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        return None
+
+
+def examine_together(
+    _: str, where: str, files: Sequence[str], columns: Collection[str], further: Collection[str]
+) -> Violation | None:
+    """Say something where files should not be read together; called in another process."""
+    for file in files:
+        if line := _broken_seal(file, where):
+            return line
+    tables = _tables(files, columns, further)
+    if tables is None:
+        return Violation("parquet-file-unreadable", where=where, reason="files differ")
+    for file, table in zip(files, tables, strict=True):
+        size = Path(file).stat().st_size
+        line = strange_type(table, columns, where) or _too_long(table, size, where)
+        if line or (line := too_wide(table, size, where)):
+            return line
+    return None
+
+
+def _tables(
+    files: Sequence[str], columns: Collection[str], further: Collection[str]
+) -> list[pl.DataFrame] | None:
+    """The tables of files with the same columns, none of them empty; None where they are others."""
+    first, *others = (pl.read_parquet_schema(file) for file in files)
+    read = list(dict.fromkeys((*columns, *(name for name in further if name in first))))
+    if any(schema != first for schema in others) or not set(read) <= set(first):
+        return None
+    from_file = "file" + "_" * max(map(len, first))  # longer than any column's name
+    scanned = pl.scan_parquet(list(files), glob=False, include_file_paths=from_file)
+    whole = scanned.select(*read, from_file).collect()
+    runs = whole[from_file].rle().struct.unnest()
+    if runs["value"].to_list() != list(files):
+        return None
+    starts = runs["len"].cum_sum().to_list()
+    table = whole.drop(from_file)
+    return [
+        table.slice(end - length, length)
+        for end, length in zip(starts, runs["len"].to_list(), strict=True)
+    ]
 
 
 def write(table: pl.DataFrame, file: Path, facts: Mapping[str, str] | None = None) -> None:

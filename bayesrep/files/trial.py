@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,11 @@ _ENVIRONMENT = {
 
 
 def fault(
-    examine: Callable[..., Violation | None], file: str | Path, where: str, *arguments: Any
+    examine: Callable[..., Violation | None],
+    file: str | Path,
+    where: str,
+    *arguments: Any,
+    beside: Sequence[str | Path] = (),
 ) -> Violation | None:
     """Say in one line what is wrong with a file, or nothing where it can be read here.
 
@@ -57,8 +61,10 @@ def fault(
         An existing file, and what a line calls it: with that it begins.
     arguments
         What JSON can hold.
+    beside
+        Further files that `examine` reads, which add to the limits.
     """
-    size = os.stat(file).st_size
+    size = sum(os.stat(each).st_size for each in (file, *beside))
     request = {
         "function": [examine.__module__, examine.__name__],
         "arguments": [os.path.abspath(file), where, *arguments],

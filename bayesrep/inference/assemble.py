@@ -16,7 +16,7 @@ from bayesrep.inference.density import Draws
 from bayesrep.inference.problem import PRIOR, Problem, Programs
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import Coordinate
-from bayesrep.posterior.groups import cell_coordinates
+from bayesrep.posterior.groups import Traits, cell_coordinates
 from bayesrep.version import __version__
 
 PACKAGES = ("jax", "jaxlib", "numpyro", "optax", "numpy", "arviz")
@@ -84,12 +84,22 @@ def coordinates(problem: Problem) -> dict[str, Coordinate]:
     return coordinates
 
 
+def _traits(problem: Problem, data: Data) -> Traits:
+    """What reading the posterior has to know of its model."""
+    model, options = problem.model, problem.options
+    dims = model.dims(data, options)
+    sites = [name for name in model.start(data, options) if name in dims]
+    shared = tuple(name for name in sites if "classifier" not in dims[name])
+    return Traits(model.collapsed, model.of_images, shared)
+
+
 def attributes(problem: Problem, data: Data, *, method: str, seed: int, **more: Any) -> Attributes:
     """How the fit was made; enough to make it again."""
     return {
         "model": problem.name,
         "method": method,
         "options": json.dumps(dataclasses.asdict(problem.options)),
+        "traits": json.dumps(_traits(problem, data)._asdict()),
         "datasets": json.dumps(problem.roles),
         "groups": problem.grouping or "",
         "classifier_weight": float(problem.model.weight(data)),

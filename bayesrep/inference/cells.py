@@ -13,7 +13,7 @@ from bayesrep.inference.density import Draws
 from bayesrep.inference.problem import Part, Problem, Programs, gather, in_parts
 from bayesrep.models.counts import complete, pair_of_cells
 from bayesrep.models.model import Data
-from bayesrep.numerics.beta_binomial import log_binomial
+from bayesrep.numerics.codes import encode
 from bayesrep.posterior.groups import CellNames
 from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Int
@@ -22,7 +22,7 @@ PREDICTIVE_EVERY = 10
 LARGEST_PREDICTIONS = 2**22
 """Answers that are predicted of every draw at most, 16 MB."""
 LARGEST_LIKELIHOOD = 2**27
-"""Numbers that the log likelihood of the answers holds at most, half a gigabyte."""
+"""Numbers that the logits of right answers hold at most, half a gigabyte."""
 
 
 def completed_cells(problem: Problem) -> dict[str, list[Cells]]:
@@ -97,13 +97,12 @@ def evaluate_cells(
     """Sites and quantities at positions [chain, draw, ...]; of the cells what `cell_groups` takes.
 
     In place of `cell_accuracy` stand `accuracy` [chain, draw, C, cell] at the draws that predict,
-    and `log_right` and `correct` at those of which the log likelihood is kept. All of it is never
-    in memory: of ten thousand classifiers it is more than all else together.
+    and `logit_right` at those of which the log likelihood is kept. All of it is never in memory: of
+    ten thousand classifiers it is more than all else together.
     """
     chains, length = draws["shared"].shape[:2]
     tables = completed_cells(problem)["replication"]
-    pairs, images, right = pair_of_cells(tables[0]), *_answers(tables)
-    choices = log_binomial(images, right)
+    pairs = pair_of_cells(tables[0])
 
     def parts() -> Iterator[Part]:
         for rows, values in in_parts(tools, draws, data):
@@ -117,14 +116,11 @@ def evaluate_cells(
             # Draws that no weight holds back may be so far out that a curve rounds to 0 or 1.
             precision = np.finfo(np.float64)
             accuracy = np.clip(accuracy[kept], precision.tiny, 1 - precision.epsneg)
-            log_right = np.log(accuracy)
-            correct = right * log_right
-            correct += (images - right) * np.log1p(-accuracy)
-            correct += choices
-            single = {"log_right": log_right, "correct": correct}
-            yield rows[kept], {name: v.astype(np.float32) for name, v in single.items()}
+            logit = np.log(accuracy)
+            logit -= np.log1p(-accuracy)
+            yield rows[kept], {"logit_right": logit.astype(np.float32)}
 
-    steps = {"accuracy": every.predictive} | dict.fromkeys(("log_right", "correct"), every[0])
+    steps = {"accuracy": every.predictive, "logit_right": every.likelihood}
     return gather(parts(), chains, length, steps)
 
 
@@ -144,7 +140,7 @@ def cell_groups(
     seed: int,
     new_images: bool = False,
 ) -> dict[str, Any]:
-    """Groups `log_likelihood`, `log_density`, `posterior_predictive` and `observed_data`.
+    """Groups `log_density`, `posterior_predictive` and `observed_data`.
 
     Parameters
     ----------
@@ -163,11 +159,12 @@ def cell_groups(
     Returns
     -------
     dict
-        `log_likelihood` holds `correct` alone, of the answers in a cell together (binomial) and of
-        the cells with images (`answered_cell`), so that ArviZ takes it unasked; `observed_data` has
-        `replication_right` of all cells too. `log_density` holds for every data set `ROLE_images`
-        (the images of a cell together) and `log_right`, the logarithm of P(correct | k, n), from
-        which single answers follow. Where a group is thinned, its `draw` says which draws it has.
+        `log_density` holds for every data set `ROLE_images` (the images of a cell together) and
+        `logit_right`, the logit of P(correct | k, n) in steps of `logit_step` from `logit_middle`
+        (`bayesrep.numerics.codes`), from which the likelihood of the answers follows
+        (`bayesrep.posterior.likelihood`). `correct` is of the cells with images
+        (`answered_cell`); `observed_data` has `replication_right` of all cells too. Where a group
+        is thinned, its `draw` says which draws it has.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
     log_density, predictive, observed = {}, {}, {}
@@ -187,11 +184,11 @@ def cell_groups(
     images, right = _answers(tables["replication"])
     some, dims = np.flatnonzero(images), ("classifier", "answered_cell")
     by_cell = ("classifier", "replication_cell")
-    log_density["log_right"] = (("chain", "draw", *by_cell), values["log_right"])
-    answers = values["correct"][..., some]
-    log_likelihood: dict[str, Any] = {"correct": (("chain", "draw", *dims), answers)}
-    thinned = (log_likelihood, every.likelihood), (log_density, every.likelihood)
-    for group, step in (*thinned, (predictive, every.predictive)):
+    coded = encode(values["logit_right"])
+    log_density["logit_right"] = (("chain", "draw", *by_cell), coded.code)
+    log_density["logit_middle"] = (by_cell, coded.middle)
+    log_density["logit_step"] = (by_cell, coded.step)
+    for group, step in ((log_density, every.likelihood), (predictive, every.predictive)):
         if step > 1:
             group["draw"] = (("draw",), np.arange(0, values["log_mass_0"].shape[1], step))
     shown = predictive["replication_images"][1] if new_images else images
@@ -205,7 +202,6 @@ def cell_groups(
     observed["correct"] = (dims, right[:, some])
     observed["replication_right"] = (by_cell, right)
     return {
-        "log_likelihood": log_likelihood,
         "log_density": log_density,
         "posterior_predictive": predictive,
         "observed_data": observed,

@@ -23,7 +23,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.fft import next_fast_len
 from scipy.special import ndtri
 
 from bayesrep.machine import cores
@@ -199,7 +198,12 @@ def _autocovariance(
 ) -> Float[np.ndarray, "quantity n"]:
     """By lag, the mean over halves."""
     length = centered.shape[2]
-    padded = next_fast_len(2 * length, real=True)
+    padded = _fast_length(2 * length)
     transform = np.fft.rfft(centered, padded, axis=2)
     power = (np.square(transform.real) + np.square(transform.imag)).mean(axis=1)
     return np.fft.irfft(power, padded, axis=1)[:, :length] / length
+
+
+def _fast_length(least: int) -> int:
+    """The least length of a fast transform: few threes and fives times a power of two."""
+    return min(odd << (-(-least // odd) - 1).bit_length() for odd in (1, 3, 5, 9, 15, 25))

@@ -134,6 +134,16 @@ def slope_standard_error(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> 
 
 def ranks(accuracy: ArrayLike) -> Values:
     """Rank of every classifier, 1 for the most accurate; ties share their mean rank."""
-    from scipy.stats import rankdata  # takes long to import
-
-    return np.asarray(rankdata(-np.asarray(accuracy, float), axis=-1), dtype=float)
+    values = -np.asarray(accuracy, float)
+    order = np.argsort(values, axis=-1)
+    ordered = np.take_along_axis(values, order, axis=-1)
+    steps = ordered[..., 1:] != ordered[..., :-1]
+    ends = np.ones((*values.shape[:-1], 1), dtype=bool)
+    place = np.arange(values.shape[-1])
+    first = np.where(np.concatenate([ends, steps], axis=-1), place, 0)
+    last = np.where(np.concatenate([steps, ends], axis=-1), place, len(place))
+    first = np.maximum.accumulate(first, axis=-1)
+    last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
+    found = np.empty(values.shape)
+    np.put_along_axis(found, order, 1 + (first + last) / 2, axis=-1)
+    return found

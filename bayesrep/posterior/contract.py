@@ -9,7 +9,7 @@ import xarray as xr
 from bayesrep.errors import PosteriorError, StudyError, Violation
 from bayesrep.files.strict_json import parse
 from bayesrep.models import MODELS
-from bayesrep.posterior.groups import CellNames, Posterior, draws_of, find_group, options_of
+from bayesrep.posterior.groups import CellNames, Posterior, draws_of, find_group
 from bayesrep.studies.rules import LARGEST_COUNT, REQUIRED_ROLES
 from bayesrep.studies.selection import Selection
 from bayesrep.types import Floats
@@ -30,7 +30,9 @@ DIMS: Mapping[str, Mapping[str, Dims]] = {
     "log_prior": {"shared": EVERY, "own": BY_CLASSIFIER},
     "log_likelihood": {"correct": BY_ANSWERED},
     "log_density": {
-        "log_right": BY_CELL,
+        "logit_right": BY_CELL,
+        "logit_middle": BY_CELL[2:],
+        "logit_step": BY_CELL[2:],
         "reference_images": (*EVERY, "reference_cell"),
         "replication_images": (*EVERY, "replication_cell"),
     },
@@ -60,13 +62,14 @@ THINNED = (
     ("log_density", "draw"),
 )
 """Groups that may have some draws only: predictions, and what would be too large otherwise."""
-TEXTS = ("study_fingerprint", "model", "options", "datasets", "groups")
+TEXTS = ("study_fingerprint", "model", "options", "traits", "datasets", "groups")
 JSON: Mapping[str, type] = {
     "options": dict,
     "datasets": list,
     "selection": dict,
     "schedule": dict,
     "versions": dict,
+    "traits": dict,
 }
 FURTHER: Mapping[str, type | tuple[type, ...]] = {
     "statistics_digest": str,
@@ -137,7 +140,7 @@ def _group_violations(name: str, group: xr.Dataset) -> Iterator[Violation]:
                 variable=variable,
                 dimensions=", ".join(dims),
             )
-        elif name != "observed_data" and dims[:2] != EVERY:
+        elif name != "observed_data" and dims[:2] != EVERY == known.get(variable, EVERY)[:2]:
             yield Violation("posterior-variable-without-draws", group=name, variable=variable)
     for dim in NAMES:
         if dim in group.dims:
@@ -227,8 +230,3 @@ def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[Violation]:
     model = attributes["model"]
     if model not in MODELS:
         yield Violation("posterior-of-unknown-model", model=model[:50], choices=", ".join(MODELS))
-        return
-    try:
-        options_of(MODELS[model], read["options"])
-    except (TypeError, ValueError):
-        yield Violation("posterior-options-of-other-model", model=model)

@@ -5,12 +5,12 @@ here from one xarray data set per group, with names and coordinates alike.
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import wraps
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, cast
 
 import numpy as np
 import xarray as xr
@@ -19,14 +19,17 @@ from numpy.typing import NDArray
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import PosteriorError, Violation, reason
 from bayesrep.files import netcdf, trial
+from bayesrep.posterior import likelihood
 from bayesrep.posterior.contract import violations
-from bayesrep.posterior.groups import Posterior
+from bayesrep.posterior.groups import Posterior, find_group, recorded
 
 Group = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
 """Variable name -> (dimension names, values)."""
 Coordinate = tuple[str, NDArray[Any]]
 """The dimension along which it is, and its values."""
 Arguments = ParamSpec("Arguments")
+SMALL = 2**15
+"""Below this whole numbers are written in two bytes."""
 
 
 def arviz() -> ModuleType:
@@ -49,13 +52,13 @@ def build_posterior(
 def in_arviz(function: Callable[Arguments, xr.DataTree]) -> Callable[Arguments, Posterior]:
     """A function that returns the tree of another as the installed ArviZ keeps it.
 
-    ArviZ takes a second to import. Who only writes the tree calls the function inside
-    (`inspect.unwrap`).
+    It then has the log likelihood of the answers, too, which ArviZ looks for. ArviZ takes a second
+    to import. Who only writes the tree calls the function inside (`inspect.unwrap`).
     """
 
     @wraps(function)
     def wrapper(*arguments: Arguments.args, **options: Arguments.kwargs) -> Posterior:
-        tree = function(*arguments, **options)
+        tree = likelihood.with_log_likelihood(function(*arguments, **options))
         if int(version("arviz").split(".")[0]) >= 1:
             return tree
         groups = {name: group.to_dataset() for name, group in tree.children.items()}
@@ -101,6 +104,9 @@ def _dataset(
 def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = False) -> None:
     """Write an ArviZ object as netCDF, whole or not at all.
 
+    Whole numbers take two bytes where these hold them, curves' terms four, and the log likelihood
+    of the answers is left out: `read_posterior` makes it of what else there is.
+
     Raises
     ------
     PosteriorError
@@ -112,22 +118,57 @@ def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = Fal
     try:
         with replaced_file(target) as partial:
             # Draws hardly get smaller by compression, which takes ten times as long as writing.
-            plain: dict[str, Any] = {"engine": "h5netcdf"}
-            if not isinstance(posterior, xr.DataTree):
-                plain["compress"] = False
-            posterior.to_netcdf(str(partial), **plain)
+            _written(posterior).to_netcdf(str(partial), engine="h5netcdf")
             netcdf.seal(partial)
     except OSError as error:
         raise PosteriorError("file-not-writable", path=target, reason=reason(error)) from None
 
 
-def _as_python(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def _written(posterior: Posterior) -> xr.DataTree:
+    """The tree that is written of an ArviZ object."""
+    if isinstance(posterior, xr.DataTree):
+        names, attributes = list(posterior.children), posterior.attrs
+    else:
+        names, attributes = cast(Any, posterior).groups(), cast(Any, posterior).attrs
+    found = {name: group for name in names if (group := find_group(posterior, name)) is not None}
+    if set(likelihood.LOGITS) <= set(found.get("log_density", ())):
+        found.pop(likelihood.GROUP, None)
+    smaller = {
+        name: group.assign({each: _smaller(each, group[each]) for each in group.data_vars})
+        for name, group in found.items()
+    }
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attributes), **smaller})
+
+
+def _smaller(name: Hashable, variable: xr.DataArray) -> xr.DataArray:
+    """A variable as it is written: smaller where nothing that is told of it changes."""
+    values = variable.values
+    if name == "classifier_curve":
+        return variable.astype(np.float32)
+    if values.dtype.kind == "i" and values.size and np.abs(values).max() < SMALL:
+        return variable.astype(np.int16)
+    return variable
 
 
 @in_arviz
 def read_posterior(path: str | Path) -> xr.DataTree:
     """Read what `write_posterior` wrote, wholly into memory.
+
+    Raises
+    ------
+    PosteriorError
+        If the file is missing, damaged or holds no posterior of bayesrep.
+    """
+    posterior = read_tree(path)
+    try:
+        _ = recorded(posterior).options
+    except PosteriorError as error:
+        raise PosteriorError(netcdf.not_ours(error.violation, Path(path))) from error
+    return posterior
+
+
+def read_tree(path: str | Path) -> xr.DataTree:
+    """What `read_posterior` reads, without ArviZ, and without JAX to make sense of options.
 
     Raises
     ------
@@ -143,10 +184,7 @@ def read_posterior(path: str | Path) -> xr.DataTree:
         with warnings.catch_warnings():
             # Said of attributes that contradict each other or their variable.
             warnings.simplefilter("error", xr.SerializationWarning)
-            with xr.open_datatree(source, engine="h5netcdf") as opened:
-                posterior = opened.load()
-        for group in posterior.subtree:  # numbers as Python's, as they are before they are written
-            group.attrs = {name: _as_python(value) for name, value in group.attrs.items()}
+            posterior = xr.DataTree.from_dict(netcdf.read(source))
         broken = next(violations(posterior), None)
     except Exception as error:  # three libraries on a stranger's file raise nearly anything
         strange = Violation("posterior-file-unreadable", reason=reason(error))

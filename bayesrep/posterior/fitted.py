@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
 from bayesrep.errors import ConvergenceError, OptionError, PosteriorError, StudyError
-from bayesrep.models.model import Crowd, Form
 from bayesrep.posterior.groups import (
     Posterior,
     Recorded,
@@ -28,16 +28,15 @@ from bayesrep.posterior.joint_draws import (
     moved_along,
     reference_draws,
 )
-from bayesrep.posterior.workers import (
-    Answered,
-    crowd_effect,
-    leniency_covariance,
-    worker_covariance,
-)
+from bayesrep.posterior.likelihood import logits
 from bayesrep.studies.shown import brief, number
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Int
+
+if TYPE_CHECKING:
+    from bayesrep.models.model import Crowd
+    from bayesrep.posterior.workers import Answered
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +82,7 @@ class Fitted:
             raise PosteriorError("posterior-of-other-images")
         if not 0 <= self.crowd_sd <= 0.5:
             raise OptionError("crowd-sd-out-of-range", crowd_sd=self.crowd_sd)
-        if self.crowd_sd and not self.recorded.model.collapsed:
+        if self.crowd_sd and not self.recorded.traits.collapsed:
             raise OptionError("crowd-sd-without-joint-model", model=self.recorded.name)
         if self.crowd_sd and not self._nameless:
             raise OptionError("crowd-sd-with-known-workers")
@@ -130,7 +129,7 @@ class Fitted:
 
         Its slope is too low by 0.03 with 10 classifiers (docs/model.md).
         """
-        return not self.recorded.model.of_images
+        return not self.recorded.traits.of_images
 
     @property
     def images(self) -> Study:
@@ -170,7 +169,7 @@ class Fitted:
     @cached_property
     def together_of_one_crowd(self) -> Float[np.ndarray, "chain draw classifier"]:
         """Joint draws that take every answer for another worker's, of crowds that are alike."""
-        return self._moved(crowds=False) if self.recorded.model.collapsed else self.adjusted
+        return self._moved(crowds=False) if self.recorded.traits.collapsed else self.adjusted
 
     @property
     def single(self) -> Float[np.ndarray, "chain draw classifier"]:
@@ -190,10 +189,9 @@ class Fitted:
         self,
     ) -> tuple[Float[np.ndarray, "classifier direction"], Float[np.ndarray, "direction direction"]]:
         """What shared images add to a collapsed model's covariance, and in which directions."""
-        log_right = self.need("log_density", "log_right")["log_right"].values
         among = (
             self._influences,
-            log_right,
+            self._logit_right,
             self.cell_of_images("replication"),
             self.images.replication.correct,
         )
@@ -204,13 +202,16 @@ class Fitted:
         return leading_excess(*among, np.column_stack([np.ones_like(reference), reference]))
 
     @cached_property
+    def _logit_right(self) -> Float[np.ndarray, "chain kept classifier cell"]:
+        """Draws of the logit of P(correct | cell)."""
+        return logits(self.posterior).values
+
+    @cached_property
     def _influences(self) -> Influences:
         """What classifiers' answers do to the adjusted accuracies."""
         group, made = self.need("posterior", "population_curve"), self.recorded
         kept = draws_of(self.need("log_density"), group)
-        form = Form(group.sizes["classifier"], made.roles, group.sizes.get("group", 1))
-        names = [name for name in made.model.sites(made.options, form) if name in group]
-        sites = [group[name] for name in names if "classifier" not in group[name].dims]
+        sites = [group[name] for name in made.traits.shared if name in group]
         flat = [site.values[:, kept].reshape(len(site), len(kept), -1) for site in sites]
         shared = np.concatenate(flat, axis=2).astype(float)
         return Influences.of(self._kept, shared, self.recorded.weight)
@@ -223,7 +224,7 @@ class Fitted:
     @property
     def knows_workers(self) -> bool:
         """Whether the intervals allow for workers who answered many images each."""
-        if not isinstance(self.study, Study) or not self.recorded.model.collapsed:
+        if not isinstance(self.study, Study) or not self.recorded.traits.collapsed:
             return False
         return any(self.study.datasets[role].answers for role in self.recorded.roles)
 
@@ -248,6 +249,8 @@ class Fitted:
         directions
             Combinations of classifiers.
         """
+        from bayesrep.posterior.workers import crowd_effect
+
         nameless = (self._answered(role) for role in self._nameless)
         effects = [crowd_effect(each, self._influences, directions) for each in nameless]
         return np.reshape(effects, (-1, directions.shape[1]))
@@ -256,6 +259,8 @@ class Fitted:
         self, directions: Float[np.ndarray, "classifier direction"]
     ) -> Float[np.ndarray, "direction direction"]:
         """Covariance over the workers who are known, and over crowds of whom it is assumed."""
+        from bayesrep.posterior.workers import worker_covariance
+
         known = [role for role in self.recorded.roles if role not in self._nameless]
         total = np.zeros((directions.shape[1], directions.shape[1]))
         if known:
@@ -271,10 +276,12 @@ class Fitted:
 
     def _over_leniencies(
         self,
-        crowd: Callable[[Study, Sequence[str]], Crowd],
+        crowd: "Callable[[Study, Sequence[str]], Crowd]",
         directions: Float[np.ndarray, "classifier direction"],
     ) -> Float[np.ndarray, "direction direction"]:
         """Covariance over the leniencies that a model was given."""
+        from bayesrep.posterior.workers import leniency_covariance
+
         found = crowd(self.images, self.recorded.roles)
         if not len(found.leniencies.known):
             return np.zeros((directions.shape[1], directions.shape[1]))
@@ -284,15 +291,17 @@ class Fitted:
             raise PosteriorError("posterior-of-other-workers")
         return leniency_covariance(scores, found, self.adjusted, directions)
 
-    def _answered(self, role: str) -> Answered:
+    def _answered(self, role: str) -> "Answered":
         """A data set with what the posterior says of its images."""
-        likelihood = self.need("log_density", "log_right")
+        from bayesrep.posterior.workers import Answered  # sparse matrices take long to import
+
+        density = self.need("log_density", f"{role}_images")
         return Answered(
             self.images.datasets[role],
-            cells_along(likelihood, role),
+            cells_along(density, role),
             self.cell_of_images(role),
             self._log_mass(role),
-            likelihood["log_right"].values if role == "replication" else None,
+            self._logit_right if role == "replication" else None,
         )
 
     def _log_mass(self, role: str) -> Float[np.ndarray, "chain kept cell"]:

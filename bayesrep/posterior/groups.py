@@ -2,16 +2,21 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from bayesrep.errors import PosteriorError
-from bayesrep.models import MODELS, Model
+from bayesrep.models import MODELS
 from bayesrep.studies.selection import Selection
 from bayesrep.types import Int, Shaped
+
+if TYPE_CHECKING:
+    from bayesrep.models.model import Model
 
 
 @runtime_checkable  # the tests check every annotation at every call
@@ -87,13 +92,17 @@ def draws_of(thinned: xr.Dataset, group: xr.Dataset) -> Int[np.ndarray, "kept"]:
     return place
 
 
-class Recorded(NamedTuple):
+@dataclass(frozen=True)
+class Recorded:
     """How a posterior was made, by its attributes.
 
     Attributes
     ----------
-    name, model, options
-        Of the model: its name, itself, and its options.
+    name, given
+        Of the model: its name, and its options as they are recorded. `model` and `options` are
+        itself and what it makes of them; asking for them imports JAX.
+    traits
+        What reading a posterior has to know of its model.
     roles
         Of the data sets in the model.
     grouping
@@ -111,8 +120,8 @@ class Recorded(NamedTuple):
     """
 
     name: str
-    model: Model
-    options: Any
+    given: Mapping[str, Any]
+    traits: "Traits"
     roles: tuple[str, ...]
     grouping: str | None
     method: str
@@ -121,10 +130,46 @@ class Recorded(NamedTuple):
     weight: float
     selections: Mapping[str, Selection]
 
+    @property
+    def model(self) -> "Model":
+        """The model itself."""
+        return MODELS[self.name]
 
-def options_of(model: Model, given: Mapping[str, Any]) -> Any:
-    """A model's options as they are read from JSON, which knows no tuples."""
-    return model.options(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
+    @cached_property
+    def options(self) -> Any:
+        """Its options; JSON knows no tuples.
+
+        Raises
+        ------
+        PosteriorError
+            If they are another model's.
+        """
+        given = {k: tuple(v) if isinstance(v, list) else v for k, v in self.given.items()}
+        try:
+            return self.model.options(**given)
+        except (TypeError, ValueError) as error:
+            raise PosteriorError("posterior-options-of-other-model", model=self.name) from error
+
+    @property
+    def dependence(self) -> float:
+        """Intraclass correlation of the annotators' answers about an image that was assumed."""
+        return float(self.given.get("dependence", 0.0))
+
+
+class Traits(NamedTuple):
+    """What reading a posterior has to know of its model, recorded so that none is imported.
+
+    Attributes
+    ----------
+    collapsed, of_images
+        As `bayesrep.models.model.Model` has them.
+    shared
+        The latent sites that all classifiers share.
+    """
+
+    collapsed: bool
+    of_images: bool
+    shared: tuple[str, ...]
 
 
 def recorded(posterior: Posterior) -> Recorded:
@@ -138,10 +183,13 @@ def recorded(posterior: Posterior) -> Recorded:
     attributes = need_group(posterior, "posterior").attrs
     try:
         name = str(attributes["model"])
+        if name not in MODELS:
+            raise KeyError(name)
+        traits = json.loads(str(attributes["traits"]))
         return Recorded(
             name,
-            MODELS[name],
-            options_of(MODELS[name], json.loads(str(attributes["options"]))),
+            dict(json.loads(str(attributes["options"]))),
+            Traits(shared=tuple(map(str, traits.pop("shared"))), **traits),
             tuple(map(str, json.loads(str(attributes["datasets"])))),
             str(attributes["groups"]) or None,
             str(attributes.get("method", "nuts")),

@@ -38,6 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from bayesrep.types import Bool, Bools, Float, Floats, Int, Ints
 
@@ -250,7 +251,7 @@ def _basis(
 
 def excess_covariance(
     influences: Influences,
-    log_right: Float[np.ndarray, "chain draw classifier cell"],
+    logit_right: Float[np.ndarray, "chain draw classifier cell"],
     cell: Int[np.ndarray, "image"],
     correct: Bool[np.ndarray, "image classifier"],
 ) -> Float[np.ndarray, "classifier classifier"]:
@@ -262,18 +263,18 @@ def excess_covariance(
     ----------
     influences
         What answers do.
-    log_right
-        Draws of log P(correct | cell).
+    logit_right
+        Draws of the logit of P(correct | cell).
     cell, correct
         Of the replication's images.
     """
-    total = _excess_times(influences, log_right, cell, correct, np.eye(influences.moves.shape[2]))
+    total = _excess_times(influences, logit_right, cell, correct, np.eye(influences.moves.shape[2]))
     return (total + total.T) / 2
 
 
 def leading_excess(
     influences: Influences,
-    log_right: Float[np.ndarray, "chain draw classifier cell"],
+    logit_right: Float[np.ndarray, "chain draw classifier cell"],
     cell: Int[np.ndarray, "image"],
     correct: Bool[np.ndarray, "image classifier"],
     wanted: Float[np.ndarray, "classifier wanted"],
@@ -287,12 +288,12 @@ def leading_excess(
 
     Parameters
     ----------
-    influences, log_right, cell, correct
+    influences, logit_right, cell, correct
         As `excess_covariance` takes them.
     wanted
         Further directions that have to be among them, such as that of the mean.
     """
-    among = influences, log_right, cell, correct
+    among = influences, logit_right, cell, correct
     random = np.random.default_rng(0).standard_normal((influences.moves.shape[2], DIRECTIONS))
     found = _excess_times(*among, np.linalg.qr(random)[0])
     directions = np.linalg.qr(np.column_stack([wanted, found]))[0]
@@ -302,7 +303,7 @@ def leading_excess(
 
 def _excess_times(
     influences: Influences,
-    log_right: NDArray[np.floating],
+    logit_right: NDArray[np.floating],
     cell: Ints,
     correct: Bools,
     directions: Floats,
@@ -310,7 +311,7 @@ def _excess_times(
     """The product [C, K] of `excess_covariance` and directions [C, K]."""
     along = influences.told @ directions
     total = np.zeros(directions.shape)
-    for logit, residual in _by_cell(log_right, cell, correct):
+    for logit, residual in _by_cell(logit_right, cell, correct):
         felt, own = influences.covariances(logit)
         through, alone = felt.swapaxes(1, 2) @ along, own[:, :, None] * directions
         # φ as it is and φ¹, of every answer; products of different blocks have no noise in common.
@@ -327,7 +328,7 @@ def _excess_times(
 
 
 def _by_cell(
-    log_right: NDArray[np.floating], cell: Ints, correct: Bools
+    logit_right: NDArray[np.floating], cell: Ints, correct: Bools
 ) -> Iterator[tuple[Floats, Floats]]:
     """Centered draws of logit q [block, S, C] of every cell, and its images' residuals [image, C].
 
@@ -338,10 +339,8 @@ def _by_cell(
     cell = cell[order]
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     for start, stop in zip(starts, [*starts[1:], len(cell)], strict=True):
-        log_q = np.asarray(log_right[..., cell[start]], dtype=float)
-        wrong = -np.expm1(log_q)
-        residual = correct[order[start:stop]] - (1 - wrong.mean(axis=(0, 1)))
-        yield centered(log_q - np.log(wrong)), residual
+        logit = np.asarray(logit_right[..., cell[start]], dtype=float)
+        yield centered(logit), correct[order[start:stop]] - expit(logit).mean(axis=(0, 1))
 
 
 def reference_draws(

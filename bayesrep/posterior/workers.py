@@ -16,13 +16,13 @@ size is assumed.
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import log_expit
 
-from bayesrep.models.model import Crowd
 from bayesrep.numerics.crowd import (
     Clustered,
     clustered,
@@ -36,6 +36,9 @@ from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.crowds import residuals_of
 from bayesrep.types import Bool, Float, Floats, Int
 
+if TYPE_CHECKING:
+    from bayesrep.models.model import Crowd
+
 
 class Answered(NamedTuple):
     """One data set as `worker_covariance` needs it.
@@ -48,15 +51,15 @@ class Answered(NamedTuple):
         The posterior's cells, and that of every image.
     log_mass : [chain, draw, cell]
         Log probability of the cell's count.
-    log_right : [chain, draw, classifier, cell] or None
-        Log P(correct | cell), where the model knows the data set's answers.
+    logit_right : [chain, draw, classifier, cell] or None
+        Logit of P(correct | cell), where the model knows the data set's answers.
     """
 
     data: AnnotatedSet
     cells: CellNames
     cell: Int[np.ndarray, "image"]
     log_mass: NDArray[np.floating]
-    log_right: NDArray[np.floating] | None
+    logit_right: NDArray[np.floating] | None
 
 
 def worker_covariance(
@@ -86,7 +89,7 @@ def worker_covariance(
 
 def leniency_covariance(
     scores: Float[np.ndarray, "chain draw known"],
-    crowd: Crowd,
+    crowd: "Crowd",
     adjusted: Float[np.ndarray, "chain draw classifier"],
     directions: Float[np.ndarray, "classifier direction"],
 ) -> Float[np.ndarray, "direction direction"]:
@@ -164,11 +167,10 @@ def _parts(
     @lru_cache(maxsize=4)
     def right(cell: int) -> tuple[Floats, Floats]:
         """By Σ log(1 − q) [block, direction], and by each logit q [block, c, direction]."""
-        assert each.log_right is not None
-        log_q = np.asarray(each.log_right[..., cell], dtype=float)
-        log_wrong = np.log(-np.expm1(log_q))
-        wrong = influences.project(centered(log_wrong), directions)
-        return wrong.sum(axis=1), influences.project(centered(log_q - log_wrong), directions)
+        assert each.logit_right is not None
+        logit = np.asarray(each.logit_right[..., cell], dtype=float)
+        wrong = influences.project(centered(log_expit(-logit)), directions)
+        return wrong.sum(axis=1), influences.project(centered(logit), directions)
 
     order = np.argsort(each.cell, kind="stable")
     held = np.bincount(each.cell, minlength=len(each.cells.shown))
@@ -187,7 +189,7 @@ def _parts(
             if times == 0:
                 continue
             one = (mass[:, high] - mass[:, low])[:, None]
-            if each.log_right is not None:
+            if each.logit_right is not None:
                 (wrong, logit), (wrong_below, logit_below) = right(high), right(low)
                 one = one + (wrong - wrong_below)[:, None]
                 one = one + correct[images] @ (logit - logit_below)

@@ -1,17 +1,20 @@
 """The last line of a command: what its table says, in words."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import polars as pl
 
 from bayesrep.errors import plain
-from bayesrep.estimators.annotators import Linearity
-from bayesrep.estimators.components import fewest_components
-from bayesrep.estimators.kept import Kept
 from bayesrep.numerics.rounding import write_points
 from bayesrep.report.answer import Drop, answer_for, drop_of, measured_drop
 from bayesrep.report.methods import label_of
 from bayesrep.report.text import percent
 from bayesrep.studies.study import Study
+
+if TYPE_CHECKING:  # which import JAX
+    from bayesrep.estimators.annotators import Linearity
+    from bayesrep.estimators.kept import Kept
 
 SURE = 0.975
 """Two classifiers are told apart where one is better with at least this probability."""
@@ -35,6 +38,8 @@ def division_of(study: Study, gaps: pl.DataFrame) -> Drop:
 
 def components_sentence(table: pl.DataFrame) -> str:
     """How many components the counts support."""
+    from bayesrep.estimators.components import fewest_components
+
     told = [f"{name} {size}" for name, size in fewest_components(table).items()]
     legend = (
         "* is the best of its column and data set (AIC, BIC: least; held out: most); degenerate: "
@@ -49,9 +54,9 @@ def components_sentence(table: pl.DataFrame) -> str:
 
 def annotators_sentence(
     table: pl.DataFrame,
-    line: Linearity | None,
+    line: "Linearity | None",
     error: float | None = None,
-    kept: Kept | None = None,
+    kept: "Kept | None" = None,
 ) -> str:
     """Whether more annotators would change the answer.
 

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import plain, quoted
-from bayesrep.estimators.annotators import Linearity
 from bayesrep.report.answer import Estimate, is_share
 from bayesrep.report.methods import label_of
 from bayesrep.report.pairs import closest_pairs
@@ -22,6 +21,7 @@ if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.answers.crowd import CrowdDescription
     from bayesrep.answers.quality import Cleaned
     from bayesrep.checks.diagnosis import Diagnosis
+    from bayesrep.estimators.annotators import Linearity
     from bayesrep.studies.allows import Allowed
     from bayesrep.studies.selection import Selection
 
@@ -609,7 +609,7 @@ def components_table(table: pl.DataFrame) -> str:
     return listed(best, shown)
 
 
-def annotators_table(table: pl.DataFrame, line: Linearity | None) -> str:
+def annotators_table(table: pl.DataFrame, line: "Linearity | None") -> str:
     """Rows of `compare_annotators` as mean gaps, one line a number of annotators; the verdict."""
     gaps = (
         (pl.col("reference_accuracy") - pl.col(name)).mean().alias(name)

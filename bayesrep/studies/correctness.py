@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -9,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, Violation, listing
+from bayesrep.errors import Violation, listing
 from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
 from bayesrep.studies.manifest import Manifest
@@ -17,7 +18,6 @@ from bayesrep.studies.tables import (
     in_order,
     join_violations,
     key_violations,
-    read_classifiers,
     without,
 )
 from bayesrep.types import Bools
@@ -70,6 +70,16 @@ class Dataset:
     labels: NDArray[np.str_] | None
     failures: pl.DataFrame
 
+    @cached_property
+    def images(self) -> NDArray[Any]:
+        """The images' names as an array."""
+        return self.order.to_numpy()
+
+    @cached_property
+    def left_out(self) -> pl.Series:
+        """The images that the study is left without."""
+        return self.failures.filter("left_out")["image"]
+
 
 def read_correctness(
     dataset: Dataset, classifiers: Sequence[str], complete: Collection[str]
@@ -87,7 +97,7 @@ def read_correctness(
     correct = np.zeros((len(order), len(classifiers)), dtype=np.bool_)
     agreement, unanswered = _Agreement(dataset), dict[str, None]()
     numbers = {name: at for at, name in enumerate(classifiers) if name in present}
-    for name, file in read_classifiers(lambda name: _prediction(dataset, name), numbers):
+    for name, file in zip(numbers, _predictions(dataset, list(numbers)), strict=True):
         yield from file.violations
         unanswered.update(dict.fromkeys(file.undecoded))
         if file.correct is None:
@@ -146,17 +156,21 @@ class _File:
     undecoded: Sequence[str] = ()
 
 
-def _prediction(dataset: Dataset, classifier: str) -> _File:
-    file, order = folder.prediction_file(dataset.name, classifier), dataset.order
-    where = str(file)
-    try:
-        further = ["label", folder.LABELS[0], "content"]
-        table = parquet.read(dataset.path / file, where, ["image", "correct"], further=further)
-    except StudyError as error:
-        return _File([error.violation])
+def _predictions(dataset: Dataset, classifiers: Sequence[str]) -> Iterator[_File]:
+    places = [folder.prediction_file(dataset.name, each) for each in classifiers]
+    files = [(dataset.path / place, str(place)) for place in places]
+    further = ["label", folder.LABELS[0], "content"]
+    tables = parquet.read_each(files, ["image", "correct"], further=further)
+    for (_, where), name, table in zip(files, classifiers, tables, strict=True):
+        broken = isinstance(table, Violation)
+        yield _File([table]) if broken else _judged(dataset, where, name, table)
+
+
+def _judged(dataset: Dataset, where: str, classifier: str, table: pl.DataFrame) -> _File:
+    order = dataset.order
     if violations := list(key_violations(where, table, ["image"])):
         return _File(violations)
-    table = without(table, dataset.failures.filter("left_out")["image"])
+    table = without(table, dataset.left_out)
     ordered = in_order(table, order)
     if ordered is None:
         missing = order.filter(~order.is_in(table["image"].implode()))
@@ -165,9 +179,9 @@ def _prediction(dataset: Dataset, classifier: str) -> _File:
         broken = list(join_violations(where, table["image"], rest))
         return _File(broken, undecoded=undecoded.to_list())
     values = ordered["correct"].to_numpy()
-    broken = list(rules.correct_violations(where, order.to_numpy(), values[:, None], [classifier]))
-    texts = pl.selectors.by_name("label", "label_1", require_all=False)
-    ordered = ordered.with_columns(texts.cast(pl.String))
+    broken = list(rules.correct_violations(where, dataset.images, values[:, None], [classifier]))
+    if texts := [name for name in ("label", "label_1") if name in ordered.columns]:
+        ordered = ordered.with_columns(pl.col(texts).cast(pl.String))
     judged = ordered.select(name for name in ("label", "content") if name in ordered.columns)
     if not broken and {"label", "label_1"} <= set(ordered.columns):
         right = ordered["label"].eq_missing(ordered["label_1"]).to_numpy()

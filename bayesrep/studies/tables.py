@@ -149,8 +149,9 @@ def read_classifiers(
 
 def without(table: pl.DataFrame, left_out: pl.Series) -> pl.DataFrame:
     """A classifier's rows, images by name, but for those that the study is left without."""
-    named = table.with_columns(pl.col("image").cast(pl.String))
-    return named.filter(~pl.col("image").is_in(left_out.implode()))
+    if table.schema["image"] != pl.String:
+        table = table.with_columns(pl.col("image").cast(pl.String))
+    return table.filter(~pl.col("image").is_in(left_out.implode())) if len(left_out) else table
 
 
 def key_violations(where: str, table: pl.DataFrame, keys: list[str]) -> Iterator[Violation]:

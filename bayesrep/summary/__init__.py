@@ -1,7 +1,8 @@
 """What a posterior says: tables that a person reads, and what combines classifiers."""
 
-from bayesrep.summary.images import describe_images
-from bayesrep.summary.remeasured import remeasure
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from bayesrep.summary.tables import (
     compare_classifiers,
     joint_draws,
@@ -9,6 +10,10 @@ from bayesrep.summary.tables import (
     summarize,
     summarize_gaps,
 )
+
+if TYPE_CHECKING:
+    from bayesrep.summary.images import describe_images
+    from bayesrep.summary.remeasured import remeasure
 
 __all__ = [
     "compare_classifiers",
@@ -19,3 +24,12 @@ __all__ = [
     "summarize",
     "summarize_gaps",
 ]
+
+_DEFINED_IN = {"describe_images": "images", "remeasure": "remeasured"}
+
+
+def __getattr__(name: str) -> object:
+    """Load a name from the module that defines it: some import JAX, which takes a second."""
+    if name not in _DEFINED_IN:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_DEFINED_IN[name]}"), name)

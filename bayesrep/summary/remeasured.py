@@ -72,7 +72,7 @@ def remeasure(study: Study, posterior: Posterior, *, seed: int = 0) -> pl.DataFr
     fitted = Fitted(study, posterior)
     rng = np.random.default_rng(seed)
     draws = {role: _log_densities(fitted, d) for d, role in enumerate(fitted.recorded.roles)}
-    dependence = float(fitted.recorded.options.dependence)
+    dependence = fitted.recorded.dependence
     rows = [_row(study, role, draws[role], dependence, rng) for role in draws]
     return pl.DataFrame(rows)
 

@@ -376,8 +376,10 @@ def posterior_files() -> Files:
 
 def posterior() -> Any:
     """Draws of the form that a fit of the joint model leaves, by a random number generator."""
+    from bayesrep.numerics.codes import encode
     from bayesrep.posterior.files import build_posterior
     from bayesrep.posterior.groups import CellNames, cell_coordinates
+    from bayesrep.posterior.likelihood import LOGITS
 
     data = study()
     rng = np.random.default_rng(0)
@@ -394,6 +396,9 @@ def posterior() -> Any:
         return dims, np.log(drawn(*dims)[1])
 
     every = ("chain", "draw")
+    by_cell = ("classifier", "replication_cell")
+    codes = encode(logarithms(*every, *by_cell)[1])
+    logits = zip(LOGITS, ((*every, *by_cell), by_cell, by_cell), codes, strict=True)
     names = ("adjusted_accuracy", "bias_corrected_gap", "selection_gap")
     groups = {
         "posterior": {
@@ -410,13 +415,10 @@ def posterior() -> Any:
             "num_steps": counted(*every),
             "energy": drawn(*every),
         },
-        "log_likelihood": {
-            "correct": logarithms(*every, "classifier", "answered_cell"),
-        },
         "log_density": {
             "reference_images": logarithms(*every, "reference_cell"),
             "replication_images": logarithms(*every, "replication_cell"),
-            "log_right": logarithms(*every, "classifier", "replication_cell"),
+            **{name: (dims, values) for name, dims, values in logits},
         },
         "observed_data": {
             "reference_images": counted("reference_cell"),
@@ -437,6 +439,9 @@ def posterior() -> Any:
         "model": "joint",
         "method": "nuts",
         "options": json.dumps({"components": 2, "curve": "bernstein"}),
+        "traits": json.dumps(
+            {"collapsed": True, "of_images": False, "shared": ["population_curve"]}
+        ),
         "datasets": json.dumps(["reference", "replication"]),
         "schedule": json.dumps({"chains": 2, "warmup": 20, "draws": 20, "thinning": 1}),
         "versions": json.dumps({"bayesrep": "0"}),

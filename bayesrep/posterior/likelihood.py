@@ -1,0 +1,69 @@
+"""The log likelihood of classifiers' answers, which follows from what a posterior holds.
+
+Of m images in a cell a classifier that is right with probability q is right on y:
+
+    log P(y | m, q)  =  log C(m, y) + y η − m log(1 + exp η),      η = logit q.
+
+It is as large as the logits themselves, so no file has both.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import xarray as xr
+from scipy.special import log_expit
+
+from bayesrep.numerics.binomial import log_binomial
+from bayesrep.numerics.codes import Codes, decode
+from bayesrep.posterior.groups import Posterior, find_group, need_group
+from bayesrep.types import Float
+
+GROUP = "log_likelihood"
+LOGITS = ("logit_right", "logit_middle", "logit_step")
+"""Of P(correct | cell): codes of the draws, and what they mean (`bayesrep.numerics.codes`)."""
+
+
+def logits(posterior: Posterior) -> xr.DataArray:
+    """Draws of the logit of P(correct | cell): chain, draw, classifier, replication_cell.
+
+    Raises
+    ------
+    PosteriorError
+        If the posterior lacks them.
+    """
+    group = need_group(posterior, "log_density", *LOGITS)
+    codes = group["logit_right"]
+    return codes.copy(data=decode(Codes(*(group[name].values for name in LOGITS))))
+
+
+def of_answers(posterior: Posterior) -> Iterator[Float[np.ndarray, "chain kept answered_cell"]]:
+    """Yield the log likelihood of each classifier's answers by cell, of cells that have images.
+
+    Raises
+    ------
+    PosteriorError
+        If the posterior lacks a group.
+    """
+    observed = need_group(posterior, "observed_data", "correct", "replication_images")
+    drawn = logits(posterior).values
+    images = observed["replication_images"].values
+    some = np.flatnonzero(images)
+    for index, right in enumerate(observed["correct"].values):
+        logit = drawn[:, :, index, some].astype(np.float64)
+        choices = log_binomial(images[some], right)
+        yield choices + right * logit + images[some] * log_expit(-logit)
+
+
+def with_log_likelihood(tree: xr.DataTree) -> xr.DataTree:
+    """The same posterior with the group `log_likelihood`, which ArviZ looks for."""
+    density, observed = find_group(tree, "log_density"), find_group(tree, "observed_data")
+    if density is None or not set(LOGITS) <= set(density) or GROUP in tree.children:
+        return tree
+    if observed is None or "correct" not in observed:
+        return tree
+    values = np.stack([each.astype(np.float32) for each in of_answers(tree)], axis=2)
+    dims = ("chain", "draw", *map(str, observed["correct"].dims))
+    along = {name: density[name] for name in ("chain", "draw")} | dict(observed["correct"].coords)
+    group = xr.Dataset({"correct": (dims, values)}, coords=along, attrs=density.attrs)
+    groups = {name: each.to_dataset() for name, each in tree.children.items()}
+    return xr.DataTree.from_dict({"/": tree.to_dataset(), **groups, GROUP: group})
