@@ -181,7 +181,7 @@ def cut(
 
 def posterior(name: str, **options: Any) -> Any:
     """The posterior of a study by `bayesrep.fit(study(name), **options)`, made once and kept."""
-    return bayesrep.read_posterior(posterior_path(name, **options))
+    return _read(posterior_path(name, **options)).copy(deep=True)
 
 
 def posterior_path(name: str, **options: Any) -> Path:
@@ -194,7 +194,13 @@ def fit(
 ) -> Any:
     """In the place of `bayesrep.fit` (fixture `kept_fits`): any study's posterior, kept too."""
     name = f"{study.provenance.get('words', 'images')}-{study.fingerprint()[-16:]}"
-    return bayesrep.read_posterior(_made(study, name, options))
+    return _read(_made(study, name, options)).copy(deep=True)
+
+
+@functools.lru_cache(maxsize=8)
+def _read(path: Path) -> Any:
+    """A file's posterior: reading it takes longer than most tests of it."""
+    return bayesrep.read_posterior(path)
 
 
 def _made(study: bayesrep.Study, name: str, options: dict[str, Any]) -> Path:
