@@ -1,5 +1,6 @@
 """Settings of every test: CPU, no silent broadcasting over ranks, the same examples each time."""
 
+import gc
 import json
 import os
 import shutil
@@ -36,6 +37,9 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 # What bayesrep itself keeps between commands goes neither there nor among the user's files.
 if MADE_HERE := "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="bayesrep-tests-")
+
+# The collector walks all that is imported again and again: a twentieth of the suite's time.
+gc.set_threshold(200_000, 20, 100)
 
 import re
 
@@ -254,6 +258,11 @@ def pytest_xdist_make_scheduler(config, log):
             return GROUPS.get(file, file)
 
     return ByGroup(config, log)
+
+
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()  # what is imported stays
 
 
 def pytest_collection_modifyitems(config, items):
