@@ -2,6 +2,9 @@
 #   make test PYTHON=python3.11
 # The first interpreter used gets .venv, any other version .venv-X.Y: switching rebuilds nothing.
 
+# Modules are compiled once, not by every process that a test starts, whatever the caller's shell says.
+unexport PYTHONDONTWRITEBYTECODE
+
 ifndef PYTHON
 PYTHON := $(firstword $(foreach name,python3.13 python3.12,$(shell $(name) -c 'import ensurepip; print("$(name)")' 2>/dev/null)) python3)
 endif

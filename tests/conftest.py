@@ -1,5 +1,6 @@
 """Settings of every test: CPU, no silent broadcasting over ranks, the same examples each time."""
 
+import gc
 import json
 import os
 import shutil
@@ -36,6 +37,9 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 # What bayesrep itself keeps between commands goes neither there nor among the user's files.
 if MADE_HERE := "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="bayesrep-tests-")
+
+# While tests are collected there is no garbage to speak of, and a million objects to look through.
+gc.disable()
 
 import re
 
@@ -254,6 +258,11 @@ def pytest_xdist_make_scheduler(config, log):
             return GROUPS.get(file, file)
 
     return ByGroup(config, log)
+
+
+def pytest_collection_finish():
+    gc.freeze()  # what is imported stays, and is not looked through again
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config, items):

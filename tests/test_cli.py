@@ -60,11 +60,24 @@ def evaluation(tmp_path_factory, posterior_path):
 
 @pytest.fixture
 def small_demo(monkeypatch):
-    """The demo of the tiny study and of a fit that is kept."""
+    """The demo of the tiny study and of a fit that is kept, estimated once."""
     fitted = zoo.posterior("tiny", **{**zoo.SHORT, "warmup": 250, "draws": 500})
     monkeypatch.setattr(demo_room, "BOOTSTRAP", REPLICATES)
+    for name in ("analyse", "gather"):
+        monkeypatch.setattr(demo_room, name, made_once(getattr(demo_room, name)))
     monkeypatch.setattr(demo_room, "simulate_study", lambda **_: zoo.study("tiny"))
     monkeypatch.setattr(demo_room, "fit", lambda *_, **__: fitted)
+
+
+def made_once(function):
+    """A function that returns again what it made first."""
+    made = []
+
+    def again(*arguments, **options):
+        made or made.append(function(*arguments, **options))
+        return made[0]
+
+    return again
 
 
 def run(capsys, *arguments):

@@ -5,7 +5,6 @@ import json
 import shutil
 import warnings
 from collections import Counter
-from pathlib import Path
 from random import Random
 
 import polars as pl
@@ -102,13 +101,12 @@ def test_tables_in_report_out_and_nothing_twice(capsys, tables, monkeypatch):
     # What somebody removed is made again, and what it takes is not.
     whole = (out / "report.html").stat().st_size
     monkeypatch.setattr(command._Work, "fit", never)
-    for ruin in (Path.unlink, lambda path: path.write_bytes(b"")):
-        ruin(out / "report.html")
-        status, _, err = run(capsys, tables)
-        assert status == 0
-        assert "[2/5] fitting: done before" in err
-        assert "up to date" not in err
-        assert (out / "report.html").stat().st_size == pytest.approx(whole, rel=0.01)
+    (out / "report.html").unlink()
+    status, _, err = run(capsys, tables)
+    assert status == 0
+    assert "[2/5] fitting: done before" in err
+    assert "up to date" not in err
+    assert (out / "report.html").stat().st_size == pytest.approx(whole, rel=0.01)
 
 
 @pytest.fixture

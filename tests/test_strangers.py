@@ -19,7 +19,7 @@ from refusals import check, refused
 
 from bayesrep import Study, StudyError, read_study
 from bayesrep.errors import Violation, reason
-from bayesrep.files import npy, parquet, strict_json, trial
+from bayesrep.files import netcdf, npy, parquet, strict_json, trial
 from bayesrep.protocols.label_sets import read_label_sets
 from bayesrep.sources.cifar10_1 import predicted
 from bayesrep.sources.imagenetv2 import read_test_set
@@ -235,6 +235,38 @@ def test_what_kills_a_reader_is_one_line(tmp_path, bad, name, broken):
     assert trial.fault(bad.prints, file, "file") is None  # and the next file is read
     odd = trial.fault(bad.wrong, file, "file", "odd")
     check(odd, "file-not-readable", {"where": "file", "reason": "odd"})
+
+
+def test_a_sound_file_is_tried_once_until_it_changes(tmp_path, monkeypatch):
+    file, tried = tmp_path / "file", []
+    monkeypatch.setattr(trial._helper, "ask", lambda request: tried.append(request["function"][1]))
+
+    def ask(examine=netcdf.examine, *arguments):
+        assert trial.fault(examine, file, "file", *arguments) is None
+        return len(tried)
+
+    file.write_bytes(b"old")
+    assert (ask(), ask()) == (1, 1)
+    assert ask(parquet.examine) == 2
+    assert ask(netcdf.examine, "otherwise") == 3
+    before = file.stat()
+    file.write_bytes(b"new")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))  # as old as it was, it says
+    assert (ask(), ask()) == (4, 4)
+    other = tmp_path / "other"
+    other.write_bytes(b"new")
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other.replace(file)
+    assert (ask(), ask()) == (5, 5)
+
+
+def test_a_file_with_a_fault_is_tried_again(tmp_path, monkeypatch):
+    file, faults = tmp_path / "file", [Violation("no-posterior-given"), None]
+    file.write_bytes(b"old")
+    monkeypatch.setattr(trial._helper, "ask", lambda _: faults.pop(0))
+    assert trial.fault(netcdf.examine, file, "file") is not None
+    assert trial.fault(netcdf.examine, file, "file") is None
+    assert faults == []
 
 
 def test_the_helper_is_one_process_and_ends_with_its_parent():

@@ -6,6 +6,7 @@ posterior is made by whichever process asks first, and is kept for later runs un
 code that makes it.
 """
 
+import copy
 import functools
 import hashlib
 import json
@@ -181,7 +182,7 @@ def cut(
 
 def posterior(name: str, **options: Any) -> Any:
     """The posterior of a study by `bayesrep.fit(study(name), **options)`, made once and kept."""
-    return bayesrep.read_posterior(posterior_path(name, **options))
+    return copy.deepcopy(_read(posterior_path(name, **options)))
 
 
 def posterior_path(name: str, **options: Any) -> Path:
@@ -194,7 +195,13 @@ def fit(
 ) -> Any:
     """In the place of `bayesrep.fit` (fixture `kept_fits`): any study's posterior, kept too."""
     name = f"{study.provenance.get('words', 'images')}-{study.fingerprint()[-16:]}"
-    return bayesrep.read_posterior(_made(study, name, options))
+    return copy.deepcopy(_read(_made(study, name, options)))
+
+
+@functools.lru_cache(maxsize=8)
+def _read(path: Path) -> Any:
+    """A file's posterior: reading it takes longer than most tests of it."""
+    return bayesrep.read_posterior(path)
 
 
 def _made(study: bayesrep.Study, name: str, options: dict[str, Any]) -> Path:

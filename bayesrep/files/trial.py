@@ -4,8 +4,9 @@ Parquet and HDF5 are read by native code and pickles by a machine that the file 
 or forged file may make them abort the process, run for ever or fill the memory. So before such a
 file is read here, a helper process reads it with limits on time and memory. It is started when it
 is first needed, serves one file after the other, is replaced when it dies and ends with this
-process. Memory is limited on Linux, time on all systems but Windows: seconds of computing, so
-that a sound file is not refused where the machine is busy, and ten times as many by the clock.
+process. A sound file is tried once, until it changes. Memory is limited on Linux, time on all
+systems but Windows: seconds of computing, so that a sound file is not refused where the machine is
+busy, and ten times as many by the clock.
 """
 
 import atexit
@@ -64,14 +65,25 @@ def fault(
     beside
         Further files that `examine` reads, which add to the limits.
     """
-    size = sum(os.stat(each).st_size for each in (file, *beside))
+    path, function = os.path.abspath(file), [examine.__module__, examine.__name__]
+    statuses = [os.stat(each) for each in (file, *beside)]
+    size = sum(status.st_size for status in statuses)
+    states = [
+        (each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns)
+        for each in statuses
+    ]
+    trial = json.dumps([function, path, arguments, states])
+    if trial in _sound:
+        return None
     request = {
-        "function": [examine.__module__, examine.__name__],
-        "arguments": [os.path.abspath(file), where, *arguments],
+        "function": function,
+        "arguments": [path, where, *arguments],
         "memory": MEMORY + MEMORY_A_BYTE * size,
         "seconds": SECONDS + size / BYTES_A_SECOND,
     }
-    return _helper.ask(request)
+    if (found := _helper.ask(request)) is None:
+        _sound.add(trial)
+    return found
 
 
 def start() -> None:
@@ -152,6 +164,8 @@ class _Helper:
 
 
 _helper = _Helper()
+_sound: set[str] = set()
+"""Trials that found nothing: of which function, with which arguments, of which file as it was."""
 atexit.register(_helper.stop)
 
 

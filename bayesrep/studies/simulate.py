@@ -31,6 +31,7 @@ seen by every classifier but by no annotator, enters each one's latent score wit
 import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple, TypeAlias
 
@@ -85,9 +86,15 @@ class _Process:
 
 def _logit_normal_nodes(mixture: Mixture) -> tuple[Floats, Floats]:
     """Gauss-Hermite nodes and weights under the mixture, both [K * 101]."""
-    z, weight = np.polynomial.hermite_e.hermegauss(101)
+    z, weight = _hermite_rule()
     s = expit(np.add.outer(mixture.locations, np.zeros_like(z)) + np.outer(mixture.spreads, z))
     return s.ravel(), np.outer(mixture.weights, weight / weight.sum()).ravel()
+
+
+@cache
+def _hermite_rule() -> tuple[Floats, Floats]:
+    """101 Gauss-Hermite nodes and weights, which take longer than all that is done with them."""
+    return np.polynomial.hermite_e.hermegauss(101)
 
 
 def _beta_parameters(mixture: Mixture) -> tuple[Floats, Floats]:
