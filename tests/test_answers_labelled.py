@@ -191,7 +191,7 @@ def test_counts_go_from_foreign_answers_to_what_people_see(tmp_path, capsys):
     data = Predictions("v", ["a", "b"], ("dog", "cat"), [0, 0], ("p",), np.array([[[1], [1]]]))
     people = read_people(data, counts=tmp_path / "counts.csv")
     labels = np.array([[0, 0], [1, 1]])
-    assert people.frequency.at(labels, np.nan).tolist() == [[2 / 3, 0], [1 / 3, 1]]
+    assert people.frequency.values_of(labels, np.nan).tolist() == [[2 / 3, 0], [1 / 3, 1]]
     # With own labels, whoever selected them.
     labels = written(tmp_path, "dataset,image,label\nv,a,dog\nv,b,wolf\nv,k,dog\n", "labels.csv")
     words += ["--labels", str(labels), "--counts", files["own"], "--force"]

@@ -90,7 +90,7 @@ def test_public_names_are_those_the_type_checker_sees():
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert seen == set(bayesrep._DEFINED_IN.items())
+    assert seen == set(bayesrep._MODULE_OF_NAME.items())
     assert {name for name, _ in seen} | {"__version__"} == set(bayesrep.__all__)
 
 

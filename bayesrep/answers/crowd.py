@@ -44,7 +44,7 @@ from bayesrep.types import Float, Floats
 
 WAYS = {"looks": 0.90, "always_yes": 0.04, "always_no": 0.03, "at_random": 0.03}
 """Ways to answer, and how probable each is before a worker's answers are seen."""
-SAME = 0.98
+CONSTANT_SHARE = 0.98
 """Share of equal answers of who always gives the same."""
 LENIENCIES = np.linspace(-3.0, 3.0, 13)
 """Over which a sum stands for the integral."""
@@ -107,7 +107,7 @@ def describe_crowd(study: Study) -> CrowdDescription:
     -----
     Cameron, Gelbach and Miller (2011), "Robust inference with multiway clustering".
     """
-    known = _answered(study)
+    known = _add_residuals(study)
     errors = frequency_covariance(
         [each.data for each in known.values()], [each.residual for each in known.values()]
     )
@@ -145,7 +145,7 @@ def known_answers(study: Study) -> Mapping[str, tuple[AnnotatedSet, WorkerAnswer
     return known
 
 
-def _answered(study: Study) -> Mapping[str, _Answered]:
+def _add_residuals(study: Study) -> Mapping[str, _Answered]:
     """The same with residuals."""
     known = known_answers(study)
     left = residuals_of([data for data, _ in known.values()])
@@ -234,8 +234,8 @@ def _workers(each: _Answered) -> pl.DataFrame:
     evidence = np.stack(
         [
             np.asarray(logsumexp(looks, axis=0, b=(weight / weight.sum())[:, None])),
-            yes * np.log(SAME) + (count - yes) * np.log1p(-SAME),
-            yes * np.log1p(-SAME) + (count - yes) * np.log(SAME),
+            yes * np.log(CONSTANT_SHARE) + (count - yes) * np.log1p(-CONSTANT_SHARE),
+            yes * np.log1p(-CONSTANT_SHARE) + (count - yes) * np.log(CONSTANT_SHARE),
             betaln(1 + yes, 1 + count - yes),
         ]
     )
@@ -246,13 +246,13 @@ def _workers(each: _Answered) -> pl.DataFrame:
         "worker": answers.workers,
         "answers": count.astype(np.int64),
         "yes": yes / np.maximum(count, 1),
-        "leniency": _shrunk(count, r.sum(axis=0), r.power(2).sum(axis=0)),
+        "leniency": _shrink_means(count, r.sum(axis=0), r.power(2).sum(axis=0)),
         **dict(zip(WAYS, probability, strict=True)),
     }
     return pl.DataFrame(table).filter(pl.col("answers") > 0)
 
 
-def _shrunk(
+def _shrink_means(
     count: Float[np.ndarray, "worker"],
     total: Float[np.ndarray, "worker"],
     square: Float[np.ndarray, "worker"],

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from bayesrep.collect.grids import PLACE, checked, task_names
+from bayesrep.collect.grids import PLACE, check_questions, task_names
 from bayesrep.errors import OptionError, StudyError, listing
 
 MOST_LABELS = 12
@@ -19,7 +19,8 @@ def plan_classify(asked: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
         One row an image and label: `dataset`, `image`, `label`, `own`, `source`, as `plan_grids`
         takes them.
     seed
-        Of the order of the tasks and of the labels in them, so that the own label is not the first.
+        Seed of the order of the tasks, and of the labels in them, so that the own label is not
+        first.
 
     Returns
     -------
@@ -34,15 +35,15 @@ def plan_classify(asked: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
     """
     if seed < 0:
         raise OptionError("seed-not-whole-number", seed=seed)
-    asked = checked(asked)
+    asked = check_questions(asked)
     image = ["dataset", "image"]
     sizes = asked.group_by(image, maintain_order=True).agg(size=pl.len())
-    if len(found := sizes.filter(pl.col("size") < 2)):
-        raise StudyError("only-one-label-of-image", images=listing(found["image"].to_list()))
-    if len(found := sizes.filter(pl.col("size") > MOST_LABELS)):
+    if len(refused := sizes.filter(pl.col("size") < 2)):
+        raise StudyError("only-one-label-of-image", images=listing(refused["image"].to_list()))
+    if len(refused := sizes.filter(pl.col("size") > MOST_LABELS)):
         raise StudyError(
             "labels-of-image-exceed-most",
-            images=listing(found["image"].to_list()),
+            images=listing(refused["image"].to_list()),
             most_labels=MOST_LABELS,
         )
     random = np.random.default_rng(seed)

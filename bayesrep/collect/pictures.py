@@ -64,7 +64,7 @@ def labelled_images(dataset: str, folder: str | Path, address: str | None = None
     )
 
 
-def found_in(asked: pl.DataFrame, pictures: pl.DataFrame) -> pl.DataFrame:
+def find_pictures(asked: pl.DataFrame, pictures: pl.DataFrame) -> pl.DataFrame:
     """Images and labels to ask about, with the pictures' addresses.
 
     Parameters
@@ -84,13 +84,13 @@ def found_in(asked: pl.DataFrame, pictures: pl.DataFrame) -> pl.DataFrame:
     either = pl.concat([pictures, by_name]).unique(["dataset", "image", "source"])
     either = either.select(*key, "source").group_by(key).agg("source")
     wanted = asked.drop("source", strict=False).with_columns(normalize_names(pl.col(key)))
-    found = wanted.join(either, on=key, how="left", maintain_order="left")
+    questions = wanted.join(either, on=key, how="left", maintain_order="left")
     rules: Mapping[LiteralString, pl.Expr] = {
         "picture-absent": pl.col("source").is_null(),
         "picture-ambiguous": pl.col("source").list.len() > 1,
     }
     for rule, wrong in rules.items():
-        if len(rows := found.filter(wrong)):
+        if len(rows := questions.filter(wrong)):
             names = rows["image"].unique(maintain_order=True).to_list()
             raise StudyError(rule, images=listing(names))
-    return found.with_columns(pl.col("source").list.first())
+    return questions.with_columns(pl.col("source").list.first())

@@ -28,7 +28,7 @@ def descriptions() -> pl.DataFrame:
     return known.select(label="wnid", name="words", description="gloss")
 
 
-def known(wnid: str) -> bool:
+def has_synset(wnid: str) -> bool:
     """Whether WordNet's facts are here."""
     return wnid in _places()
 

@@ -20,7 +20,7 @@ def named_file(text: str) -> tuple[str, Path]:
 
 
 def add(parser: ArgumentParser) -> None:
-    from bayesrep.sources.raw_answers import MAYBE, SOURCES
+    from bayesrep.sources.raw_answers import MAYBE_RULES, SOURCES
 
     option = parser.add_argument
     option("source", choices=tuple(SOURCES), metavar="SOURCE", help=", ".join(SOURCES))
@@ -40,7 +40,7 @@ def add(parser: ArgumentParser) -> None:
     option("--counts", type=Path, metavar="TABLE", help="how often each label was selected, too")
     for word in ("yes", "no", "maybe"):
         option(f"--{word}", type=names, default=[], metavar="WORD,WORD", help=f"that mean {word}")
-    option("--maybe-is", choices=MAYBE, help="what the words of --maybe count as")
+    option("--maybe-is", choices=MAYBE_RULES, help="what the words of --maybe count as")
     option("--seed", type=seed, default=0, help="of a half of the maybes")
     option("--keep-workers", action="store_true", help="keep workers' names, instead of codes")
     add_shared(parser, "--force")
@@ -95,6 +95,6 @@ def run(arguments: Namespace) -> int:
     write_table(decided, out)
     if counts is not None and of_labels is not None:
         write_table(of_labels, counts)
-    table = raw_answers.described(decided)
+    table = raw_answers.describe_answers(decided)
     facts = {"rows": table.to_dicts(), "not_counted": left_out, "out": str(out)}
     return emit(arguments, f"{answers_text(table, left_out)}\nWritten to {out}", facts)

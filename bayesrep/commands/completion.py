@@ -70,12 +70,12 @@ def _options(name: str, module: str) -> dict[str, Options]:
 
 
 def _of_parser(parser: ArgumentParser) -> Options:
-    found: dict[str, list[str]] = {}
+    options: dict[str, list[str]] = {}
     for action in parser._actions:  # pyright: ignore[reportPrivateUsage]
         words = [str(each) for each in action.choices or ()]
         for name in [each for each in action.option_strings if each.startswith("--")] or [""]:
-            found.setdefault(name, []).extend(words)
-    return found
+            options.setdefault(name, []).extend(words)
+    return options
 
 
 def _without_steps(commands: Mapping[str, Options]) -> str:

@@ -22,7 +22,7 @@ from typing import Any, NoReturn, get_args
 from bayesrep import process
 from bayesrep.choices import Key
 from bayesrep.commands.examples import SOURCES, source_epilog
-from bayesrep.commands.options import SHARED, add_shared, by_role, names, seed
+from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, by_role, names, seed
 from bayesrep.commands.output import emit, new_study
 from bayesrep.errors import OptionError, StudyError, listing, plain
 
@@ -69,7 +69,7 @@ def _parser_of(source: str) -> ArgumentParser:
     return parser
 
 
-def _taken(source: str) -> set[str]:
+def _options_of(source: str) -> set[str]:
     """The options that a source takes."""
     from bayesrep.sources import ANSWERS, READERS
     from bayesrep.sources.evals import read_evaluations
@@ -91,7 +91,7 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
     """Those of all sources, or of one."""
     from bayesrep.sources.sql import DIALECTS
 
-    taken = None if source is None else _taken(source)
+    taken = None if source is None else _options_of(source)
 
     def adding(add: Callable[..., Action]) -> Callable[..., None]:
         def option(name: str, **details: Any) -> None:
@@ -112,7 +112,7 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
     option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
-    option("--further", **SHARED["--further"])
+    option("--further", **SHARED_ARGUMENTS["--further"])
     option(
         "--selection",
         action="append",
@@ -290,29 +290,29 @@ def _statement(arguments: Namespace) -> int:
 
 def _contents(arguments: Namespace) -> int:
     """What logs hold, for who does not know yet how to call it."""
-    from bayesrep.report.text import listed
+    from bayesrep.report.text import list_rows
     from bayesrep.sources.evals.contents import list_contents
-    from bayesrep.sources.evals.records import Asked
+    from bayesrep.sources.evals.records import LogChoices
 
     columns = {name: column for name in COLUMNS if (column := getattr(arguments, name))}
     if "dataset" in columns:
         columns["task"] = columns.pop("dataset")
-    asked = Asked(groups=dict(arguments.group or ()), columns=columns, survey=True)
+    asked = LogChoices(groups=dict(arguments.group or ()), columns=columns, survey=True)
     files = arguments.files
     table, groups = list_contents(files, asked, progress=not arguments.no_progress)
 
-    def joined(name: str) -> Callable[[Mapping[str, Any]], str]:
+    def joined_names(name: str) -> Callable[[Mapping[str, Any]], str]:
         return lambda row: ", ".join(row[name]) or "-"
 
     some = [name for name in ("metrics", "filters", "scorers") if table[name].list.len().sum()]
-    text = listed(
+    text = list_rows(
         table,
         {
             "data set": "{dataset}",
             "items": "{items:,}",
             "models": lambda row: f"{len(row['models']):,}",
             "attempts": "{attempts:,}",
-            **{name: joined(name) for name in some},
+            **{name: joined_names(name) for name in some},
         },
     )
     models = list(dict.fromkeys(name for row in table["models"] for name in row))
@@ -335,7 +335,7 @@ def _of_logs(arguments: Namespace, found: Any, out: Path) -> int:
         both = " and ".join(each.dataset for each in found.answers)
         models = len(found.answers[0].classifiers)
         lines = [
-            f"Answers of {models:,} model{'s' * (models != 1)} on {both}",
+            f"Answers of {models:,} model{'s' if models != 1 else ''} on {both}",
             f"Written to {out}; for a study it awaits counts: import again with --judges, "
             "--solvers or --counts",
             f"Next: {process.command('compare', out)}",

@@ -6,8 +6,15 @@ from typing import Any, get_args
 
 import bayesrep
 from bayesrep.choices import Precision
-from bayesrep.commands.options import given, names
-from bayesrep.commands.output import emit, emit_table, finding, lacking, new_file, say
+from bayesrep.commands.options import given_options, names
+from bayesrep.commands.output import (
+    emit,
+    emit_table,
+    finding,
+    new_file,
+    report_missing_arguments,
+    say,
+)
 
 
 def add(parser: ArgumentParser) -> None:
@@ -65,7 +72,7 @@ def run(arguments: Namespace) -> int:
     if not arguments.classifiers and not arguments.catalog:
         missing.append("--classifiers or --catalog")
     if missing:
-        return lacking("predict", missing)
+        return report_missing_arguments("predict", missing)
     if arguments.csv:
         new_file(arguments.csv)
     arguments.classifiers = _classifiers(arguments)
@@ -75,7 +82,7 @@ def run(arguments: Namespace) -> int:
         arguments.classifiers,
         arguments.study,
         progress=not arguments.no_progress,
-        **given(arguments, bayesrep.predict),
+        **given_options(arguments, bayesrep.predict),
     )
     done = f"Written to {arguments.study}/predictions"
     text = "\n".join([predictions_table(report.table), *report.changes(), done])
@@ -94,7 +101,7 @@ def run(arguments: Namespace) -> int:
         )
     if refused := len(report.refused):
         return finding(
-            f"{refused} image{'s' * (refused != 1)} could not be decoded, {arguments.study}/"
+            f"{refused} image{'s' if refused != 1 else ''} could not be decoded, {arguments.study}/"
             "failures.parquet says why; repair them and run this again, or give --allow-failures "
             "to leave the study without them"
         )
@@ -132,9 +139,9 @@ def _list_catalogs(arguments: Namespace) -> int:
     return emit(arguments, "\n\n".join(parts), {"catalogs": facts})
 
 
-def kept(arguments: Namespace) -> str:
-    from bayesrep.vision import kept
+def describe_kept(arguments: Namespace) -> str:
+    from bayesrep.vision import describe_kept
 
     if arguments.study is None or not arguments.classifiers:
         return "nothing was written"
-    return kept(arguments.study, arguments.dataset, arguments.classifiers)
+    return describe_kept(arguments.study, arguments.dataset, arguments.classifiers)

@@ -51,7 +51,7 @@ class OtherWorkers:
     workers: int
 
     @classmethod
-    def of(cls, study: Study) -> "OtherWorkers":
+    def from_study(cls, study: Study) -> "OtherWorkers":
         """Of a study; of nobody where it is not known who answered."""
         known = [role for role in REQUIRED_ROLES if study.datasets[role].answers is not None]
         if not known:

@@ -21,7 +21,7 @@ from jax.scipy.special import logsumexp
 
 from bayesrep.estimators.betas import CONCENTRATIONS, MEANS, LogBetas
 from bayesrep.numerics.batches import in_batches
-from bayesrep.numerics.beta_binomial import below, log_binomial, log_cells, log_mixture
+from bayesrep.numerics.beta_binomial import counts_below, log_binomial, log_cells, log_mixture
 from bayesrep.types import Float, Int
 
 _LOGITS = tuple(np.log(m / (1 - m)) for m in MEANS)
@@ -44,12 +44,12 @@ class CellMatrices(NamedTuple):
     log_choices: Float[Array, "cell"]
 
     @classmethod
-    def of(
+    def from_cells(
         cls, selected: Int[np.ndarray, "cell"], shown: Int[np.ndarray, "cell"]
     ) -> "CellMatrices":
         """The matrices for cells of `selected` of `shown`."""
         size = int(shown.max())
-        ones = [jnp.asarray(below(k, size)) for k in (selected, shown - selected, shown)]
+        ones = [jnp.asarray(counts_below(k, size)) for k in (selected, shown - selected, shown)]
         return cls(ones[0], ones[1], ones[2], jnp.asarray(log_binomial(shown, selected)))
 
 
@@ -95,7 +95,7 @@ def _m_step(
     tails = tuple(members @ m for m in (cells.selected, cells.rejected, cells.shown))
     steps = jnp.arange(tails[0].shape[1], dtype=float)[None, :]
 
-    def expected(
+    def expected_log_likelihood(
         log_a: Float[Array, "component"], log_b: Float[Array, "component"]
     ) -> Float[Array, "component"]:
         a, b = jnp.exp(log_a)[:, None], jnp.exp(log_b)[:, None]
@@ -110,7 +110,7 @@ def _m_step(
         tried_a, tried_b = _within_limits(
             log_a[None, :] + shares * step_a[None, :], log_b[None, :] + shares * step_b[None, :]
         )
-        best = jnp.argmax(jax.vmap(expected)(tried_a, tried_b), axis=0)
+        best = jnp.argmax(jax.vmap(expected_log_likelihood)(tried_a, tried_b), axis=0)
         chosen = best[None, :] == jnp.arange(len(_STEPS))[:, None]
         return (jnp.where(chosen, tried_a, 0).sum(0), jnp.where(chosen, tried_b, 0).sum(0)), None
 
@@ -173,22 +173,22 @@ def _newton_climb(
         for ends in zip(_LOGITS, _LOGS, (-700.0, jnp.inf), strict=True)
     )
 
-    def at(position: Float[Array, "parameter"]) -> LogBetas:
+    def at_position(position: Float[Array, "parameter"]) -> LogBetas:
         logit, log_concentration, logits = jnp.split(position, 3)
         return LogBetas(*_log_parameters(logit, log_concentration), logits - logsumexp(logits))
 
     def value(position: Float[Array, "parameter"]) -> Float[Array, ""]:
-        return log_likelihood(at(position), images, cells)
+        return log_likelihood(at_position(position), images, cells)
 
     slope = jax.grad(value)
 
-    def expanded(position: Float[Array, "parameter"]) -> tuple[Array, Array]:
+    def derivatives_at(position: Float[Array, "parameter"]) -> tuple[Array, Array]:
         gradient, along = jax.linearize(slope, position)
         return gradient, jax.vmap(along)(jnp.eye(3 * size))
 
     def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         position, height, _, left = state
-        gradient, hessian = expanded(position)
+        gradient, hessian = derivatives_at(position)
         held = jnp.where(gradient > 0, position > limits - _EDGE, position < floors + _EDGE)
         gradient = jnp.where(held, 0.0, gradient)
         hessian = jnp.where(held[:, None] | held[None, :], 0.0, hessian)
@@ -210,7 +210,7 @@ def _newton_climb(
     start = jnp.concatenate([log_a - log_b, jnp.logaddexp(log_a, log_b), log_weights])
     begin = (start, value(start), jnp.asarray(jnp.inf), jnp.asarray(_NEWTON_STEPS))
     position, _, gain, _ = jax.lax.while_loop(lambda state: state[3] > 0, step, begin)
-    return at(position), gain
+    return at_position(position), gain
 
 
 def _ascend(
@@ -282,7 +282,7 @@ def ascend(
     each = np.broadcast_to(np.asarray(images)[:, :, None], (*shape, images.shape[2]))
     flat = jax.tree.map(lambda leaf: np.reshape(leaf, (-1, leaf.shape[-1])), (starts, each))
     # None of a batch goes on for longer than the batch.
-    found = in_batches(
+    optima = in_batches(
         lambda *some: _ascend_batch(*some, cells, rounds, newton=newton), flat, _BATCH
     )
-    return jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), found)
+    return jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), optima)

@@ -73,9 +73,9 @@ def remeasure_counts(
     selection
         The rule by which the items were kept (`bayesrep.studies.selection`).
     answers
-        Of how many new answers to each item the share is wanted; without, the true frequency is.
+        New answers to each item of which the share is wanted; without, the true frequency is.
     draws, seed
-        Of the sampler.
+        Draws of the sampler, and its seed.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def remeasure_counts(
         Where runs of the sampler do not agree on the mean frequency.
     """
     rule = None if selection is None else Selection.of(selection)
-    k, n = _checked(selected, shown, rule)
+    k, n = _check_counts(selected, shown, rule)
     if answers is not None and answers < 1:
         raise OptionError("new-answers-below-one", answers=answers)
     fit = fit_solve_rates(k, n, selection=truncating(rule), draws=draws, seed=seed)
@@ -105,16 +105,16 @@ def remeasure_counts(
     dropped = None
     if rule is not None:
         keeps = _keeps_again(fit.rates, fit.logs, fit.solved, fit.attempts, rule)
-        dropped = _told(1 - keeps, keeps * (1 - keeps), fit.items, rng)
+        dropped = _summarize_mean(1 - keeps, keeps * (1 - keeps), fit.items, rng)
     return Remeasured(
         len(k),
         float((k / n).mean()),
-        _told(mean, variance, fit.items, rng),
+        _summarize_mean(mean, variance, fit.items, rng),
         dropped,
     )
 
 
-def _checked(
+def _check_counts(
     selected: Ints, shown: Ints | int, rule: Selection | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     size = np.size(selected)
@@ -125,12 +125,12 @@ def _checked(
     k, n = np.asarray(selected).astype(np.int64), np.asarray(shown).astype(np.int64)
     if rule is not None:
         rules.raise_first(rule.violations("the counts", names, k, n))
-    if (n > LARGEST_SHOWN).any():
-        raise StudyError("too-many-answers-to-item", most=LARGEST_SHOWN)
+    if (n > LARGEST_SHOWN_COUNT).any():
+        raise StudyError("too-many-answers-to-item", most=LARGEST_SHOWN_COUNT)
     return k, n
 
 
-LARGEST_SHOWN = 10_000
+LARGEST_SHOWN_COUNT = 10_000
 
 
 def _keeps_again(
@@ -152,7 +152,7 @@ def _keeps_again(
     return np.clip(keeps, 0, 1)
 
 
-def _told(
+def _summarize_mean(
     mean: Float[np.ndarray, "draw cell"],
     variance: Float[np.ndarray, "draw cell"],
     items: Int[np.ndarray, "cell"],

@@ -29,7 +29,7 @@ from bayesrep.numerics.least_squares import bounded_least_squares
 from bayesrep.numerics.splines import SIZE, bspline_basis
 from bayesrep.types import Float, Floats, Int
 
-LOWEST, HIGHEST = 2e-6, 1.0
+LOWEST_ACCURACY, HIGHEST_ACCURACY = 2e-6, 1.0
 """Bounds of an accuracy curve in the published code."""
 
 _SMOOTHING = 1e-6
@@ -38,7 +38,7 @@ with fewer counts than coefficients, and then for the smoothest curve."""
 
 _GAIN = 1e-5  # nats: a step that gains less ends the maximisation
 _STEPS = (1.0, 0.5, 0.1, 0.01, 0.0)
-_BATCH, _MOST = 256, 32
+_BATCH, _VERSIONS_AT_ONCE = 256, 32
 """Curves, and versions, solved side by side: their values on the grid fit the cache."""
 
 
@@ -52,7 +52,7 @@ class SplineCells(NamedTuple):
     likelihood: Float[Array, "cell point"] | None  # P(k | n, s) on the published grid, if wanted
 
     @classmethod
-    def of(
+    def from_cells(
         cls, selected: Int[np.ndarray, "cell"], shown: Int[np.ndarray, "cell"], quadrature: str
     ) -> "SplineCells":
         """Cells of `selected` of `shown`, ready for one kind of quadrature."""
@@ -65,7 +65,7 @@ class SplineCells(NamedTuple):
             jnp.asarray(selected, float),
             jnp.asarray(shown, float),
             jnp.asarray(shown[:, None] == shown[None, :], float),
-            CellMatrices.of(selected, shown),
+            CellMatrices.from_cells(selected, shown),
             likelihood,
         )
 
@@ -122,7 +122,7 @@ def _least_squares(
     rough = jnp.concatenate([jnp.diff(slope, axis=0), 0.1 * slope])
     design = jnp.concatenate([design, _SMOOTHING * jnp.linalg.norm(design) * rough])
     targets = jnp.pad(targets, ((0, 0), (0, rough.shape[0])))
-    return bounded_least_squares(design, targets, rows, LOWEST, HIGHEST)
+    return bounded_least_squares(design, targets, rows, LOWEST_ACCURACY, HIGHEST_ACCURACY)
 
 
 def _binomial(
@@ -188,11 +188,11 @@ def adjusted_accuracies(
     reference, replication
         Fitted mixtures, [B, K].
     images, correct
-        Of the replication.
+        Images, and of them correct, of the replication.
     cells
         Their cells.
     rows
-        Of `bounded_rows`.
+        Constraints on a curve, from `bounded_rows`.
     loss
         "least-squares", "weighted" or "binomial".
 
@@ -204,7 +204,7 @@ def adjusted_accuracies(
         B-spline coefficients.
     """
     given = reference, replication, images, correct
-    size = int(np.clip(_BATCH // np.shape(correct)[2], 1, _MOST))
+    size = int(np.clip(_BATCH // np.shape(correct)[2], 1, _VERSIONS_AT_ONCE))
     return in_batches(lambda *some: _adjusted_batch(*some, cells, rows, loss=loss), given, size)
 
 
@@ -219,9 +219,11 @@ def _adjusted_batch(
     *,
     loss: str,
 ) -> tuple[Float[Array, "version classifier"], Float[Array, "version classifier basis"]]:
-    def one(target: Betas, source: Betas, images: Array, correct: Array) -> tuple[Array, Array]:
+    def adjust_one(
+        target: Betas, source: Betas, images: Array, correct: Array
+    ) -> tuple[Array, Array]:
         curves = fit_curves(equation_8(source, images, cells), images, correct, rows, loss)
         inside = expected_bsplines(target.a, target.b)
         return curves @ (target.weights @ inside), curves
 
-    return jax.vmap(one)(reference, replication, images, correct)
+    return jax.vmap(adjust_one)(reference, replication, images, correct)

@@ -232,7 +232,7 @@ def fields(
     path
         The file.
     wanted
-        Of every column the keys that lead to its value: `("evaluation", "score")`.
+        Keys that lead to the value of every column: `("evaluation", "score")`.
     once
         Columns that nearly every line has: a key given twice is noticed in these.
     advance
@@ -241,7 +241,7 @@ def fields(
     Yields
     ------
     polars.DataFrame
-        Of each block, the columns as text: of numbers, true and false and lists what JSON writes,
+        Columns of each block as text: of numbers, true and false and lists what JSON writes,
         null where a field is missing or null.
 
     Raises

@@ -30,7 +30,7 @@ from bayesrep.types import Float, Int
 Below = Float[np.ndarray, "cell step"] | Float[Array, "cell step"]
 
 
-def below(counts: Int[np.ndarray, "cell"], size: int) -> Float[np.ndarray, "cell {size}"]:
+def counts_below(counts: Int[np.ndarray, "cell"], size: int) -> Float[np.ndarray, "cell {size}"]:
     """The 0/1 matrix with ones where the column number is below the row's count.
 
     Its product with log(a + 0..size−1) is the logarithm of the rising factorials (a)_counts.
@@ -85,14 +85,14 @@ def log_masses(
     Parameters
     ----------
     log_weights
-        Of one or several mixtures of the same components.
+        Log weights of one or several mixtures of the same components.
     a, b
         Beta parameters of the components.
     trials
         Numbers N, increasing. Entries with r > N mean nothing, and are finite.
     """
     low, high = trials[0], trials[-1]
-    before = below(np.arange(high + 1), high).T
+    before = counts_below(np.arange(high + 1), high).T
     steps = np.arange(high, dtype=np.float64)[None, None, :]
     logs = jnp.log(jnp.stack([a, b, a + b])[:, :, None] + steps)
     selected, rejected, shown = logs @ before  # log (.)_r
@@ -135,8 +135,8 @@ def virtual_annotators(
 
     Beta-binomial(degree, a, b); a posterior predictive given k of n uses a + k and b + n − k.
     """
-    ones_before = below(np.arange(degree + 1), degree)
-    ones_after = below(degree - np.arange(degree + 1), degree)
+    ones_before = counts_below(np.arange(degree + 1), degree)
+    ones_after = counts_below(degree - np.arange(degree + 1), degree)
     steps = jnp.arange(degree, dtype=a.dtype)
     along = (1,) * a.ndim + (-1,)
     steps = steps.reshape(along)

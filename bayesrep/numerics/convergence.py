@@ -53,7 +53,7 @@ def convergence(
     Parameters
     ----------
     draws
-        Of all chains.
+        Draws of all chains.
     superchains
         How many groups of chains, divided by `divide_chains`, began at one point each; 0 where
         every chain had its own.
@@ -101,9 +101,9 @@ def _of_rows(
         rhat = np.where(np.isnan(tail), bulk, np.maximum(bulk, tail))
         ends = np.quantile(draws.reshape(len(draws), -1), TAILS, axis=1)
         sizes = [size_of((split <= end[:, None, None]).astype(float)) for end in ends]
-        found = np.stack([rhat, size_of(scores), np.minimum(*sizes)])
-    found[:, np.isnan(values).any(axis=1)] = np.nan
-    return found
+        diagnostics = np.stack([rhat, size_of(scores), np.minimum(*sizes)])
+    diagnostics[:, np.isnan(values).any(axis=1)] = np.nan
+    return diagnostics
 
 
 def _halves(

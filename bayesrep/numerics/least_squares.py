@@ -111,19 +111,17 @@ def _project(
     )  # fmt: skip
 
     def step(state: _State) -> _State:
-        state = _most_violated(state, inverse, rows, lower, upper)
+        state = _choose_bound(state, inverse, rows, lower, upper)
         moved = _restore(state)
         return jax.tree.map(lambda new, old: jnp.where(state.done, old, new), moved, state)
 
-    def unfinished(state: _State) -> Array:
+    def goes_on(state: _State) -> Array:
         return ~state.done & (state.steps < _MOST_STEPS)
 
-    return jax.lax.while_loop(unfinished, step, state).z
+    return jax.lax.while_loop(goes_on, step, state).z
 
 
-def _most_violated(
-    state: _State, inverse: Array, rows: Array, lower: Bound, upper: Bound
-) -> _State:
+def _choose_bound(state: _State, inverse: Array, rows: Array, lower: Bound, upper: Bound) -> _State:
     """Unless a bound is being restored, choose the most violated one; done where none is."""
     # All problems share the rows: kept apart from each problem's inverse, this is one product.
     value = rows @ (inverse @ state.z)

@@ -34,7 +34,7 @@ DIMENSION = 1 + 3 * COMPONENTS
 MASS_PRESENT, MASS_SHAPE = 0.4, 2.0
 ODDS_SD = 2.5
 SMALLER_SD = 1.2
-_LEAST = 1e-300
+_LEAST_PROBABILITY = 1e-300
 
 
 class SolveRates(NamedTuple):
@@ -75,7 +75,7 @@ def log_counts(
     """log f(c, n), without C(n, c)."""
     mass = np.einsum("sj,sjc->sc", rates.weights, np.exp(log_parts(rates, solved, attempts)))
     mass += rates.at_zero[:, None] * (solved == 0) + rates.at_one[:, None] * (solved == attempts)
-    return np.log(np.maximum(mass, _LEAST))
+    return np.log(np.maximum(mass, _LEAST_PROBABILITY))
 
 
 def log_parts(
@@ -91,7 +91,7 @@ def log_parts(
     return right + wrong - all_of
 
 
-def passed(rates: SolveRates, k: Int[np.ndarray, "k"]) -> Float[np.ndarray, "draw k"]:
+def pass_rate(rates: SolveRates, k: Int[np.ndarray, "k"]) -> Float[np.ndarray, "draw k"]:
     """pass@k of the population of items."""
     failed = np.exp(log_ratio(rates.b, rates.a, k))
     return 1 - rates.at_zero[:, None] - np.einsum("sj,sjk->sk", rates.weights, failed)
@@ -116,7 +116,7 @@ def passed_items(
     k
         Numbers of attempts.
     rng
-        Of the rates.
+        Random numbers for the rates.
     """
     failed = np.zeros((len(rates.at_zero), len(k)))
     for c, n, count in zip(solved, attempts, items, strict=True):

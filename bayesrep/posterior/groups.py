@@ -93,9 +93,9 @@ class Recorded(NamedTuple):
     Attributes
     ----------
     name, model, options
-        Of the model: its name, itself, and its options.
+        Name of the model, the model itself, and its options.
     roles
-        Of the data sets in the model.
+        Roles of the data sets in the model.
     grouping
         The study's column that divides the images into groups, or None.
     method

@@ -25,10 +25,10 @@ from scipy import sparse
 from bayesrep.models.model import Crowd
 from bayesrep.numerics.crowd import (
     Clustered,
-    clustered,
+    cluster_covariance,
     meetings,
-    positive,
-    stretched,
+    nearest_positive,
+    stretch_of_workers,
 )
 from bayesrep.posterior.groups import CellNames
 from bayesrep.posterior.joint_draws import Influences, centered
@@ -81,7 +81,7 @@ def worker_covariance(
         for each, of in zip(datasets, left, strict=True)
         for part in _parts(each, of, influences, directions)
     )
-    return clustered(parts, meetings(left))
+    return cluster_covariance(parts, meetings(left))
 
 
 def leniency_covariance(
@@ -117,8 +117,8 @@ def leniency_covariance(
     # Products of different blocks have no noise in common.
     within = total.T @ covariance @ total - sum(each.T @ covariance @ each for each in moves)
     within /= blocks * (blocks - 1)
-    _, stretch = stretched(np.abs(total))
-    return positive(within) * np.outer(stretch, stretch)
+    _, stretch = stretch_of_workers(np.abs(total))
+    return nearest_positive(within) * np.outer(stretch, stretch)
 
 
 def crowd_effect(
@@ -162,7 +162,7 @@ def _parts(
     correct = each.data.correct.astype(float)
 
     @lru_cache(maxsize=4)
-    def right(cell: int) -> tuple[Floats, Floats]:
+    def derivatives_of_right(cell: int) -> tuple[Floats, Floats]:
         """By Σ log(1 − q) [block, direction], and by each logit q [block, c, direction]."""
         assert each.log_right is not None
         log_q = np.asarray(each.log_right[..., cell], dtype=float)
@@ -188,7 +188,10 @@ def _parts(
                 continue
             one = (mass[:, high] - mass[:, low])[:, None]
             if each.log_right is not None:
-                (wrong, logit), (wrong_below, logit_below) = right(high), right(low)
+                (wrong, logit), (wrong_below, logit_below) = (
+                    derivatives_of_right(high),
+                    derivatives_of_right(low),
+                )
                 one = one + (wrong - wrong_below)[:, None]
                 one = one + correct[images] @ (logit - logit_below)
             step = step + times * one

@@ -29,7 +29,7 @@ NEEDS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class FigureEntry:
     """One figure.
 
     Attributes
@@ -61,16 +61,16 @@ class Entry:
 
 
 @cache
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[FigureEntry, ...]:
     """All of them: our own, then the papers' in their order."""
     text = files("bayesrep.report").joinpath("figures.csv").read_text(encoding="utf-8")
     return tuple(
-        Entry(name, paper, number, shows, tuple(needs.split()), why)
+        FigureEntry(name, paper, number, shows, tuple(needs.split()), why)
         for name, paper, number, shows, needs, why in list(csv.reader(text.splitlines()))[1:]
     )
 
 
-def of_paper(paper: str) -> Iterator[Entry]:
+def of_paper(paper: str) -> Iterator[FigureEntry]:
     """The figures of one paper, or with "" our own."""
     return (entry for entry in entries() if entry.paper == paper)
 

@@ -6,7 +6,7 @@ import polars as pl
 from bayesrep.errors import plain
 from bayesrep.estimators.annotators import Linearity
 from bayesrep.estimators.components import fewest_components
-from bayesrep.estimators.kept import Kept
+from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.numerics.rounding import write_points
 from bayesrep.report.answer import Drop, answer_for, drop_of, measured_drop
 from bayesrep.report.methods import label_of
@@ -51,7 +51,7 @@ def annotators_sentence(
     table: pl.DataFrame,
     line: Linearity | None,
     error: float | None = None,
-    kept: Kept | None = None,
+    kept: AnnotatorMatch | None = None,
 ) -> str:
     """Whether more annotators would change the answer.
 
@@ -101,11 +101,11 @@ def pairs_sentence(table: pl.DataFrame) -> str:
     probability = table["probability"]
     sure = int(((probability >= SURE) | (probability <= 1 - SURE)).sum())
     turned = int((table["raw_difference"] * table["difference"] < 0).sum())
-    pairs = f"{len(table):,} pair{'s' * (len(table) != 1)}"
+    pairs = f"{len(table):,} pair{'s' if len(table) != 1 else ''}"
     return (
         f"Of {pairs}, {sure:,} {'is' if sure == 1 else 'are'} told apart (one is better with at "
-        f"least {percent(SURE)} %); {turned:,} change{'s' * (turned == 1)} places once selection "
-        "is removed."
+        f"least {percent(SURE)} %); {turned:,} change{'s' if turned == 1 else ''} places once "
+        "selection is removed."
     )
 
 

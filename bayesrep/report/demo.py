@@ -127,7 +127,7 @@ def _methods(study: Study, table: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFr
     inside = pl.col("true_adjusted_accuracy").is_between(pl.col("lower"), pl.col("upper"))
     raw_gap = (pl.col("reference_accuracy") - pl.col("replication_accuracy")).mean()
     share = pl.col("selection_gap").mean() / raw_gap
-    clear = measured_drop(study).above
+    clear = measured_drop(study).is_above_zero
     methods = table.group_by("method", maintain_order=True).agg(
         mean_gap=pl.col("bias_corrected_gap").mean(),
         mean_error=error.mean(),

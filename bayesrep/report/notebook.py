@@ -90,7 +90,7 @@ def report(
     bootstrap
         Replicates for the intervals of the point estimates; 0 leaves these out.
     seed
-        Of the bootstrap.
+        Seed of the bootstrap.
     crowd_sd
         As `bayesrep.summarize` takes it.
 
@@ -110,7 +110,7 @@ def report(
         _new(out, (".html", ".htm"), force=False)
     options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "crowd_sd": crowd_sd}
     content = gather(need_study(study), posterior, **options)
-    made = Report(page(content), content.missing)
+    made = Report(page(content), content.missing_sections)
     if out is not None:
         made.save(out)
     return made

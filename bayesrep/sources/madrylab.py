@@ -63,7 +63,7 @@ def read(paths: Sequence[str | Path]) -> Study:
         _check_constant(images, key, where)
     return Study(
         datasets={
-            role: _annotated(images.filter(pl.col("dataset") == name), name, keys, where)
+            role: _build_annotated_set(images.filter(pl.col("dataset") == name), name, keys, where)
             for name, role in _ROLES.items()
         },
         classifiers=tuple(key.removeprefix(_PREFIX) for key in keys),
@@ -146,7 +146,9 @@ def _check_constant(images: pl.DataFrame, key: str, where: str) -> None:
             raise StudyError(rule, where=where, column=key, images=names)
 
 
-def _annotated(images: pl.DataFrame, name: str, keys: Sequence[str], where: str) -> AnnotatedSet:
+def _build_annotated_set(
+    images: pl.DataFrame, name: str, keys: Sequence[str], where: str
+) -> AnnotatedSet:
     unseen = images.filter(pl.col("shown") == 0)["url"]
     if unseen.len():
         raise StudyError("image-without-selected-value", where=where, images=listing(unseen))

@@ -22,30 +22,30 @@ _NAME = normalize_names(pl.col("image"))
 _PARTS = _NAME.str.replace_all("\\", "/", literal=True).str.split("/")
 _BARE = _PARTS.list.last()
 _STEM = _NAME.str.replace(_ENDING, "")
-_BOTH = _BARE.str.replace(_ENDING, "")
-_LAST = {said: _PARTS.list.tail(at).list.join("/") for at, said in enumerate(_FOLDERS, 2)}
+_BARE_STEM = _BARE.str.replace(_ENDING, "")
+_LAST_PARTS = {said: _PARTS.list.tail(at).list.join("/") for at, said in enumerate(_FOLDERS, 2)}
 WAYS: Mapping[str, pl.Expr] = {
     "in composed letters": _NAME,
     "without folders": _BARE,
     "without endings": _STEM,
-    "without folders and endings": _BOTH,
+    "without folders and endings": _BARE_STEM,
     "whatever their case": _NAME.str.to_lowercase(),
     "without endings, whatever their case": _STEM.str.to_lowercase(),
-    "without folders and endings, whatever their case": _BOTH.str.to_lowercase(),
-    **{f"by name and last {said}": way for said, way in _LAST.items()},
+    "without folders and endings, whatever their case": _BARE_STEM.str.to_lowercase(),
+    **{f"by name and last {said}": way for said, way in _LAST_PARTS.items()},
     **{
         f"by name without ending and last {said}": way.str.replace(_ENDING, "")
-        for said, way in _LAST.items()
+        for said, way in _LAST_PARTS.items()
     },
     "without leading zeros": _NAME.str.replace(_ZEROS, "$1"),
-    "without folders, endings and leading zeros": _BOTH.str.replace(_ZEROS, "$1"),
+    "without folders, endings and leading zeros": _BARE_STEM.str.replace(_ZEROS, "$1"),
     "without the eight digits before an upload": _BARE.str.replace(_UPLOAD, "$1"),
-    "without endings and the eight digits before an upload": _BOTH.str.replace(_UPLOAD, "$1"),
+    "without endings and the eight digits before an upload": _BARE_STEM.str.replace(_UPLOAD, "$1"),
 }
 """What names are compared by where they differ, and how that is said."""
 
 
-def matched(
+def match_image_names(
     frame: pl.DataFrame,
     counted: pl.Series,
     *,

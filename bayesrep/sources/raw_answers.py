@@ -102,7 +102,7 @@ def decide(
         What the words of `maybe` count as: "yes", "no", "half" (a random half of them counts as
         yes, so that counts stay whole numbers) or "left-out".
     seed
-        Of the half.
+        Seed of the half.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def decide(
     OptionError
         Where words are left without a place or have two, or `maybe` has no meaning.
     """
-    words = {"yes": _lower(yes), "no": _lower(no), "maybe": _lower(maybe)}
+    words = {"yes": _lower_case(yes), "no": _lower_case(no), "maybe": _lower_case(maybe)}
     if not any(words.values()):
         words |= {"yes": set(TRUE_WORDS), "no": set(FALSE_WORDS)}
     for one, other in (("yes", "no"), ("yes", "maybe"), ("no", "maybe")):
@@ -124,8 +124,10 @@ def decide(
             )
     if bool(words["maybe"]) != (maybe_is is not None):
         raise OptionError("maybe-half-given")
-    if maybe_is not in (None, *MAYBE):
-        raise OptionError("unknown-meaning-of-maybe", choices=", ".join(MAYBE), maybe_is=maybe_is)
+    if maybe_is not in (None, *MAYBE_RULES):
+        raise OptionError(
+            "unknown-meaning-of-maybe", choices=", ".join(MAYBE_RULES), maybe_is=maybe_is
+        )
     word = answers["answer"].str.to_lowercase()
     is_yes, is_no, is_maybe = (word.is_in(sorted(words[name])) for name in ("yes", "no", "maybe"))
     if len(strange := answers.filter(~(is_yes | is_no | is_maybe))):
@@ -142,14 +144,14 @@ def decide(
     return decided.filter(~is_maybe) if maybe_is == "left-out" else decided
 
 
-MAYBE = ("yes", "no", "half", "left-out")
+MAYBE_RULES = ("yes", "no", "half", "left-out")
 
 
-def _lower(words: Sequence[str]) -> set[str]:
+def _lower_case(words: Sequence[str]) -> set[str]:
     return {normalize_name(word).lower() for word in words}
 
 
-def described(answers: pl.DataFrame) -> pl.DataFrame:
+def describe_answers(answers: pl.DataFrame) -> pl.DataFrame:
     """What a table of answers holds, a row a data set.
 
     Parameters

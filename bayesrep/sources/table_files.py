@@ -19,7 +19,7 @@ from bayesrep.studies import rules
 from bayesrep.studies.words import COLUMNS, in_our_words
 
 _ABSENT = ["", "nan", "none", "null", "na", "n/a"]
-_DECIMAL_COMMA, _GROUPED = r"^([+-]?\d+),(\d+)$", r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
+_DECIMAL_COMMA, _GROUPED_DIGITS = r"^([+-]?\d+),(\d+)$", r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
 
 
 def read_table(path: str | Path, columns: Collection[str] = ()) -> pl.DataFrame:
@@ -149,7 +149,7 @@ def _count_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
     share = text.str.contains("%", literal=True) | (_numbers(text) < 1)
     if len(text) and share.fill_null(value=False).all():
         return "count-given-as-share"
-    if len(text) and text.str.contains(_GROUPED).any():
+    if len(text) and text.str.contains(_GROUPED_DIGITS).any():
         return "count-with-thousands-separated"
     return "count-not-whole-in-rows"
 
@@ -195,7 +195,7 @@ def _numbers(column: pl.Series) -> pl.Series:
     if column.dtype.is_numeric():
         return column.cast(pl.Float64, strict=False)
     text = column.cast(pl.String).str.strip_chars()
-    grouped = text.str.contains(_GROUPED)  # 1,000 may be a thousand, and is no number here
+    grouped = text.str.contains(_GROUPED_DIGITS)  # 1,000 may be a thousand, and is no number here
     return (
         text.str.replace(_DECIMAL_COMMA, "$1.$2").set(grouped, None).cast(pl.Float64, strict=False)
     )

@@ -53,7 +53,11 @@ def read_study(path: str | Path) -> Study:
     """
     study, lines = rules.collected(inspect(Path(path)))
     if study is None or lines:
-        more = f" ({len(lines) - 1} more: `bayesrep check {path}` lists them)" * (len(lines) > 1)
+        more = (
+            f" ({len(lines) - 1} more: `bayesrep check {path}` lists them)"
+            if len(lines) > 1
+            else ""
+        )
         raise StudyError(lines[0].within(path).followed_by(more))
     return study
 

@@ -121,7 +121,7 @@ def summarize_gaps(
     posterior
         From `bayesrep.fit` or `bayesrep.read_posterior`.
     seed
-        Of the accuracies on the reference's population, where the model has none.
+        Seed of the accuracies on the reference's population, where the model has none.
     crowd_sd
         As `summarize` takes it.
     allow_unconverged

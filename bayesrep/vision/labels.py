@@ -67,8 +67,8 @@ def class_numbers(
     """
     named = [classes.index.get(label, -1) for label in labels]
     numbers = [_number(label) for label in labels]
-    found = named if max(named) >= 0 else numbers
-    result = np.array(found, dtype=np.int64)
+    labels_of_classes = named if max(named) >= 0 else numbers
+    result = np.array(labels_of_classes, dtype=np.int64)
     bad = (result < 0) | (result >= len(classes))
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
@@ -77,13 +77,17 @@ def class_numbers(
             "image-labels-count-from-one" if from_one else "image-label-not-a-class",
             where=where,
             label=labels[at][:40],
-            known_classes=classes.called,
+            known_classes=classes.description,
             images=listing(np.asarray(images)[bad]),
             label_kind=classes.kind,
             example=classes.folders[0],
             largest_number=str(len(classes) - 1),
         )
-    if found is numbers and 0 not in numbers and not any(_number(label) == 0 for label in among):
+    if (
+        labels_of_classes is numbers
+        and 0 not in numbers
+        and not any(_number(label) == 0 for label in among)
+    ):
         least = min(numbers)
         warnings.warn(
             f"{where}: the class numbers are read as counting from 0 ({least} is "
@@ -129,7 +133,7 @@ def labels_by_folder(names: Sequence[str], where: str, classes: Classes) -> Ints
             where=where,
             folders=folders,
             label_kind=classes.kind,
-            known_classes=classes.called,
+            known_classes=classes.description,
         )
     return class_numbers(folders, names, where, classes)
 
@@ -146,7 +150,7 @@ def labels_of_flat(names: Sequence[str], folder: Path, classes: Classes) -> Ints
     raise PredictionError(
         "flat-images-without-labels-of-classes",
         folder=folder,
-        known_classes=classes.called,
+        known_classes=classes.description,
         known_files=known,
     )
 
@@ -194,7 +198,7 @@ def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -
             raise PredictionError(
                 "image-labelled-twice", path=path, image=image, labels=f"{labels[image]}, {label}"
             )
-    return _named(labels, names, path, classes)
+    return _labels_by_name(labels, names, path, classes)
 
 
 def _rows(path: Path, classes: Classes) -> list[list[str]]:
@@ -254,7 +258,7 @@ def _positional(labels: list[str], names: Sequence[str], path: Path, classes: Cl
         )
     challenge = path.name == DEVKIT or ("1000" in labels and "0" not in labels)
     if challenge and classes.file is None:
-        labels = _translated(labels, path)
+        labels = _translate_numbers(labels, path)
     return class_numbers([labels[line] for line in lines], names, str(path), classes, labels)
 
 
@@ -268,17 +272,17 @@ def _lines(names: Sequence[str], count: int, path: Path) -> list[int] | None:
         text and behind it as a number.
     """
     shown = [PurePosixPath(name).name for name in names]
-    numbers = [int(found[1]) if (found := _VALIDATION.match(name)) else 0 for name in shown]
+    numbers = [int(match[1]) if (match := _VALIDATION.match(name)) else 0 for name in shown]
     if all(0 < number <= count for number in numbers):
         return [number - 1 for number in numbers]
     if len(names) != count:
         return None
 
-    def sorted_by(key: Callable[[int], object]) -> list[int]:
+    def order_of(key: Callable[[int], object]) -> list[int]:
         return sorted(range(count), key=key)  # type: ignore[arg-type]
 
-    order = sorted_by(lambda at: shown[at])
-    for other in (sorted_by(lambda at: _natural(shown[at])), sorted_by(lambda at: names[at])):
+    order = order_of(lambda at: shown[at])
+    for other in (order_of(lambda at: _natural(shown[at])), order_of(lambda at: names[at])):
         place = next((at for at in range(count) if order[at] != other[at]), None)
         if place is not None:
             raise PredictionError(
@@ -302,7 +306,9 @@ def _with_slashes(name: str) -> str:
     return name.replace("\\", "/")
 
 
-def _named(labels: Mapping[str, str], names: Sequence[str], path: Path, classes: Classes) -> Ints:
+def _labels_by_name(
+    labels: Mapping[str, str], names: Sequence[str], path: Path, classes: Classes
+) -> Ints:
     def key(name: str) -> str | None:
         pure = PurePosixPath(whole := _with_slashes(name))
         return next((called for called in (whole, pure.name, pure.stem) if called in labels), None)
@@ -319,11 +325,11 @@ def _named(labels: Mapping[str, str], names: Sequence[str], path: Path, classes:
             )
     if missing := [name for name in names if key(name) is None]:
         raise PredictionError("images-missing-from-labels-file", path=path, images=listing(missing))
-    found = [labels[called] for name in names if (called := key(name)) is not None]
-    return class_numbers(found, names, str(path), classes, list(labels.values()))
+    labelled = [labels[called] for name in names if (called := key(name)) is not None]
+    return class_numbers(labelled, names, str(path), classes, list(labels.values()))
 
 
-def _translated(labels: list[str], path: Path) -> list[str]:
+def _translate_numbers(labels: list[str], path: Path) -> list[str]:
     """Turn the challenge's own numbers, 1 to 1,000, into wnids."""
     places = (path.parent / "meta.mat", path.parent.parent / "meta.mat")
     meta = next((place for place in places if place.is_file()), None)

@@ -33,8 +33,8 @@ def _over_classifiers(criterion: str) -> Any:
         seed: int = 0,
         progress: bool = False,
     ) -> Any:
-        found = match(*both, epsilon=epsilon, runs=runs, seed=seed, progress=progress)
-        return matched_accuracy_figure(found.accuracies, criterion)
+        accuracies = match(*both, epsilon=epsilon, runs=runs, seed=seed, progress=progress)
+        return matched_accuracy_figure(accuracies.accuracies, criterion)
 
     return draw
 
@@ -67,12 +67,14 @@ def one_classifier(
     if name not in both[0].classifiers:
         some = ", ".join(both[0].classifiers[:5])
         raise StudyError("figure-classifier-unknown", classifier=name, choices=some)
-    alone = [only(each, name) for each in both]
-    found: MatchedAccuracy = match(*alone, epsilon=epsilon, runs=runs, seed=seed, progress=False)
-    return confidence_figure(found.curves, name, CRITERIA[0])
+    alone = [select_classifier(each, name) for each in both]
+    accuracies: MatchedAccuracy = match(
+        *alone, epsilon=epsilon, runs=runs, seed=seed, progress=False
+    )
+    return confidence_figure(accuracies.curves, name, CRITERIA[0])
 
 
-def only(data: Predictions, name: str) -> Predictions:
+def select_classifier(data: Predictions, name: str) -> Predictions:
     """The answers of one classifier."""
     row = [data.classifiers.index(name)]
     confidence = None if data.confidence is None else data.confidence[row]
@@ -93,7 +95,7 @@ def matched_accuracy_figure(accuracies: pl.DataFrame, criterion: str) -> Any:
     Parameters
     ----------
     accuracies
-        Of `bayesrep.protocols.MatchedAccuracy`.
+        Accuracies of `bayesrep.protocols.MatchedAccuracy`.
     criterion
         Which to show.
     """
@@ -137,7 +139,7 @@ def confidence_figure(curves: pl.DataFrame, classifier: str, criterion: str) -> 
     Parameters
     ----------
     curves
-        Of `bayesrep.protocols.MatchedAccuracy`.
+        Curves of `bayesrep.protocols.MatchedAccuracy`.
     classifier, criterion
         Which to show.
     """
@@ -168,7 +170,7 @@ def confidence_scatter(confidence: pl.DataFrame) -> Any:
     Parameters
     ----------
     confidence
-        Of `bayesrep.protocols.MatchedAccuracy`.
+        Confidences of `bayesrep.protocols.MatchedAccuracy`.
     """
     figure, (axes,) = panels(1)
     for role, color in (("reference", BLUE), ("replication", RED)):

@@ -40,7 +40,7 @@ def replication_density(
     annotators
         n, the number of answers from which each candidate's frequency is read.
     alpha, beta
-        Of the candidates' Beta(α, β); the reference has Beta(α + 1, β).
+        Parameters of the candidates' Beta(α, β); the reference has Beta(α + 1, β).
 
     Returns
     -------

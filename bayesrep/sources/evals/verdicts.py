@@ -12,7 +12,7 @@ WORDS = {
 }
 
 
-def with_solved(
+def add_solved(
     records: pl.DataFrame, threshold: float | None, where: str
 ) -> tuple[pl.DataFrame, list[str]]:
     """Say of every record whether the item is solved.
@@ -65,7 +65,9 @@ def with_solved(
             words=", ".join((*LETTERS, *WORDS)),
         )
     silent = word == "N"
-    notes = [f"{where}: {silent.sum():,} scores are N, no answer: not solved"] * bool(silent.any())
+    notes = (
+        [f"{where}: {silent.sum():,} scores are N, no answer: not solved"] if silent.any() else []
+    )
     if threshold is not None:
         return records.with_columns(solved=value >= threshold), notes
     said = records["said"]

@@ -13,7 +13,7 @@ from bayesrep.sources.exports.columns import Columns
 
 RATINGS = ("no", "maybe", "yes")
 """The last axis of Reassessed ImageNet's tensor."""
-LARGEST = 2**32
+LARGEST_BYTES = 2**32
 """Bytes of an archive's arrays."""
 
 
@@ -28,8 +28,8 @@ def read_reassessed(path: str | Path, _: Columns) -> pl.DataFrame:
             needed = ("tensor.npy", "info.npy", "ids.npy")
             if missing := [name for name in needed if name not in sizes]:
                 raise ValueError(f"it has no {missing[0]}")
-            if sum(sizes.values()) > LARGEST:
-                raise ValueError(f"more than {LARGEST // 2**30} GB")
+            if sum(sizes.values()) > LARGEST_BYTES:
+                raise ValueError(f"more than {LARGEST_BYTES // 2**30} GB")
             arrays: list[np.ndarray[Any, Any]] = []
             for name in needed:
                 with archive.open(name) as stream:
