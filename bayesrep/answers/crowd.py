@@ -111,16 +111,19 @@ def describe_crowd(study: Study) -> CrowdDescription:
     errors = frequency_covariance(
         [each.data for each in known.values()], [each.residual for each in known.values()]
     )
+    # The covariance of the data sets' means: its diagonal is each one's own error.
     rows = {
         role: _row(each, float(np.sqrt(errors[at, at])))
         for at, (role, each) in enumerate(known.items())
     }
+    # Whether the two versions share workers can only be told where both name theirs.
     in_common, images, crowd = None, None, None
     if set(REQUIRED_ROLES) <= set(known):
         one, other = (list(known).index(role) for role in REQUIRED_ROLES)
         asked = [set(known[role].answers.asked().tolist()) for role in REQUIRED_ROLES]
         in_common = len(set.intersection(*asked))
         images = float(np.hypot(*(rows[role]["error_images"] for role in REQUIRED_ROLES)))
+        # Var(a − b): shared workers move both means together, which cancels.
         change = errors[one, one] + errors[other, other] - 2 * errors[one, other]
         crowd = float(np.sqrt(max(change, 0.0)))
     return CrowdDescription(

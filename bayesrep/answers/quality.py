@@ -104,11 +104,13 @@ def clean_answers(
             "unknown-cleaning-rule", cleaning_rule=unknown[0], choices=", ".join(RULES)
         )
     kept, rows = answers, []
+    # Rules apply in their published order, whatever order they are given in.
     for name, rule in RULES.items():
         if name not in rules:
             continue
         if missing := [each for each in rule.needs if each not in answers.columns]:
             raise StudyError("cleaning-rule-needs-column", cleaning_rule=name, column=missing[0])
+        # Each rule sees only what the rules before it kept, and its losses are counted.
         before, kept = kept, kept.filter(rule.keeps(kept, asked or RuleInputs()))
         rows.append((name, *_count_losses(before, kept)))
         if kept.is_empty():

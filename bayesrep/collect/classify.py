@@ -38,6 +38,7 @@ def plan_classify(asked: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
     asked = check_questions(asked)
     image = ["dataset", "image"]
     sizes = asked.group_by(image, maintain_order=True).agg(size=pl.len())
+    # A question with one label has only one answer, and a long list is not read.
     if len(refused := sizes.filter(pl.col("size") < 2)):
         raise StudyError("only-one-label-of-image", images=listing(refused["image"].to_list()))
     if len(refused := sizes.filter(pl.col("size") > MOST_LABELS)):
@@ -47,6 +48,7 @@ def plan_classify(asked: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
             most_labels=MOST_LABELS,
         )
     random = np.random.default_rng(seed)
+    # Tasks come in random order, and so do the labels within each.
     order = random.permutation(len(sizes))
     table = asked.join(
         sizes.select(image).with_columns(number=pl.Series(order)), on=image, maintain_order="left"
@@ -54,6 +56,7 @@ def plan_classify(asked: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
     number = table["number"].to_numpy()
     at = np.lexsort((random.random(len(table)), number))
     table, number = table[at], number[at]
+    # Places within a task count from 1.
     place = np.arange(len(table)) - np.searchsorted(number, number) + 1
     table = table.with_columns(control=pl.lit(None, pl.String))
     return table.with_columns(task=task_names(table, number), place=pl.Series(place)).select(PLACE)

@@ -203,6 +203,7 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
         main=pl.col("main").sum().cast(pl.Int64),
         shown=pl.len().cast(pl.Int64),
     )
+    # Labels are numbered within their image; partitions of many cannot all be tried.
     counted = counted.with_columns(number=pl.int_range(pl.len()).over(_IMAGE))
     if len(many := counted.filter(pl.col("number") >= MOST_PARTITIONED_LABELS)):
         raise StudyError(
@@ -211,6 +212,7 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
             most_labels=MOST_PARTITIONED_LABELS,
         )
     numbered = answers.join(counted.select(*told, "number"), on=told, maintain_order="left")
+    # One row for each annotator of an image: the labels selected, and the main one.
     people = numbered.group_by([*_IMAGE, "worker"], maintain_order=True).agg(
         chosen=pl.col("number").filter("selected"), first=pl.col("number").filter("main")
     )
@@ -221,6 +223,7 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
     of_images = people.group_by(_IMAGE, maintain_order=True).agg(
         "chosen", pl.col("first").list.first()
     )
+    # The objects of each image, by the partition that annotators' answers fit best.
     rows = [_of_image(*row) for row in of_images.select("chosen", "first").iter_rows()]
     facts = of_images.select(_IMAGE).with_columns(
         objects=pl.Series([each.number for each in rows], dtype=pl.Int64),
@@ -238,6 +241,7 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
         p_valid=_label_validity(counted),
         p_main=_main(counted),
     )
+    # An object is named by its most selected label, the first of equals.
     of_object = [*_IMAGE, "object"]
     first = pl.col("selected") == pl.col("selected").max().over(of_object)
     first &= first.cum_sum().over(of_object) == 1

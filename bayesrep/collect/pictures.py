@@ -43,6 +43,7 @@ def labelled_images(dataset: str, folder: str | Path, address: str | None = None
         raise StudyError("class-folders-root-missing", folder=root)
     names: list[str] = []
     for here, folders, files in os.walk(root):
+        # Hidden folders are skipped; sorting makes the walk the same everywhere.
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         inside = Path(here).relative_to(root)
         if inside.parts:
@@ -52,6 +53,7 @@ def labelled_images(dataset: str, folder: str | Path, address: str | None = None
             "no-images-in-class-folders", folder=root, endings=", ".join(sorted(KINDS))
         )
     images = sorted(Path(name).as_posix() for name in names)
+    # Pictures are addressed on this machine, or where the user will publish them.
     begin = root.resolve().as_uri() if address is None else address.rstrip("/")
     return pl.DataFrame(
         {

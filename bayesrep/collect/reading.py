@@ -122,6 +122,7 @@ class Answered:
         first, size, task = self._places
         positive = (tasks["control"] == "positive").fill_null(value=False).to_numpy()
         of_task = np.add.reduceat(positive, first) if len(first) else positive
+        # One row an assignment: what its task held, and what was selected of it.
         held = pl.DataFrame(
             {
                 "worker": self.assignments["worker"],
@@ -132,11 +133,13 @@ class Answered:
                 "positive": of_task[task].astype(np.int64),
             }
         )
+        # Of the positive controls shown, how many were selected.
         lengths = held["chosen"].to_numpy()
         of = np.repeat(np.arange(len(held)), lengths)
         on = np.bincount(
             of, weights=positive[_selected_rows(self.assignments, first[task])], minlength=len(held)
         )
+        # A worker whose times or pay are unknown has none, instead of zero.
         known = pl.col("seconds").count() > 0
         return (
             held.with_columns(on=pl.Series(on))

@@ -78,10 +78,12 @@ def review(
     every = pl.concat(
         _distinct(data, person) for data, person in zip(predictions, people, strict=True)
     )
+    # What has been judged once is not judged again.
     known = _read_known_answers(judged)
     joined = every.join(known, on=KEY, how="left", maintain_order="left")
     statistics = pl.concat(_statistics(data, joined, known) for data in predictions)
     tasks = joined.filter(pl.col("right").is_null())
+    # Nobody is asked to judge an answer of their own.
     if reviewers:
         tasks = _assign_reviewers(tasks, reviewers, seed)
     names = [*KEY, "own", "classifiers", "people", *(["reviewer"] if reviewers else []), "right"]

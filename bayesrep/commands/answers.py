@@ -65,6 +65,7 @@ def run(arguments: Namespace) -> int:
         for name, file in arguments.files
     ]
     given = pl.concat(parts, how="diagonal")
+    # With labels only answers about an image's own label count as selections of it.
     own, answers, left_out = None, given, dict[str, int]()
     if arguments.labels:
         labels = read_table(arguments.labels, ("dataset", "image", "label"))
@@ -80,6 +81,7 @@ def run(arguments: Namespace) -> int:
 
     decided = decide(answers)
     left_out["maybe"] = len(answers) - len(decided)
+    # Counts of all labels are made before workers' names are replaced.
     of_labels = None
     if counts is not None:
         if separator is None:
@@ -87,6 +89,7 @@ def run(arguments: Namespace) -> int:
         else:
             of_labels = labelled.count_choices(given, separator)
         of_labels = of_labels if own is None else own.mark(of_labels)
+    # Workers' names are replaced by codes that nobody can undo: the salt is not kept.
     if not arguments.keep_workers:
         salt = token_bytes(32)
         coded = {name: code(name, salt) for name in decided["worker"].unique().to_list()}

@@ -267,6 +267,7 @@ def _read(arguments: Namespace) -> int:
     done = read_assignments(_files(arguments.files))
     if arguments.pay is not None:
         done = done.with_columns(pl.col("pay").fill_null(arguments.pay))
+    # Workers' names are replaced by codes that nobody can undo: the salt is not kept.
     if not arguments.keep_workers:
         salt = token_bytes(32)
         coded = {name: code(name, salt) for name in done["worker"].unique().to_list()}
@@ -279,7 +280,9 @@ def _read(arguments: Namespace) -> int:
         "not_counted": dict(answers.left_out),
         "out": str(out),
     }
+    # With --own only questions about images' own labels are written.
     kept = pl.col("own") if arguments.own else pl.lit(value=True)
+    # Quality rules look at all answers at once; without them answers are streamed.
     if arguments.rules:
         rules = RuleInputs(arguments.least, None, 0)
         cleaned = clean_answers(answers.table().filter(kept), arguments.rules, rules)
@@ -542,6 +545,7 @@ def _review(arguments: Namespace) -> int:
     answers = read_predictions(
         arguments.study, ranks=1, **given_options(arguments, read_predictions)
     )
+    # Judgements may be spread over several files, with blanks for what is still open.
     judged = []
     for path in arguments.judged:
         table = read_table(path, KEY)
@@ -553,6 +557,7 @@ def _review(arguments: Namespace) -> int:
         if "category" not in table.columns:
             told = told.with_columns(category=pl.lit(None, pl.String))
         judged.append(told.select(pl.col(*KEY, "category").cast(pl.String), "right"))
+    # Label sets are judgements, too: each of their labels is right.
     for data in answers if arguments.labels else ():
         sets = read_label_sets(arguments.labels, data)
         judged.append(
@@ -575,6 +580,7 @@ def _review(arguments: Namespace) -> int:
     }
     tasks = review(answers, **options)
     write_table(tasks.tasks, arguments.out)
+    # All right labels together are the new label sets.
     if arguments.sets is not None and known is not None:
         rows = known.filter("right").unique(KEY, maintain_order=True)
         named = rows["category"].null_count() < len(rows)

@@ -75,12 +75,14 @@ def run(arguments: Namespace) -> int:
         arguments.humans or arguments.labels
     )
     _check_subsets(arguments)
+    # A study's own right and wrong answers suffice for the simplest table.
     if simple and roles == REQUIRED_ROLES and not knows_answers(arguments.study):
         both = right_or_wrong(read_study(arguments.study))
     else:
         both = read_predictions(arguments.study, roles, ranks=1)
     if awaits_counts(arguments.study):
         speak_of_answers(arguments.study, both)
+    # Tables that need more than accuracies are made and returned first.
     humans = read_humans(arguments.humans, *both) if arguments.humans else None
     left_out = images_left_out(arguments.study)
     if arguments.table == "confusion":
@@ -93,6 +95,7 @@ def run(arguments: Namespace) -> int:
             return emit_table(arguments, table, subsets_text(table), left_out=left_out)
         table = _count_missed(both, humans, some)
         return emit_table(arguments, table, rows_table(table), left_out=left_out)
+    # Accuracies, lines and pairs come from one comparison.
     sets = None
     if arguments.labels:
         one, other = (read_label_sets(arguments.labels, data) for data in both)

@@ -26,6 +26,7 @@ CHAINS, ENOUGH_DRAWS = 4, 800
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     add_shared(parser, "study")
+    # What is fitted, and how.
     option("--out", type=Path, required=True, metavar="posterior.nc")
     option(
         "--model",
@@ -53,6 +54,7 @@ def add(parser: ArgumentParser) -> None:
         choices=get_args(Feedback),
         help="cut: mixtures from the annotators alone (full)",
     )
+    # What of the study goes into the fit.
     option("--groups", metavar="COLUMN", help="pool partially over these groups")
     option(
         "--datasets",
@@ -60,6 +62,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="ROLE,...",
         help="data sets in the hierarchy (reference,replication)",
     )
+    # Where it runs.
     option("--device", help="auto, cpu or gpu (auto)")
     option(
         "--devices",

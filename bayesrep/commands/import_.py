@@ -93,6 +93,7 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
 
     taken = None if source is None else _options_of(source)
 
+    # With a source, only its own options are shown.
     def adding(add: Callable[..., Action]) -> Callable[..., None]:
         def option(name: str, **details: Any) -> None:
             if taken is None or name.removeprefix("--") in taken:
@@ -100,6 +101,7 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
 
         return option
 
+    # What is read and written.
     option = adding(parser.add_argument)
     of_some = "what to read (nothing for sql)" if source is None else "what to read"
     option("files", type=Path, nargs="*", metavar="FILE", help=of_some)
@@ -109,6 +111,7 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
         metavar="STUDY",
         help="folder to write (sql prints; evals without it lists what the logs hold)",
     )
+    # Which data sets there are, and facts that single sources need.
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
     option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
@@ -136,6 +139,7 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
     )
     for table in ("annotations", "predictions"):
         option(f"--{table}", metavar="TABLE", help=f"the database's name of it (sql; {table})")
+    # Options of logs of evaluations, in a group of their own.
     logs = adding(parser.add_argument_group("logs of evaluations (evals)").add_argument)
     for name, text in (
         ("metric", "the metric that says what is solved, where logs hold several"),

@@ -59,6 +59,7 @@ def run(arguments: Namespace) -> int:
         *(texts(table[name], where) for name in needed if name in (*names, "label")),
         *(whole_column(table[name], where) for name in ("selected", "shown")),
     )
+    # Both data sets are in one table, each image once.
     sets = [table.filter(dataset=name) for name in (arguments.reference, arguments.pool)]
     for name, part in zip((arguments.reference, arguments.pool), sets, strict=True):
         if part.is_empty():
@@ -74,6 +75,7 @@ def run(arguments: Namespace) -> int:
     classes: Any = None
     if arguments.per_class:
         classes = tuple(part["label"].to_numpy().astype(str) for part in sets)
+    # Counts alone decide, and classes where images are chosen by class.
     matching = match_images(
         *counts,
         size=arguments.images if arguments.images is not None else arguments.per_class,
@@ -82,6 +84,7 @@ def run(arguments: Namespace) -> int:
     )
     chosen = matching.chosen[arguments.method]
     inclusion = pl.Series("inclusion", chosen.inclusion)
+    # With --ask the table holds who to ask about next in place of the images chosen.
     rows_out = chosen.images
     if arguments.ask is not None:
         most = int(counts[0][1].max()) if arguments.most is None else arguments.most
@@ -102,6 +105,7 @@ def run(arguments: Namespace) -> int:
         for name, each in matching.chosen.items()
     ]
     total = len(chosen.images)
+    # What more answers to all images would leave of the gap.
     planned = [
         {"answers": n, **left_with(matching, n, size=total, pool=len(sets[1]))}
         for n in arguments.answers or []

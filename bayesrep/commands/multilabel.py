@@ -45,11 +45,13 @@ def run(arguments: Namespace) -> int:
         return report_missing_arguments(
             f"multilabel --table {arguments.table}", ["--objects or --counts"]
         )
+    # Label sets come from their own files, or from the table of objects.
     files: Sequence[Path] = arguments.labels or list(filter(None, [arguments.objects]))
     if not by_people and not files:
         return report_missing_arguments("multilabel", ["--labels or --objects"])
     asked = arguments.dataset or REQUIRED_ROLES[0]
     (answers,) = protocols.read_predictions(arguments.study, (asked,))
+    # Tables about what people say need no label sets.
     if by_people:
         said = protocols.read_people(answers, **given_options(arguments, protocols.read_people))
         if arguments.table == "confusion":
@@ -63,6 +65,7 @@ def run(arguments: Namespace) -> int:
             table = of(answers, said, **given_options(arguments, of))
         left_out = images_left_out(arguments.study)
         return emit_table(arguments, table, rows_table(table), left_out=left_out)
+    # The remaining tables hold predictions against label sets.
     answers, sets = _read_labelled(arguments, files, answers)
     left_out, file = images_left_out(arguments.study), arguments.classes
     if arguments.table == "co-occurrence":

@@ -21,9 +21,11 @@ CLASSIFIERS = 5
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
+    # What the planned study will be like.
     option("--pilot", type=Path, metavar="STUDY", help="a small study like the planned one")
     option("--posterior", type=Path, metavar="FILE", help="the pilot's posterior, if it is fitted")
     option("--prior", choices=get_args(Prior), help="in place of a pilot: published populations")
+    # What it has to reach, and what it may cost.
     option(
         "--width",
         type=float,
@@ -39,6 +41,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="MONEY",
         help="price of one image of the replication",
     )
+    # Who will answer.
     option(
         "--workers",
         type=int,
@@ -54,6 +57,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="SD",
         help="by how much workers differ, on the probit scale (the pilot's; 0.5)",
     )
+    # What may be chosen from.
     option("--most-images", type=int, metavar="N", help="the most images of each data set")
     option(
         "--answers",
@@ -67,6 +71,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="MONEY",
         help="say what to buy next for so much, after this pilot",
     )
+    # How the plan is computed.
     option("--studies", type=int, help="simulated studies of the plan (20)")
     option("--jobs", type=int, metavar="N", help="processes (one a core)")
     option("--ray", metavar="ADDRESS", help="a Ray cluster in their place: local, auto, HOST:PORT")

@@ -95,6 +95,7 @@ def run(arguments: Namespace) -> int:
         "stages": Stages.joined(report.stages).rounded(),
     }
     emit_table(arguments, report.table, text, facts, images_left_out(arguments.study))
+    # An incomplete table is a finding, so that scripts notice.
     if left_out := len(report.left_out):
         return finding(
             f"{left_out} of {len(report.table)} classifiers were left out; the table says why"

@@ -47,6 +47,7 @@ def run(arguments: Namespace) -> int:
     table, gaps = tables.accuracies(fitted), tables.gaps(fitted)
     measured = measured_drop(study)
     answer = plain(answer_for(study, drop_of(gaps, measured)))
+    # Notes cost time to compute: only where they are shown, or in the JSON.
     told = arguments.notes or arguments.json
     of_classes = judge_classes(fitted)
     band, notes = _judge_assumptions(study, posterior, fitted) if told else (None, [])
@@ -58,6 +59,7 @@ def run(arguments: Namespace) -> int:
     text += "." if told else "; --notes says more."
     notes += [each.sentence for each in of_classes if told or each.trust != "yes"]
     text += "".join(f"\n{plain(note)}" for note in notes)
+    # The fit's own advice comes first; few annotators are named only without it.
     if advice := str(fitted.group.attrs.get("advice", "")):
         text += f"\n{plain(advice)}"
     elif (

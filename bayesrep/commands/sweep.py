@@ -64,6 +64,7 @@ def _make_runs(arguments: Namespace) -> int:
     runs = grid.runs(studies.add_contents(grid.studies))
     out = arguments.out
     folder.begin(out, arguments.grid, runs)
+    # A stopped sweep goes on: only runs without a result are made.
     done = folder.read_results(out, (each.key for each in runs))
     missing = [each for each in runs if each.key not in done]
     if missing:
@@ -76,6 +77,7 @@ def _make_runs(arguments: Namespace) -> int:
             return finding(f"a process was ended from outside; {describe_kept(arguments)}")
     else:
         say(f"{out} is up to date; nothing was made again")
+    # Tables are written of all results, old and new.
     of_runs, estimates = folder.write_tables(out)
     from bayesrep.sweeps.tables import count_runs, remarks_text, scores, scores_facts, scores_text
 

@@ -136,6 +136,7 @@ def analyse(
     resampled = _to_resample(study, bootstrap, interval)
     statistics = SufficientStatistics.of(study)
     whole = Replicates.of(statistics)
+    # By default the jackknife is left out where it cannot be had; asked for, it refuses.
     if methods == METHODS and usual_annotators(whole) == 1:
         warnings.warn(
             EstimateWarning(
@@ -149,6 +150,7 @@ def analyse(
         _without_bootstrap(name, statistics, whole, estimator, seed)
         for name, estimator in estimators.items()
     ]
+    # Without a bootstrap there is only the scatter that estimators know themselves.
     if resampled is None:
         return _use_jackknife_scatter(analyses, estimators, study, seed=seed)
     apply = partial(_apply, estimators, seed=seed, progress=progress)
@@ -157,6 +159,7 @@ def analyse(
     analyses = [_with_scatter(one, values[one.method]) for one in analyses]
     if interval == "percentile":
         return [replace(one, interval=percentile(values[one.method])) for one in analyses]
+    # BCa intervals need the estimate without each image, for their acceleration.
     without = apply(without_each_image(statistics))
     skewness = {name: _skewness(resampled, statistics, without[name]) for name in estimators}
     return [

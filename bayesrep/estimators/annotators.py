@@ -233,6 +233,7 @@ def extrapolate(
         raise OptionError(
             "annotator-numbers-out-of-range", most=MOST_ANNOTATORS, numbers=list(numbers)
         )
+    # The fitted mixtures and curves stand for the truth that annotators see.
     options = EMSpline(components=2, loss="binomial", bounds="everywhere")
     fitted = fit_parametric(options, whole, seed=seed)
     reference, replication = (fitted.mixtures.mixture(role) for role in range(2))
@@ -240,6 +241,7 @@ def extrapolate(
     without = float((accuracy - fitted.adjusted_accuracy[0]).mean())
     rows: list[dict[str, float]] = []
     for n in numbers:
+        # Match on n answers: p(s | k) of the replication, weighted by the reference's p(k).
         given = replication.condition_on_counts(n)
         with jax.enable_x64(new_val=True):
             basis = np.asarray(expected_bsplines(given.a.ravel(), given.b.ravel()))

@@ -173,6 +173,7 @@ def _newton_climb(
         for ends in zip(_LOGITS, _LOGS, (-700.0, jnp.inf), strict=True)
     )
 
+    # A position holds the logits of the means, the logs of the concentrations and of the weights.
     def at_position(position: Float[Array, "parameter"]) -> LogBetas:
         logit, log_concentration, logits = jnp.split(position, 3)
         return LogBetas(*_log_parameters(logit, log_concentration), logits - logsumexp(logits))
@@ -189,18 +190,22 @@ def _newton_climb(
     def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         position, height, _, left = state
         gradient, hessian = derivatives_at(position)
+        # Parameters that press against a bound are held there.
         held = jnp.where(gradient > 0, position > limits - _EDGE, position < floors + _EDGE)
         gradient = jnp.where(held, 0.0, gradient)
         hessian = jnp.where(held[:, None] | held[None, :], 0.0, hessian)
+        # |H| in place of H makes every step an ascent, also where H is indefinite.
         scale, axes = jnp.linalg.eigh(hessian)
         along = (gradient @ axes) / jnp.maximum(jnp.abs(scale), 1e-6)
         move = axes @ along
         move = move * jnp.minimum(1.0, _LONGEST_STEP / jnp.maximum(jnp.abs(move).max(), 1e-300))
+        # Of several shares of the step the best one is taken, if it is better at all.
         tried = position[None, :] + jnp.asarray(_SHARES)[:, None] * move[None, :]
         tried = jnp.clip(tried, floors[None, :], limits[None, :])
         heights = jax.vmap(value)(tried)
         best = jnp.argmax(heights)
         better = heights[best] > height
+        # The gain that a quadratic promises: the climb ends where it is small.
         gain = gradient @ move / 2
         left = jnp.where(better & (gain > _GAIN), left - 1, 0)
         position = jnp.where(better, tried[best], position)

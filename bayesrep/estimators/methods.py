@@ -47,6 +47,7 @@ def parse(method: str | Estimator) -> Estimator:
     """
     if not isinstance(method, str):
         return method
+    # A method is a name with options in brackets: `jackknife(delete=2)`.
     match = _METHOD.fullmatch(method)
     name = match.group(1) if match else method
     if match is None or name not in ESTIMATORS:
@@ -69,6 +70,7 @@ def parse(method: str | Estimator) -> Estimator:
                 option=key,
                 known_options=", ".join(known),
             )
+        # The text becomes a value of the type that the option has.
         takes = {types[key], *get_args(types[key])}
         try:
             options[key] = _value(takes, text)

@@ -120,6 +120,7 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
     EstimateWarning
         If an image has more than 500 annotators.
     """
+    # A number of annotators was asked for: thin all counts to it, in expectation.
     if annotators is not None:
         taken = AnnotatorMatch.from_replicates(replicates, annotators).take(replicates)
         counts = at_every_count(thinned_counts(taken, annotators))
@@ -135,11 +136,13 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
             ),
             stacklevel=4,
         )
+    # Otherwise every count that is possible with any of the numbers of annotators gets a cell.
     selected, shown = all_counts(np.concatenate([reference.shown, replication.shown]))
 
     def places(cells: CellCounts) -> Ints:
         return np.searchsorted(shown, cells.shown) + cells.selected
 
+    # Scatter both data sets into the common cells.
     images = np.zeros((2, len(replicates), len(shown)))
     images[0][:, places(reference)] = reference.images
     images[1][:, places(replication)] = replication.images

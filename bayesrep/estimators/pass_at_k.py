@@ -244,6 +244,7 @@ def pass_at_k(
     bounds.refuse_above("draws", draws, bounds.DRAWS)
     _check_models(models, int(wanted.max()))
     posteriors: list[tuple[Attempts, RatesPosterior]] = []
+    # Models are fitted one by one: their items need not be the same.
     with progress_bar(len(models), " models", show=progress) as bar:
         for data in models:
             bar.stage(data.classifier)

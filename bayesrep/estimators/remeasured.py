@@ -95,14 +95,17 @@ def remeasure_counts(
         raise OptionError("new-answers-below-one", answers=answers)
     fit = fit_solve_rates(k, n, selection=truncating(rule), draws=draws, seed=seed)
     rng = np.random.default_rng([seed, 1])
+    # E[s | k, n] and E[s² | k, n]: ratios of the likelihoods with one and two more selections.
     mean, square = (
         np.exp(log_counts(fit.rates, fit.solved + r, fit.attempts + r) - fit.logs) for r in (1, 2)
     )
     check_runs((mean @ fit.items / fit.items.sum())[:, None], ["the mean frequency"])
     variance = square - mean**2
+    # A share of new answers also has their own binomial noise.
     if answers is not None:
         variance = variance + (mean - square) / answers
     dropped = None
+    # The rule applied anew loses some of the items that it kept.
     if rule is not None:
         keeps = _keeps_again(fit.rates, fit.logs, fit.solved, fit.attempts, rule)
         dropped = _summarize_mean(1 - keeps, keeps * (1 - keeps), fit.items, rng)

@@ -135,6 +135,7 @@ def bootstrap(
         (such as the fewest annotators) is the same for every replicate.
     """
     generators = [np.random.default_rng([seed, stream]) for stream in (0, 1, 2)]
+    # Workers are a sample, too: replicates also move what all their images share.
     others = OtherWorkers.from_study(study)
     cells = {
         role: with_neighbours(statistics.cells[role])
@@ -143,7 +144,9 @@ def bootstrap(
         for role in REQUIRED_ROLES
     }
     largest = max(each.correct.size for each in cells.values())
+    # Blocks are so large that their arrays fit into a fixed number of numbers.
     blocks = -(-size * largest // _BATCH_NUMBERS) if size else 1
+    # Streams of random numbers belong to the data sets, not to the blocks.
     for rows in np.array_split(np.arange(size), blocks):
         counted = generators[2].standard_normal((len(rows), others.workers))
         reference, replication = (

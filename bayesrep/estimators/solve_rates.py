@@ -86,11 +86,13 @@ def fit_solve_rates(
     seed
         Seed of the runs.
     """
+    # Items with equal counts share one term of the likelihood.
     pairs, cell, items = np.unique(
         np.stack([solved, attempts], axis=1), axis=0, return_inverse=True, return_counts=True
     )
     c, n = pairs[:, 0], pairs[:, 1]
 
+    # Where a rule chose the items, each term is divided by the chance of passing it.
     shown = np.unique(n)
     by_shown = np.array([items[n == size].sum() for size in shown], dtype=float)
 
@@ -101,6 +103,7 @@ def fit_solve_rates(
             return logs
         return logs - log_kept(rates, selection, shown) @ by_shown
 
+    # Independent runs, so that their agreement can be checked.
     size = -(-draws // RUNS)
     runs = [
         tempered_draws(log_likelihood, DIMENSION, size, np.random.default_rng([seed, run]))

@@ -133,6 +133,7 @@ def _binomial(
 ) -> Float[Array, "classifier basis"]:
     """Maximise Σ y log q + (m − y) log(1 − q), q = D ω / D 1, by least squares reweighted."""
     total = design.sum(axis=1, keepdims=True)
+    # P(basis function | count): the rows of D, normalised.
     conditional = design / jnp.maximum(total, 1e-300)
     observed = images > 0
 
@@ -145,11 +146,13 @@ def _binomial(
 
     def step(state: tuple[Array, Array, Array], right: Array) -> tuple[Array, Array, Array]:
         curve, height, _ = state
+        # One Newton step is a least-squares problem with weights m / (q (1 − q)).
         q = jnp.clip(conditional @ curve, 1e-5, 1 - 1e-5)
         weight = jnp.sqrt(images / (q * (1 - q)))
         rate = jnp.where(observed, right / jnp.maximum(images, 1e-300), 0.0)
         target = (weight * rate)[None, :]
         wanted = _least_squares(conditional * weight[:, None], target, rows)[0]
+        # Of several shares of the way to its solution the most likely one is taken.
         tried = curve[None, :] + jnp.asarray(_STEPS)[:, None] * (wanted - curve)[None, :]
         heights = jax.vmap(likelihood, in_axes=(0, None))(tried, right)
         best = jnp.argmax(heights)
@@ -163,6 +166,7 @@ def _binomial(
             lambda state: state[2] > _GAIN, lambda state: step(state, right), begin
         )[0]
 
+    # Each curve starts at the least-squares fit of its shares of right answers.
     starts = _least_squares(
         conditional * jnp.sqrt(images)[:, None],
         correct / jnp.sqrt(jnp.maximum(images, 1e-300))[None, :],

@@ -173,11 +173,13 @@ def match_images(
     random = np.random.default_rng(seed)
     cells, cell_of, class_of = _cells(reference, pool, size, classes)
     table = _table(reference, pool)
+    # Both selection-frequency distributions, and bootstrap replicates of them.
     fit = fit_mixtures(table, components=components, seed=seed)
     replicas = refit_mixtures(fit, _resample_images(table, replicates, random))
     every = [_densities(fit, 0)]
     every += [_densities(replicas, version) for version in range(replicates)]
     means = np.stack([_pool_by_cell(cells, second) @ NODES for _, second in every])
+    # Candidates that are too seldom selected, on average, are not to be chosen.
     left_out = means[0] < least
     cells = replace(cells, pool=np.where(left_out, 0, cells.pool))
     class_of = np.where(left_out[cell_of], -1, class_of)
@@ -185,10 +187,12 @@ def match_images(
         raise StudyError("too-few-frequent-candidates", size=size, least=least)
     wanted = np.array([first @ NODES for first, _ in every])
     chosen: dict[str, Chosen] = {}
+    # Each method says how many images of each cell to take; chance rounds and draws them.
     for name, method in METHODS.items():
         numbers, moved = method(cells, *every[0], _pool_by_cell(cells, every[0][1]))
         whole = _round_numbers(numbers, cells, random)
         rate = numbers / np.maximum(cells.pool, 1)
+        # The gap left under the fit and under each replicate: estimate and interval.
         gaps = wanted - means @ whole.sum(axis=0) / whole.sum()
         lower, upper = np.quantile(gaps[1:], (0.025, 0.975))
         images = _draw_images(whole, cell_of, class_of, random)

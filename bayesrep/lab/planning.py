@@ -246,6 +246,7 @@ def plan(
     with progress_bar(pieces, "piece", show=progress) as bar:
         options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "kept": kept}
         with spread_over(identity=bound, told=bar.advance, **options) as spread:
+            # First the law of each number of answers, then what workers add, then the plan itself.
             studied = Studied(spread, worlds, leniency, seed)
             bar.stage("designs")
             laws = _laws(studied, numbers, width, limits, prices)
@@ -257,17 +258,21 @@ def plan(
             certified = _certify_option(
                 studied, _cheapest(laws, like, prices, width, limits), studies
             )
+    # Fits of the chosen design correct the laws, which rest on normal approximations.
     middle = average_outcomes(certified.trusted_outcomes)
     simulated = certified.design.images
     ratio = (middle.alone_width / _law_of(laws, certified.design).alone(simulated)) ** 2
+    # What workers add to the squared width does not fall with the images.
     floor = 0.0
     if each is not None:
         floor = max(float(np.square(middle.mean_width) - np.square(middle.alone_width)), 0.0)
         left[crowds] = floor * each
     laws = [law._replace(slope=ratio * law.slope, floor=floor) for law in laws]
+    # The cheapest design is chosen again by the corrected laws.
     law = _law_of(laws, certified.design)
     chosen = _option(law, like, prices, width, limits)
     images = chosen.design.images
+    # Outcomes were simulated at another size: scale them to the one chosen.
     stretch = law.width(images) / middle.mean_width
     widths = np.array([outcome.mean_width for outcome in certified.trusted_outcomes]) * stretch
     smaller = law.alone(images) / middle.alone_width
@@ -582,6 +587,7 @@ def next_batch(
     """
     if not money > 0:
         raise OptionError("batch-money-not-positive", money=money)
+    # What the same money buys: answers only, images only, or half of each.
     a_round, an_image = 2 * design.images * prices.answer, prices.of_image(design.answers)
     if a_round == 0 or an_image == 0:
         raise OptionError("batch-answers-cost-nothing")
@@ -592,8 +598,10 @@ def next_batch(
     half = design.answers + money / 2 / a_round
     more = int(money / 2 / prices.of_image(half))
     bought["some of both"] = (design.images + more, half)
+    # A worker answers about an image once, so answers cannot exceed workers.
     workers = design.workers or np.inf
     bought = {label: each for label, each in bought.items() if np.ceil(each[1]) <= workers}
+    # Fractional numbers of answers lie between two whole ones, which are simulated.
     ends = sorted(
         {
             (images, int(whole))
@@ -605,11 +613,13 @@ def next_batch(
         replace(design, images=min(images, MOST_IMAGES), answers=answers)
         for images, answers in ends
     ]
+    # Simulations that are kept belong to these worlds alone.
     bound = _identity(worlds, leniency, seed)
     with progress_bar(len(ends), "piece", show=progress) as bar:
         options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "kept": kept}
         with spread_over(identity=bound, told=bar.advance, **options) as spread:
             outcomes = Studied(spread, worlds, leniency, seed)(designs, 2 * STUDIES_PER_SIZE)
+    # Squared widths are linear in the share of images with one more answer.
     square = {
         end: np.square(average_outcomes(each).mean_width)
         for end, each in zip(ends, outcomes, strict=True)

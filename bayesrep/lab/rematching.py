@@ -107,6 +107,7 @@ def rematch(
     if min(answers, deals) < 1 or bootstrap < 1 or (size is not None and size < 1):
         raise OptionError("rematch-number-below-one")
     reference, candidates = study.reference, study.datasets[pool]
+    # Matching takes some answers; at least one more has to be held out to judge by.
     least = min(int(reference.shown.min()), int(candidates.shown.min()))
     if least <= answers:
         raise StudyError("no-answers-to-hold-out", fewest_answers=least, matched_on=answers)
@@ -115,6 +116,7 @@ def rematch(
         if reference.labels is None or candidates.labels is None:
             raise StudyError("class-matching-without-labels")
         classes = reference.labels, candidates.labels
+    # By default a quarter of the pool at most, so that there is something to choose from.
     if size is None:
         size = 10 if by_class else min(len(reference.images), max(1, len(candidates.images) // 4))
     rng = np.random.default_rng(seed)
@@ -122,6 +124,7 @@ def rematch(
         _deal_versions(reference, candidates, answers, size, classes, rng, easy=False)
         for _ in range(deals)
     ]
+    # The pool of easy candidates needs answers to select by and others to judge by.
     easy = None
     if least >= answers + EASY[1]:
         easy = [

@@ -149,6 +149,7 @@ def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> lis
         hand selected.
     """
     made = fitted.recorded
+    # A world is drawn from the mixtures and curves of the joint model, without selection.
     if made.name != "joint" or made.grouping:
         raise OptionError("plan-without-joint-posterior")
     if made.selections:
@@ -156,14 +157,17 @@ def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> lis
     group = fitted.need("posterior", "component_weight", "classifier_curve")
     chains, length = fitted.adjusted.shape[:2]
     rng = np.random.default_rng(seed)
+    # Draws repeat only where the pilot has fewer than there are worlds.
     chosen = rng.choice(chains * length, size=count, replace=count > chains * length)
     draws = {
         str(name): group[name].values.reshape(-1, *group[name].shape[2:])[chosen]
         for name in group.data_vars
     }
+    # Curves of the model at the nodes that worlds are given by.
     with jax.enable_x64(new_val=True):
         at = np.asarray(made.model.curves(draws, made.options, NODES, np.ones(1)))
     accuracy = fitted.statistics.accuracy("reference")
+    # Few classifiers, spread over the pilot's accuracies, stand for all.
     rows = _spread(accuracy, classifiers)
     names = tuple(fitted.statistics.classifiers[row] for row in rows)
     mean, total = draws["component_mean"][:, :2], draws["component_concentration"][:, :2]
@@ -174,6 +178,7 @@ def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> lis
         )
         for m, c, w, g in zip(mean, total, weights, at[:, rows], strict=True)
     ]
+    # One loading for all worlds, found with the first.
     loading = _shared_difficulty(worlds[0], fitted, rows, rng)
     return [world._replace(shared_difficulty=loading) for world in worlds]
 

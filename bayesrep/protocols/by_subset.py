@@ -152,11 +152,13 @@ def read_image_subsets(path: str | Path, *predictions: Predictions) -> dict[str,
     require(table, ("image",), str(file))
     text = table.select(normalize_names(pl.all()).fill_null(""))
     columns = [name for name in text.columns if name not in ("image", "dataset")]
+    # A table without further columns is one subset, named after its file.
     if not columns:
         text, columns = text.with_columns(pl.lit("true").alias(file.stem)), [file.stem]
     parts = [_rows_of(text, each, str(file)) for each in predictions]
     if not any(len(part) for part in parts):
         raise StudyError("subset-images-unknown", file=file, example=str(predictions[0].images[0]))
+    # A column of flags is one subset; any other column is a subset for each of its values.
     members: dict[str, tuple[Bools, ...]] = {}
     for column in columns:
         kinds = sorted({value for part in parts for value in part[column].str.to_lowercase()})
@@ -221,12 +223,14 @@ def fast_images(
     if "image" not in table.columns and "task" in table.columns:
         table = table.rename({"task": "image"})
     require(table, ("image", "seconds"), where)
+    # A time that is given must be a number; a missing one is skipped.
     times = table["seconds"].cast(pl.String).cast(pl.Float64, strict=False)
     strange = times.is_null() & table["seconds"].is_not_null()
     if strange.any() or bool((times < 0).any()):
         row = int((strange | (times < 0).fill_null(value=False)).arg_true()[0]) + 2
         raise StudyError("answer-time-not-number", where=where, line=row)
     rows = table.with_columns(normalize_names(pl.col("image")), times.alias("seconds"))
+    # Each data set's image takes the median over the people who answered about it.
     masks = []
     for data in predictions:
         mine = rows

@@ -117,6 +117,7 @@ def compare(
         side_of(data, persons, labels)
         for data, persons, labels in zip((reference, replication), people, given, strict=True)
     )
+    # Participants are classifiers first, then people, on both sides alike.
     machines = len(reference.classifiers)
     names = sides[0].names
     kinds = ["classifier"] * machines + ["human"] * (len(names) - machines)

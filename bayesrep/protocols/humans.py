@@ -41,6 +41,7 @@ def read_humans(path: str | Path, *predictions: Predictions) -> tuple[Prediction
     """
     where = str(path)
     table = read_table(path, ("dataset", *_COLUMNS, *_CROWD_KIT))
+    # crowd-kit's names of columns are understood, too.
     if "labeler" not in table.columns:
         new = {old: new for old, new in _CROWD_KIT.items() if old in table.columns}
         table = table.rename({o: n for o, n in new.items() if n not in table.columns})
@@ -49,6 +50,7 @@ def read_humans(path: str | Path, *predictions: Predictions) -> tuple[Prediction
     rows = pl.DataFrame([texts(table[name], where) for name in held])
     rows = rows.with_columns(pl.arange(1, pl.len() + 1).alias("row"))
     labelers = rows["labeler"].unique(maintain_order=True).to_list()
+    # Every answer must be about an image of exactly one of the data sets.
     parts = [_rows_on(rows, data) for data in predictions]
     placed = pl.concat([part["row"] for part in parts])
     if (lost := rows.filter(~pl.col("row").is_in(placed.implode()))).height:

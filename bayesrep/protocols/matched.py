@@ -121,9 +121,11 @@ def match(
     with progress_bar(len(known), "classifier", show=progress) as bar:
         for number, classifier in enumerate(reference.classifiers):
             pair = _Pair(_judge_one(reference, number), _judge_one(replication, known[classifier]))
+            # The seed comes from the classifier's name, so that others do not change its matchings.
             state = np.random.SeedSequence([seed, zlib.crc32(classifier.encode())])
             for criterion, child in zip(CRITERIA, state.spawn(len(CRITERIA)), strict=True):
                 seeds = child.generate_state(runs, dtype=np.uint64).tolist()
+                # Each run matches every image to one of similar confidence, or to none.
                 partners = pair.matchings(epsilon, seeds, by_class=criterion == CRITERIA[0])
                 key = {"criterion": criterion, "classifier": classifier}
                 rows += [{**key, **row} for row in pair.quantities(partners)]

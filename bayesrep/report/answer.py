@@ -178,6 +178,7 @@ def answer(
     alone = classifiers == 1
     they, subject = ("it is", "The classifier is") if alone else ("they are", "Classifiers are")
     measured = drop.measured
+    # The sentence depends on whether the interval of the drop excludes zero, and on which side.
     if measured.is_above_zero:
         return (
             f"{subject} {_points(measured)} less accurate on {other} than on {one}. "

@@ -70,6 +70,7 @@ def annotators_sentence(
         float(np.mean((last["reference_accuracy"] - last[name]).to_numpy()))
         for name in ("naive", "jackknife")
     )
+    # Without a curve nothing can be extrapolated; the reason may be a few images.
     if line is None or last["jackknife"].null_count():
         if kept is not None and kept.without > count:
             return (
@@ -81,12 +82,14 @@ def annotators_sentence(
             f"With {count} annotators an image nothing can be said of more: the naive estimates "
             "show no curve. EM + spline and the joint model allow for so few."
         )
+    # The jackknife extrapolates the naive gap to infinitely many annotators.
     moved = naive - jackknife
     way = "fall" if moved > 0 else "rise"
     verdict = "yes, more would change it" if abs(moved) >= 0.002 else "no, more would hardly"
     told = ""
     if error is not None:
         told = f" (standard error over images {write_points(error)})"
+        # A change within two standard errors is noise.
         if abs(moved) < 2 * error:
             verdict = "which is within its noise, so that cannot be told"
     return (

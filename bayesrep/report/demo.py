@@ -147,10 +147,12 @@ def _methods(study: Study, table: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFr
 def demo_text(demo: Demo) -> str:
     """The demo's result as printed."""
     names = [demo.study.classifiers[i] for i in spread(len(demo.study.classifiers))]
+    # One row a classifier, with the estimate of every method side by side.
     wide = demo.table.filter(pl.col("classifier").is_in(names)).pivot(
         "method", index=["classifier", "true_adjusted_accuracy"], values="adjusted_accuracy"
     )
     model = demo.fitted.recorded.name
+    # The model alone has an interval here.
     interval = demo.table.filter(pl.col("method") == model)
     shown = wide.join(
         interval.select("classifier", "reference_accuracy", "lower", "upper"), on="classifier"

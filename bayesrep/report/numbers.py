@@ -35,6 +35,7 @@ def numbers_of(content: Content) -> dict[str, Any]:
     sections = content.sections
     answer, trust = sections[Answer], sections[Trust]
     accuracies, ranking = sections[Accuracies], sections[Ranking]
+    # Every name is there in every report; what cannot be said is null.
     facts: dict[str, Any] = {
         "format": FORMAT,
         "study": {
@@ -53,6 +54,7 @@ def numbers_of(content: Content) -> dict[str, Any]:
         "ranks": None,
         "missing": content.missing_sections,
     }
+    # Sections that could not be made are violations instead.
     if isinstance(answer, Answer):
         opening, drop = answer.opening(), answer.drop
         parts = ("measured", "remaining", "selection", "share")

@@ -63,9 +63,11 @@ def write_paper(
         raise OptionError("unknown-paper", paper=paper, choices=", ".join(catalogue.PAPERS))
     entries = list(catalogue.of_paper(paper))
     figures: list[dict[str, Any]] = []
+    # The folder takes its place only when all is written.
     with replaced_folder(out) as partial:
         with progress_bar(len(entries), "figure", show=progress) as bar:
             for entry in entries:
+                # A figure that cannot be drawn says why, in its place.
                 why = entry.why or _describe_needs(entry, there)
                 if not why:
                     try:
@@ -79,6 +81,7 @@ def write_paper(
                     shown | {"file": file, "why_not": plain(why) or None, "command": command}
                 )
                 bar.advance(1)
+        # The paper's printed numbers beside those of this study.
         values = study_numbers(paper, inputs, there, **options)
         rows = [
             {

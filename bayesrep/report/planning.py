@@ -57,6 +57,7 @@ def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int)
         kind = "one crowd" if crowds == 1 else "two crowds"
         who = f"by {kind} of {workers:,} workers in all, {total / workers:,.0f} each"
     held = round(expected.mean_held * found.studies)
+    # The design, and what to expect of it.
     lines = [
         f"Collect {design.images:,} images of each data set with {design.answers} answers about "
         f"each: {total:,} answers, {who}; cost {found.cost:,.2f}.",
@@ -69,6 +70,7 @@ def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int)
         f"Over {found.studies} simulated studies ({found.certified} certified) intervals held the "
         f"true mean in {held}, and {100 * expected.single_held:.0f} % of single classifiers.",
     ]
+    # What the numbers rest on.
     if design.answers < FEW_ANSWERS:
         lines.append(
             f"{design.answers} answers per image say little about the shape of the distribution "
@@ -86,6 +88,7 @@ def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int)
             for difference, power in found.power.items()
         )
         lines.append(f"Power to tell two classifiers apart, selection removed: {told}.")
+    # What else there would be for the width or the money.
     by_answers: dict[str, Cell] = {
         "answers": "{answers}",
         "images": "{images:,}",
@@ -105,6 +108,7 @@ def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int)
             list_rows([_row(o) for o in found.by_money], by_answers),
         ]
         lines += ["", _trade(found, prices)]
+    # What other crowds would do to the same design.
     crowd_rows = [
         {"crowd": label, "workers": "" if size is None else f"{size:,}", "width": width}
         for label, size, width in found.crowds
@@ -197,6 +201,7 @@ def rematch_text(found: "Rematched") -> str:
             f"{falls} there: matching on more answers would leave less of it.",
             "",
         ]
+    # D.2 compares what was matched with answers that were held out.
     shown = {
         "reference known by": "{reference_answers} answers",
         "frequencies by": "{by}",
@@ -212,6 +217,7 @@ def rematch_text(found: "Rematched") -> str:
         "",
         _held_out_sentence(found.held_out.to_dicts()),
     ]
+    # D.3 needs four answers more to hold out.
     if found.by_source is None:
         lines += ["", "D.3  Too few answers to hold four more out."]
         return "\n".join(lines)

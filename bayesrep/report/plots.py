@@ -63,6 +63,7 @@ def plot_accuracies(study: Study, posterior: Posterior, *, allow_unconverged: bo
 def _accuracies(rows: pl.DataFrame) -> vega.Spec:
     values = [column for column in rows.columns if column not in ("classifier",)]
     low, high = float(rows[values].to_numpy().min()), float(rows[values].to_numpy().max())
+    # Both axes have the same range, so that the diagonal means no drop.
     ends = [np.floor(low), np.ceil(high)]
     scale = {"domain": ends, "nice": False}
     x = vega.number("reference_accuracy", title="accuracy on the reference (%)", scale=scale)
@@ -292,6 +293,7 @@ def plot_pairs(
     table = compare_classifiers(need_study(study), posterior, **options)
     if table.is_empty():
         raise StudyError("pair-needs-two-classifiers", classifier=study.classifiers[0])
+    # Pairs between two sets are all shown unless a number is asked for.
     if between:
         table = pairs_between(table, between, study.classifiers)
         top = len(table) if top is None else top

@@ -91,6 +91,7 @@ def study_numbers(
     for of, keys, needs, make in _NUMBER_MAKERS:
         if of != paper:
             continue
+        # A number whose inputs are missing says what it needs.
         if lacks := [need for need in needs if not set(need.split("|")) & set(there)]:
             why = f"(needs {', '.join(map(in_words, lacks))})"
             texts |= dict.fromkeys(keys, why)
@@ -190,6 +191,7 @@ def _of_label_sets(inputs: Inputs, **_: Any) -> Values:
     wanted = {"dogs": "without dogs", "objects": "objects"}
     masks = class_subsets(both[0].classes)
     chosen = {name: masks[name] for name in wanted.values() if name in masks}
+    # Accuracies on all images and on the subsets that the paper names.
     table = compare_subsets(
         both[0],
         both[1],
@@ -197,6 +199,7 @@ def _of_label_sets(inputs: Inputs, **_: Any) -> Values:
         humans=None if humans is None else (humans[0], humans[1]),
         sets=(sets[0], sets[1]),
     )
+    # Drops of classifiers and of people.
     every = table.filter(subset=ALL_IMAGES)
     machines = every.filter(kind="classifier")
     least, most = machines["gap"].min(), machines["gap"].max()
@@ -204,6 +207,7 @@ def _of_label_sets(inputs: Inputs, **_: Any) -> Values:
     people = every.filter(kind="human")
     if len(people):
         yield "human-drop", _points(float(people["gap"].abs().max()))  # type: ignore[arg-type]
+    # How people and the best classifier change on the subsets.
     best = machines.sort("reference_accuracy")["participant"][-1]
     for key, name in wanted.items():
         if name not in chosen:
@@ -216,13 +220,16 @@ def _of_label_sets(inputs: Inputs, **_: Any) -> Values:
             if len(part):
                 changes = [part[f"{role}_change"].mean() for role in REQUIRED_ROLES]
                 yield f"{key}-{who}", " and ".join(_points(each) for each in changes)  # type: ignore[arg-type]
+    # Images that nobody gets right.
     missed = [missed_by_all(data, labels).sum() for data, labels in zip(both, sets, strict=True)]
     yield "missed-classifiers", f"{int(sum(missed)):,}"
     if humans is not None:
         wrong = [missed_by_all(data, labels) for data, labels in zip(humans, sets, strict=True)]
         yield "missed-people", f"{int(sum(each.sum() for each in wrong)):,}"
+    # How many predictions there were to judge.
     distinct = sum(len(np.unique(_pairs(each))) for each in both)
     yield "predictions", f"{distinct:,}"
+    # How many labels images have.
     reference = sets[0]
     known = reference.sizes[reference.known & (reference.sizes > 0)]
     yield "several", _points(float((known > 1).mean()))

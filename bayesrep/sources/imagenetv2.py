@@ -177,6 +177,7 @@ def read_test_set(
     if not names:
         raise StudyError("folder-without-npy-predictions", folder=folder)
     numbers = {wnid: number for number, wnid in enumerate(classes)}
+    # One array for all, in the smallest type that holds the class numbers.
     answers = np.empty((len(names), len(images), 5), dtype=code_type(len(classes)))
     for row, name in zip(answers, names, strict=True):
         row[:] = _top5(folder / f"{name}.npy", len(images), len(classes))

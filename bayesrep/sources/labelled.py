@@ -169,6 +169,7 @@ def own_labels(
         raise StudyError("answers-name-no-label")
     numbered = answers.with_row_index("row")
     images = numbered.select(_IMAGE).unique(maintain_order=True)
+    # Names of images in the table of labels are brought to those of the answers.
     for (dataset,), counted in images.group_by("dataset", maintain_order=True):
         own = match_image_names(
             own,
@@ -188,7 +189,9 @@ def own_labels(
         )
     _tell(where, "have answers and no label; these are left out", images.join(own, _IMAGE, "anti"))
     _tell(where, "have a label and no answers", own.join(images, on=_IMAGE, how="anti"))
+    # Answers about images without a label cannot count.
     about = numbered.join(asked.select(_IMAGE), on=_IMAGE, how="semi", maintain_order="left")
+    # Either each answer names the one label it is about, or it lists all labels selected.
     if separator is None:
         spellings = _spellings(own["label"], numbered["label"], where)
         named = about.with_columns(pl.col("label").replace(spellings))
@@ -205,6 +208,7 @@ def own_labels(
         )
         kept = kept.join(yes, on=["row", "label"], how="left", maintain_order="left")
         kept = kept.with_columns(pl.col("answer").fill_null("no"))
+    # Whatever does not count is counted here.
     left_out = {
         "about images without a label": len(numbered) - len(about),
         "about another label": len(about) - len(kept),

@@ -91,8 +91,10 @@ def match_image_names(
     theirs = counted.unique(maintain_order=True).to_frame("image")
     needed, held = (theirs, own) if covers else (own, theirs)
     strange = needed.join(held, on="image", how="anti").height
+    # Names that agree as they are need no way of reading them.
     if not own.height or not strange:
         return frame
+    # Of all ways of reading names the one that leaves the fewest unmatched, one to one.
     best: tuple[int, str, pl.DataFrame] | None = None
     for said, way in WAYS.items():
         mine, other = (names.with_columns(key=way) for names in (own, theirs))
@@ -106,6 +108,7 @@ def match_image_names(
         return frame
     left, said, pairs = best
     old, new = next((row for row in pairs.iter_rows() if row[0] != row[1]), pairs.row(0))
+    # A way that helps but not for all is refused with examples.
     if left:
         side = "new" if covers else "image"
         lost = needed.join(pairs.select(pl.col(side).alias("image")), on="image", how="anti")

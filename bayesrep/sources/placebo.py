@@ -80,11 +80,14 @@ def placebo_replication(
     _check_enough_answers(shown, sum(batches))
     rng = np.random.default_rng(seed)
     half = rng.permutation(len(shown)) < len(shown) // 2
+    # Three disjoint batches of each image's answers: to filter by, to match by, to measure by.
     kept, matched, measured = deal_answers(rng, selected, shown, batches)
+    # Half of the images are the reference, if they pass the filter.
     reference = np.flatnonzero(half & (kept == filter_batch))
     if reference.size == 0:
         raise StudyError("no-image-passes-filter-batch", filter_batch=filter_batch)
     candidates = np.flatnonzero(~half)
+    # From the other half as many of each matching count as the reference has.
     histogram = np.bincount(matched[reference], minlength=matching_batch + 1)
     wanted = largest_remainders(histogram / reference.size, size)
     replication = _draw(rng, candidates, matched[candidates], wanted)

@@ -115,6 +115,7 @@ def decide(
         Where words are left without a place or have two, or `maybe` has no meaning.
     """
     words = {"yes": _lower_case(yes), "no": _lower_case(no), "maybe": _lower_case(maybe)}
+    # Without words of the user's the usual ones of yes and no hold.
     if not any(words.values()):
         words |= {"yes": set(TRUE_WORDS), "no": set(FALSE_WORDS)}
     for one, other in (("yes", "no"), ("yes", "maybe"), ("no", "maybe")):
@@ -130,12 +131,14 @@ def decide(
         )
     word = answers["answer"].str.to_lowercase()
     is_yes, is_no, is_maybe = (word.is_in(sorted(words[name])) for name in ("yes", "no", "maybe"))
+    # A word in no list is refused with how often it occurs.
     if len(strange := answers.filter(~(is_yes | is_no | is_maybe))):
         counted = strange["answer"].value_counts(sort=True).rows()
         told = listing([f"{text} ({count:,} times)" for text, count in counted], "answer")
         raise OptionError("answer-without-meaning", answers=told)
     if maybe_is == "yes":
         is_yes |= is_maybe
+    # A random half of the maybes counts as yes, the other as no.
     elif maybe_is == "half":
         rows = np.flatnonzero(is_maybe.to_numpy())
         half = np.random.default_rng(seed).permutation(rows)[: len(rows) // 2]

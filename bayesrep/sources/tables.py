@@ -430,17 +430,20 @@ def _join_tables(
                 kind=noun,
                 columns=" or ".join(", ".join(_KINDS[kind]) for kind in kinds),
             )
+    # Without tables of each kind, or names of the data sets, nothing below can be asked.
     if (
         not named
         or not tables.tables
         or not (yield from rules.checked(_dataset_violations(tables)))
     ):
         return None
+    # Counts come first: they say which images there are.
     counts: dict[str, _Table] = {}
     for role, dataset in called.items():
         counted = yield from _counts(tables, dataset)
         if counted is not None:
             counts[role] = counted
+    # Names of images in other tables are brought to those of the counts.
     tables, alike = yield from _rename_images(tables, counts)
     graded = yield from _attempt(partial(_grade_predictions, tables))
     if graded is None:
@@ -453,6 +456,7 @@ def _join_tables(
             correct = yield from _correct(tables, called[role], counted, classifiers or [])
             groups = yield from _attempt(partial(_groups, tables, called[role], counted))
             parts[role] = correct, groups
+    # All violations have been collected; a study is built only if there are none.
     if not sound or classifiers is None or set(parts) != set(called):
         return None
     annotated: dict[str, AnnotatedSet] = {}
@@ -941,6 +945,7 @@ def _correct(
     images = counts.frame["image"]
     if dataset == tables.datasets.get(CANDIDATES) and not _is_predicted(tables, dataset):
         classifiers = ()
+    # Rows follow the order of the counts; `times` counts the predictions of every entry.
     rows = pl.DataFrame({"image": images, "row": np.arange(images.len())})
     places = {name: place for place, name in enumerate(classifiers)}
     correct = np.zeros((images.len(), len(classifiers)), dtype=np.bool_)
@@ -950,6 +955,7 @@ def _correct(
     for table in predictions:
         predicted = table.rows_of(dataset)
         strange = predicted.join(rows, on="image", how="anti")["image"].unique(maintain_order=True)
+        # Predictions about images without counts are named, and left out to go on looking.
         if len(strange):
             sound = False
             alone = images.filter(~images.is_in(predicted["image"].implode())).to_list()
@@ -972,6 +978,7 @@ def _correct(
             if name in places:
                 np.add.at(times[:, places[name]], at, 1)
                 correct[at, places[name]] = values
+    # Every entry must have been filled exactly once.
     once = yield from rules.checked(
         _times_violations(times, dataset, predictions, images.to_numpy(), classifiers)
     )

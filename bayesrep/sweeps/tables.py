@@ -76,6 +76,7 @@ def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
     """
     axes = varying_axes(runs)
     shown = runs.with_columns(*(pl.Series(name, _words(runs, name)) for name in axes))
+    # Errors and coverage of the mean gap, and of single classifiers.
     gaps, singles = (
         estimates.filter(quantity=name).select(
             "run",
@@ -89,11 +90,13 @@ def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
     gaps = gaps.select(
         "run", mean_gap="estimate", gap_error="error", gap_held="held", gap_width="width"
     )
+    # Classifiers are averaged within a run first, so that each run counts once.
     of_singles = singles.group_by("run").agg(
         square=pl.col("error").pow(2).mean(),
         single_held=pl.col("held").mean(),
         single_width=pl.col("width").mean(),
     )
+    # Methods without convergence have none; failed runs have no times.
     known, made = pl.col("converged").count() > 0, pl.col("error").is_null()
     means = ("mean_gap", "gap_error", "gap_held", "gap_width", "single_held", "single_width")
     return (

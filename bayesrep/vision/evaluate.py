@@ -122,11 +122,13 @@ def choose_device(
     if name == "auto":
         mps = torch.backends.mps.is_available()
         name = "cuda" if torch.cuda.is_available() else "mps" if mps else "cpu"
+    # A device may be named and still not be there: try it.
     try:
         torch.zeros(1, device=name)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise PredictionError("device-not-available", device=name) from error
     cuda = name.startswith("cuda")
+    # Half precision is the default with CUDA alone.
     if precision == "auto":
         precision = "float16" if cuda else "float32"
     batch_size = batch_size or (CPU_BATCH if name == "cpu" else GPU_BATCH)

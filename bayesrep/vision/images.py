@@ -149,6 +149,7 @@ def list_images(
         raise PredictionError("images-path-missing", path=path)
     if path.is_file() and path.name.lower().endswith(tables.ENDINGS):
         return _from_table(path, classes)
+    # Archives first: a folder of shards is not a folder of images.
     archives = _archives(path)
     entries = list(_archived_files(archives) if archives else _in_folder(path))
     images = [entry for entry in entries if PurePosixPath(entry.name).suffix.lower() in _SUFFIXES]
@@ -156,6 +157,7 @@ def list_images(
         kinds = ", ".join(sorted(_SUFFIXES))
         raise PredictionError("no-images-at-path", path=path, endings=kinds)
     names = [entry.name for entry in images]
+    # Where a class stands: a file that is given, .cls files in shards, folders, or names.
     beside = [entry for entry in entries if entry.name.endswith(".cls")]
     if labels is not None:
         numbers = read_labels(Path(labels), names, classes)
@@ -166,6 +168,7 @@ def list_images(
         numbers = labels_by_folder(names, str(path), classes)
         if numbers is None:
             numbers = labels_of_flat(names, path if path.is_dir() else path.parent, classes)
+    # Images in the order of their classes, as ImageNet's own lists have them.
     order = sorted(range(len(images)), key=lambda at: (int(numbers[at]), names[at]))
     return _image_set([images[at] for at in order], numbers[order], classes)
 

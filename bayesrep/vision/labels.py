@@ -67,10 +67,12 @@ def class_numbers(
     """
     named = [classes.index.get(label, -1) for label in labels]
     numbers = [_number(label) for label in labels]
+    # Names win over numbers: one name among the labels settles it.
     labels_of_classes = named if max(named) >= 0 else numbers
     result = np.array(labels_of_classes, dtype=np.int64)
     bad = (result < 0) | (result >= len(classes))
     if bad.any():
+        # Labels 1 to K without a 0 count from one, which is named as such.
         at = int(np.flatnonzero(bad)[0])
         from_one = max(numbers) == len(classes) and 0 not in numbers
         raise PredictionError(
@@ -83,6 +85,7 @@ def class_numbers(
             example=classes.folders[0],
             largest_number=str(len(classes) - 1),
         )
+    # Numbers without any 0 may count from one without showing it.
     if (
         labels_of_classes is numbers
         and 0 not in numbers
@@ -185,12 +188,14 @@ def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -
     rows = _rows(path, classes)
     if not rows:
         raise PredictionError("image-labels-file-empty", path=path)
+    # A file of labels alone names the images by their order.
     if all(len(row) == 1 for row in rows):
         return _positional([row[0] for row in rows], names, path, classes)
     if short := [row for row in rows if len(row) < 2]:
         raise PredictionError(
             "lines-without-label", path=path, lines=listing([row[0] for row in short], "line")
         )
+    # Otherwise each line names its image, which has one label.
     labels: dict[str, str] = {}
     for named, label, *_ in rows:
         image = _with_slashes(named)

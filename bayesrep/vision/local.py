@@ -97,6 +97,7 @@ def through_images(
     Each image is preprocessed, when it is decoded, also for all pixels that are kept between
     passes. The workers are threads that read (and on a CPU, compute).
     """
+    # Networks with equal preprocessing share one input.
     groups = in_groups(networks)
     seen = list(dict.fromkeys(key[0] for key in groups))
     read_for = list(dict.fromkeys([*seen, *kept]))
@@ -127,12 +128,15 @@ def through_images(
         nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
         return ImageResults(*nothing, {}, spent=Spent(compile=took), compiled=tried)
 
+    # Compiling is tried first, on some of the images, and judged by its answers.
     with _threads(workers, stop) as pool:
         if device.compiles and any(network.compiled is None for network in networks):
             yield answer_batches()
+        # On a CPU each thread decodes and computes its own blocks.
         if device.name == "cpu":
             yield from _map_ahead(pool, answer_block, blocks, 2 * workers)
             return
+        # On an accelerator threads decode ahead while the device computes batches.
         ahead = 4 * workers + blocks_in_batch(device)
         batches = _gather_blocks(_map_ahead(pool, read, blocks, ahead), blocks_in_batch(device))
         for pixels, batch in _upload_batches(batches, seen, device):

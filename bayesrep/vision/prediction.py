@@ -194,11 +194,13 @@ def predict(
     if workers is not None and workers < 1:
         raise PredictionError("prediction-workers-below-one", workers=workers)
     bounds.refuse_above("workers", workers or 1, LARGEST_WORKERS)
+    # All that may be refused is refused before images are read.
     target = choose_device(device, precision, batch_size, compiles=compile)
     _check_writable(folder)
     meant = IMAGENET if classes is None else read_classes(classes)
     image_set = list_images(images, labels=labels, classes=meant)
     listed = counted_images(folder, dataset, image_set)
+    # What an earlier run has found is kept unless images, labels or weights changed.
     with quiet_images():
         known, status = _describe_classifiers(names, place, meant)
         contents = Contents(listed, folder, dataset)

@@ -138,9 +138,11 @@ class DatasetRun:
         """
         missing = sum(int((~self.results[a.name].done).sum()) for a in todo)
         temporary = self.study / folder_of_pixels(self.dataset)
+        # Decoded pixels are kept where the user asked for it.
         if cache is not None:
             engine.keep(cache, _preprocessings(todo))
         with progress_bar(missing, "image", f"of {len(todo)} classifiers", show=show) as bar:
+            # Each turn takes as many classifiers as fit into memory, over all images.
             rest, first = todo, True
             while rest:
                 begin = time.monotonic()
@@ -148,6 +150,7 @@ class DatasetRun:
                 loaded, refused, rest = engine.load(rest)
                 for name, why in refused.items():
                     self._leave_out(name, why, bar)
+                # More passes are to come: decode once and keep the pixels until the run ends.
                 if first and rest and cache is None:
                     _keep_for_this_run(engine, temporary, todo, len(self.images), bar)
                 first = False
@@ -158,6 +161,7 @@ class DatasetRun:
                     taken = Stages.of(len(loaded), count, spent, engine.crew, load, total)
                     self.stages.append(taken)
                     bar.say(_describe_times(loaded, taken))
+            # Times of a run of several passes are also given in sum.
             if len(self.stages) > 1:
                 bar.say(f"in all {Stages.joined(tuple(self.stages)).line()}")
         shutil.rmtree(temporary, ignore_errors=True)

@@ -109,17 +109,20 @@ def matched_accuracy_figure(accuracies: pl.DataFrame, criterion: str) -> Any:
     def column(name: str) -> Floats:
         return 100 * wide[name].to_numpy().astype(float)
 
+    # Left: accuracies on all images and on the matched ones.
     for role, color in (("reference", BLUE), ("replication", RED)):
         left.plot(place, column(f"estimate_{role}_accuracy"), color=color, label=role, **dots)
         matched = column(f"estimate_matched_{role}_accuracy")
         left.plot(place, matched, color=color, ls="--", label=f"{role}, matched", **dots)
     left.set_ylabel("accuracy (%)")
+    # Right: the gaps before and after matching, with their intervals.
     for name, color, label in (("gap", INK, "gap"), ("matched_gap", GREEN, "matched gap")):
         right.plot(place, column(f"estimate_{name}"), color=color, label=label, **dots)
         ends = column(f"lower_{name}"), column(f"upper_{name}")
         right.fill_between(place, *ends, color=color, alpha=0.18, lw=0)
     right.axhline(0, color=GREY, lw=0.8)
     right.set_ylabel("difference of accuracies (%)")
+    # On an axis of its own: the share of images that found no partner.
     twin = right.twinx()
     unmatched = column("estimate_fraction_unmatched")
     twin.plot(place, unmatched, color=PURPLE, ls=":", label="unmatched", **dots)

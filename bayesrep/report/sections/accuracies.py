@@ -181,6 +181,7 @@ class Accuracies(Section):
             if "truth" in self.classifiers.columns
             else []
         )
+        # A single classifier needs neither search nor choice.
         several = len(self.classifiers) > 1
         yield self.block(
             lead=("Choose a classifier by its name, or by touching its point. " if several else "")
@@ -290,6 +291,7 @@ def hero(found: AccuracyEstimates) -> vega.Spec:
         axis={**axis, "grid": False},
     )
     y = {"title": "accuracy on the replication (%)", "scale": scale, "axis": axis}
+    # The diagonal of no drop, and what names it.
     line = vega.mark(
         {"type": "line", "color": vega.SOFT, "strokeDash": [5, 4]},
         data="lines",
@@ -303,6 +305,7 @@ def hero(found: AccuracyEstimates) -> vega.Spec:
         y=vega.number("y", **y),
         text={"value": "no drop"},
     )
+    # The bracket that shows the mean drop as measured and what remains of it.
     guides = vega.mark(
         {"type": "rule", "color": vega.SOFT, "strokeDash": [1, 3]},
         data="guides",
@@ -326,7 +329,9 @@ def hero(found: AccuracyEstimates) -> vega.Spec:
         y=vega.number("y", **y),
         text=vega.name("text"),
     )
+    # The text is drawn twice: a halo of paper below, ink above.
     over = {**told, "mark": {**told["mark"], "stroke": None, "color": vega.INK}}
+    # For each classifier: from the ring as measured to the dot adjusted, with its interval.
     shift = vega.mark(
         {"type": "rule", "color": vega.POSTERIOR, "opacity": 0.5},
         x=x,
@@ -364,6 +369,7 @@ def _drops(found: "Accuracies") -> vega.Spec:
     """Accuracy lost against accuracy on the reference; the axes are the same by every method."""
     table = found.classifiers
     reference = table["reference"].to_numpy()
+    # Both axes hold whatever method and number of annotators the controls choose.
     lost = [reference - table[name].to_numpy() for name in found.methods]
     lost += [reference - found.naive[0]]
     own = found.methods[-1]
@@ -374,6 +380,7 @@ def _drops(found: "Accuracies") -> vega.Spec:
     scale = {"domain": limits(*lost, [0.0]), "nice": True}
     x = vega.number("reference", title="accuracy on the reference (%)", scale=across)
     y = {"title": "points lost on the replication", "scale": scale}
+    # From below to above: the line of no drop, the trend, intervals, rings and dots.
     zero = vega.mark({"type": "rule", "color": vega.SOFT}, data="zero", y=vega.number("y", **y))
     line = vega.mark(
         {"type": "line", "color": vega.SOFT, "strokeDash": [5, 4], "clip": True},

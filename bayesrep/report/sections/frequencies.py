@@ -96,6 +96,7 @@ class Frequencies(Section):
         """Histograms with what is expected of them, and the fitted distributions."""
         roles = list(self.shares)
         shares, low = self.shares.items(), self.axis_start
+        # Bars are colored by data set, so each has a key of its own.
         keys = [
             [(bar, "observed"), ("upright", "expected by the fit, 95 %")]
             for bar in ("bar", "bar raw", "bar soft")
@@ -117,6 +118,7 @@ class Frequencies(Section):
             )
             for place, (role, each) in enumerate(shares)
         ]
+        # Densities are there only with a posterior.
         percents = 100 * GRID
         rows = [
             row

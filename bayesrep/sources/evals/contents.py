@@ -60,6 +60,7 @@ def list_contents(
         }
         for row in table.iter_rows(named=True)
     ]
+    # The schema is given so that empty lists keep their type.
     lists = dict.fromkeys(("models", "metrics", "filters", "scorers"), pl.List(pl.String))
     schema = {"dataset": pl.String, "items": pl.Int64, "attempts": pl.Int64, **lists}
     return pl.DataFrame(rows, schema=schema), dict(logs[0].groups)

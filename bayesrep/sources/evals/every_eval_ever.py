@@ -63,11 +63,13 @@ def read(path: Path, asked: LogChoices, model: str | None, advance: Callable[[in
             records=rows,
             known_schema=SCHEMA,
         )
+    # `is_correct` must be true or false wherever there is a record.
     said = table["said"]
     unsure = ~said.is_in(["true", "false"]).fill_null(value=False)
     if unsure.any():
         rows = listing((unsure.arg_true() + 1).to_list(), "record")
         raise StudyError("correctness-neither-true-nor-false", where=where, records=rows)
+    # Without identifiers items are told apart by the hash of what was asked.
     key = "sample_id"
     if asked.key == "content" or table["item"].null_count() == len(table):
         key = "sample_hash"
@@ -78,6 +80,7 @@ def read(path: Path, asked: LogChoices, model: str | None, advance: Callable[[in
     notes = (
         [f"{path.name}: {len(failed):,} records say that something failed"] if len(failed) else []
     )
+    # The name of a metric may begin with the task's, which is cut off.
     result = pl.col("metric").fill_null("").str.strip_prefix(pl.col("task"))
     records = table.with_columns(
         said=said == "true", metric=result.str.strip_chars("/.:#@-_ ")

@@ -55,11 +55,13 @@ def read(path: Path, text: str, asked: LogChoices, model: str | None) -> Log:
     names: list[str] = []
     rows: list[tuple[Any, ...]] = []
     metric: str | None = None
+    # One instance at a time: these files are large.
     for _, instance in json_parts.parts(text, where):
         if not is_stats(instance):
             raise StudyError("helm-entry-not-instance", where=where)
         stats = list(_stats(instance["stats"], where))
         means = {name: mean for name, _, mean in stats}
+        # The first instance shows which scores there are; the rest are costs and lengths.
         if metric is None:
             scores = [name for name in means if not _NO_SCORES.match(name)]
             others = [name for name in asked.metric if name in means]
@@ -72,6 +74,7 @@ def read(path: Path, text: str, asked: LogChoices, model: str | None) -> Log:
         trial = instance.get("train_trial_index") or 0
         if not isinstance(trial, int) or isinstance(trial, bool) or not 0 <= trial < 2**31:
             raise StudyError("helm-trial-not-number", where=where, trial=trial)
+        # The split is that of the chosen metric, or of any where the metric is missing.
         of_any = stats[0][1] if stats else None
         split = next((split for each, split, _ in stats if each == metric), of_any)
         words = (instance["instance_id"], means.get(metric), name, split)
@@ -80,6 +83,7 @@ def read(path: Path, text: str, asked: LogChoices, model: str | None) -> Log:
         raise StudyError("helm-log-without-instances", where=where)
     schema = dict.fromkeys(("item", "score", "filter", "split"), pl.String) | {"attempt": pl.Int64}
     table, split, notes = _of_split(pl.DataFrame(rows, schema=schema, orient="row"), asked, path)
+    # Unperturbed instances are a filter of their own only beside perturbed ones.
     plainly = "none" if table["filter"].null_count() < len(table) else ""
     table = table.with_columns(pl.col("filter").fill_null(plainly))
     records = make_records(table, where, task=task, model=named, metric=metric)

@@ -197,6 +197,7 @@ def _log(
     given = iter(samples)
     rows: list[tuple[Any, ...]] = []
     marks: set[str] = set()
+    # Sizes are bounded while reading, since a log may hold anything.
     for sample in islice(given, ENTRIES):
         rows += _rows(sample, where)
         if isinstance(uuid := sample.get("uuid"), str):
@@ -211,6 +212,7 @@ def _log(
     kinds = (pl.String, pl.Int64, pl.String, pl.String, pl.String, pl.String)
     table = pl.DataFrame(rows, schema=dict(zip(columns, kinds, strict=True)), orient="row")
     key = "id"
+    # Items are told apart by what was asked, where identifiers are not to be trusted.
     if asked.key == "content":
         if table["content"].null_count():
             raise StudyError("sample-input-not-text", where=where)
@@ -219,6 +221,7 @@ def _log(
     records = make_records(table, where, task=as_word(facts["task"], where), model=named)
     task = records["task"][0]
     version = facts.get("task_version")
+    # A run over a part of the items says so.
     held, run = _size(facts), records["item"].n_unique()
     notes = [f"{Path(where).name}: {run:,} of the {held:,} items of {task} were run"]
     return Log(

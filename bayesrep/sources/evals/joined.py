@@ -145,6 +145,7 @@ def attempts_numbered(
         of_item = ["task", "model", "scorer", "item"]
         number = pl.int_range(pl.len(), dtype=pl.Int64).over(of_item) + 1
         return records.with_columns(attempt=number), []
+    # Copies of a record are harmless; differing ones are refused below.
     again = records.filter(pl.struct(_ATTEMPT).is_duplicated())
     if not len(again):
         return records, []
@@ -152,6 +153,7 @@ def attempts_numbered(
     mine = again.filter((pl.col("task") == task) & (pl.col("model") == model))
     files = [logs[number].where for number in mine["log"].unique().sort()]
     items = listing(mine["item"].unique(maintain_order=True), "item")
+    # Two files of one model on one data set may be two runs: only the user knows.
     if len(files) > 1:
         raise StudyError(
             "model-repeated-on-data-set",
@@ -160,6 +162,7 @@ def attempts_numbered(
             dataset=task,
             items=items,
         )
+    # The same attempt with two scores has no answer.
     values = again.group_by(_ATTEMPT, maintain_order=True).agg(pl.col("score").n_unique())
     if len(differ := values.filter(pl.col("score") > 1)):
         items = listing(differ["item"].unique(maintain_order=True), "item")
@@ -244,6 +247,7 @@ def common_items(
         if not len(lacking):
             continue
         what = listing(lacking, "item")
+        # A few missing scores are noted; many need the user's word (--common).
         if len(lacking) > FEW_ITEMS_SHARE * len(known) and not common:
             raise StudyError(
                 "model-lacks-scores",

@@ -72,6 +72,7 @@ def read(
         Hears of every MB that was read.
     """
     where, named = str(path), _FILE_NAME.search(path.name)
+    # The name of the file says its task; a renamed file says it inside.
     task = normalize_name(named["task"] if named else _task(path))
     if not asked.wants(task):
         return unread_log(where, TOOL, task)
@@ -79,10 +80,12 @@ def read(
     facts = _results(path, task, time, results)
     metrics = _metrics(first, where)
     metric = asked.one_metric(metrics, where)
+    # A perplexity or an error rate cannot say which items are solved.
     if _nested_facts(facts, "higher_is_better", task).get(metric) is False:
         raise StudyError("metric-lower-is-better", where=where, metric=metric)
     key, content = _keys(first, asked, where)
     wanted = {"item": (key,), "score": (metric,)}
+    # Only needed fields are read: samples hold whole prompts.
     wanted |= {
         name: (field,)
         for name, field in (("filter", "filter"), ("content", content))

@@ -180,18 +180,21 @@ def read_evaluations(
     )
     solving = _names(solvers)
     _check(asked, solving, counts, threshold)
+    # Records of the two data sets alone, whichever logs hold them.
     logs = read_logs(paths, asked, progress=progress)
     records = joined.join_records(logs)
     tasks = _tasks(logs, records, reference, replication)
     records, notes = _of_tasks(logs, records, tasks)
     for task in tasks:
         joined.check_one_data_set(logs, records.filter(pl.col("task") == task), task, key)
+    # What says that an item is solved, and what judges say of answers.
     verdicts, judged, told = _verdicts(logs, records, asked, threshold, repeats=repeats)
     notes += told
     if judged is not None:
         judged = _of_one_model(judged, solving)
         notes += joined.describe_unscored_firsts(records, judged, repeats=repeats)
     by_models = solving if counts is None and judged is None else ()
+    # Who is evaluated, by the first attempt at each item.
     models, told = _models(verdicts, tasks, solving)
     notes += told
     first = verdicts.sort("attempt", maintain_order=True).unique(
@@ -203,6 +206,7 @@ def read_evaluations(
     notes += joined.describe_unscored_firsts(records, counting, repeats=repeats)
     datasets: dict[str, AnnotatedSet] = {}
     answers: list[Predictions] = []
+    # Items that all models have, with counts from a table, judges or models.
     for role, task in zip(REQUIRED_ROLES, tasks, strict=True):
         of_task = pl.col("task") == task
         known, told = _keep_scored_items(
@@ -232,6 +236,7 @@ def read_evaluations(
             datasets[role] = AnnotatedSet(
                 task, images, counted.selected, counted.shown, correct, answers=counted.answers
             )
+    # Where all this came from.
     facts: dict[str, JSON] = {
         "source": "evals",
         ENTRY: "evaluation",

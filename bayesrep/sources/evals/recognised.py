@@ -67,11 +67,13 @@ def read_logs(
     if not files:
         where = ", ".join(map(str, paths)) or "evals"
         raise StudyError("no-evaluation-log", where=where, formats=KNOWN_LOGS)
+    # The same file by two names would count its answers twice.
     seen: set[Path] = set()
     for file in files:
         if (place := file.path.resolve()) in seen:
             raise StudyError("log-given-twice", path=file.path)
         seen.add(place)
+    # lm-evaluation-harness keeps the facts of a run beside its samples.
     results = [file.path for file in files if file.path.suffix == ".json" and _is_results(file)]
     known = lm_eval.known_groups(results)
     asked = replace(asked, groups=_groups(asked, known))
@@ -86,6 +88,7 @@ def read_logs(
     if not logs:
         where = ", ".join(str(path) for path in paths)
         raise StudyError("no-evaluation-log", where=where, formats=KNOWN_LOGS)
+    # Copies are told by their contents.
     logs = _mark_copies(logs)
     if not asked.survey:
         helm.check_one_split(logs, asked)

@@ -70,6 +70,7 @@ def read(
         Where one is missing.
     """
     where, kind = str(path), path.suffix.lower()
+    # Lines of JSON are streamed, one JSON document is read whole, and tables have columns.
     if kind in LINES:
         names = list(json_parts.first_object(path))
         column_of = _columns(names, chosen, model, where)
@@ -96,6 +97,7 @@ def read(
             for field, name in column_of.items()
         )
     notes: list[str] = []
+    # Values in JSON are as they were written and still have to be checked.
     if kind in (*LINES, ".json"):
         table, notes = _of_items(table, column_of, path)
         if "attempt" in column_of:

@@ -43,6 +43,7 @@ def add_solved(
     known = {**LETTERS, **WORDS}
     word = score.str.strip_chars()
     lower = word.str.to_lowercase()
+    # Letters and words of verdicts become numbers; numbers stay as they are.
     value = (
         pl.select(
             pl.when(word.is_in(list(LETTERS)))
@@ -64,12 +65,15 @@ def add_solved(
             items=items,
             words=", ".join((*LETTERS, *WORDS)),
         )
+    # No answer is not right, as Inspect counts it, and is noted.
     silent = word == "N"
     notes = (
         [f"{where}: {silent.sum():,} scores are N, no answer: not solved"] if silent.any() else []
     )
+    # With a threshold every number is a verdict.
     if threshold is not None:
         return records.with_columns(solved=value >= threshold), notes
+    # Without one only 0 and 1 are, unless the log itself says what is correct.
     said = records["said"]
     whole = (value == 0) | (value == 1)
     partly = ~whole & said.is_null()
@@ -79,6 +83,7 @@ def add_solved(
         raise OptionError(
             "score-between-right-and-wrong", where=where, low=low, high=high, items=items
         )
+    # Score and verdict of the same record must agree.
     differ = (whole & said.is_not_null() & ((value == 1) != said)).fill_null(value=False)
     if differ.any():
         items = listing(records["item"].filter(differ).unique(maintain_order=True), "item")

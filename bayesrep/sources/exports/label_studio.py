@@ -81,14 +81,17 @@ def count_annotations(tasks: Iterable[Mapping[str, Any]], where: str) -> list[An
     annotations: list[Annotation] = []
     truths = nameless = 0
     for task in tasks:
+        # The small JSON export has one annotation a task, in the task itself.
         small = "annotations" not in task
         seen = Counter[str]()
         for held in [task] if small else task["annotations"]:
             if held.get("was_cancelled"):
                 continue
+            # Ground truth is the project's own answer, not a worker's.
             if held.get("ground_truth"):
                 truths += 1
                 continue
+            # Annotations without a name count as answers of different people.
             worker = _person_name(held.get("annotator" if small else "completed_by"))
             if worker is None:
                 nameless += 1
@@ -135,6 +138,7 @@ def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
         annotations = count_annotations(held, where)
         images = [name_image(each.data, asked.image or "image", where) for each in annotations]
         said = [dict(_collect_answers(each, asked)) for each in annotations]
+        # An export may hold several controls; one of them is the answer.
         control = _control(annotations, said, asked, where)
         rows = [
             {
@@ -148,6 +152,7 @@ def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
         ]
         schema = {name: pl.String for name in ("image", "worker", "answer", "task")}
         table = pl.DataFrame(rows, schema={**schema, "seconds": pl.Float64})
+    # The file's structure is taken for granted above, so any slip is a file of another kind.
     except (TypeError, KeyError, AttributeError, pl.exceptions.PolarsError) as error:
         raise StudyError(
             "not-label-studio-export",

@@ -28,6 +28,7 @@ def read_reassessed(path: str | Path, _: Columns) -> pl.DataFrame:
             needed = ("tensor.npy", "info.npy", "ids.npy")
             if missing := [name for name in needed if name not in sizes]:
                 raise ValueError(f"it has no {missing[0]}")
+            # Sizes are read from the directory, before anything is unpacked.
             if sum(sizes.values()) > LARGEST_BYTES:
                 raise ValueError(f"more than {LARGEST_BYTES // 2**30} GB")
             arrays: list[np.ndarray[Any, Any]] = []
@@ -39,6 +40,7 @@ def read_reassessed(path: str | Path, _: Columns) -> pl.DataFrame:
     except (ValueError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
         raise StudyError("not-raters-archive", path=path, reason=reason(error)) from None
     tensor, info, ids = arrays
+    # The three arrays describe one another: raters by questions by ratings.
     shape = (len(ids), len(info), len(RATINGS))
     if tensor.shape != shape or info.shape[1:] != (2,) or tensor.dtype.kind not in "fiu":
         raise StudyError(
@@ -49,6 +51,7 @@ def read_reassessed(path: str | Path, _: Columns) -> pl.DataFrame:
             rater_count=shape[0],
             question_count=shape[1],
         )
+    # Every non-zero entry is one answer.
     rater, question, answer = np.nonzero(tensor)
     return pl.DataFrame(
         {

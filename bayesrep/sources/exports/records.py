@@ -108,6 +108,7 @@ def read_argilla(path: str | Path, asked: Columns) -> pl.DataFrame:
     where = str(path)
     records = list(_records(json_parts.read_text(path), where))
     responses = [_responses(record, where) for record in records]
+    # Several questions may be asked of one record; one of them is the answer.
     questions = list(dict.fromkeys(name for each in responses for name in each))
     if asked.answer is None and len(questions) > 1:
         listed = listing(questions, "control")
@@ -121,9 +122,11 @@ def read_argilla(path: str | Path, asked: Columns) -> pl.DataFrame:
     for number, (record, each) in enumerate(zip(records, responses, strict=True), 1):
         task = as_word(record.get("id"), where)
         for place, (value, person, status) in enumerate(each.get(question, []), 1):
+            # Drafts and discarded responses are not answers.
             if status not in (None, "submitted"):
                 unfinished += 1
                 continue
+            # Responses without a name count as answers of different people.
             worker = None if person in ("", "None") else person
             if worker is None:
                 nameless += 1
@@ -190,12 +193,14 @@ def read_prodigy(path: str | Path, asked: Columns) -> pl.DataFrame:
     for record in _records(json_parts.read_text(path), where):
         verdict = as_word(_field(record, "answer", where), where)
         task = as_word(record.get("_task_hash"), where)
+        # Prodigy's choice tasks list options; its binary tasks only accept or reject.
         chosen = asked.answer or ("accept" if {"accept", "options"} & set(record) else None)
         if verdict == "ignore" or (chosen and verdict != "accept"):
             left_out["ignored" if verdict == "ignore" else "rejected"] += 1
             continue
         if chosen is None and "label" not in record and "spans" in record:
             raise StudyError("control-without-answer", where=where, control="spans", kind="regions")
+        # Answers without a name count as answers of different people.
         worker = as_word(record.get("_annotator_id") or record.get("_session_id"), where)
         if worker is None:
             nameless += 1
