@@ -33,7 +33,7 @@ class Violation(str):
     rule
         A rule of `rules.toml`.
     **facts
-        What its sentence names; text where they are no numbers.
+        What its sentence names; text where they are not numbers.
 
     Attributes
     ----------

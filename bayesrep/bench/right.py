@@ -97,8 +97,9 @@ def _results(outcome: Outcome, first: Any = None) -> Any:
 
 
 def difference(found: Any, wanted: Any) -> float:
-    """The largest of two trees, relative to each array's largest entry; what is no number counts.
+    """The largest difference of two trees, relative to each array's largest entry.
 
+    An entry that is finite in one of them alone is an infinite difference.
     What is kept in 32 bits may differ in its last one.
     """
     pairs = zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True)

@@ -15,7 +15,7 @@ NAMES = ("bench.json", "bench.md", "bench.png")
 
 
 def check_folder(out: Path) -> None:
-    """Refuse, before any work, a place that is no folder or cannot be one.
+    """Refuse, before any work, a place that is not a folder or cannot be one.
 
     What else a folder holds stays; of an earlier run the three files are replaced.
     """

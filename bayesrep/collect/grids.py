@@ -78,7 +78,7 @@ class Design:
 
     @property
     def asked(self) -> int:
-        """Images of a grid that are no controls, at most."""
+        """Images of a grid that are not controls, at most."""
         return self.size - self.positive - self.negative
 
     @property

@@ -51,7 +51,7 @@ SOURCES: Mapping[str, tuple[str, str]] = {
         "answers of Peterson et al. (2019), so that the true gap is zero for every classifier. "
         "Takes github.com/jcpeterson/cifar-10h (cifar10h-counts.npy, with the true labels as a "
         ".npy vector beside) and github.com/modestyachts/CIFAR-10.1 (the predictions of 20 "
-        "classifiers on CIFAR-10): the folders or the files, in any order. It is no comparison of "
+        "classifiers on CIFAR-10): the folders or the files, in any order. It does not compare "
         "CIFAR-10 with CIFAR-10.1: for that see cifar10.1.",
         "import cifar10h cifar-10h CIFAR-10.1 --out placebo",
     ),

@@ -23,7 +23,7 @@ from bayesrep.studies.words import VOCABULARIES, VOICE, Voice, vocabulary_of
 def seed(text: str) -> int:
     """A whole number that every generator of random numbers takes."""
     if not (text.isdecimal() and int(text) <= bounds.SEED):
-        raise ArgumentTypeError(f"{text!r} is no whole number from 0 to {bounds.SEED}")
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 0 to {bounds.SEED}")
     return int(text)
 
 
@@ -175,7 +175,7 @@ def add_datasets(parser: ArgumentParser) -> None:
 def given_options(arguments: Namespace, function: Callable[..., Any]) -> dict[str, Any]:
     """The options of a function that the user gave; its own defaults hold for the others.
 
-    Its parameters without a default are no options, but what a command always passes.
+    Its parameters without a default are not options, but what a command always passes.
     """
     parameters = inspect.signature(function).parameters.values()
     options = [each.name for each in parameters if each.default is not each.empty]

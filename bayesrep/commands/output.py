@@ -229,7 +229,7 @@ def _output_text(arguments: Namespace, text: str, facts: Mapping[str, Any]) -> s
         return as_json(arguments.command, facts)
     paths = [str(each) for each in vars(arguments).values() if isinstance(each, Path)]
     for path in paths:
-        text = text.replace(path, plain(path))  # a line break in it is no end of a line
+        text = text.replace(path, plain(path))  # a line break in it is not an end of a line
     said = VOICE.get().beside(paths)(text)
     return "\n".join(map(plain, said.split("\n")))
 
@@ -237,7 +237,7 @@ def _output_text(arguments: Namespace, text: str, facts: Mapping[str, Any]) -> s
 def as_json(command: str, facts: Mapping[str, Any]) -> str:
     """One object, which says of which command it is; `schemas` states what is in it.
 
-    What is no number is null: JSON has neither NaN nor infinity.
+    What is not a number is null: JSON has neither NaN nor infinity.
     """
     return json.dumps(finite({"format": f"bayesrep {command} 1", **facts}), allow_nan=False)
 

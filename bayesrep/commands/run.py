@@ -158,7 +158,7 @@ def _begin_record(arguments: Namespace, asked: Mapping[str, Any]) -> dict[str, A
 def _find_strange_entry(record: Any) -> str | None:
     """What of a record is not as this command writes it, as a clause."""
     if not isinstance(record, dict):
-        return f"{RECORD} is no record of run"
+        return f"{RECORD} is not a record of run"
     asked, seconds, seals, answer = (
         record.get(name) for name in ("asked", "seconds", "seals", "found")
     )

@@ -100,7 +100,7 @@ def resolve(methods: Sequence[str | Estimator] | str) -> dict[str, Estimator]:
 
 
 def _value(takes: set[Any], text: str) -> int | float | str:
-    """An option that takes one of these types from text; a ValueError where it is no number."""
+    """An option that takes one of these types from text; a ValueError where it is not a number."""
     for number in (int, float):
         if number in takes:
             return number(text)

@@ -110,7 +110,8 @@ class PassAtK:
         Raises
         ------
         OptionError
-            For a name that is no model's, fewer than two, or no data set that both were tried on.
+            For a name that is not a model's, fewer than two names, or models without a common
+            data set.
         """
         names = list(dict.fromkeys(fit.data.classifier for fit in self._fits))
         wanted = names if between is None else list(dict.fromkeys(between))

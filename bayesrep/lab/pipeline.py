@@ -61,7 +61,7 @@ def explore(
     Raises
     ------
     OptionError
-        If a number is out of range, or a population is no mixture of betas.
+        If a number is out of range, or a population is not a mixture of betas.
     """
     if not answers or min(answers) < 1 or max(answers) > MOST_ANSWERS:
         raise OptionError(

@@ -91,7 +91,7 @@ def _of_rows(
     size_of = _size_by_chains if superchains else _effective_size
     split = draws if superchains else _halves(draws)
     values = split.reshape(len(split), -1)
-    with np.errstate(invalid="ignore", divide="ignore"):  # of constants, and what is no number
+    with np.errstate(invalid="ignore", divide="ignore"):  # of constants, and what is not a number
         order = np.argsort(values, axis=1)
         scores = _normal_scores(values, order).reshape(split.shape)
         folded = np.abs(values - np.median(values, axis=1, keepdims=True))

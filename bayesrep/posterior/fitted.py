@@ -57,7 +57,7 @@ class Fitted:
     Raises
     ------
     OptionError
-        If the standard deviation is no fraction, or nothing is left to assume.
+        If the standard deviation is not a fraction, or nothing is left to assume.
     PosteriorError
         If the posterior is another study's, does not say whose, or has no adjusted accuracies.
 

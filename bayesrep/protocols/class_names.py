@@ -9,7 +9,7 @@ from bayesrep.studies.imagenet import synsets
 def class_numbers(
     names: Iterable[str], classes: Sequence[str], where: str, noun: str
 ) -> dict[str, int]:
-    """The number of every class named in a file; names that are no class are refused.
+    """The number of every class named in a file; names that are not classes are refused.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def class_numbers(
         known |= {str(number): number for number in range(len(classes))}
     number_of = {name: known.get(name) for name in dict.fromkeys(names)}
     if unknown := [name for name, number in number_of.items() if number is None]:
-        are = "is no class" if len(unknown) == 1 else "are no classes"
+        are = "is not a class" if len(unknown) == 1 else "are not classes"
         raise StudyError(
             "classes-not-of-predictions",
             where=where,

@@ -60,7 +60,7 @@ def proportion_interval(
     if kind == "jeffreys":
         lower, upper = (betaincinv(x + 0.5, n - x + 0.5, tail) for tail in INTERVAL)
     elif kind == "clopper-pearson":
-        # Where nothing is right, x = 0 is no parameter of a beta function; the end is 0 there.
+        # Where nothing is right, x = 0 is not a parameter of a beta function; the end is 0 there.
         lower = betaincinv(np.where(x > 0, x, 1), n - x + 1, INTERVAL[0])
         upper = betaincinv(x + 1, np.where(x < n, n - x, 1), INTERVAL[1])
     elif kind == "wilson":

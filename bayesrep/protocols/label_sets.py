@@ -94,7 +94,7 @@ def read_label_sets(paths: Sequence[str | Path], predictions: Predictions) -> La
     Raises
     ------
     StudyError
-        Naming the file and the labels that are no classes, the images with two sets, or that the
+        Naming the file and the labels that are not classes, the images with two sets, or that the
         files hold none of the images.
 
     Warns

@@ -32,7 +32,7 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> Floats:
 def holm(p_values: ArrayLike) -> Floats:
     """Adjust p-values [M] for being many: below a level with at most that probability by chance.
 
-    Holm (1979). A NaN is no test and stays.
+    Holm (1979). A NaN is not a test and stays.
     """
     given = np.asarray(p_values, float)
     order = np.argsort(given)  # NaN last

@@ -154,8 +154,8 @@ def read_people(
     Raises
     ------
     StudyError
-        Naming the file: a column that is missing, labels that are no classes, the same label twice,
-        or none of the images.
+        Naming the file: a column that is missing, labels that are not classes, the same label
+        twice, or none of the images.
     """
     size, parts = len(predictions.classes), {}
     if counts is not None:

@@ -103,7 +103,7 @@ def shortlist_text(chosen: "Shortlist") -> str:
     images: dict[str, Cell] = {"fate": "{fate}", "images": "{images:,}"}
     lines = [list_rows(chosen.steps, shown)]
     if not chosen.by_wordnet:
-        lines.append("Step 3 was not done: labels are no WordNet numbers (--wnids gives them).")
+        lines.append("Step 3 was not done: labels are not WordNet numbers (--wnids gives them).")
     mean = float(chosen.images["candidates"].mean() or 0)  # type: ignore[arg-type]
     lines += [f"{mean:.2f} labels an image on average.", "", list_rows(fates, images)]
     return "\n".join(lines)

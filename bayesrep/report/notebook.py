@@ -97,7 +97,7 @@ def report(
     Raises
     ------
     OptionError
-        If `out` exists or is no name of a page, or `crowd_sd` is out of range.
+        If `out` exists or is not a name of a page, or `crowd_sd` is out of range.
     PosteriorError
         If the posterior belongs to another study.
     StudyError

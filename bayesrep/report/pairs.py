@@ -24,7 +24,7 @@ def pairs_between(
     Raises
     ------
     OptionError
-        If a name is no classifier's, or all are the same.
+        If a name is not a classifier's, or all are the same.
     """
     for name in chosen:
         if name not in classifiers:

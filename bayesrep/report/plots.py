@@ -281,7 +281,7 @@ def plot_pairs(
     Raises
     ------
     OptionError
-        If a name is no classifier's, or `top` shows nothing.
+        If a name is not a classifier's, or `top` shows nothing.
     StudyError
         If there is only one classifier.
     ConvergenceError, PosteriorError

@@ -218,19 +218,19 @@ def _choices(value: Any) -> Sequence[str]:
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise TypeError("the places are no list")
+        raise TypeError("the places are not a list")
     return value
 
 
 def _place(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{value!r} is no place")
+        raise TypeError(f"{value!r} is not a place")
     return value
 
 
 def _text(value: Any) -> str | None:
     if value is not None and not isinstance(value, str):
-        raise TypeError(f"{value!r} is no time")
+        raise TypeError(f"{value!r} is not a time")
     return value
 
 

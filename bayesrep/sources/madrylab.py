@@ -44,7 +44,7 @@ def read(paths: Sequence[str | Path]) -> Study:
     -------
     Study
         Data sets "v1" and "v2", images named by url in order of first appearance. A row with a
-        missing `selected` is no answer and is not counted. A missing `correct_` value takes
+        missing `selected` is not an answer and is not counted. A missing `correct_` value takes
         the value of the image's other rows.
 
     Raises
@@ -93,7 +93,7 @@ def _annotations(path: Path, where: str) -> pl.DataFrame:
 
 
 def _series(name: str, values: NDArray[Any] | pl.Series) -> pl.Series:
-    """A column as a polars series; objects that are no texts become numbers or text."""
+    """A column as a polars series; objects that are not texts become numbers or text."""
     if isinstance(values, pl.Series):
         return values
     if values.dtype.kind != "O":

@@ -50,7 +50,7 @@ class Selection:
     Raises
     ------
     StudyError
-        Where the words are no rule, or the table no probabilities.
+        Where the words are not a rule, or the table has no probabilities.
 
     Examples
     --------

@@ -114,7 +114,7 @@ def vocabulary_of(entries: Mapping[str, object]) -> str:
 class Voice:
     """Says what the library says of images, classifiers and annotators in the words of a study.
 
-    Of a study of images it says everything as it is. Of others it leaves alone what are no words:
+    Of a study of images it says everything as it is. Of others it leaves alone what are not words:
     names of the study's, `commands`, options, columns in quotes, paths.
 
     Attributes

@@ -61,7 +61,7 @@ def summarize(
     ConvergenceError
         If the fit did not converge and `allow_unconverged` is false; carries the verdict.
     OptionError
-        If `crowd_sd` is no fraction, or the study says who answered: then intervals know it.
+        If `crowd_sd` is not a fraction, or the study says who answered: then intervals know it.
     PosteriorError
         If the posterior belongs to another study.
     """

@@ -133,7 +133,7 @@ def read_tables(out: Path) -> tuple[pl.DataFrame, pl.DataFrame, int]:
 
 
 def _record(out: Path) -> dict[str, Any] | None:
-    """What was asked for in a folder; None if it is no sweep's."""
+    """What was asked for in a folder; None if it is not a sweep's."""
     with suppress(StudyError, KeyError, TypeError):
         record = strict_json.read(out / RECORD)
         if isinstance(record["version"], str) and isinstance(record["runs"], dict):

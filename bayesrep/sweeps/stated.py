@@ -46,7 +46,7 @@ def optional(check: Check) -> Check:
 
 
 def check_names(place: GridPlace, stated: Any, names: Sequence[str]) -> None:
-    """Refuse what is no table, and names that nobody asks for."""
+    """Refuse what is not a table, and names that nobody asks for."""
     if not isinstance(stated, dict):
         raise refuse_value(place, stated, "a table of names and values")
     for name in stated:

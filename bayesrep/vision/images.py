@@ -29,7 +29,7 @@ _SUFFIXES = frozenset(
 )
 LARGEST_BYTES = 2**28  # bytes of one encoded image
 LABEL_BYTES = 1024  # of a .cls file, more than any label has
-_SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))  # bytes of names that are no UTF-8
+_SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))  # bytes of names that are not UTF-8
 _COMPRESSED_ENDINGS = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 
 

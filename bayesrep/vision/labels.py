@@ -307,7 +307,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _with_slashes(name: str) -> str:
-    """A name as it is written where backslashes are no folders."""
+    """A name as it is written where backslashes are not folders."""
     return name.replace("\\", "/")
 
 

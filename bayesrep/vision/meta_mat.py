@@ -139,7 +139,7 @@ def _scalar(cell: _Element, order: str) -> int:
     flags, _, _, values, *_ = _elements(cell.data, order)
     numbers = _numbers(values, order)
     if _class(flags, order) not in _NUMERIC or len(numbers) != 1 or numbers[0] != int(numbers[0]):
-        raise ValueError("an ILSVRC2012_ID that is no whole number")
+        raise ValueError("an ILSVRC2012_ID that is not a whole number")
     return int(numbers[0])
 
 

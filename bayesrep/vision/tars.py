@@ -16,7 +16,7 @@ from bayesrep.errors import PredictionError, reason
 BLOCK = 512
 LONGEST = 2**20  # bytes of the records that lengthen a name; names have some thousands
 _FILES = (b"0", b"\0", b"7")
-_NO_DATA = (b"1", b"2", b"3", b"4", b"5", b"6")  # links, devices, folders: their size is no data's
+_NO_DATA = (b"1", b"2", b"3", b"4", b"5", b"6")  # links, devices, folders: their size is not data's
 _RECORDS = (b"x", b"g", b"L", b"K")
 
 

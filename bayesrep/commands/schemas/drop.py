@@ -40,7 +40,7 @@ GAPS = rows(
         "method": text(),
         "quantity": text(
             "bias_corrected_gap, selection_gap, share_explained, slope, intercept; of `summarize` "
-            "also population_gap, population_slope, population_intercept; slopes are no fractions"
+            "also population_gap, population_slope, population_intercept; slopes are not fractions"
         ),
         "estimate": nullable(number()),
         **ends(each=nullable(number())),

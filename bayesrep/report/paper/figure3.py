@@ -67,7 +67,7 @@ def numbers(
     Raises
     ------
     OptionError
-        Where alpha or beta is not positive, or n is no whole number from 1.
+        Where alpha or beta is not positive, or n is not a whole number from 1.
     """
     annotators = [annotators] if isinstance(annotators, int) else list(annotators)
     if not all(isinstance(n, int) and n >= 1 for n in annotators):

@@ -87,7 +87,7 @@ def draw(found: dict[str, Any]) -> Any:
     mark_truth(scatter, found)
     density.set_title("(a) reference: share of images × (n' + 1)", loc="left", fontsize=10)
     density.set_ylabel("density")
-    name = found["shown_classifier"]  # a $ in it is no mathematics
+    name = found["shown_classifier"]  # a $ in it is not mathematics
     curve.set_title(f"(b) replication: {name}", loc="left", fontsize=10, parse_math=False)
     curve.set_ylabel("accuracy (%)")
     for axes in (density, curve):

@@ -94,7 +94,7 @@ def in_words(classes: Sequence[str]) -> dict[str, str]:
 
 
 def _literal(text: str) -> str:
-    """Text in which a dollar is no mathematics."""
+    """Text in which a dollar is not mathematics."""
     return text.replace("$", r"\$")
 
 

@@ -145,7 +145,7 @@ def gather(
     Raises
     ------
     OptionError
-        If `crowd_sd` is no fraction, or the study says who answered.
+        If `crowd_sd` is not a fraction, or the study says who answered.
     PosteriorError
         If the posterior belongs to another study.
     StudyError

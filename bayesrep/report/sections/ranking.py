@@ -226,7 +226,7 @@ def pair_figure(study: Study, posterior: Posterior, *, classifiers: Sequence[str
     Raises
     ------
     StudyError
-        For a name that is no classifier's.
+        For a name that is not a classifier's.
     """
     if unknown := [name for name in classifiers if name not in study.classifiers]:
         raise StudyError("classifiers-not-in-study", classifiers=listing(unknown, "classifier"))

@@ -137,7 +137,7 @@ def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> p
     Raises
     ------
     StudyError
-        Where a row has no item, no model or no data set, or a name is no text.
+        Where a row has no item, no model or no data set, or a name is not text.
     """
     given = {
         name: each if isinstance(each, int) else as_word(each, where)

@@ -35,7 +35,7 @@ def add_solved(
     Raises
     ------
     StudyError
-        Where a score is no number, or a log contradicts itself.
+        Where a score is not a number, or a log contradicts itself.
     OptionError
         Where items are solved in part, and no threshold is given.
     """

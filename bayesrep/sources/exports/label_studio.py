@@ -124,8 +124,8 @@ def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
     Raises
     ------
     StudyError
-        If the file is no export, or it is not clear which control is the answer; naming the task,
-        if a control was answered differently about several regions.
+        If the file is not an export, or it is not clear which control is the answer; naming
+        the task, if a control was answered differently about several regions.
 
     Warns
     -----

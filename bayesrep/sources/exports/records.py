@@ -38,7 +38,7 @@ def read_doccano(path: str | Path, asked: Columns) -> pl.DataFrame:
     Raises
     ------
     StudyError
-        If the file is no export, or does not say who answered.
+        If the file is not an export, or does not say who answered.
 
     Warns
     -----
@@ -98,7 +98,7 @@ def read_argilla(path: str | Path, asked: Columns) -> pl.DataFrame:
     Raises
     ------
     StudyError
-        If the file is no export, or it is not clear which question is meant.
+        If the file is not an export, or it is not clear which question is meant.
 
     Warns
     -----
@@ -179,7 +179,7 @@ def read_prodigy(path: str | Path, asked: Columns) -> pl.DataFrame:
     Raises
     ------
     StudyError
-        If the file is no export, or holds no answers, as where regions are marked.
+        If the file is not an export, or holds no answers, as where regions are marked.
 
     Warns
     -----
