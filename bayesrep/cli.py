@@ -226,7 +226,7 @@ def _run(arguments: argparse.Namespace) -> int:
         PLACED_FILES.set([])
         return arguments.module.run(arguments)
     except (Exception, KeyboardInterrupt) as error:
-        if not isinstance(error, KeyboardInterrupt) and not process.stopped():
+        if not isinstance(error, KeyboardInterrupt) and not process.is_stopped():
             return _report_refusal(error)
         say(f"interrupted; {_describe_kept(arguments)}")
         return process.INTERRUPTED_STATUS

@@ -77,13 +77,13 @@ class Violation(str):
 
     def within(self, place: object) -> Self:
         """The same rule broken at a place that its line does not name: `place: line`."""
-        return self.retold(f"{place}: {self}")
+        return self.reword(f"{place}: {self}")
 
-    def followed_by(self, more: str) -> Self:
+    def append_text(self, more: str) -> Self:
         """The same with more at the end of its line."""
-        return self.retold(f"{self}{more}")
+        return self.reword(f"{self}{more}")
 
-    def retold(self, line: str) -> Self:
+    def reword(self, line: str) -> Self:
         """The same in another line."""
         return self._make(line, self.rule, self.facts)
 

@@ -152,7 +152,7 @@ def _typed_name(path: Path) -> str:
     return quoted(str(whole.relative_to(here) if whole.is_relative_to(here) else whole))
 
 
-def stopped() -> bool:
+def is_stopped() -> bool:
     """Whether a signal has asked this process to end."""
     return bool(_stop.number)
 
@@ -181,7 +181,7 @@ def run(command: Callable[[], int]) -> NoReturn:
         status = INTERRUPTED_STATUS
     for number in ours:  # the command is done: a signal to what Python tidies up changes nothing
         signal.signal(number, signal.SIG_IGN)
-    if not stopped():
+    if not is_stopped():
         gc.freeze()  # Python would look through all that JAX holds once more: up to a second
         sys.exit(status)
     for stream in (sys.stdout, sys.stderr):

@@ -143,7 +143,7 @@ def _subsets(arguments: Namespace, both: Any, humans: Any, sets: Any) -> Any:
 
     groups = read_groups(arguments.classes, both[0].classes) if arguments.classes else None
     masks = class_subsets(both[0].classes, groups)
-    subsets = {name: each for name, each in of_classes(masks, *both).items() if _any_marked(each)}
+    subsets = {name: each for name, each in of_classes(masks, *both).items() if _have_marks(each)}
     if arguments.subsets is not None:
         subsets |= read_image_subsets(arguments.subsets, *both)
     if arguments.fast is not None:
@@ -153,7 +153,7 @@ def _subsets(arguments: Namespace, both: Any, humans: Any, sets: Any) -> Any:
     return compare_subsets(both[0], both[1], subsets, **options)
 
 
-def _any_marked(masks: Any) -> bool:
+def _have_marks(masks: Any) -> bool:
     return any(mask.any() for mask in masks)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError, plain
-from bayesrep.files.strict_json import finite
+from bayesrep.files.strict_json import replace_non_finite
 from bayesrep.studies.words import VOICE
 
 DONE_STATUS = 0
@@ -239,7 +239,9 @@ def as_json(command: str, facts: Mapping[str, Any]) -> str:
 
     What is not a number is null: JSON has neither NaN nor infinity.
     """
-    return json.dumps(finite({"format": f"bayesrep {command} 1", **facts}), allow_nan=False)
+    return json.dumps(
+        replace_non_finite({"format": f"bayesrep {command} 1", **facts}), allow_nan=False
+    )
 
 
 def emit_table(

@@ -154,7 +154,7 @@ def cluster_covariance(
         within -= sum(each.T @ each - own for each, own in zip(moves, both[:-1], strict=True))
         within /= blocks * (blocks - 1)
     effective, stretch = stretch_of_workers(weight)
-    return Clustered(nearest_positive(within / met) * np.outer(stretch, stretch), effective)
+    return Clustered(clip_eigenvalues(within / met) * np.outer(stretch, stretch), effective)
 
 
 def stretch_of_workers(
@@ -171,7 +171,7 @@ def stretch_of_workers(
     return effective, stdtrit(np.maximum(effective - 1, 1.0), 0.975) / NORMAL
 
 
-def nearest_positive(matrix: Floats) -> Floats:
+def clip_eigenvalues(matrix: Floats) -> Floats:
     """The nearest symmetric matrix without negative eigenvalues."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return (vectors * np.maximum(values, 0)) @ vectors.T

@@ -25,9 +25,9 @@ from scipy import sparse
 from bayesrep.models.model import Crowd
 from bayesrep.numerics.crowd import (
     Clustered,
+    clip_eigenvalues,
     cluster_covariance,
     meetings,
-    nearest_positive,
     stretch_of_workers,
 )
 from bayesrep.posterior.groups import CellNames
@@ -118,7 +118,7 @@ def leniency_covariance(
     within = total.T @ covariance @ total - sum(each.T @ covariance @ each for each in moves)
     within /= blocks * (blocks - 1)
     _, stretch = stretch_of_workers(np.abs(total))
-    return nearest_positive(within) * np.outer(stretch, stretch)
+    return clip_eigenvalues(within) * np.outer(stretch, stretch)
 
 
 def crowd_effect(

@@ -368,7 +368,7 @@ def _sound(
     if contents is None or problems:
         more = len(problems) - 1
         also = f" ({more} more{listed})" if more else ""
-        raise StudyError(problems[0].followed_by(also))
+        raise StudyError(problems[0].append_text(also))
     return contents
 
 

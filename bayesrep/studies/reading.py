@@ -58,7 +58,7 @@ def read_study(path: str | Path) -> Study:
             if len(lines) > 1
             else ""
         )
-        raise StudyError(lines[0].within(path).followed_by(more))
+        raise StudyError(lines[0].within(path).append_text(more))
     return study
 
 
@@ -142,7 +142,7 @@ def _attempts_violations(path: Path) -> Iterator[Violation]:
     try:
         read_attempts(path)
     except StudyError as error:
-        yield error.violation.retold(str(error).removeprefix(f"{path}{os.sep}"))
+        yield error.violation.reword(str(error).removeprefix(f"{path}{os.sep}"))
 
 
 def _dataset(

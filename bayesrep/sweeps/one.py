@@ -16,7 +16,7 @@ from bayesrep.errors import (
     reason,
 )
 from bayesrep.estimators.analysis import QUANTITIES, analyse
-from bayesrep.files.strict_json import finite
+from bayesrep.files.strict_json import replace_non_finite
 from bayesrep.inference.fit import fit
 from bayesrep.machine import versions
 from bayesrep.numerics.estimands import INTERVAL, accuracy_line, bias_corrected_gap
@@ -109,7 +109,7 @@ def estimates(study: Study, value: Floats, sd: Floats, lower: Floats, upper: Flo
     return {
         "quantity": [each for each in SINGLE for _ in names] + [*SHARED_QUANTITIES],
         "classifier": names * len(SINGLE) + [None] * len(SHARED_QUANTITIES),
-        **{name: finite(column.tolist()) for name, column in columns.items()},
+        **{name: replace_non_finite(column.tolist()) for name, column in columns.items()},
     }
 
 

@@ -324,7 +324,7 @@ def _violation(why: str) -> Violation:
 
 def _first_reason(reasons: Sequence[Violation]) -> Violation:
     more = f" ({len(reasons) - 1} more were left out)" if len(reasons) > 1 else ""
-    return reasons[0].followed_by(more)
+    return reasons[0].append_text(more)
 
 
 _SCHEMA = {

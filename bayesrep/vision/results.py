@@ -326,7 +326,7 @@ def _all_failures(study: Path) -> pl.DataFrame:
     failures, violations = rules.collected(tables.read_failures(study))
     if failures is None:
         broken = violations[0]
-        raise PredictionError(broken.retold(f"{study / folder.FAILURES} cannot be read: {broken}"))
+        raise PredictionError(broken.reword(f"{study / folder.FAILURES} cannot be read: {broken}"))
     return failures
 
 
@@ -339,4 +339,4 @@ def _read(file: Path, columns: list[str]) -> pl.DataFrame:
 
 def _explain_kept_file(broken: Violation, file: Path) -> Violation:
     """What is wrong with a file of an earlier run, which may be removed."""
-    return broken.retold(f"{file} cannot be read: {broken}, or remove it")
+    return broken.reword(f"{file} cannot be read: {broken}, or remove it")

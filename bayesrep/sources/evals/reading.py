@@ -394,7 +394,7 @@ def _scorer(scored: pl.DataFrame, asked: Sequence[str]) -> pl.DataFrame:
         if asked:
             raise
         judges = ", and which are judges whose verdicts are to be counted (--judges)"
-        raise OptionError(error.violation.followed_by(judges)) from None
+        raise OptionError(error.violation.append_text(judges)) from None
 
 
 def _of_one_model(judged: pl.DataFrame, solvers: Sequence[str]) -> pl.DataFrame:
