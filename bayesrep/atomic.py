@@ -99,7 +99,7 @@ def make_room(files: Iterable[Path], most: int) -> None:
 _LINUX = sys.platform == "linux"
 _WORKING_FOLDER, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
 PLACED_FILES: ContextVar[list[Path] | None] = ContextVar("PLACED_FILES", default=None)
-"""Where somebody wants to know: all that has taken its place, in order."""
+"""Files and folders that have taken their place, in order, where somebody wants to know."""
 
 
 @contextmanager

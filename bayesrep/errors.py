@@ -123,7 +123,7 @@ class BayesrepError(Exception):
 
     @property
     def rule(self) -> str:
-        """Its name."""
+        """Name of the rule that was broken."""
         return self.violation.rule
 
     @property
@@ -133,7 +133,7 @@ class BayesrepError(Exception):
 
     @property
     def offenders(self) -> tuple[str, ...]:
-        """Who breaks it."""
+        """Names of all that break the rule."""
         return self.violation.offenders
 
     def within(self, place: object) -> Self:

@@ -117,7 +117,7 @@ def _sampler(subject: Subject, chains: int, *, batch: bool) -> Sampler:
 
 
 def _first_states(subject: Subject, chains: int) -> Any:
-    """Where chains begin, made on the CPU, where that is compiled soonest."""
+    """First states of chains, made on the CPU, where that is compiled soonest."""
     with Job(len, tuple, jax.devices("cpu")[0]).settings():
         sampler = _sampler(subject, chains, batch=True)
         return sampler.start(_keys(chains))

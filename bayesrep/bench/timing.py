@@ -59,7 +59,7 @@ class CompiledJob:
     bytes: float | None
 
     def __call__(self) -> Any:
-        """Its results; they may still be on their way."""
+        """Results of the program; they may still be on their way."""
         return self.program(*self.arguments)
 
     def facts(self) -> dict[str, Any]:
@@ -181,6 +181,6 @@ def peak_bytes(device: Any) -> int | None:
 
 
 def error_text(error: Exception) -> str:
-    """What went wrong in one line that is not too long."""
+    """What went wrong, in one short line."""
     first = next((line for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {first}"[:300]

@@ -143,7 +143,7 @@ def assumed_of_images(grouping: str | None) -> str:
 
 
 def _unknown_sentence(grouping: str | None) -> str:
-    """That nothing is known of the images but, where there is one, the fit's column."""
+    """Say that nothing is known of the images but the fit's grouping column, if it has one."""
     if grouping is not None:
         return (
             "No check can tell whether the replication's images are harder for another reason "

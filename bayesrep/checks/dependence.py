@@ -43,12 +43,12 @@ from bayesrep.types import Float, Floats
 LEVELS = (0.0, 0.05, 0.1, 0.2)
 """Intraclass correlations; 0.2 is what a fifth of all scatter in a grid of its own would be."""
 NONE = 1e-6
-"""What stands for none: the same program, and answers as good as independent."""
+"""Correlation that stands for zero: the same program, with answers as good as independent."""
 PAIRS = 32
 AGAINST = -10.0
 """Support below which the counts speak against a correlation."""
 NOTICEABLE = 0.5
-"""Of a shift, in posterior sds."""
+"""Smallest shift that is reported, in posterior standard deviations."""
 
 
 def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.DataFrame:

@@ -45,7 +45,7 @@ ABOVE_NOISE = 2.5
 SHUFFLES = 4
 MEAN_GAP = "(mean gap)"
 MOVES = 1.0
-"""Of a shift, in posterior sds: a quarter of a 95 % interval."""
+"""Smallest shift that is reported, in posterior sds: a quarter of a 95 % interval."""
 CONFLICT = "prior-data conflict"
 WEAK = "strong prior or weak likelihood"
 NOISY = "too few draws to tell"

@@ -231,7 +231,7 @@ def _controls(
     how: Design,
     random: np.random.Generator,
 ) -> tuple[Places, Places, Places]:
-    """Of every control of every grid: its row of `known`, its grid, and its kind from 1."""
+    """Row in `known`, grid, and kind (from 1) of every control of every grid."""
     of_label: Mapping[str, Ints] = {
         str(name): rows["row"].to_numpy()
         for (name,), rows in known.with_row_index("row").group_by("label")

@@ -61,7 +61,7 @@ class Shortlist:
 
     @property
     def fates(self) -> pl.DataFrame:
-        """Of every image `dataset`, `image`, `label` (its own), `candidates`, `fate`."""
+        """A row an image: `dataset`, `image`, `label` (its own), `candidates`, `fate`."""
         own = self.candidates.filter("own").select(*_IMAGE, "label")
         told = self.images.join(own, on=_IMAGE, how="left", maintain_order="left")
         return told.select(*_IMAGE, "label", "candidates", "fate")

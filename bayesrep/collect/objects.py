@@ -318,7 +318,7 @@ def with_clear(table: pl.DataFrame, fates: pl.DataFrame) -> WithClear:
 
 
 def _as_large_a_part(fates: pl.DataFrame, classified: int) -> pl.DataFrame:
-    """Of the clear images of a data set as large a part as is classified of those that went on."""
+    """An evenly spaced part of the clear images, as large as the part classified of the others."""
     went, clear = len(fates.filter(fate="classify")), fates.filter(fate="clear")
     taken = round(len(clear) * classified / went) if went else len(clear)
     return clear[np.arange(taken) * len(clear) // max(taken, 1)]
@@ -335,7 +335,7 @@ def _count_agreeing(chosen: Sequence[Sequence[int]], found: Objects) -> int:
 
 
 def _group_of(objects: Objects) -> list[int]:
-    """Of every label, by number, its object; 0 where it has none."""
+    """Object of every label, by number; 0 where it has none."""
     group_of = {label: n for n, group in enumerate(objects.groups, 1) for label in group}
     return [group_of.get(label, 0) for label in range(max(group_of, default=-1) + 1)]
 
@@ -407,7 +407,7 @@ def most_probable(votes: Sequence[Ints]) -> list[Floats]:
 
 
 def _chance_to_be_largest(shapes: Floats) -> Floats:
-    """Of gamma variables of these shapes the probability of each to be the largest."""
+    """Probability of each of several gamma variables, given by shape, to be the largest."""
     chances = np.empty(len(shapes))
     for place, shape in enumerate(shapes):
         # By the quantiles of each in turn, so that its own density is flat.

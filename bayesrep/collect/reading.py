@@ -161,7 +161,7 @@ class Answered:
 
     @cached_property
     def _places(self) -> tuple[Ints, Ints, Ints]:
-        """Of every task its first row and its size [T]; of every assignment its task [A]."""
+        """First row and size of every task [T], and the task of every assignment [A]."""
         names = self.collection.tasks["task"]
         size = names.rle().struct.field("len").cast(pl.Int64).to_numpy()
         first = np.cumsum(size) - size

@@ -56,7 +56,7 @@ def review(
     humans
         People's answers on the same data sets, which are to be judged too.
     reviewers
-        Names among whom the work is parted evenly, at random. Who gave an answer is not asked to
+        Reviewers who share the work evenly, at random. Nobody who gave an answer is asked to
         judge it.
     seed
         Seed of the assignment.

@@ -520,9 +520,7 @@ def _add_review(parser: ArgumentParser) -> None:
         help="label sets: the labels that are right, as multilabel takes them",
     )
     option("--humans", type=Path, metavar="FILE", help="people's answers, to be judged too")
-    option(
-        "--reviewers", type=names, metavar="NAME,NAME", help="people among whom tasks are parted"
-    )
+    option("--reviewers", type=names, metavar="NAME,NAME", help="people who share the tasks")
     option("--seed", type=seed, help="of who judges what (0)")
     option("--sets", type=Path, metavar="TABLE", help="write the right labels, as label sets")
     _add_out(parser, "TABLE", "of the tasks, CSV or Parquet; fill in the column right")

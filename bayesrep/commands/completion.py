@@ -53,7 +53,7 @@ def script_of(shell: str, commands: Mapping[str, str]) -> str:
 
 
 def _options(name: str, module: str) -> dict[str, Options]:
-    """Of a command and of each of its steps."""
+    """Options of a command and of each of its steps."""
     parser = ArgumentParser(add_help=False, conflict_handler="resolve")
     parser.add_argument("--help")
     parser.add_argument("--json")

@@ -156,7 +156,7 @@ def _list(arguments: Namespace) -> int:
 
 
 def files_given(arguments: Namespace) -> set[str]:
-    """Of the options and the posterior, those that are given."""
+    """The options, and the posterior, that are given."""
     names = ("labels", "humans", "objects", "counts", "classes", "images")
     given = {f"--{name}" for name in names if getattr(arguments, name)}
     return given | ({"posterior"} if getattr(arguments, "posterior", None) else set())

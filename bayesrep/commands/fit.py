@@ -125,7 +125,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _warn_of_short_chains(arguments: Namespace) -> str:
-    """That chains as short as asked can hardly pass the checks, where that is so."""
+    """Say that chains as short as asked can hardly pass the checks; empty where they can."""
     of_chains = arguments.method == "nuts" or arguments.chains or arguments.warmup
     total = (arguments.chains or CHAINS) * (arguments.draws or ENOUGH_DRAWS)
     if not of_chains or arguments.draws is None or total >= ENOUGH_DRAWS:

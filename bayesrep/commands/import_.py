@@ -88,7 +88,7 @@ def _options_of(source: str) -> set[str]:
 
 
 def _add_options(parser: ArgumentParser, source: str | None) -> None:
-    """Those of all sources, or of one."""
+    """Add the options of all sources, or of one."""
     from bayesrep.sources.sql import DIALECTS
 
     taken = None if source is None else _options_of(source)

@@ -95,7 +95,7 @@ class Analysis:
 
     @property
     def gap_error(self) -> float:
-        """Its standard error over images, NaN where that is not known."""
+        """Standard error of the drop over images, NaN where that is not known."""
         return float(self.error[-len(QUANTITIES)])
 
     @property

@@ -52,7 +52,7 @@ class OtherWorkers:
 
     @classmethod
     def from_study(cls, study: Study) -> "OtherWorkers":
-        """Of a study; of nobody where it is not known who answered."""
+        """Other workers of a study; nobody where it is not known who answered."""
         known = [role for role in REQUIRED_ROLES if study.datasets[role].answers is not None]
         if not known:
             return cls({}, 0)

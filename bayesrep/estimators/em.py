@@ -54,7 +54,7 @@ class CellMatrices(NamedTuple):
 
 
 class Ascent(NamedTuple):
-    """Where climbs from one or more starts ended."""
+    """Optima at which climbs from one or more starts ended."""
 
     mixture: LogBetas
     log_likelihood: Any

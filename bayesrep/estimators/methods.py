@@ -22,7 +22,7 @@ ESTIMATORS: dict[str, type[Estimator]] = {
 """Every method, in the order of the tables."""
 
 METHODS = tuple(ESTIMATORS)
-"""Their names."""
+"""Names of the methods."""
 
 _METHOD = re.compile(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*")
 

@@ -83,7 +83,7 @@ class MixtureFit:
     start_log_likelihoods: Float[np.ndarray, "2 version start"]
 
     def mixture(self, role: int, version: int = 0) -> BetaMixture:
-        """That of the reference (0) or of the replication (1) in one version."""
+        """Mixture of the reference (0) or of the replication (1) in one version."""
         return BetaMixture(*(each[role, version] for each in (self.a, self.b, self.weights)))
 
     @property

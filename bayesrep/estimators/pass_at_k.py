@@ -375,7 +375,7 @@ def _unbiased_estimate(fit: _Model, k: int, target: PassTarget) -> tuple[float |
 
 
 def _unbiased_variance(data: Attempts, passes: Floats, k: int, target: PassTarget) -> float | None:
-    """Of the mean over items; of these very items only where all have 2k attempts."""
+    """Variance of the mean over items; for these very items only where all have 2k attempts."""
     if target == "population":
         return float(passes.var(ddof=1) / len(passes))
     if 2 * k > data.attempts.min():

@@ -45,7 +45,7 @@ class CellCounts:
 
     @classmethod
     def of(cls, cells: Cells) -> "CellCounts":
-        """The one version that was observed."""
+        """The cells of the one version that was observed."""
         return cls(
             cells.selected,
             cells.shown,

@@ -42,10 +42,10 @@ from bayesrep.types import Floats, Ints
 BINS = 5
 GRID, COARSE = 400, 50
 MEAN = 10.0
-"""How many times the difference of the means counts beside the distance of the distributions."""
+"""Weight of the difference of the means beside the distance of the distributions."""
 MOST_ANSWERS = 1_000
 TINY = 1e-9
-"""Shares that a linear program takes for none."""
+"""Shares below this are zero to the linear program."""
 EDGES = np.sin(0.5 * np.pi * np.linspace(0, 1, GRID + 1)) ** 2  # closer at the ends
 NODES = (EDGES[1:] + EDGES[:-1]) / 2
 """Selection frequencies at which densities and curves are known."""
@@ -102,7 +102,7 @@ class Matching:
 
     @property
     def pool_mean(self) -> float:
-        """That of the pool."""
+        """The density of the pool."""
         return float(self.densities[1] @ NODES)
 
 
@@ -305,7 +305,7 @@ def next_answers(
 ) -> Ints:
     """Which images of the pool are worth another answer: those that would be chosen so far.
 
-    An answer about an image that is in no question of being chosen changes nothing. Asked round by
+    An answer about an image that could not be chosen anyway changes nothing. Asked round by
     round, a few answers each, half as many answers leave as little as all do that are asked of
     every image alike.
 

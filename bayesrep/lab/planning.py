@@ -33,12 +33,12 @@ MOST_ANSWERS = 200
 ANSWERS = (5, 8, 10, 15, 20, 30, 40, 60)
 """Numbers of answers to choose from; fewer leave much of p(s) to its assumed shape."""
 SIZES = (1_000, 4_000, 16_000)
-"""Images of simulated studies: the first, to see which of the others A is found by."""
+"""Images of simulated studies: the first size decides at which of the others A is estimated."""
 TRIAL = {"images": 4_000, "answers": 10}
-"""Of the studies by which β is found."""
+"""Images and answers of the simulated studies that β is estimated from."""
 LAWS_TO_SMOOTH = 5
 STUDIES_PER_SIZE = 6
-"""Simulated studies a size."""
+"""Simulated studies of each size."""
 MOST_IMAGES = 20_000
 """Images of a simulated study, at most; beyond, the law holds."""
 CROWDS = (50, 200, 1_000)
@@ -87,7 +87,7 @@ class Law(NamedTuple):
     floor: float = 0.0
 
     def width(self, images: float) -> float:
-        """Of the 95 % interval."""
+        """Width of the 95 % interval."""
         return float(np.sqrt(self.slope / images + self.floor))
 
     def alone(self, images: float) -> float:
@@ -402,7 +402,7 @@ def _laws(
     first = [average_outcomes(each).mean_width for each in studied(small, STUDIES_PER_SIZE)]
 
     def aim_size(design: Design, mean_width: float) -> Design:
-        """Of the size that is nearer to what the plan will take."""
+        """The design at the simulated size that is nearer to the one the plan will need."""
         wanted = limits.images_at(prices, design.answers)
         if width is not None:
             wanted = min(wanted, design.images * (mean_width / width) ** 2)
@@ -528,7 +528,7 @@ def _by_money(
 
 
 def _power(pair_width: float) -> dict[float, float]:
-    """Of telling two classifiers apart by several differences; empty with one classifier."""
+    """Power to tell two classifiers apart, by their difference; empty with one classifier."""
     if not np.isfinite(pair_width):
         return {}
     sd = pair_width / (2 * Z)

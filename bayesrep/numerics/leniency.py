@@ -47,14 +47,14 @@ REACH = 12.0
 SWEEPS = 30
 DENSITY_SWEEPS = 5
 DAMPING = 0.7
-"""Part of the way that sites go in a sweep."""
+"""Share of the way to its new value that a site moves in one sweep."""
 SETTLED_CHANGE = 5e-3
 """Largest change of a leniency in the last sweep, in logits."""
 STARTING_SPREAD = 0.5
 PRIOR_WORKERS = 0.1
-"""Workers that the first spread counts for: where nobody answers twice there is nothing else."""
+"""Number of workers that the starting spread counts as: it decides where nobody answers twice."""
 LARGEST_PANEL = 50
-"""Workers of whom n are asked that are more than any n with replacement."""
+"""Workers of a crowd whose panels are without replacement; of more, as if with replacement."""
 LENIENCIES = 400
 """Places at which a crowd's leniencies are counted."""
 SMALLEST_POSITIVE = 1e-300
@@ -63,7 +63,7 @@ MOST_DENSE_WORKERS = 3_000
 SMOOTH = 5
 """Polynomials of s by which the log density of a data set may be wrong."""
 PRIOR = 0.1
-"""Their precision."""
+"""Prior precision of these polynomials' coefficients."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class CrowdAnswers:
 
 @dataclass(frozen=True, eq=False)
 class Leniencies:
-    """Where expectation propagation ended.
+    """The workers' leniencies when expectation propagation ended.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ class BetaMixture(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Of s."""
+        """Mean of s."""
         return float(self.weights @ (self.a / (self.a + self.b)))
 
     def density(self, s: Float[np.ndarray, "frequency"]) -> Float[np.ndarray, "frequency"]:

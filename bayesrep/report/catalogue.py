@@ -56,7 +56,7 @@ class FigureEntry:
     why: str
 
     def lacks(self, there: Collection[str]) -> list[str]:
-        """Of what it needs, what is not among keys of `NEEDS` and options that are there."""
+        """Needs of the figure that the keys of `NEEDS` and options at hand do not meet."""
         return [need for need in self.needs if not set(need.split("|")) & set(there)]
 
 

@@ -52,17 +52,17 @@ def look_of(method: str) -> Look:
 
 
 def color_of(method: str) -> str:
-    """Its colour on paper."""
+    """The method's colour on paper."""
     return look_of(method).paper
 
 
 def label_of(method: str) -> str:
-    """Its name within a sentence."""
+    """The method's name within a sentence."""
     return look_of(method).label
 
 
 def title_of(method: str) -> str:
-    """Its name where one begins."""
+    """The method's name at the beginning of a sentence."""
     label = label_of(method)
     return label[0].upper() + label[1:]
 

@@ -17,7 +17,7 @@ from bayesrep.studies.shown import brief
 from bayesrep.studies.study import Study, need_study
 
 HEIGHT = 800
-"""Of the report in a notebook, in pixels."""
+"""Height of the report in a notebook, in pixels."""
 VEGA_LITE = "application/vnd.vegalite.v5+json"
 """What Jupyter draws with Vega by itself."""
 

@@ -91,7 +91,7 @@ def _shares(axes: Any, table: pl.DataFrame) -> None:
 
 
 def top1_accuracy(predictions: Predictions) -> pl.DataFrame:
-    """Of the answers of every classifier the share that is right: `classifier`, `top-1`."""
+    """Share of every classifier's answers that are right: `classifier`, `top-1`."""
     right = (predictions.correct & predictions.answered).sum(axis=1)
     shares = right / predictions.answered.sum(axis=1).clip(1)
     return pl.DataFrame({"classifier": predictions.classifiers, "top-1": shares})

@@ -341,7 +341,7 @@ def answers_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
 
 
 LEAST_ERROR = 1e-4
-"""Of a mean selection frequency, a hundredth of a point: less matters to no interval."""
+"""Smallest error of a mean selection frequency that is reported: a hundredth of a point."""
 
 
 def counted_text(datasets: pl.DataFrame) -> str:
@@ -434,7 +434,7 @@ def _choose_places(count: int, top: int | None) -> list[int]:
 
 
 def remaining(shown: int, total: int, noun: str = "classifier") -> str:
-    """That not all rows are shown, and how to see them; nothing where they are."""
+    """Say that not all rows are shown, and how to see them; empty where all are."""
     return (
         ""
         if shown >= total

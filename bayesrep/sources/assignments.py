@@ -210,7 +210,7 @@ def _collect_choices(each: Annotation) -> Mapping[str, Sequence[str]]:
 
 
 def _choices(value: Any) -> Sequence[str]:
-    """Of `{"choices": [...]}`, one choice, or nothing."""
+    """The one choice of `{"choices": [...]}`, or nothing."""
     if isinstance(value, dict):
         value = value["choices"]
     return [value] if isinstance(value, str) else value or []

@@ -32,7 +32,7 @@ from bayesrep.types import Bools, Ints
 
 COUNTS = "cifar10h-counts.npy"
 PREDICTIONS = "model_predictions/original_predictions"
-"""Where the published folders have what is read."""
+"""Places in the published folders of the files that are read."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,7 +87,7 @@ _NAMES = (
     *("classifier", "correct", "label", *LABELS, *PROBABILITIES),
 )
 _INSTEAD = {_LONG_KIND: ("correct", LABELS[0]), "annotations": ("worker", None)}
-"""Of a kind, a column that it can be without, where it has another in its place, or anyway."""
+"""Columns that a kind of table can be without: another takes their place, or none is needed."""
 _CROWD_KIT = {"task": "image", "label": "selected"}
 
 
@@ -106,7 +106,7 @@ class _Table:
         return self.frame.filter(pl.col("dataset") == dataset).drop("dataset")
 
     def lines(self, rows: pl.Expr) -> str:
-        """Where some of its rows stand, as `(lines 3, 7)`; nothing where that is not known."""
+        """Lines of some rows, as `(lines 3, 7)`; empty where they are not known."""
         if self.place is None:
             return ""
         return f" ({self.place.rows(self.frame.select(rows).to_series())})"

@@ -253,7 +253,7 @@ def draw_counts(
     low, high
         Annotators per image: uniform on low..high; of adaptive collections at most `high`.
     crowd
-        Whom to ask, in scenarios that have one.
+        Crowd to ask, in scenarios that have one.
     """
     if scenario.adaptive:
         return *_until_clear(rng, s, high), None

@@ -185,7 +185,7 @@ class Populations(NamedTuple):
 
 
 def published_populations(classifiers: int, at: Float[np.ndarray, "frequency"]) -> Populations:
-    """Those of the process "inside", which agree with what is published of ImageNet-v2.
+    """Populations of the process "inside", which agree with what is published of ImageNet-v2.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def _choose_classifiers(count: int) -> tuple[tuple[str, ...], Floats, Floats]:
 
 
 def _root(function: Callable[[float], float], tolerance: float) -> float:
-    """Where an increasing function crosses zero between -5 and 5."""
+    """The zero of an increasing function between -5 and 5."""
     crossing: Any = brentq(function, -5.0, 5.0, xtol=tolerance)
     return float(crossing)
 
@@ -337,7 +337,7 @@ class _World:
         return s
 
     def shares(self, role: Role) -> Floats:
-        """Of the classes."""
+        """Names of the classes."""
         return class_shares(0.0 if role == "reference" else -self.scenario.class_shift)
 
 
@@ -394,7 +394,7 @@ def _with_ones(nodes: tuple[Floats, Floats], share: float) -> tuple[Floats, Floa
 
 
 def _accuracy(world: _World, role: Role, a: float, b: float) -> float:
-    """Of a curve, averaged over the frequencies and classes of a data set."""
+    """Accuracy of a curve, averaged over the frequencies and classes of a data set."""
     s, weight = world.frequencies[role]
     if world.scenario.class_shift == 0:
         return float(world.process.curve(s, a, b) @ weight)

@@ -69,7 +69,7 @@ class Words:
     people: str = "people"
 
     def others(self) -> dict[str, str]:
-        """Of our words those that are others here, and which."""
+        """The library's words that the study replaces, each with its replacement."""
         pairs = {str(each.default): getattr(self, each.name) for each in fields(self)}
         return {ours: other for ours, other in pairs.items() if ours != other}
 
@@ -175,9 +175,9 @@ class Voice:
 
 
 PLAIN = Voice()
-"""Of studies of images, in whose words the library's sentences are."""
+"""Voice of studies of images, in whose words the library's sentences are written."""
 VOICE: ContextVar[Voice] = ContextVar("VOICE", default=PLAIN)
-"""That of the study which a command is about: printed tables and texts are in its words."""
+"""Voice of the study that a command is about: printed tables and texts are in its words."""
 
 
 def in_our_words(

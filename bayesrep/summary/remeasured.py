@@ -148,7 +148,7 @@ def _moments(
     *,
     sure: bool,
 ) -> Moments:
-    """Of the mean over images of a value at each one's s; `sure`: of events of that probability."""
+    """Moments of a mean over images of a value at each s; `sure`: of events so probable."""
     mean = np.einsum("dcn,cn->dc", given, np.broadcast_to(values, given.shape[1:]))
     square = (
         mean

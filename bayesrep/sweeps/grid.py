@@ -55,7 +55,7 @@ class Grid:
     options: Mapping[str, tuple[Value, ...]]
 
     def runs(self, studies: Sequence[StudyOf]) -> tuple[SweepRun, ...]:
-        """Its runs with studies whose contents are known."""
+        """Runs of the grid, with studies whose contents are known."""
         known = {model: frozenset(_options(model)) for model in MODELS}
         return expand(studies, self.axes, self.options, known)
 

@@ -101,7 +101,7 @@ class SweepRun:
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
 
     def axes(self) -> dict[str, Any]:
-        """Its place in the grid, as columns of a table."""
+        """Place of the run in the grid, as columns of a table."""
         of_study = {f"study_{name}": value for name, value in self.study.settings}
         return {
             "study": self.study.name,

@@ -224,7 +224,7 @@ class DatasetRun:
         self.save_failures()
 
     def _take_compiled(self, compiled: Mapping[str, str], bar: Progress) -> None:
-        """Take in what has come of compiling; say of whom it is not used, once for all workers."""
+        """Note what came of compiling; say once for which classifiers it is not used."""
         for name, why in compiled.items():
             if why and name not in self.compiled:
                 bar.pause()

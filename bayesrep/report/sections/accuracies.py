@@ -439,7 +439,7 @@ def figure(
     seed: int = 0,
     points: Sequence[Analysis] = (),
 ) -> Any:
-    """Where every classifier was measured, and where it stands at the same frequencies."""
+    """Every classifier's accuracy as measured, and at the same selection frequencies."""
     source = figure_source(study, posterior, points, bootstrap=bootstrap, seed=seed)
     estimated = estimates(source)
     rows, own = estimated.classifiers, estimated.methods[-1]

@@ -139,7 +139,7 @@ class Frequencies(Section):
 
     @property
     def axis_start(self) -> float:
-        """Where the axes begin, in percent: nearly all images lie to the right of it."""
+        """Start of the axes, in percent: nearly all images lie to the right of it."""
         return min(_first_decile(each) for each in self.shares.values())
 
     @property
@@ -150,7 +150,7 @@ class Frequencies(Section):
 
     @property
     def highest_density(self) -> float:
-        """Where axes of densities end: at their means, which may be infinite at an end."""
+        """End of the axes of densities, by their means: a density may be infinite at 0 or 1."""
         inner = 100 * GRID >= self.axis_start
         densities = (each.density for each in self.shares.values())
         tops = [each[0][inner].max() for each in densities if each is not None]

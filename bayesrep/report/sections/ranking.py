@@ -119,7 +119,7 @@ class Ranking(Section):
 
 
 def _neighbours(order: Ints, count: int) -> Ints:
-    """Of every classifier those next to it in an order, the best first."""
+    """The neighbours of every classifier in an order, the best first."""
     size = len(order)
     nearest = np.empty((size, count), dtype=int)
     for place, each in enumerate(order):

@@ -67,6 +67,6 @@ def list_contents(
 
 
 def _metrics(logs: Sequence[Log], read: Sequence[str]) -> list[str]:
-    """Those that were read, and those beside them."""
+    """Metrics that were read, and those beside them."""
     held = [name for log in logs for name in log.metrics]
     return list(dict.fromkeys([*held, *(name for name in read if name)]))

@@ -255,7 +255,7 @@ def read_evaluations(
 def explain_refusals(
     logs: Sequence[Log], records: pl.DataFrame, asked: LogChoices
 ) -> dict[str, Exception]:
-    """Of every data set that could not be imported as it is: what would be said of it.
+    """The error that each data set would raise that could not be imported as it is.
 
     Parameters
     ----------

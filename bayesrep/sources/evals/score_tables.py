@@ -152,7 +152,7 @@ def _keys(name: str, names: Sequence[str]) -> list[str]:
 def _of_items(
     table: pl.DataFrame, found: Mapping[str, str], path: Path
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Those objects that are of an item; logs of events have others, too."""
+    """Keep the objects that are about an item; logs of events have others, too."""
     kept = table.filter(pl.col("item").is_not_null())
     if not len(kept):
         raise StudyError("key-found-nowhere", where=path, key=found["item"])

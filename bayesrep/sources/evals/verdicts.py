@@ -5,7 +5,7 @@ import polars as pl
 from bayesrep.errors import OptionError, StudyError, listing
 
 LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
-"""Of Inspect: correct, incorrect, partly, no answer (which is not right, as Inspect counts it)."""
+"""Inspect's verdicts: correct, incorrect, partly, and no answer, which counts as not right."""
 WORDS = {
     **dict.fromkeys(("true", "yes", "pass", "passed"), 1.0),
     **dict.fromkeys(("false", "no", "fail", "failed", "timeout"), 0.0),
