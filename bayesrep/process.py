@@ -164,7 +164,7 @@ def run(command: Callable[[], int]) -> NoReturn:
     ----------
     command
         Sees SIGINT and SIGTERM as one KeyboardInterrupt, or as what a library makes of it (then
-        `stopped` tells), and returns `INTERRUPTED` after it.
+        `is_stopped` tells), and returns `INTERRUPTED_STATUS` after it.
     """
     ours = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     for number in ours:  # what the parent ignores stays ignored: background jobs, nohup

@@ -143,7 +143,7 @@ def test_every_label_of_a_data_set_is_a_question_about_all_its_answers():
 
 def test_a_table_of_too_many_rows_is_refused_before_it_is_made():
     answers = said(*(f"i{n} c{n % 7}" for n in range(70)))
-    with mock.patch.object(labelled, "MOST", 489):
+    with mock.patch.object(labelled, "MOST_ROWS", 489):
         facts = {"number": 70, "noun": "answers", "labels": 7, "rows": 490, "most": 489}
         with refused(StudyError, "too-many-answers-by-labels", facts):
             ask_each(answers, "|")

@@ -553,8 +553,8 @@ def test_gigabytes_take_little_memory(tmp_path):
                 file.write(json.dumps(row) + "\n")
     program = (
         "import sys, resource; from bayesrep.sources.evals.recognised import read_logs;"
-        "from bayesrep.sources.evals.records import Asked;"
-        "n = len(read_logs([f'm={sys.argv[1]}'], Asked())[0].records);"
+        "from bayesrep.sources.evals.records import LogChoices;"
+        "n = len(read_logs([f'm={sys.argv[1]}'], LogChoices())[0].records);"
         "print(n, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
     peaks = {}

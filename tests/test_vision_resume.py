@@ -251,7 +251,7 @@ def test_two_labellings_never_share_a_file(monkeypatch, place):
     write_labels(place / "images", 5)
     with monkeypatch.context() as patch:
         patch.setattr(
-            sys.modules["bayesrep.vision.run"].Run,
+            sys.modules["bayesrep.vision.run"].DatasetRun,
             "evaluate",
             lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt),
         )

@@ -98,7 +98,7 @@ def partition(
     Parameters
     ----------
     labels
-        At most `MOST_PARTED`.
+        At most `MOST_PARTITIONED_LABELS`.
     tied
         How many annotators select both labels of a pair (in increasing order).
     number
@@ -176,7 +176,7 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
     answers
         One row an answer about a label of an image: `dataset`, `image`, `label`, `worker`,
         `selected`, `main` (bool), and perhaps `own`. Assignments without any label or main label
-        are none: leave them out (`sane`).
+        are none: leave them out (`keep_sane`).
 
     Returns
     -------

@@ -44,7 +44,7 @@ def distances(wnids: Sequence[str]) -> Ints:
     Parameters
     ----------
     wnids
-        All `known`.
+        All in WordNet: see `has_synset`.
     """
     edges = _facts().select("wnid", pl.col("hypernyms").str.split(" ")).explode("hypernyms")
     edges = edges.filter(pl.col("hypernyms").fill_null("") != "")

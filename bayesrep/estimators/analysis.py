@@ -67,7 +67,7 @@ class Analysis:
         jackknife's over annotators; NaN where it knows none.
     error
         Standard errors over images, by the bootstrap; NaN where there is none. The jackknife has
-        them in any case, of `JACKKNIFED` replicates, if there are images to resample.
+        them in any case, of `JACKKNIFE_REPLICATES` replicates, if there are images to resample.
     drop_error
         The standard error of the drop as measured, likewise.
     kept

@@ -152,7 +152,7 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
 
 
 def _limit_annotators(cells: CellCounts) -> CellCounts:
-    """The same with no more annotators an image than `MOST`; itself where none has more."""
+    """The cells thinned to `MOST_ANNOTATORS` an image; themselves where none has more."""
     if cells.shown.max() <= MOST_ANNOTATORS:
         return cells
     many = cells.shown >= MOST_ANNOTATORS

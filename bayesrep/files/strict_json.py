@@ -1,6 +1,6 @@
 """JSON from files: of bounded size and depth, each key once, nothing that JSON does not know.
 
-And of our own: `finite` leaves nothing in it that JSON does not know.
+And of our own: `replace_non_finite` leaves nothing in it that JSON does not know.
 """
 
 import gc

@@ -39,7 +39,7 @@ def counts_below(counts: Int[np.ndarray, "cell"], size: int) -> Float[np.ndarray
 
 
 def log_rising(a: Float[Array, "component"], below_counts: Below) -> Float[Array, "component cell"]:
-    """log (a)_r for every component and count r, as `below` lays them out: equation M2."""
+    """log (a)_r for every component and count r, as `counts_below` lays them out: equation M2."""
     steps = jnp.arange(below_counts.shape[1], dtype=a.dtype)
     return jnp.log(a[:, None] + steps[None, :]) @ jnp.asarray(below_counts).T
 
@@ -58,7 +58,7 @@ def log_cells(
     a, b
         Beta parameters of the components.
     below_selected, below_rejected, below_shown
-        From `below`, for k, n − k and n of the cells.
+        From `counts_below`, for k, n − k and n of the cells.
     """
     return (
         log_rising(a, below_selected)

@@ -101,7 +101,7 @@ class Leniencies:
     cavity_mean, cavity_variance : [A]
         Mean and variance of the worker's b without the answer.
     known : [V]
-        Workers with several answers, at most `MOST_DENSE`.
+        Workers with several answers, at most `MOST_DENSE_WORKERS`.
     covariance : [V, V]
         Covariance of the leniencies of these workers.
     """

@@ -53,7 +53,7 @@ def log_ratio(
 
 
 def _stirling_difference(y: Floats, m: Floats) -> Floats:
-    """log Γ(y + m) − log Γ(y) for y of at least `SUMMED`."""
+    """log Γ(y + m) − log Γ(y) for y of at least `SUMMED_STEPS`."""
     end = y + m
     return (y - 0.5) * np.log1p(m / y) + m * (np.log(end) - 1) + _tail(end) - _tail(y)
 

@@ -70,7 +70,7 @@ def neighbours(
 
 
 def match_at_random(order: Integers, low: Integers, high: Integers, seed: int) -> Integers:
-    """Give every target [T] a random free neighbour, in the order of the targets, or `UNMATCHED`.
+    """Give every target [T], in order, a random free neighbour, or `UNMATCHED_NUMBER`.
 
     The order and ranges of the sources are those of `neighbours`.
     """
@@ -107,7 +107,7 @@ class _Free:
         self._top = (1 << size.bit_length()) >> 1
 
     def random(self, begin: int, end: int, places: list[int], uniform: float) -> int:
-        """A random free place in [begin, end), or `UNMATCHED`; `places` are taken."""
+        """A random free place in [begin, end), or `UNMATCHED_NUMBER`; `places` are taken."""
         if not self._known:
             self._counts = [place & -place for place in range(self._size + 1)]
         for place in places[self._known :]:

@@ -38,7 +38,7 @@ class Name(str):
 
 Row: TypeAlias = Mapping[str, Any]
 Cell: TypeAlias = str | Callable[[Row], str]
-"""What a column shows of a row: a format string of its names (see `_Cells`), or a function."""
+"""What a column shows of a row: a format string of its names (`_CellFormatter`), or a function."""
 
 
 def percent(value: float | None, digits: int = 1) -> str:

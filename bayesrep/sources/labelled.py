@@ -37,7 +37,7 @@ def ask_each(answers: pl.DataFrame, separator: str) -> pl.DataFrame:
     Raises
     ------
     StudyError
-        Where that would be more than `MOST` rows.
+        Where that would be more than `MOST_ROWS` rows.
 
     Warns
     -----
@@ -317,7 +317,7 @@ def count_choices(answers: pl.DataFrame, separator: str) -> pl.DataFrame:
     Raises
     ------
     StudyError
-        Where images and labels multiplied are more than `MOST` rows.
+        Where images and labels multiplied are more than `MOST_ROWS` rows.
     """
     numbered = _without_controls(answers).with_row_index("row")
     pairs = _split_labels(numbered, separator).join(numbered.select("row", *_IMAGE), on="row")

@@ -30,7 +30,7 @@ _IMAGES_AT_ONCE = 256  # images digested between two chances to be interrupted
 
 
 def digest(data: bytes) -> int:
-    """64 bits that tell images apart; never `UNKNOWN`."""
+    """64 bits that tell images apart; never `UNKNOWN_CONTENT`."""
     number = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
     return number or UNKNOWN_CONTENT + 1
 
@@ -59,7 +59,7 @@ class Contents:
     Attributes
     ----------
     known : uint64 [N]
-        The content of each image, `UNKNOWN` where nobody has needed it.
+        The content of each image, `UNKNOWN_CONTENT` where nobody has needed it.
     """
 
     def __init__(self, images: ImageSet, study: Path, dataset: str) -> None:

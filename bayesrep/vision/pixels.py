@@ -92,7 +92,7 @@ def decode(data: bytes) -> Any:
     PredictionError
         Where the image declares more pixels than are decoded, or is too narrow to be resized.
     Exception
-        Whatever the decoder stumbles over; see `why_not`.
+        Whatever the decoder stumbles over; see `explain_failure`.
     """
     from PIL import Image
 

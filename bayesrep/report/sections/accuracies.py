@@ -142,7 +142,7 @@ class Accuracies(Section):
     Attributes
     ----------
     methods, classifiers
-        As in `Estimates`.
+        As in `AccuracyEstimates`.
     naive : float64 [n + 1, C]
         Adjusted accuracy by naive matching with 0 ... n annotators; with none it is as measured.
     matching : tuple of str

@@ -1,6 +1,6 @@
 """Label Studio's exports: tasks with their annotations (JSON), or a row an annotation (JSON-MIN).
 
-An annotation holds a result for every control that was used. Those of `HOLDING` can be an answer;
+An annotation holds a result for every control that was used. Kinds in `VALUE_KEYS` can answer;
 where a control was answered about several regions of an image, that is one about the image only if
 all say the same. Annotations that were skipped are none, and those marked as ground truth are no
 worker's.

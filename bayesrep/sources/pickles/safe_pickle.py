@@ -222,7 +222,7 @@ class _Refused(pickle.UnpicklingError):
 
 
 class _RestrictedUnpickler(pickle.Unpickler):
-    """An unpickler that knows the names in `_ALLOWED` and nothing else."""
+    """An unpickler that knows the names in `_ALLOWED_NAMES` and nothing else."""
 
     def __init__(self, file: IO[bytes]) -> None:
         # Latin-1 keeps the bytes of arrays that Python 2 wrote.
