@@ -7,6 +7,9 @@ M-step reduces further: Σ_m r_jm log (a)_{k_m} = Σ_i U_ji log(a + i), U_ji the
 j with k > i, so its Newton steps sum over n numbers. EM is slow where components overlap, as they
 do here: after its rounds Newton's method climbs the likelihood itself to the optimum. All starts,
 replicates and data sets climb in one compiled program.
+
+w_j: weight of component j; a_j, b_j: its shape parameters; r_jm: share of cell m that belongs to
+component j; (a)_k: rising factorial.
 """
 
 from functools import partial

@@ -4,6 +4,8 @@ Equation 4 of Engstrom et al. (2020), section 5.1:
 
     A_c = Σ_k E_rep[f_c | k of n] · p_ref(k of n)
 
+A_c: adjusted accuracy of classifier c; f_c: 1 where it is right; k: annotators of n who select.
+
 It needs every image to have the same n. Matching on k / n across different n would compare
 readings of different noise: 3 of 3 is weaker evidence of s near 1 than 40 of 40, yet has the same
 k / n. So all images are thinned to n' annotators, by default the most that 99 % of the images of

@@ -123,6 +123,7 @@ class PassAtK:
             )
         if len(wanted) < 2:
             raise OptionError("difference-needs-two-models")
+        # Pairs are compared on data sets that both models were tried on.
         by_name = {(fit.data.dataset, fit.data.classifier): fit for fit in self._fits}
         rows = [
             row

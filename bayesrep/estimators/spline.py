@@ -7,6 +7,9 @@ images that are classified correctly *and* selected by k of n is linear in ω,
     D[k, j] = Σ_i w_i BetaBinomial(k; n, a_i, b_i) E[B_j(s) | s ~ Beta(a_i + k, b_i + n − k)],
 
 so ω solves a small least-squares problem under bounds on g, and A = Σ_j ω_j E_ref[B_j].
+
+g: accuracy curve; ω_j: coefficient of spline B_j; w_i, a_i, b_i: weight and shape parameters of
+component i of the replication's mixture; A: adjusted accuracy.
 """
 
 from functools import partial

@@ -7,10 +7,11 @@ follows a law
 
     width² = A_n / images + B,
 
-the second part what W workers leave who answer about many images each: B = β / W, with one β for
-one crowd that answers about both data sets, whose leniency hardly matters, and another for two. A
-is found by normal approximations, β by certified fits. The design that is chosen is simulated again
-with certified fits, whose widths correct the law, and whose intervals are held against the truth.
+the first part what a sample of images leaves, with a slope A_n for n answers, the second part what
+W workers leave who answer about many images each: B = β / W, with one β for one crowd that answers
+about both data sets, whose leniency hardly matters, and another for two. A is found by normal
+approximations, β by certified fits. The design that is chosen is simulated again with certified
+fits, whose widths correct the law, and whose intervals are held against the truth.
 """
 
 import json

@@ -15,6 +15,9 @@ of n + d, so the joint mass of k of n and then j of d,
     f_N(r) = Σ_m w_m (a_m)_r (b_m)_{N−r} / (a_m + b_m)_N,
 
 depends on k + j alone: n + d + 1 numbers make the whole table, and its row sums are f_n(k).
+
+k: annotators who select the image; n: annotators it is shown to; d: further, virtual ones; j: those
+of them who select it; a_m, b_m: shape parameters of mixture component m; w_m: its weight.
 """
 
 from collections.abc import Sequence

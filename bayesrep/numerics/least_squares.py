@@ -2,6 +2,7 @@
 
     minimise ‖D ω − y‖²  subject to  lower ≤ G ω ≤ upper
 
+D: design matrix; ω: coefficients; y: targets; G: matrix whose products with ω are bounded.
 With D = Q R and z = R ω this is the point of a polytope nearest to Qᵀ y, found by the dual
 active-set method of Goldfarb and Idnani (1983, Mathematical Programming 27): start at the
 unbounded solution, take the most violated bound, move until it holds, letting go of bounds whose

@@ -5,7 +5,8 @@ Worker w selects an image of selection frequency s with probability
     P(select | s, w)  =  σ(α(s) + b_w),        b_w ~ Normal(0, τ²),        E_b σ(α(s) + b) = s,
 
 so that s is the frequency in the population of workers, whoever happened to answer. α is the logit
-of s, stretched (by about sqrt(1 + 0.35 τ²)): a worker is surer than the crowd.
+of s, stretched (by about sqrt(1 + 0.35 τ²)): a worker is surer than the crowd. b_w is the leniency
+of worker w, in logits, τ the standard deviation of leniencies, and σ the logistic function.
 
 Leniencies are found by expectation propagation (Minka 2001): every answer has a normal site on its
 worker's b; without its own site (the cavity, normal with mean m and variance v) an answer says of s

@@ -9,7 +9,8 @@ probability C(n, c) f(c, n), and all of k attempts fail with probability f(0, k)
 
     pass@k = 1 − E(1 − s)^k = 1 − f(0, k),
 
-exact for any k, however far beyond the attempts.
+exact for any k, however far beyond the attempts. π_0, π_1: shares of items never and always solved;
+w_j: weight of beta component j; a_j, b_j: its shape parameters; (a)_c: rising factorial.
 
 The prior is stated in independent standard normal numbers z, which is how it is sampled. Each mass
 is nothing with probability 0.6, else a Beta(1, 2) share; weights of the betas are broken off a

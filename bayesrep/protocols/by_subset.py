@@ -75,6 +75,7 @@ def compare_subsets(
     given = (None, None) if sets is None else sets
     both = (reference, replication)
     sides = [side_of(*each) for each in zip(both, people, given, strict=True)]
+    # By label sets nothing is known of a data set without any.
     if sets is not None:
         sides = [
             _hide_correctness(side) if each is None else side
@@ -85,6 +86,7 @@ def compare_subsets(
     metric = "top-1" if sets is None else "multi-label"
     every = {ALL_IMAGES: [np.ones(len(each.images), np.bool_) for each in both], **subsets}
     tables = []
+    # One table of accuracies a subset; a side on which nobody answered has none.
     for name, masks in every.items():
         counts = [
             ((side.right & mask).sum(axis=1), (side.answered & mask).sum(axis=1))
@@ -107,6 +109,7 @@ def compare_subsets(
                 )
         rows = accuracy_rows(names, kinds, metric, counts, interval)
         tables.append(rows.select(pl.lit(name).alias("subset"), pl.all()))
+    # All images are the first table: changes are from there.
     changes = [
         pl.concat(
             [table[f"{role}_accuracy"] - tables[0][f"{role}_accuracy"] for table in tables]
