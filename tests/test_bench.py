@@ -128,7 +128,7 @@ class Made:
 
 def studied(outcomes):
     """Subjects whose programs are these, by platform and name."""
-    return SimpleNamespace(compiled=lambda jobs: {key: outcomes[key] for key in jobs})
+    return SimpleNamespace(compile_jobs=lambda jobs: {key: outcomes[key] for key in jobs})
 
 
 @pytest.mark.parametrize(
