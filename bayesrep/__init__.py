@@ -126,14 +126,16 @@ _ROOMS = {
     "summarize summarize_gaps",
     "vision": "predict",
 }
-_DEFINED_IN = {name: f"bayesrep.{room}" for room, names in _ROOMS.items() for name in names.split()}
+_MODULE_OF_NAME = {
+    name: f"bayesrep.{room}" for room, names in _ROOMS.items() for name in names.split()
+}
 
 
 def __getattr__(name: str) -> object:
     """Load a public name from the module that defines it, once."""
-    if name not in _DEFINED_IN:
+    if name not in _MODULE_OF_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_DEFINED_IN[name]), name)
+    value = getattr(import_module(_MODULE_OF_NAME[name]), name)
     return globals().setdefault(name, value)  # the room `report` stays, which can be called
 
 

@@ -82,13 +82,13 @@ def refuse_shared(folder: Path) -> None:
 
 def make_room(files: Iterable[Path], most: int) -> None:
     """Delete the files that were not used for longest, until at most so many bytes are left."""
-    found: list[tuple[float, int, Path]] = []
+    entries: list[tuple[float, int, Path]] = []
     for file in files:
         with suppress(OSError):  # another process may be doing the same
             status = file.stat()
-            found.append((max(status.st_atime, status.st_mtime), status.st_size, file))
-    total = sum(size for _, size, _ in found)
-    for _, size, file in sorted(found):
+            entries.append((max(status.st_atime, status.st_mtime), status.st_size, file))
+    total = sum(size for _, size, _ in entries)
+    for _, size, file in sorted(entries):
         if total <= most:
             return
         with suppress(OSError):
@@ -97,9 +97,9 @@ def make_room(files: Iterable[Path], most: int) -> None:
 
 
 _LINUX = sys.platform == "linux"
-_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
-PLACED: ContextVar[list[Path] | None] = ContextVar("PLACED", default=None)
-"""Where somebody wants to know: all that has taken its place, in order."""
+_WORKING_FOLDER, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
+PLACED_FILES: ContextVar[list[Path] | None] = ContextVar("PLACED_FILES", default=None)
+"""Files and folders that have taken their place, in order, where somebody wants to know."""
 
 
 @contextmanager
@@ -115,7 +115,7 @@ def replaced_file(target: Path) -> Generator[Path]:
     try:
         with writing_to(target, by_way_of=partial):
             yield partial
-            with _uninterrupted():
+            with _delay_signals():
                 os.replace(partial, target)
                 _is_placed(target)
     finally:
@@ -143,11 +143,11 @@ def replaced_folder(target: Path) -> Generator[Path]:
             target.parent.mkdir(parents=True, exist_ok=True)
             partial.mkdir()
             yield partial
-            with _uninterrupted():
+            with _delay_signals():
                 _exchange(target, partial, previous)
                 _is_placed(target)
     finally:
-        with _uninterrupted():
+        with _delay_signals():
             _remove(partial)
 
 
@@ -172,7 +172,10 @@ def _swap(one: Path, other: Path) -> bool:
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if _LINUX else None
     if rename is None:
         return False
-    return rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
+    return (
+        rename(_WORKING_FOLDER, os.fsencode(one), _WORKING_FOLDER, os.fsencode(other), _EXCHANGE)
+        == 0
+    )
 
 
 def find_moved_aside(target: Path) -> Path | None:
@@ -190,13 +193,13 @@ def _remove(path: Path) -> None:
 
 
 def _is_placed(target: Path) -> None:
-    placed = PLACED.get()
+    placed = PLACED_FILES.get()
     if placed is not None:
         placed.append(target)
 
 
 @contextmanager
-def _uninterrupted() -> Generator[None]:
+def _delay_signals() -> Generator[None]:
     """Signals that ask for the end of the process are heard after the block.
 
     Only the main thread hears any.
@@ -228,7 +231,7 @@ def _uninterrupted() -> Generator[None]:
 
 ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What the system says where a file cannot grow, and most libraries pass on without its name."""
-_NUMBERED = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)")
+_ERROR_NUMBER = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)")
 """How Rust and HDF5 tell the system's number."""
 
 
@@ -245,20 +248,20 @@ def writing_to(target: Path, *, by_way_of: Path | None = None) -> Generator[None
         yield
     except Exception as error:
         partial = target if by_way_of is None else by_way_of
-        found = _unwritten(error, partial)
-        if found is None:
+        explained = _explain_unwritten(error, partial)
+        if explained is None:
             raise
-        number, inside = found
+        number, inside = explained
         raise OSError(number, os.strerror(number), str(target / inside)) from error
 
 
-def _unwritten(error: Exception, partial: Path) -> tuple[int, Path] | None:
+def _explain_unwritten(error: Exception, partial: Path) -> tuple[int, Path] | None:
     """The system's number for what is wrong with a file or folder, and where in it."""
     named = getattr(error, "filename", None)
     number = getattr(error, "errno", None)
     if isinstance(named, str | os.PathLike) and isinstance(number, int):
         path = Path(named)
         return (number, path.relative_to(partial)) if path.is_relative_to(partial) else None
-    if number is None and (told := _NUMBERED.search(str(error))):
+    if number is None and (told := _ERROR_NUMBER.search(str(error))):
         number = int(told[1] or told[2])
     return (number, Path()) if number in ROOM else None

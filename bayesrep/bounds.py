@@ -10,7 +10,7 @@ SEED = 2**63 - 1
 STARTS = 10_000
 
 
-def at_most(name: str, value: int, largest: int) -> None:
+def refuse_above(name: str, value: int, largest: int) -> None:
     """Refuse a number that is larger than any that an option may have."""
     if value > largest:
         raise OptionError("option-above-limit", option=name, value=value, largest=largest)

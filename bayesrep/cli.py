@@ -22,10 +22,10 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from bayesrep import process
-from bayesrep.atomic import PLACED
+from bayesrep.atomic import PLACED_FILES
 from bayesrep.commands.examples import epilog
 from bayesrep.commands.output import (
-    DONE,
+    DONE_STATUS,
     FINDING,
     MISTAKE,
     STANDARD_OUTPUT,
@@ -94,7 +94,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
 }
 """Under which headings the help lists commands; those that are in none come last."""
 FORMATS = ("text", "markdown", "latex")
-NOTHING_KEPT = "nothing was written"
+NOTHING_KEPT_TEXT = "nothing was written"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -140,10 +140,10 @@ class _Parser(argparse.ArgumentParser):
         words = list(sys.argv[1:] if args is None else args)
         before = takewhile(lambda word: word.startswith("-"), words)  # the name of a command
         self._refuse_unknown(list(before) if self._subparsers else words)
-        found, left = super().parse_known_args(words, namespace)
+        parsed, left = super().parse_known_args(words, namespace)
         if left and self._subparsers is None:
             self.error(f"one argument too many: {plain(' '.join(left))}")
-        return found, left
+        return parsed, left
 
     def _refuse_unknown(self, words: Sequence[str]) -> None:
         known = self._option_string_actions
@@ -166,7 +166,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="bayesrep",
         usage=None if asked else "bayesrep [-h] [--version] COMMAND ...",
-        description=f"How much of a benchmark's accuracy drop is real?\n\n{_listed()}",
+        description=f"How much of a benchmark's accuracy drop is real?\n\n{_list_commands()}",
         epilog="bayesrep COMMAND --help says what each takes, with an example.",
         formatter_class=raw,
     )
@@ -195,7 +195,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _listed() -> str:
+def _list_commands() -> str:
     """The commands under their headings."""
     grouped = {name for names in GROUPS.values() for name in names}
     groups = {**GROUPS, "More": [name for name in COMMANDS if name not in grouped]}
@@ -223,37 +223,41 @@ def _run(arguments: argparse.Namespace) -> int:
     """Run a parsed command; what is wrong with its data, options or files becomes one line."""
     try:
         write_tables_as(arguments.format)
-        PLACED.set([])
+        PLACED_FILES.set([])
         return arguments.module.run(arguments)
     except (Exception, KeyboardInterrupt) as error:
-        if not isinstance(error, KeyboardInterrupt) and not process.stopped():
-            return _refused(error)
-        say(f"interrupted; {_kept(arguments)}")
-        return process.INTERRUPTED
+        if not isinstance(error, KeyboardInterrupt) and not process.is_stopped():
+            return _report_refusal(error)
+        say(f"interrupted; {_describe_kept(arguments)}")
+        return process.INTERRUPTED_STATUS
 
 
-def _kept(arguments: argparse.Namespace) -> str:
+def _describe_kept(arguments: argparse.Namespace) -> str:
     """What an interrupt leaves: what had been written to a place that was given, or what goes on.
 
     What is written besides, as into a cache, is nobody's concern.
     """
     given = [each.absolute() for each in vars(arguments).values() if isinstance(each, Path)]
-    placed = [p for p in PLACED.get() or () if any(p.absolute().is_relative_to(g) for g in given)]
-    kept: Callable[[argparse.Namespace], str] | None = getattr(arguments.module, "kept", None)
-    told = kept(arguments) if kept else NOTHING_KEPT
-    if told == NOTHING_KEPT and placed:
+    placed = [
+        p for p in PLACED_FILES.get() or () if any(p.absolute().is_relative_to(g) for g in given)
+    ]
+    describe: Callable[[argparse.Namespace], str] | None = getattr(
+        arguments.module, "describe_kept", None
+    )
+    told = describe(arguments) if describe else NOTHING_KEPT_TEXT
+    if told == NOTHING_KEPT_TEXT and placed:
         return f"{', '.join(map(str, placed))} had been written"
     return told
 
 
-def _refused(error: Exception) -> int:
+def _report_refusal(error: Exception) -> int:
     """Say what is wrong with the data, the options or a file; what else went wrong is ours."""
     match error:
         case BayesrepError():
             say(reason(error))
             return FINDING if isinstance(error, ConvergenceError) else MISTAKE
         case BrokenPipeError(filename=name) if name == STANDARD_OUTPUT:
-            return DONE  # all was made, and who reads what is printed has enough
+            return DONE_STATUS  # all was made, and who reads what is printed has enough
         case OSError():
             say(f"{getattr(error, 'filename', None) or 'a file'}: {reason(error)}")
             return FINDING

@@ -33,7 +33,7 @@ class Violation(str):
     rule
         A rule of `rules.toml`.
     **facts
-        What its sentence names; text where they are no numbers.
+        What its sentence names; text where they are not numbers.
 
     Attributes
     ----------
@@ -46,17 +46,17 @@ class Violation(str):
 
     def __new__(cls, rule: LiteralString, /, **facts: Any) -> Self:
         """Fill the rule's sentence in with its facts."""
-        return cls._told(sentences()[rule].format_map(facts), rule, facts)
+        return cls._make(sentences()[rule].format_map(facts), rule, facts)
 
     @classmethod
-    def _told(cls, sentence: str, rule: str, facts: Mapping[str, Any]) -> Self:
+    def _make(cls, sentence: str, rule: str, facts: Mapping[str, Any]) -> Self:
         violation = super().__new__(cls, sentence)
         violation.rule = rule
-        violation.facts = {name: _as_plain(value) for name, value in facts.items()}
+        violation.facts = {name: _plain_value(value) for name, value in facts.items()}
         return violation
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self)._told, (str(self), self.rule, self.facts)
+        return type(self)._make, (str(self), self.rule, self.facts)
 
     @property
     def offenders(self) -> tuple[str, ...]:
@@ -73,22 +73,22 @@ class Violation(str):
     def of_json(cls, told: Mapping[str, Any]) -> Self:
         """A violation as another process has told it."""
         listed = {n: Listing(told["facts"][n], names) for n, names in told["listed"].items()}
-        return cls._told(told["line"], told["rule"], {**told["facts"], **listed})
+        return cls._make(told["line"], told["rule"], {**told["facts"], **listed})
 
     def within(self, place: object) -> Self:
         """The same rule broken at a place that its line does not name: `place: line`."""
-        return self.retold(f"{place}: {self}")
+        return self.reword(f"{place}: {self}")
 
-    def followed_by(self, more: str) -> Self:
+    def append_text(self, more: str) -> Self:
         """The same with more at the end of its line."""
-        return self.retold(f"{self}{more}")
+        return self.reword(f"{self}{more}")
 
-    def retold(self, line: str) -> Self:
+    def reword(self, line: str) -> Self:
         """The same in another line."""
-        return self._told(line, self.rule, self.facts)
+        return self._make(line, self.rule, self.facts)
 
 
-def _as_plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     """A fact that can be kept, compared and sent to another process."""
     if isinstance(value, str | int | float | None):
         return value
@@ -123,7 +123,7 @@ class BayesrepError(Exception):
 
     @property
     def rule(self) -> str:
-        """Its name."""
+        """Name of the rule that was broken."""
         return self.violation.rule
 
     @property
@@ -133,7 +133,7 @@ class BayesrepError(Exception):
 
     @property
     def offenders(self) -> tuple[str, ...]:
-        """Who breaks it."""
+        """Names of all that break the rule."""
         return self.violation.offenders
 
     def within(self, place: object) -> Self:
@@ -266,7 +266,7 @@ def listing(items: Iterable[object], noun: str = "image") -> Listing:
     names = [str(item) for item in items]
     more = f", ... ({len(names)} {noun}s)" if len(names) > SHOWN else ""
     shown = ", ".join(repr(n if len(n) <= LONGEST else f"{n[:LONGEST]}...") for n in names[:SHOWN])
-    return Listing(f"{noun}{'s' * (len(names) != 1)} {shown}{more}", names)
+    return Listing(f"{noun}{'s' if len(names) != 1 else ''} {shown}{more}", names)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -280,5 +280,5 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a message on an unknown name: nothing, or `; did you mean 'x'?`."""
-    found = nearest(name, known)
-    return "" if found is None else f"; did you mean {found!r}?"
+    meant = nearest(name, known)
+    return "" if meant is None else f"; did you mean {meant!r}?"

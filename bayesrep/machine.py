@@ -14,7 +14,7 @@ from typing import Any
 
 PATIENCE = 60
 """Seconds after which a program that tells of the machine is given up."""
-QUERIED = {
+QUERIED_FIELDS = {
     "name": "name",
     "driver": "driver_version",
     "memory": "memory.total",
@@ -50,11 +50,17 @@ def memory_bytes() -> int | None:
 
 def gpus() -> list[dict[str, str]]:
     """Each GPU as nvidia-smi tells of it, with the newest CUDA of its driver; none without it."""
-    said = _ask("nvidia-smi", f"--query-gpu={','.join(QUERIED.values())}", "--format=csv,noheader")
+    said = _ask(
+        "nvidia-smi", f"--query-gpu={','.join(QUERIED_FIELDS.values())}", "--format=csv,noheader"
+    )
     rows = [[cell.strip() for cell in line.split(",")] for line in said.splitlines()]
-    found = [dict(zip(QUERIED, row, strict=True)) for row in rows if len(row) == len(QUERIED)]
-    cuda = re.search(r"CUDA Version:\s*([\d.]+)", _ask("nvidia-smi")) if found else None
-    return [each | ({"cuda": cuda[1]} if cuda else {}) for each in found]
+    queried = [
+        dict(zip(QUERIED_FIELDS, row, strict=True))
+        for row in rows
+        if len(row) == len(QUERIED_FIELDS)
+    ]
+    cuda = re.search(r"CUDA Version:\s*([\d.]+)", _ask("nvidia-smi")) if queried else None
+    return [each | ({"cuda": cuda[1]} if cuda else {}) for each in queried]
 
 
 def torch_sees() -> str | None:
@@ -68,13 +74,13 @@ def torch_sees() -> str | None:
 
 def versions(names: Iterable[str]) -> dict[str, str]:
     """Versions of the packages among these that are installed."""
-    found: dict[str, str] = {}
+    installed: dict[str, str] = {}
     for name in names:
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def machine_facts(packages: Iterable[str]) -> dict[str, Any]:

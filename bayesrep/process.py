@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 from bayesrep.errors import quoted
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-INTERRUPTED = 130  # what `run`'s command returns where it was interrupted: 128 + SIGINT
+INTERRUPTED_STATUS = 130  # what `run`'s command returns where it was interrupted: 128 + SIGINT
 SOON = 1.0  # seconds in which Python hears a signal, unless a library in C computes
 OFTEN = 0.2  # seconds between looks for an interrupt that was swallowed
 
@@ -115,7 +115,7 @@ def _signal_main_thread(number: int) -> None:
         signal.raise_signal(number)
 
 
-def _unraisable(lost: Any) -> None:
+def _ignore_interrupt(lost: Any) -> None:
     """Say nothing of an interrupt that a callback swallowed: it is raised again."""
     if not isinstance(lost.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
@@ -128,8 +128,8 @@ def program() -> str:
     """The command line's name as this process's user can type it again."""
     called = Path(sys.argv[0])
     if called.parts[-2:] == ("bayesrep", "__main__.py"):
-        return f"{_typed(Path(sys.executable))} -m bayesrep"
-    return _typed(called) if called.stem == "bayesrep" else "bayesrep"
+        return f"{_typed_name(Path(sys.executable))} -m bayesrep"
+    return _typed_name(called) if called.stem == "bayesrep" else "bayesrep"
 
 
 def command(*words: object) -> str:
@@ -143,16 +143,16 @@ def command(*words: object) -> str:
     return " ".join([program(), *(quoted(str(word)) for word in words)])
 
 
-def _typed(path: Path) -> str:
+def _typed_name(path: Path) -> str:
     """A program as it is typed: by its name where the shell finds it, else by its path."""
-    found = shutil.which(path.name)
-    if found is not None and Path(found).absolute() == path.absolute():
+    installed = shutil.which(path.name)
+    if installed is not None and Path(installed).absolute() == path.absolute():
         return path.name
     here, whole = Path.cwd(), path.absolute()
     return quoted(str(whole.relative_to(here) if whole.is_relative_to(here) else whole))
 
 
-def stopped() -> bool:
+def is_stopped() -> bool:
     """Whether a signal has asked this process to end."""
     return bool(_stop.number)
 
@@ -164,7 +164,7 @@ def run(command: Callable[[], int]) -> NoReturn:
     ----------
     command
         Sees SIGINT and SIGTERM as one KeyboardInterrupt, or as what a library makes of it (then
-        `stopped` tells), and returns `INTERRUPTED` after it.
+        `is_stopped` tells), and returns `INTERRUPTED_STATUS` after it.
     """
     ours = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     for number in ours:  # what the parent ignores stays ignored: background jobs, nohup
@@ -173,15 +173,15 @@ def run(command: Callable[[], int]) -> NoReturn:
     sent.settimeout(0)
     signal.set_wakeup_fd(sent.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=_stop.watch, args=(arrivals,), daemon=True).start()
-    sys.unraisablehook = _unraisable
+    sys.unraisablehook = _ignore_interrupt
     try:
         status = command()
     except KeyboardInterrupt:  # before the command itself began
         _say("interrupted; nothing was written")
-        status = INTERRUPTED
+        status = INTERRUPTED_STATUS
     for number in ours:  # the command is done: a signal to what Python tidies up changes nothing
         signal.signal(number, signal.SIG_IGN)
-    if not stopped():
+    if not is_stopped():
         gc.freeze()  # Python would look through all that JAX holds once more: up to a second
         sys.exit(status)
     for stream in (sys.stdout, sys.stderr):
@@ -190,4 +190,4 @@ def run(command: Callable[[], int]) -> NoReturn:
         except OSError:
             continue
     # Not through the interpreter's end: XLA's threads may still be computing.
-    os._exit(128 + _stop.number if status == INTERRUPTED else status)
+    os._exit(128 + _stop.number if status == INTERRUPTED_STATUS else status)

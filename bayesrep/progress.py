@@ -39,13 +39,13 @@ class Stopwatch:
             taken[name] += end - begin
             for other in dict.fromkeys(each for each, _, _ in self._spans):
                 own = [(max(b, begin), min(e, end)) for n, b, e in self._spans if n == other]
-                apart = _covered(own)
+                apart = _covered_length(own)
                 taken[name] -= apart
                 taken[other] = taken.get(other, 0.0) + apart
         return {name: round(value, 3) for name, value in taken.items()}
 
 
-def _covered(spans: Iterable[tuple[float, float]]) -> float:
+def _covered_length(spans: Iterable[tuple[float, float]]) -> float:
     """How much of a line intervals cover; those that end before they begin are empty."""
     total, reached = 0.0, float("-inf")
     for begin, end in sorted(spans):

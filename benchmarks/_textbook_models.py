@@ -24,7 +24,7 @@ from scipy import special, stats
 
 from bayesrep.models.options import JointOptions
 from bayesrep.numerics.bernstein import smooth_basis
-from bayesrep.numerics.beta_binomial import below, log_binomial
+from bayesrep.numerics.beta_binomial import counts_below, log_binomial
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 
@@ -360,9 +360,9 @@ def _pymc_log_masses(mixture: tuple[Any, Any, Any], selected: Ints, shown: Ints)
     size = int(shown.max())
     steps = np.arange(size, dtype=float)[None]
     components = (
-        pt.log(a + steps) @ below(selected, size).T
-        + pt.log(b + steps) @ below(shown - selected, size).T
-        - pt.log(a + b + steps) @ below(shown, size).T
+        pt.log(a + steps) @ counts_below(selected, size).T
+        + pt.log(b + steps) @ counts_below(shown - selected, size).T
+        - pt.log(a + b + steps) @ counts_below(shown, size).T
     )
     return pt.logsumexp(log_weights + components, axis=0)
 

@@ -28,11 +28,11 @@ TIME = "2026-01-21T03-44-18.458309"
 _READ = """
 import sys, time
 from pathlib import Path
-from bayesrep.sources.evals.records import Asked
+from bayesrep.sources.evals.records import LogChoices
 from bayesrep.sources.evals.recognised import read_logs
-read_logs(["m=" + sys.argv[2]], Asked())  # imports, and polars' first call
+read_logs(["m=" + sys.argv[2]], LogChoices())  # imports, and polars' first call
 begin, wall = time.process_time(), time.perf_counter()
-log = read_logs(["m=" + sys.argv[1]], Asked())[0]
+log = read_logs(["m=" + sys.argv[1]], LogChoices())[0]
 print(len(log.records), time.process_time() - begin, time.perf_counter() - wall)
 """
 _JSON = """

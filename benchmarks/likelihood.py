@@ -35,7 +35,7 @@ from bayesrep.inference.density import Density, build_density
 from bayesrep.inference.device import available
 from bayesrep.inference.problem import pose, programs
 from bayesrep.models.options import JointOptions
-from bayesrep.report.text import MISSING, columns
+from bayesrep.report.text import MISSING_TEXT, columns
 from bayesrep.studies.statistics import Cells
 from benchmarks import _textbook_models as models
 from benchmarks._requirements import (
@@ -332,7 +332,7 @@ def scipy_rows(ours: Form, sites: dict[str, Any], study: Study) -> list[dict[str
 
 def milliseconds(value: float | None) -> str:
     """A time for a table."""
-    return MISSING if value is None else f"{1e3 * value:.3g}"
+    return MISSING_TEXT if value is None else f"{1e3 * value:.3g}"
 
 
 def _ratio(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> float | None:
@@ -357,9 +357,9 @@ def comparison_table(rows: Sequence[dict[str, Any]]) -> str:
                 row["device"],
                 str(row["bits"]),
                 *(milliseconds(row.get(name)) for name in COLUMNS),
-                MISSING if ratio is None else f"{ratio:,.1f}",
+                MISSING_TEXT if ratio is None else f"{ratio:,.1f}",
                 f"{value:.1e}",
-                MISSING if gradient is None else f"{gradient:.1e}",
+                MISSING_TEXT if gradient is None else f"{gradient:.1e}",
             ]
         )
     header = ["log joint density, ms", "device", "bits", "density", "+ gradient", "in a loop"]
@@ -417,7 +417,10 @@ def sweep_tables(found: dict[str, dict[str, dict[str, float]]]) -> str:
                 row.append(milliseconds(ours))
                 for other in ("cells with gammaln", "textbook on images"):
                     slow = times.get(other)
-                    row += [milliseconds(slow), MISSING if slow is None else f"{slow / ours:,.1f}"]
+                    row += [
+                        milliseconds(slow),
+                        MISSING_TEXT if slow is None else f"{slow / ours:,.1f}",
+                    ]
             rows.append(row)
         tables.append(columns(header, rows))
     return "\n\n".join(tables)

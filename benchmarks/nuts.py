@@ -30,7 +30,7 @@ import xarray as xr
 import bayesrep
 from bayesrep import Study, SufficientStatistics
 from bayesrep.inference.device import available
-from bayesrep.report.text import MISSING, columns
+from bayesrep.report.text import MISSING_TEXT, columns
 from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
 from experiments.results import save
 
@@ -365,13 +365,13 @@ def table(rows: Mapping[str, dict[str, Any]]) -> str:
                 f"{row['sampling_s']:.1f}",
                 f"{row['chains']} x {row['draws']}",
                 str(row["divergences"]),
-                MISSING if row["rhat"] is None else f"{row['rhat']:.4g}",
-                MISSING if row["ess"] is None else f"{row['ess']:,.0f}",
+                MISSING_TEXT if row["rhat"] is None else f"{row['rhat']:.4g}",
+                MISSING_TEXT if row["ess"] is None else f"{row['ess']:,.0f}",
                 f"{bound}{sampling:.3g}",
                 f"{bound}{whole:.3g}",
                 f"{rates(ours)[0] / sampling:,.3g}",
                 f"{rates(ours)[1] / whole:,.3g}",
-                MISSING if differs is None else f"{differs:.2f}",
+                MISSING_TEXT if differs is None else f"{differs:.2f}",
                 "yes" if converged(row) else "no",
             ]
         )
@@ -392,7 +392,7 @@ def stage_table(processes: Mapping[str, Mapping[str, Mapping[str, float]]]) -> s
     return columns(
         ["bayesrep fit, s", *by_run],
         [
-            [stage, *(f"{s[stage]:.2f}" if stage in s else MISSING for s in by_run.values())]
+            [stage, *(f"{s[stage]:.2f}" if stage in s else MISSING_TEXT for s in by_run.values())]
             for stage in named
         ],
     )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bayesrep.lab import Design, published_world
-from bayesrep.lab.outcomes import averaged
+from bayesrep.lab.outcomes import average_outcomes
 from bayesrep.lab.planning import Studied
 from bayesrep.lab.spreading import spread_over
 from bayesrep.report.text import columns
@@ -48,12 +48,12 @@ def measured(designs: Sequence[Design], studies: int, certified: int) -> dict[st
         "normal_seconds": normal,
         "normal_a_fit": normal / (len(designs) * studies),
         "certified_fits": certified,
-        "certified_share": averaged(laplace).converged,
+        "certified_share": average_outcomes(laplace).converged,
         "certified_seconds": seconds,
         "certified_a_fit": seconds / certified,
-        "ratio": averaged(same).mean_width / averaged(laplace).mean_width,
+        "ratio": average_outcomes(same).mean_width / average_outcomes(laplace).mean_width,
         "widths": [
-            {"images": d.images, "answers": d.answers, "width": averaged(each).mean_width}
+            {"images": d.images, "answers": d.answers, "width": average_outcomes(each).mean_width}
             for d, each in zip(designs, found, strict=True)
         ],
     }

@@ -20,7 +20,7 @@ from typing import Any
 
 import bayesrep
 from bayesrep.choices import Method
-from bayesrep.report.text import MISSING, columns
+from bayesrep.report.text import MISSING_TEXT, columns
 from benchmarks._requirements import say
 from benchmarks.nuts import quiet_fit
 from experiments.results import save
@@ -83,7 +83,7 @@ def table(rows: Mapping[str, Mapping[str, Any]]) -> str:
         size, method = name.split(" ")
         classifiers, images = (f"{int(part):,}" for part in size.split("x"))
         if "missing" in row:
-            return [classifiers, images, method, row["missing"], *[MISSING] * 7]
+            return [classifiers, images, method, row["missing"], *[MISSING_TEXT] * 7]
         shown = {"acceptance": ".2f", "rhat": ".4f", "pareto_k": ".2f", "tail_ess": ",.0f"}
         said = {key: format(row[key], form) for key, form in shown.items() if key in row}
         return [
@@ -92,11 +92,11 @@ def table(rows: Mapping[str, Mapping[str, Any]]) -> str:
             method,
             f"{row['seconds']:.0f}",
             f"{row['peak_gb']:.1f}",
-            said.get("acceptance", MISSING),
-            said.get("rhat", MISSING),
-            said.get("pareto_k", MISSING),
+            said.get("acceptance", MISSING_TEXT),
+            said.get("rhat", MISSING_TEXT),
+            said.get("pareto_k", MISSING_TEXT),
             f"{row['ess']:,.0f}",
-            said.get("tail_ess", MISSING),
+            said.get("tail_ess", MISSING_TEXT),
             "yes" if row["converged"] else "no",
         ]
 

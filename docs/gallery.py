@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import bayesrep
-from bayesrep.report.catalogue import Entry, entries, in_words
-from bayesrep.report.figure_names import FIGURES, Figure
+from bayesrep.report.catalogue import FigureEntry, entries, in_words
+from bayesrep.report.figure_names import FIGURES, NamedFigure
 
 DOCS = Path(__file__).resolve().parent
 PICTURES = DOCS / "images" / "gallery"
@@ -70,14 +70,14 @@ def shown(name: str) -> str:
     return f"![{name}](images/gallery/{name}.png)\n"
 
 
-def command(name: str, figure: Figure) -> str:
+def command(name: str, figure: NamedFigure) -> str:
     """The command that draws a figure."""
     parts = ["bayesrep figure", name]
     parts += ["my-study"] * figure.needs_study + ["posterior.nc"] * figure.needs_posterior
     return " ".join([*parts, f"--out {name}.pdf"])
 
 
-def drawn(name: str, figure: Figure, study: Any, posterior: Any) -> Any:
+def drawn(name: str, figure: NamedFigure, study: Any, posterior: Any) -> Any:
     """A figure, of few replicates where the paper's number takes long."""
     inputs = [study] * figure.needs_study + [posterior] * figure.needs_posterior
     paper = name.startswith("paper") and "bootstrap" in figure.options
@@ -104,12 +104,12 @@ def text() -> str:
     return "\n".join([*parts, END.lstrip() + "".join(map(row, others))])
 
 
-def of_a_study(figure: Figure) -> bool:
+def of_a_study(figure: NamedFigure) -> bool:
     """Whether a study and its fit are all that it takes."""
     return figure.needs_study or not figure.inputs
 
 
-def row(entry: Entry) -> str:
+def row(entry: FigureEntry) -> str:
     """A figure's line in the table of those that need more."""
     needs = ", ".join(f"`{in_words(need)}`" for need in entry.needs)
     return f"| `{entry.name}` | {entry.shows} | {needs} |\n"

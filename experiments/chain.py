@@ -117,7 +117,7 @@ def train(root: Path, images: int, seed: int) -> None:
         module = timm.create_model(name)
         config = timm.data.resolve_data_config(model=module, use_test_size=True)
         transform = timm.data.create_transform(**config)
-        assert Preprocessing.of(config).size[0] < 200, "small networks, small images"
+        assert Preprocessing.from_config(config).size[0] < 200, "small networks, small images"
         batches = torch.stack([transform(image) for image in drawn]).split(64)
         for part in module.modules():
             if isinstance(part, torch.nn.BatchNorm2d):

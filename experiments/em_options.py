@@ -36,7 +36,7 @@ CLASSIFIERS = 10
 
 def errors(chosen: Chosen) -> Iterator[tuple[str, float]]:
     """Yield the error of the mean adjusted accuracy by every method, in its own name."""
-    whole, truth = chosen.whole, chosen.truth.mean()
+    whole, truth = chosen.all_cells, chosen.truth.mean()
     for estimator in (Naive(), Jackknife()):
         yield estimator.name, float(estimator(whole).value[0].mean() - truth)
     table = complete_cells(whole)

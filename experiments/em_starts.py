@@ -53,7 +53,7 @@ STRATEGIES = {
 
 def of_study(chosen: Chosen, seed: int, starts: int = STARTS) -> dict[str, Any]:
     """Nats short of the best optimum after rounds and by strategy, and what that changes."""
-    table = complete_cells(chosen.whole)
+    table = complete_cells(chosen.all_cells)
     after = after_rounds(table, published_starts(starts, COMPONENTS, seed), ROUNDS)
     defaults, plain = (
         [

@@ -31,7 +31,7 @@ from bayesrep.errors import EstimateWarning, IdentificationWarning
 from bayesrep.lab import METHODS, Matching, match_images, next_answers
 from bayesrep.report.text import columns, percent
 from bayesrep.sources.cifar10h import read_cifar10h
-from bayesrep.sources.placebo import dealt, selections
+from bayesrep.sources.placebo import deal_answers, selections
 from experiments.ledger import resume
 from experiments.results import save
 from experiments.two_crowds import published
@@ -81,7 +81,7 @@ def one_split(key: str, sets: Mapping[str, Annotated]) -> dict[str, Any]:
     most = max(data.answers)
     rng = np.random.default_rng(seed)
     half = rng.permutation(len(data.shown)) < len(data.shown) // 2
-    kept, matched = dealt(rng, data.selected, data.shown, (data.keep, most))
+    kept, matched = deal_answers(rng, data.selected, data.shown, (data.keep, most))
     rest = data.shown - data.keep - most
     measured = (data.selected - kept - matched) / rest
     reference, pool = np.flatnonzero(half & (kept == data.keep)), np.flatnonzero(~half)

@@ -56,7 +56,7 @@ def follow(table: CellTable, begin: LogBetas, rounds: int, *, newton: bool = Fal
     """Climb from ``begin`` [2, S, K]."""
     starts = LogBetas(*(field[:, None] for field in begin))
     with jax.enable_x64(new_val=True):
-        cells = CellMatrices.of(table.selected, table.shown)
+        cells = CellMatrices.from_cells(table.selected, table.shown)
         result = ascend(starts, table.images[:, :1], cells, rounds=rounds, newton=newton)
         result = jax.tree.map(np.asarray, result)
     return Ends(LogBetas(*(field[:, 0] for field in result.mixture)), result.log_likelihood[:, 0])

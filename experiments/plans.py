@@ -22,7 +22,7 @@ import numpy as np
 import bayesrep
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
 from bayesrep.lab import Design, Prices, plan, published_world, worlds_of
-from bayesrep.lab.outcomes import Outcome, averaged, outcome
+from bayesrep.lab.outcomes import Outcome, average_outcomes, outcome
 from bayesrep.lab.worlds import LENIENCY, draw_study
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.text import columns, percent
@@ -88,7 +88,7 @@ def numbers(plans: Sequence[Mapping[str, Any]], studies: Sequence[Mapping[str, A
         if not of:
             continue
         certified = [study for study in of if study.converged] or of
-        found = averaged(certified)
+        found = average_outcomes(certified)
         rows.append(
             {
                 **{k: v for k, v in each.items() if k != "key"},
@@ -97,9 +97,9 @@ def numbers(plans: Sequence[Mapping[str, Any]], studies: Sequence[Mapping[str, A
                 "found": found.mean_width,
                 "found_single": found.single_width,
                 "ratio": found.mean_width / each["width"],
-                "held": averaged(of).mean_held,
+                "held": average_outcomes(of).mean_held,
                 "held_certified": found.mean_held,
-                "single_held": averaged(of).single_held,
+                "single_held": average_outcomes(of).single_held,
             }
         )
     count = sum(row["studies"] for row in rows)

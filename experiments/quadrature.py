@@ -59,7 +59,7 @@ def of_study(
     chosen: Chosen, components: Sequence[int] = COMPONENTS, losses: Sequence[Any] = tuple(LOSSES)
 ) -> dict[str, Any]:
     """Errors and differences of adjusted accuracies, for every number of components and loss."""
-    table = complete_cells(chosen.whole)
+    table = complete_cells(chosen.all_cells)
     fits: list[dict[str, Any]] = []
     for size in components:
         fit = fit_mixtures(table, components=size)
@@ -68,7 +68,7 @@ def of_study(
         fits.append(
             {
                 "components": size,
-                "points": int(fit.degenerate[1, 0].sum()),
+                "points": int(fit.degenerate_components[1, 0].sum()),
                 "selected_by_all": whole,
                 "total": total,
                 "losses": {loss: _with_loss(chosen, table, fit, loss) for loss in losses},

@@ -21,7 +21,7 @@ from bayesrep import Study
 from bayesrep.lab import rematch
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.report.planning import rematch_text
-from bayesrep.sources.placebo import dealt
+from bayesrep.sources.placebo import deal_answers
 from experiments.match_images import Annotated, cifar10h, reassessed
 from experiments.results import save
 
@@ -47,7 +47,7 @@ def halved(data: Annotated, answers: int, seed: int) -> Study:
     """Half of the images, filtered, as the reference, and the others as candidates."""
     rng = np.random.default_rng(seed)
     half = rng.permutation(len(data.shown)) < len(data.shown) // 2
-    kept, counted = dealt(rng, data.selected, data.shown, (data.keep, answers))
+    kept, counted = deal_answers(rng, data.selected, data.shown, (data.keep, answers))
     rows = np.flatnonzero(half & (kept == data.keep)), np.flatnonzero(~half)
     entries = [
         {"selected": counted[each], "shown": answers, "correct": data.correct[each]}

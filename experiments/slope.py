@@ -23,7 +23,7 @@ from bayesrep.numerics.estimands import accuracy_line, slope_standard_error
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.figures import BLUE, interval_points, panels
 from bayesrep.report.methods import color_of
-from bayesrep.report.text import MISSING, columns, percent
+from bayesrep.report.text import MISSING_TEXT, columns, percent
 from experiments.results import save
 from experiments.shared_difficulty import lines
 
@@ -99,7 +99,7 @@ def table(found: Mapping[str, Any]) -> str:
 
     def cell(row: Sequence[float | None] | None, name: str) -> str:
         if row is None:
-            return MISSING
+            return MISSING_TEXT
         show = (lambda x: percent(x, 2)) if "gap" in name else (lambda x: f"{x:.3f}")
         ends = "" if row[1] is None else f" ({show(row[1])} to {show(row[2])})"
         return show(row[0]) + ends

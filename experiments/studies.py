@@ -18,7 +18,7 @@ from typing import Any
 
 import bayesrep
 from bayesrep.errors import StudyError, reason
-from bayesrep.report.paper.known import Known
+from bayesrep.report.paper.known import KnownStudy
 from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import placebo_replication
 from bayesrep.studies.statistics import SufficientStatistics
@@ -27,7 +27,7 @@ from experiments.results import save
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Chosen(Known):
+class Chosen(KnownStudy):
     """A study whose truth is known, for a page of results.
 
     Attributes
@@ -112,7 +112,7 @@ def simulated(
     study = bayesrep.simulate_study(
         seed=seed, images=images, annotators=annotators, classifiers=classifiers
     )
-    known = Known.of(study, seed=seed)
+    known = KnownStudy.from_study(study, seed=seed)
     return Chosen(study, known.truth, known.true_gap, seed, label="simulated", command=command)
 
 

@@ -106,7 +106,7 @@ def stated():
     from bayesrep.commands import output
     from bayesrep.commands.schemas import schema_of
 
-    shown = output._shown
+    shown = output._output_text
 
     def checked(arguments, text, facts):
         printed = json.loads(output.as_json(arguments.command, facts))
@@ -114,7 +114,7 @@ def stated():
         assert wrong == [], f"bayesrep {arguments.command} --json is not what schemas/ states"
         return shown(arguments, text, facts)
 
-    output._shown = checked
+    output._output_text = checked
 
 
 @pytest.fixture

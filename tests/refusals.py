@@ -41,14 +41,14 @@ def _told(fact: Any) -> Any:
 def refusal(words: Sequence[object]) -> Violation:
     """The violation that a command ends with: told in one line at the end, with its exit status."""
     heard: list[Exception] = []
-    kept = cli._refused
+    kept = cli._report_refusal
 
     def hear(error: Exception) -> int:
         heard.append(error)
         return kept(error)
 
     said = io.StringIO()
-    with mock.patch.object(cli, "_refused", hear), redirect_stderr(said):
+    with mock.patch.object(cli, "_report_refusal", hear), redirect_stderr(said):
         status = cli.main([str(word) for word in words])
     assert len(heard) == 1, f"exit status {status}: {said.getvalue()}"
     (error,) = heard

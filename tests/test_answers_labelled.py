@@ -143,7 +143,7 @@ def test_every_label_of_a_data_set_is_a_question_about_all_its_answers():
 
 def test_a_table_of_too_many_rows_is_refused_before_it_is_made():
     answers = said(*(f"i{n} c{n % 7}" for n in range(70)))
-    with mock.patch.object(labelled, "MOST", 489):
+    with mock.patch.object(labelled, "MOST_ROWS", 489):
         facts = {"number": 70, "noun": "answers", "labels": 7, "rows": 490, "most": 489}
         with refused(StudyError, "too-many-answers-by-labels", facts):
             ask_each(answers, "|")
@@ -191,7 +191,7 @@ def test_counts_go_from_foreign_answers_to_what_people_see(tmp_path, capsys):
     data = Predictions("v", ["a", "b"], ("dog", "cat"), [0, 0], ("p",), np.array([[[1], [1]]]))
     people = read_people(data, counts=tmp_path / "counts.csv")
     labels = np.array([[0, 0], [1, 1]])
-    assert people.frequency.at(labels, np.nan).tolist() == [[2 / 3, 0], [1 / 3, 1]]
+    assert people.frequency.values_of(labels, np.nan).tolist() == [[2 / 3, 0], [1 / 3, 1]]
     # With own labels, whoever selected them.
     labels = written(tmp_path, "dataset,image,label\nv,a,dog\nv,b,wolf\nv,k,dog\n", "labels.csv")
     words += ["--labels", str(labels), "--counts", files["own"], "--force"]

@@ -128,7 +128,7 @@ class Made:
 
 def studied(outcomes):
     """Subjects whose programs are these, by platform and name."""
-    return SimpleNamespace(compiled=lambda jobs: {key: outcomes[key] for key in jobs})
+    return SimpleNamespace(compile_jobs=lambda jobs: {key: outcomes[key] for key in jobs})
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,9 @@ def test_a_wrong_device_is_noticed(monkeypatch, outcome, verdict):
     monkeypatch.setattr(right, "_jobs", lambda subjects, device: {"one": None, "other": None})
     good = Made([1.0, 2.0])
     outcomes = {(name, key): good for name in ("cpu", "gpu") for key in ("one", "other")}
-    found = right.right(studied({**outcomes, ("gpu", "other"): outcome}), {"cpu": 0, "gpu": 1})
+    found = right.compare_devices(
+        studied({**outcomes, ("gpu", "other"): outcome}), {"cpu": 0, "gpu": 1}
+    )
     assert found["verdict"] == verdict
     assert [row["what"] for row in found["rows"]] == ["one", "other"]
 

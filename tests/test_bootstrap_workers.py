@@ -90,7 +90,7 @@ def test_other_workers_select_more_by_as_much_as_workers_differ(two_crowds):
     """Of the mean frequencies, linear in what each worker adds: the covariance over workers."""
     datasets = [two_crowds.datasets[role] for role in ROLES]
     expected = frequency_covariance(datasets, residuals_of(datasets))
-    more_often = OtherWorkers.of(two_crowds).more_often
+    more_often = OtherWorkers.from_study(two_crowds).more_often
     means = [
         more_often[role].T @ (1 / data.shown / len(data.images))
         for role, data in zip(ROLES, datasets, strict=True)
@@ -104,7 +104,7 @@ def test_of_a_data_set_without_workers_only_images_are_others(two_crowds):
     """Its replicates are those of a study without any worker, the other one's are not."""
     datasets = {**two_crowds.datasets, "replication": replace(two_crowds.replication, answers=None)}
     half = replace(two_crowds, datasets=datasets)
-    assert list(OtherWorkers.of(half).more_often) == ["reference"]
+    assert list(OtherWorkers.from_study(half).more_often) == ["reference"]
     found, plain = (frequencies(replicates_of(s, size=10)) for s in (half, nameless(two_crowds)))
     np.testing.assert_array_equal(found[:, 1], plain[:, 1])
     assert (found[1:, 0] != plain[1:, 0]).all()

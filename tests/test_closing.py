@@ -22,7 +22,7 @@ from bayesrep.report.text import (
     FORMAT,
     columns,
     estimates_table,
-    listed,
+    list_rows,
     pairs_table,
     remedies,
     side_by_side,
@@ -154,7 +154,7 @@ def test_tables_for_papers_escape_names(paper_format):
 def test_a_name_is_text_in_markdown_in_any_column(paper_format, name, written):
     paper_format("markdown")
     shown = {"one": "{one}", "other": "{other}", "by": "{by:.1f}"}
-    text = listed([{"one": name, "other": name, "by": -1.5}], shown)
+    text = list_rows([{"one": name, "other": name, "by": -1.5}], shown)
     assert text.splitlines()[2] == f"| {written} | {written} | \N{MINUS SIGN}1.5 |"
 
 

@@ -23,9 +23,9 @@ from bayesrep.collect import (
     wordnet,
     write_collection,
 )
-from bayesrep.collect.pictures import found_in, labelled_images
-from bayesrep.collect.pilot import People, answer, write_pilot
-from bayesrep.collect.reading import counted
+from bayesrep.collect.pictures import find_pictures, labelled_images
+from bayesrep.collect.pilot import Respondents, answer, write_pilot
+from bayesrep.collect.reading import count_selections
 from bayesrep.errors import OptionError
 from bayesrep.sources.assignments import SCHEMA, read_assignments
 from bayesrep.studies.predictions import Predictions
@@ -308,7 +308,7 @@ def test_counts_are_those_of_the_answers():
     collection = contains(Design(4, 2))
     found = answered(collection, said(collection))
     key = ["dataset", "image", "label"]
-    assert found.counts().sort(key).equals(counted(found.table()).sort(key))
+    assert found.counts().sort(key).equals(count_selections(found.table()).sort(key))
     assert set(found.counts()["shown"]) == {4}
 
 
@@ -384,7 +384,7 @@ def test_a_task_of_the_same_collection_that_there_is_not():
 
 def test_progress_knows_time_money_and_controls():
     collection = contains(Design(4, 2))
-    given = said(collection, People(spam=0.3, seed=1)).with_columns(pay=0.2)
+    given = said(collection, Respondents(spam=0.3, seed=1)).with_columns(pay=0.2)
     table = answered(collection, given).progress()
     assert table["assignments"].sum() == len(given)
     assert table["pay"].sum() == pytest.approx(0.2 * len(given))
@@ -500,14 +500,14 @@ EXPORT = "an export of Label Studio"
             json.dumps(PAGE | {"worker": " ", "answers": [ONE]}),
             ("assignments-without-worker", {"assignments": ["1"]}),
         ),
-        ("a.json", page({"selected": None}), damaged("TypeError", "the places are no list")),
-        ("a.json", page({"selected": ["x"]}), damaged("TypeError", "'x' is no place")),
+        ("a.json", page({"selected": None}), damaged("TypeError", "the places are not a list")),
+        ("a.json", page({"selected": ["x"]}), damaged("TypeError", "'x' is not a place")),
         ("a.json", page({"seconds": "x"}), damaged("ValueError", None)),
-        ("a.json", page({"selected": [1.5]}), damaged("TypeError", "1.5 is no place")),
-        ("a.json", page({"selected": [True]}), damaged("TypeError", "True is no place")),
-        ("a.json", page({"selected": "12"}), damaged("TypeError", "the places are no list")),
-        ("a.json", page({"main": "1"}), damaged("TypeError", "'1' is no place")),
-        ("a.json", page({"time": 5}), damaged("TypeError", "5 is no time")),
+        ("a.json", page({"selected": [1.5]}), damaged("TypeError", "1.5 is not a place")),
+        ("a.json", page({"selected": [True]}), damaged("TypeError", "True is not a place")),
+        ("a.json", page({"selected": "12"}), damaged("TypeError", "the places are not a list")),
+        ("a.json", page({"main": "1"}), damaged("TypeError", "'1' is not a place")),
+        ("a.json", page({"time": 5}), damaged("TypeError", "5 is not a time")),
         (
             "a.json",
             page({"selected": [70000]}),
@@ -593,10 +593,10 @@ def test_images_of_folders_have_the_folders_labels(tmp_path):
     assert table["label"].to_list() == ["cat", "dog", "dog"]
     assert table["source"][0] == "https://example.org/a b/cat/1.jpg"
     wanted = pl.DataFrame({"dataset": ["v1"], "image": ["2.PNG"], "label": ["x"]})
-    assert found_in(wanted, table)["source"].to_list() == [table["source"][2]]
+    assert find_pictures(wanted, table)["source"].to_list() == [table["source"][2]]
     for image, rule in (("3.jpg", "picture-absent"), ("1.jpg", "picture-ambiguous")):
         with refused(StudyError, rule, {"images": [image]}):
-            found_in(wanted.with_columns(image=pl.lit(image)), table)
+            find_pictures(wanted.with_columns(image=pl.lit(image)), table)
     with refused(StudyError, "no-images-in-class-folders"):
         labelled_images("v1", tmp_path / "dog" / "deep")
     with refused(StudyError, "class-folders-root-missing"):

@@ -18,11 +18,11 @@ from bayesrep import StudyError
 from bayesrep.cli import main
 from bayesrep.collect import aggregate, shortlist, wordnet
 from bayesrep.collect.objects import (
+    keep_sane,
     most_probable,
     objects_of,
     partition,
     plurality,
-    sane,
     with_clear,
 )
 from bayesrep.sources.classify_frame import read_classify_frame
@@ -224,7 +224,7 @@ def test_the_published_frame_is_read(published, tmp_path, capsys):
     assert own["label"].to_list() == [str(label) for label in published["imagenet_label"]]
     # 63 images on which nobody chooses the own label; no vote fails the sanity rules any more.
     assert (own["selected"] == 0).sum() == 63
-    assert set(sane(answers)[1].values()) == {0}
+    assert set(keep_sane(answers)[1].values()) == {0}
     assert main(["collect", "objects", str(file), "--out", str(tmp_path / "o.csv")]) == 0
     assert "1,086 of 3,380 images" in capsys.readouterr().out
     (tmp_path / "no.pkl").write_bytes(b"no pickle")
@@ -277,7 +277,7 @@ def test_probabilities_do_not_depend_on_the_order_of_answers():
 
 def test_sanity_rules():
     people = {"u": ("ab", "a"), "v": ("", "a"), "w": ("a", "b")}
-    kept, left_out = sane(said(people))
+    kept, left_out = keep_sane(said(people))
     assert kept["worker"].unique().to_list() == ["u"]
     assert left_out == {
         "no label selected": 1,
@@ -285,9 +285,9 @@ def test_sanity_rules():
         "others of workers with more than a third of these": 0,
     }
     more = [said({"v": ("a", "a")}).with_columns(task=pl.lit(f"t-{n}")) for n in (2, 3)]
-    kept, left_out = sane(pl.concat([said(people), *more]))
+    kept, left_out = keep_sane(pl.concat([said(people), *more]))
     assert len(kept) == 3 * 3  # one of three is no more than a third
-    kept, left_out = sane(pl.concat([said(people), more[0]]))
+    kept, left_out = keep_sane(pl.concat([said(people), more[0]]))
     assert left_out["others of workers with more than a third of these"] == 1
 
 

@@ -57,7 +57,7 @@ FUNCTIONS = {
 WORDS = {
     ("collect", "step"): tuple(collect.STEPS),
     ("answers", "source"): tuple(raw_answers.SOURCES),
-    ("answers", "maybe_is"): raw_answers.MAYBE,
+    ("answers", "maybe_is"): raw_answers.MAYBE_RULES,
     ("simulate", "process"): tuple(PROCESSES),
     ("import", "source"): tuple(SOURCES),
     ("import", "dialect"): tuple(DIALECTS),
@@ -382,11 +382,11 @@ def test_completion_is_written_without_a_compiler_of_arrays():
     ],
 )
 def test_chains_too_short_to_pass_are_told_before_the_work(words, told):
-    from bayesrep.commands.fit import _too_short
+    from bayesrep.commands.fit import _warn_of_short_chains
 
     arguments = cli._parser(whole := ["fit", "s", "--out", "p.nc", *words]).parse_args(whole)
-    assert _too_short(arguments).startswith(told)
-    assert bool(_too_short(arguments)) == bool(told)
+    assert _warn_of_short_chains(arguments).startswith(told)
+    assert bool(_warn_of_short_chains(arguments)) == bool(told)
 
 
 @pytest.mark.parametrize("file", ["counts.parquet", "images.parquet"])

@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from bayesrep.errors import OptionError
-from bayesrep.report.conditions import EACH, OPERATORS, TOGETHER, parse_condition
+from bayesrep.report.conditions import (
+    CLASSIFIER_QUANTITIES,
+    JOINT_QUANTITIES,
+    OPERATORS,
+    parse_condition,
+)
 
 THREE = {"value": 0.036, "lower": 0.029, "upper": 0.044}
 NUMBERS = {
@@ -58,7 +63,7 @@ def test_a_condition_that_does_not_hold_says_nothing(text):
     assert parse_condition(text).finding(NUMBERS) == ""
 
 
-ALL, ONE = ", ".join(TOGETHER), ", ".join(EACH)
+ALL, ONE = ", ".join(JOINT_QUANTITIES), ", ".join(CLASSIFIER_QUANTITIES)
 MALFORMED = ("condition-malformed",)
 
 

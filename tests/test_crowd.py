@@ -18,7 +18,7 @@ import bayesrep
 from bayesrep import Study, StudyError, WorkerAnswers
 from bayesrep.answers import describe_crowd
 from bayesrep.cli import main
-from bayesrep.numerics.crowd import NORMAL, clustered, meetings, residuals
+from bayesrep.numerics.crowd import NORMAL, cluster_covariance, meetings, residuals
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import CellNames
 from bayesrep.posterior.workers import one_selection
@@ -53,7 +53,7 @@ def test_the_covariance_is_that_over_all_pairs_of_a_workers_images(blocks):
                 if x != y:
                     both = dense[x] @ dense[y]
                     expected += both * np.outer(steps[a, x], steps[b, y]) / len(pairs)
-    found = clustered([(r[:10], steps[:, :10]), (r[10:], steps[:, 10:])], 1.0)
+    found = cluster_covariance([(r[:10], steps[:, :10]), (r[10:], steps[:, 10:])], 1.0)
     stretch = stdtrit(found.effective - 1, 0.975) / NORMAL
     values, vectors = np.linalg.eigh((expected + expected.T) / 2)
     expected = (vectors * np.maximum(values, 0)) @ vectors.T * np.outer(stretch, stretch)
@@ -63,8 +63,8 @@ def test_the_covariance_is_that_over_all_pairs_of_a_workers_images(blocks):
 def test_one_row_of_steps_stands_for_all_images():
     image, worker, selected = asked_of(np.random.default_rng(2), 40, 4, 8, 1.0)
     r = residuals(image, worker, selected, 40, 8)
-    one = clustered([(r, np.full((2, 1, 1), 0.1))], 1.2)
-    all_rows = clustered([(r, np.full((2, 40, 1), 0.1))], 1.2)
+    one = cluster_covariance([(r, np.full((2, 1, 1), 0.1))], 1.2)
+    all_rows = cluster_covariance([(r, np.full((2, 40, 1), 0.1))], 1.2)
     assert one.covariance == pytest.approx(all_rows.covariance, rel=1e-12)
     assert one.effective == pytest.approx(all_rows.effective)
 

@@ -40,7 +40,7 @@ A, B, WEIGHTS = np.array([2.0, 9.0]), np.array([1.5, 1.2]), np.array([0.3, 0.7])
 
 def design_of(n: int, quadrature: str = "exact") -> Floats:
     k = np.arange(n + 1)
-    cells = SplineCells.of(k, np.full(n + 1, n), quadrature)
+    cells = SplineCells.from_cells(k, np.full(n + 1, n), quadrature)
     return np.asarray(equation_8(Betas(A, B, WEIGHTS), np.ones(n + 1), cells))
 
 
@@ -71,7 +71,7 @@ def test_cells_of_different_n_share_the_images():
     shown = np.array([2, 2, 2, 3, 3, 3, 3])
     selected = np.array([0, 1, 2, 0, 1, 2, 3])
     images = np.array([5, 5, 15, 25, 25, 0, 25.0])
-    cells = SplineCells.of(selected, shown, "exact")
+    cells = SplineCells.from_cells(selected, shown, "exact")
     design = np.asarray(equation_8(Betas(A, B, WEIGHTS), images, cells))
     assert design[:3].sum() == pytest.approx(0.25)
     assert design[3:].sum() == pytest.approx(0.75)
@@ -232,7 +232,7 @@ def test_curves_given_the_published_mixtures_are_the_published_ones(case_a: Any)
     adjusted, curves = fit_curves_given(EMSpline(quadrature="published"), listed, table)
     np.testing.assert_allclose(adjusted[0], published(expected, "adjusted_accuracy"), atol=5e-4)
     # our minimum of the published objective is not above theirs, but for their solver's tolerance
-    cells = SplineCells.of(table.selected, table.shown, "published")
+    cells = SplineCells.from_cells(table.selected, table.shown, "published")
     mixture = Betas(listed.a[1, 0], listed.b[1, 0], listed.weights[1, 0])
     design = np.asarray(equation_8(mixture, table.images[1, 0], cells))
     target = table.correct[0] / table.images[1, 0].sum()

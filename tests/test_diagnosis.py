@@ -181,7 +181,7 @@ def test_cells_without_images_share_what_is_left():
 
 def test_likely_cells_are_the_beta_binomial_mixture_of_scipy(posterior):
     cells = CellNames(np.array([""] * 3), np.array([0, 3, 20]), np.array([20, 20, 20]))
-    found = predictions._likely(posterior, 1, cells)
+    found = predictions._count_probability(posterior, 1, cells)
     mean, total, weight = (
         thinned_draws(posterior.posterior[f"component_{name}"][:, :, 1], predictions.MIXTURES)
         for name in ("mean", "concentration", "weight")

@@ -20,8 +20,8 @@ from bayesrep.cli import main
 from bayesrep.sources.evals import read, read_evaluations
 from bayesrep.sources.evals.inspect_logs import zipfile as zipped
 from bayesrep.sources.evals.recognised import read_logs
-from bayesrep.sources.evals.records import Asked
-from bayesrep.sources.evals.verdicts import with_solved
+from bayesrep.sources.evals.records import LogChoices
+from bayesrep.sources.evals.verdicts import add_solved
 from bayesrep.studies.attempts import read_attempts
 from bayesrep.studies.reading import check_study
 from bayesrep.studies.words import words_of
@@ -428,7 +428,7 @@ def test_letters_and_words_of_scores():
     table = pl.DataFrame({"item": [f"{n}" for n in range(10)], "score": words}).with_columns(
         said=pl.lit(None, pl.Boolean)
     )
-    solved, notes = with_solved(table, None, "F")
+    solved, notes = add_solved(table, None, "F")
     assert solved["solved"].to_list() == [c in "C true yes 1 1e0".split() for c in words]
     assert [note.startswith("F: 1 scores ") for note in notes] == [True]
     partly = table.with_columns(score=pl.lit("P"))
@@ -437,15 +437,15 @@ def test_letters_and_words_of_scores():
         "score-between-right-and-wrong",
         {"items": ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]},
     ):
-        with_solved(partly, None, "F")
-    assert with_solved(partly, 0.5, "F")[0]["solved"].all()
-    assert not with_solved(partly, 0.6, "F")[0]["solved"].any()
+        add_solved(partly, None, "F")
+    assert add_solved(partly, 0.5, "F")[0]["solved"].all()
+    assert not add_solved(partly, 0.6, "F")[0]["solved"].any()
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0, 1))
 def test_a_threshold_is_the_least_score_of_a_solved_item(values, threshold):
     table = pl.DataFrame({"item": list(map(str, range(len(values)))), "score": map(str, values)})
-    solved, _ = with_solved(table.with_columns(said=pl.lit(None, pl.Boolean)), threshold, "F")
+    solved, _ = add_solved(table.with_columns(said=pl.lit(None, pl.Boolean)), threshold, "F")
     assert solved["solved"].to_list() == [value >= threshold for value in values]
 
 
@@ -553,8 +553,8 @@ def test_gigabytes_take_little_memory(tmp_path):
                 file.write(json.dumps(row) + "\n")
     program = (
         "import sys, resource; from bayesrep.sources.evals.recognised import read_logs;"
-        "from bayesrep.sources.evals.records import Asked;"
-        "n = len(read_logs([f'm={sys.argv[1]}'], Asked())[0].records);"
+        "from bayesrep.sources.evals.records import LogChoices;"
+        "n = len(read_logs([f'm={sys.argv[1]}'], LogChoices())[0].records);"
         "print(n, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
     peaks = {}
@@ -579,7 +579,7 @@ def fixtures():
 def only(fixtures, pattern, **options):
     """The records of one fixture."""
     (path,) = fixtures.glob(pattern)
-    return read_logs([path], Asked(**options))[0]
+    return read_logs([path], LogChoices(**options))[0]
 
 
 def test_the_fixture_of_lm_eval(fixtures):

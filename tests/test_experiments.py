@@ -13,7 +13,7 @@ import zoo
 import bayesrep
 from bayesrep.report.figures import interval_points, panels
 from bayesrep.report.paper.figure5 import fractions
-from bayesrep.report.paper.known import Known
+from bayesrep.report.paper.known import KnownStudy
 from experiments import (
     figure4,
     figure5,
@@ -61,7 +61,7 @@ def test_figure4(small: Chosen) -> None:
 
 
 def test_figure4_thins_to_the_fewest_annotators() -> None:
-    found = figure4.numbers(Known(zoo.study("ragged")))
+    found = figure4.numbers(KnownStudy(zoo.study("ragged")))
     shares = found["reference"]["shares"]
     assert found["annotators"] == 8
     assert len(shares) == 9

@@ -65,7 +65,7 @@ def test_the_best_of_every_few_is_theirs():
 
 
 def test_with_one_component_the_published_score_is_the_likelihood(chosen: Chosen):
-    table = complete_cells(chosen.whole)
+    table = complete_cells(chosen.all_cells)
     ends = ends_of([fit_mixtures(table, components=1, starts=2, newton=False)])
     again = follow(table, ends.mixture, 0)
     np.testing.assert_allclose(published_score(ends, table), again.heights, rtol=1e-10)
@@ -94,7 +94,7 @@ def test_every_option_meets_the_same_studies(monkeypatch: pytest.MonkeyPatch):
     # the same study, given its default options by the estimator itself
     chosen = simulated(0, "", images=800, annotators=12, classifiers=3)
     with recorded():
-        adjusted = EMSpline(components=1)(chosen.whole).value[0]
+        adjusted = EMSpline(components=1)(chosen.all_cells).value[0]
     expected = float(adjusted.mean() - chosen.truth.mean())
     assert size["errors"]["K = 1, least-squares, optimum"] == [pytest.approx(expected, abs=1e-9)]
     assert em_options.rms([3.0, -4.0]) == pytest.approx(np.sqrt(12.5))

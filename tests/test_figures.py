@@ -19,7 +19,7 @@ from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators import analyse
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.report import catalogue
-from bayesrep.report.figure_names import FIGURES, named
+from bayesrep.report.figure_names import FIGURES, find_figure
 from bayesrep.report.figures import FORMATS, panels, save_figure
 from bayesrep.report.paper import (
     figure2,
@@ -29,7 +29,7 @@ from bayesrep.report.paper import (
     figure11,
     figure12,
 )
-from bayesrep.report.paper.known import Known
+from bayesrep.report.paper.known import KnownStudy
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # a small study
 
@@ -112,13 +112,18 @@ def test_the_truth_of_a_simulated_study_is_drawn(name, simulated):
 
 def test_what_is_known(simulated, study):
     truth = simulated.truth
-    known = Known.of(simulated, seed=3)
+    known = KnownStudy.from_study(simulated, seed=3)
     assert known.seed == 3
     np.testing.assert_array_equal(known.truth, truth.adjusted_accuracy)
     gap = (truth.reference_accuracy - truth.adjusted_accuracy).mean()
     assert known.true_gap == pytest.approx(gap, abs=1e-15)
-    assert Known.of(study).truth is Known.of(study).true_gap is Known.of(study).true_slope is None
-    same = Known(study, np.asarray(known.reference_accuracy))
+    assert (
+        KnownStudy.from_study(study).truth
+        is KnownStudy.from_study(study).true_gap
+        is KnownStudy.from_study(study).true_slope
+        is None
+    )
+    same = KnownStudy(study, np.asarray(known.reference_accuracy))
     assert same.true_gap == 0
     assert same.true_slope == pytest.approx(1)
     assert known.columns(known.study.classifiers[::-1]) == [3, 2, 1, 0]
@@ -162,12 +167,12 @@ def test_figure3_runs_from_the_candidates_to_the_reference():
 def test_figure4_needs_no_second_image():
     one = {"selected": [1], "shown": 2, "correct": np.array([[True]])}
     tiny = bayesrep.Study.from_arrays(reference=one, replication=one, classifiers=["a"])
-    assert figure4.numbers(Known(tiny))["reference"]["standard_error"] is None
+    assert figure4.numbers(KnownStudy(tiny))["reference"]["standard_error"] is None
     FIGURES["paper-4"].draw(tiny)
 
 
 def test_figures_5_and_12_show_the_classifiers_that_are_named(study):
-    known, name = Known(study), study.classifiers[0]
+    known, name = KnownStudy(study), study.classifiers[0]
     median = figure5.numbers(known)["median_classifier"]
     found = figure5.numbers(known, classifiers=[name])
     assert found["median_classifier"] == median
@@ -187,7 +192,7 @@ def test_a_dollar_in_a_name_is_no_mathematics(tmp_path):
 
 
 def test_figure11_is_compare_annotators_and_estimates_interval(study):
-    found = figure11.numbers(Known(study, seed=5), bootstrap=40)
+    found = figure11.numbers(KnownStudy(study, seed=5), bootstrap=40)
     table = compare_annotators(study)
     naive = table["naive"].to_numpy().reshape(-1, 4)
     reference = table["reference_accuracy"].to_numpy().reshape(-1, 4)
@@ -199,7 +204,7 @@ def test_figure11_is_compare_annotators_and_estimates_interval(study):
         assert found["lower"][n - 1] == pytest.approx(low, abs=1e-13)
         assert found["upper"][n - 1] == pytest.approx(high, abs=1e-13)
     with refused(OptionError, "figure11-needs-replicates", {"bootstrap": 0}):
-        figure11.numbers(Known(study), bootstrap=0)
+        figure11.numbers(KnownStudy(study), bootstrap=0)
 
 
 def test_one_classifier_is_enough(study):
@@ -344,7 +349,7 @@ def test_the_command_passes_on_names_and_seeds(capsys, study, study_path, tmp_pa
         return panels(1)[0]
 
     options = frozenset({"classifiers", "bootstrap", "seed"})
-    figure = dataclasses.replace(named("paper-5"), draw=draw, options=options)
+    figure = dataclasses.replace(find_figure("paper-5"), draw=draw, options=options)
     monkeypatch.setitem(FIGURES, "paper-5", figure)
     arguments = ("--classifier", "a", "--classifier", "b", "--bootstrap", 7, "--seed", 4)
     assert run(capsys, "paper-5", study_path, "--out", tmp_path / "f.svg", *arguments)[0] == 0

@@ -26,8 +26,8 @@ from bayesrep.estimators import (
 from bayesrep.estimators.annotators import compare_annotators, linearity
 from bayesrep.estimators.naive import (
     at_every_count,
+    forget_one_annotator,
     matched_accuracy,
-    one_fewer,
     thinned_counts,
 )
 from bayesrep.estimators.replicates import CellCounts, Replicates
@@ -323,7 +323,7 @@ def test_more_than_a_hundredth_are_few_annotators_for_all():
     study = ragged_study({0: 4, 1: 4, 2: 4})
     (naive,) = analyse(study, "naive")
     assert naive.kept is not None
-    assert (naive.kept.annotators, naive.kept.dropped, naive.gap_of_all) == (4, 0, None)
+    assert (naive.kept.annotators, naive.kept.dropped_images, naive.gap_of_all) == (4, 0, None)
     expected = matched(study, 4, np.ones(200, dtype=bool))
     np.testing.assert_allclose(naive.values[:3], expected, rtol=1e-10)
     with refused(ValueError, "thinned-annotators-out-of-range", {"annotators": 5, "fewest": 4}):
@@ -403,7 +403,7 @@ def test_forgetting_one_after_the_other_is_forgetting_several():
     replicates = whole(study_of(annotators=30))
     counts = at_every_count(thinned_counts(replicates, 30))
     for n in range(29, 0, -1):
-        counts = one_fewer(counts)
+        counts = forget_one_annotator(counts)
         at_once = at_every_count(thinned_counts(replicates, n))
         assert counts.annotators == n
         for one, other in zip(counts[1:], at_once[1:], strict=True):

@@ -17,8 +17,8 @@ from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators.annotators import extrapolate
 from bayesrep.lab import explore, match_images, rematch
 from bayesrep.lab.matching import fitted_mixtures
-from bayesrep.lab.pipeline import simulated
-from bayesrep.numerics.noisy_matching import BetaMixture, left_by_matching, replicated
+from bayesrep.lab.pipeline import simulate_matching
+from bayesrep.numerics.noisy_matching import BetaMixture, left_by_matching, replication_mixture
 from bayesrep.report.lab_page import lab_page, moments
 from bayesrep.studies.words import VOCABULARIES, VOICE, Voice
 from experiments.match_images import Annotated
@@ -39,7 +39,7 @@ def test_equation_1(a, b, n):
     s = np.linspace(0.01, 0.99, 23)
     share = n / (n + a + b)
     expected = share * stats.beta.pdf(s, a + 1, b) + (1 - share) * stats.beta.pdf(s, a, b)
-    found = replicated(beta(a + 1, b), beta(a, b), n).density(s)
+    found = replication_mixture(beta(a + 1, b), beta(a, b), n).density(s)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
@@ -65,7 +65,7 @@ def test_any_mixtures_are_the_pool_s_times_what_is_accepted(n):
         )
 
     accepted = stats.binom.pmf(k[:, None], n, s).T @ (masses(EASY) / masses(HARD))
-    found = replicated(EASY, HARD, n)
+    found = replication_mixture(EASY, HARD, n)
     np.testing.assert_allclose(found.density(s), HARD.density(s) * accepted, rtol=1e-9)
     mean, _ = integrate.quad(lambda x: x * float(found.density(np.array([x]))[0]), 0, 1, limit=200)
     assert found.mean == pytest.approx(mean, abs=1e-8)
@@ -83,7 +83,7 @@ def test_the_pool_s_mean_pulls_in_proportion(a1, b1, a, b, n):
 def test_what_is_sampled_is_the_pipelines():
     """That it agrees with the closed form is in tests/statistics."""
     table = explore(EASY, HARD, [3], careless=0.3, sampled=2_000, seed=3)
-    found = simulated(EASY, HARD, 3, careless=0.3, size=2_000, seed=3)
+    found = simulate_matching(EASY, HARD, 3, careless=0.3, size=2_000, seed=3)
     assert (table["simulated"][0], table["error"][0]) == found
 
 

@@ -7,7 +7,7 @@ import pytest
 from refusals import refused
 
 from bayesrep.errors import StudyError, TableWarning
-from bayesrep.sources.matching import matched
+from bayesrep.sources.matching import match_image_names
 
 CALLED = [f"{folder}/{at}.jpg" for folder in ("cat", "dog") for at in (1, 2)]
 NUMBERS = ["007", "012", "100"]
@@ -49,7 +49,7 @@ WAYS = {
 
 def met(counted: list[str], predicted: list[str]) -> list[str]:
     frame = pl.DataFrame({"dataset": "v1", "image": predicted})
-    found = matched(
+    found = match_image_names(
         frame, pl.Series(counted), dataset="v1", where="p.csv", counts="c.csv", covers=False
     )
     return found["image"].to_list()

@@ -131,7 +131,7 @@ def test_no_round_of_em_lowers_the_likelihood(seed: int, components: int):
     table = CellTable(np.arange(13), np.full(13, 12), images, np.zeros((1, 13, 1)))
     starts = random_starts(table, components, 4, seed)
     with jax.enable_x64(new_val=True):
-        cells = CellMatrices.of(table.selected, table.shown)
+        cells = CellMatrices.from_cells(table.selected, table.shown)
         result = ascend(starts, table.images, cells, rounds=60, newton=False)
         further = ascend(starts, table.images, cells, rounds=60, newton=True)
         assert float(np.max(result.drop)) < 1e-8
@@ -194,7 +194,7 @@ def test_one_count_is_a_point(count: int):
     fit = fit_mixtures(table_of(50.0 * (np.arange(9) == count)), components=2)
     assert np.isfinite(fit.a).all()
     assert np.isfinite(fit.b).all()
-    assert fit.degenerate.any(axis=-1).all()
+    assert fit.degenerate_components.any(axis=-1).all()
     expected = 50 * stats.binom.logpmf(count, 8, count / 8)
     assert fit.log_likelihood[0, 0] == pytest.approx(expected, abs=0.01)
 

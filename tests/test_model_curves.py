@@ -18,7 +18,7 @@ from bayesrep.models.curves import TERMS, EvenBends
 from bayesrep.models.shared_difficulty import predictive
 from bayesrep.posterior.files import build_posterior
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.sections import Curves
+from bayesrep.report.sections import CurvesSection
 from bayesrep.report.sections.curves import GRID
 from bayesrep.report.sections.section import Source
 
@@ -127,7 +127,7 @@ def test_the_report_draws_these_curves(study, model, groups):
         share = np.array([1.0]) if groups is None else np.array([1, 2]) / 3
         wanted = np.asarray(problem.model.curves(draws, problem.options, GRID, share))
         posterior = as_posterior(problem, draws)
-    drawn = Curves.of(Source(study, Fitted(study, posterior)))
+    drawn = CurvesSection.compute(Source(study, Fitted(study, posterior)))
     np.testing.assert_allclose(drawn.bands[0], wanted.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(drawn.bands[2], np.quantile(wanted, 0.975, axis=0), rtol=1e-12)
 

@@ -17,7 +17,7 @@ from bayesrep.inference.problem import pose, programs
 from bayesrep.models import MODELS
 from bayesrep.models.model import Form
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.sections import Curves
+from bayesrep.report.sections import CurvesSection
 from bayesrep.report.sections.section import Source
 
 CLASSIFIERS = 3
@@ -226,5 +226,7 @@ def test_a_further_model_is_registered_and_that_is_all(monkeypatch):
     one, other = (bayesrep.summarize(study, fit) for fit in (twin, joint))
     assert one.drop("method").equals(other.drop("method"))
     assert bayesrep.check_agreement(study, twin).summary.height == 4
-    drawn = [Curves.of(Source(study, Fitted(study, fit))).bands for fit in (twin, joint)]
+    drawn = [
+        CurvesSection.compute(Source(study, Fitted(study, fit))).bands for fit in (twin, joint)
+    ]
     np.testing.assert_array_equal(*drawn)

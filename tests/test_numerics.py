@@ -13,7 +13,7 @@ from scipy import integrate, stats
 
 from bayesrep.numerics.bernstein import bernstein_basis, smooth_basis
 from bayesrep.numerics.beta_binomial import (
-    below,
+    counts_below,
     log_binomial,
     log_cells,
     log_mixture,
@@ -41,7 +41,11 @@ def _log_pmfs(a, b, n, size=None):
     k = np.minimum(np.arange(size + 1), n)
     shown = np.full(size + 1, n)
     masses = log_cells(
-        jnp.array(a), jnp.array(b), below(k, size), below(n - k, size), below(shown, size)
+        jnp.array(a),
+        jnp.array(b),
+        counts_below(k, size),
+        counts_below(n - k, size),
+        counts_below(shown, size),
     )
     return (np.asarray(masses) + log_binomial(n, k))[:, : n + 1]
 
@@ -87,7 +91,11 @@ def test_mixture_is_the_weighted_sum():
     a, b, n = np.array([2.0, 9.0]), np.array([3.0, 1.5]), 20
     k = np.arange(n + 1)
     components = log_cells(
-        jnp.array(a), jnp.array(b), below(k, n), below(n - k, n), below(np.full(n + 1, n), n)
+        jnp.array(a),
+        jnp.array(b),
+        counts_below(k, n),
+        counts_below(n - k, n),
+        counts_below(np.full(n + 1, n), n),
     )
     ours = np.exp(np.asarray(log_mixture(jnp.log(weights), components)) + log_binomial(n, k))
     wanted = weights[0] * _pmf(2.0, 3.0, n) + weights[1] * _pmf(9.0, 1.5, n)

@@ -112,7 +112,7 @@ def test_it_is_judged_and_reported(study, posterior, paths, capsys):
     main(["diagnose", paths[1], "--study", paths[0]])
     assert capsys.readouterr().out.startswith("Trust: ")
     content = gather(study, posterior, bootstrap=0)
-    assert not content.missing
+    assert not content.missing_sections
     assert "lassifiers are" not in page(content)
 
 

@@ -17,7 +17,7 @@ from refusals import check, refusal
 
 import bayesrep
 from bayesrep import atomic, cli
-from bayesrep.atomic import PLACED, replaced_file, replaced_folder, writing_to
+from bayesrep.atomic import PLACED_FILES, replaced_file, replaced_folder, writing_to
 from bayesrep.commands import output
 from bayesrep.commands.output import open_streams, write_csv
 
@@ -198,14 +198,14 @@ def test_a_signal_while_folders_are_exchanged_is_heard_afterwards(
         raise KeyboardInterrupt
 
     before = signal.signal(number, stop)
-    placed = PLACED.set([])
+    placed = PLACED_FILES.set([])
     try:
         with pytest.raises(KeyboardInterrupt):
             written_while(monkeypatch, target, where, moment, interrupted)
-        assert PLACED.get() == [target]
+        assert PLACED_FILES.get() == [target]
         assert signal.getsignal(number) is stop
     finally:
-        PLACED.reset(placed)
+        PLACED_FILES.reset(placed)
         signal.signal(number, before)
     assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == [
         "study",
@@ -388,7 +388,7 @@ def test_nothing_of_a_summary_is_lost_either(tmp_path, monkeypatch, encoding):
 
 def test_every_character_of_a_sentence_has_what_is_typed_for_it():
     codecs_error = UnicodeEncodeError("ascii", "a−b ± é𝄞\udcff", 0, 9, "lacks it")
-    assert output._typed(codecs_error) == ("a-b +/- \\xe9\\U0001d11e\\udcff", 9)
+    assert output._escape_unencodable(codecs_error) == ("a-b +/- \\xe9\\U0001d11e\\udcff", 9)
 
 
 START = [sys.executable, "-m", "bayesrep"]
@@ -432,8 +432,8 @@ def test_who_stops_reading_results_has_them_and_who_stops_reading_errors_loses_n
     """A pipe to `head` ends well; a command that could not go on does not say that it did."""
     done = shell(("check", odd_study), "| head -n 1")
     assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (0, 1, b"")
-    assert cli._refused(BrokenPipeError(errno.EPIPE, "Broken pipe", "standard output")) == 0
-    assert cli._refused(BrokenPipeError(errno.EPIPE, "Broken pipe")) == 1
+    assert cli._report_refusal(BrokenPipeError(errno.EPIPE, "Broken pipe", "standard output")) == 0
+    assert cli._report_refusal(BrokenPipeError(errno.EPIPE, "Broken pipe")) == 1
 
 
 def test_a_warning_that_nobody_reads_ends_nothing(monkeypatch):

@@ -17,7 +17,7 @@ from bayesrep.inference.settle import looking, settle
 from bayesrep.inference.spread import logit_spread, widen_priors
 from bayesrep.numerics.estimands import accuracy_line, line_of_draws
 from bayesrep.posterior.verdict import Verdict
-from bayesrep.report.figure_names import named
+from bayesrep.report.figure_names import find_figure
 from bayesrep.studies.overlap import overlap_weight
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 
@@ -224,7 +224,7 @@ def test_by_default_weights_decide_and_tables_speak_of_them():
     weight = overlap_weight([SufficientStatistics.of(study).replication])
     assert made["classifier_weight"] == pytest.approx(weight)
     with pytest.raises(bayesrep.errors.OptionError) as error:
-        named("energy").draw(study, posterior)
+        find_figure("energy").draw(study, posterior)
     assert error.value.rule == "figure-of-chains"
 
 

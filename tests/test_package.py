@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -90,7 +91,7 @@ def test_public_names_are_those_the_type_checker_sees():
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert seen == set(bayesrep._DEFINED_IN.items())
+    assert seen == set(bayesrep._MODULE_OF_NAME.items())
     assert {name for name, _ in seen} | {"__version__"} == set(bayesrep.__all__)
 
 
@@ -261,6 +262,97 @@ def test_a_violation_travels_to_other_processes():
             assert (other.rule, other.facts) == (violation.rule, violation.facts)
             assert other.offenders == violation.offenders
     assert plain.offenders == tuple(offenders)
+
+
+# --- the words of the code --------------------------------------------------------------------
+
+ALONE = set(
+    """of by in on at to from with without within into onto beside before after above below between
+    around along among across under over against through inside outside up down off out near far
+    told said held kept drawn done made given taken shown chosen seen known begun gone lost dealt
+    left meant unread unwritten hidden shrunk broken frozen escaped heard taught untaught together
+    alone once twice both each all any some few fewer many several more most less least none nothing
+    only also so such same other others alike equal enough there here now then maybe again exactly
+    first last next one two three own ours usual ready sane safe strange valid wrong right tidy
+    plain likely unlikely whole possible fine finite exact positive nearest nearer further lower
+    upper lowest highest largest smallest best worst longest shortest long short careful lacking
+    failing holding looking leaning missing raw flat dense degenerate unknown usable who which where
+    when why not as than""".split()
+)
+"""Prepositions, participles, adverbs, pronouns and adjectives: a name needs a verb or a noun."""
+NOUNS_IN_ED = {"red", "need", "feed", "seed", "speed"}
+ROOMS_TO_COME = ("models", "inference", "files")
+OLD_NAMES = set(
+    """checks/comparison.left_out checks/discrepancy.standardised checks/finding.missing
+    errors.Violation.within errors.nearest errors.plain errors.quoted
+    posterior/fitted.Fitted.adjusted posterior/fitted.Fitted.recorded
+    posterior/fitted.Fitted.together posterior/fitted.Fitted.trusted
+    posterior/groups.recorded posterior/joint_draws.Influences.of
+    posterior/joint_draws.centered posterior/joint_draws.moved posterior/joint_draws.moved_along
+    studies/allows.supported studies/folder.predicted_by
+    studies/frames.described studies/held.held studies/rules.checked studies/rules.collected
+    studies/selection.Selection.asked studies/selection.Selection.by_others
+    studies/selection.Selection.of studies/selection.Selection.once
+    studies/shown.aligned studies/shown.same studies/tables.without""".split()
+)
+"""Names from before the rule, which many files use; none is added."""
+OLD_CLASSES = {"Answered", "Crowd", "Design", "Estimates", "Known", "Report"}
+
+
+def is_nameless(name: str) -> bool:
+    words = name.strip("_").lower().split("_")
+    return all(w in ALONE or (w.endswith("ed") and w not in NOUNS_IN_ED) for w in words)
+
+
+def definitions(node: ast.AST, within: str = "") -> Iterator[tuple[str, ast.AST]]:
+    """Functions and classes with their dotted names, those inside others included."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield f"{within}.{child.name}", child
+            yield from definitions(child, f"{within}.{child.name}")
+        else:
+            yield from definitions(child, within)
+
+
+def test_functions_and_classes_are_named_and_parameters_begin_with_a_noun():
+    """What the reference promises keeps its name."""
+    pages = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "docs").rglob("*.md"))
+    promised = {
+        name.rsplit(".", 1)[1] for name in re.findall(r"^::: (\S+\.\w+)", pages, flags=re.M)
+    }
+    nameless, classes, beginnings = set(), Counter(), []
+    for path in SOURCES:
+        place = path.relative_to(ROOT / "bayesrep").with_suffix("").as_posix()
+        for dotted, node in definitions(tree_of(path), place):
+            name = dotted.rsplit(".", 1)[1]
+            if isinstance(node, ast.ClassDef):
+                classes[name] += 1
+            if place.split("/")[0] in ROOMS_TO_COME:
+                continue
+            if not isinstance(node, ast.ClassDef) and is_nameless(name):
+                nameless |= {dotted} if promised.isdisjoint(dotted.split(".")) else set()
+            described = ast.get_docstring(node) or ""
+            beginnings += re.findall(r"\n\w.*\n    Of .*", described) and [dotted]
+    assert nameless - OLD_NAMES == set()
+    assert OLD_NAMES - nameless == set(), "take these out of OLD_NAMES"
+    assert {name for name, times in classes.items() if times > 1} == OLD_CLASSES
+    assert beginnings == []
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("of", True),
+        ("_told", True),
+        ("_at_once", True),
+        ("_checked", True),
+        ("seed", False),
+        ("_check_counts", False),
+        ("rows_of", False),
+    ],
+)
+def test_a_name_is_a_noun_or_has_a_verb(name, expected):
+    assert is_nameless(name) == expected
 
 
 # --- the tests themselves ---------------------------------------------------------------------

@@ -213,7 +213,7 @@ def _there():
 def test_keys_of_numbers_are_those_that_are_printed():
     known = {(each.paper, each.key) for each in printed.printed_numbers()}
     assert len(known) == len(printed.printed_numbers())
-    for paper, keys, needs, _ in printed._MADE:
+    for paper, keys, needs, _ in printed._NUMBER_MAKERS:
         assert {(paper, key) for key in keys} <= known
         assert all(part in {*catalogue.NEEDS, "--labels", "--objects", "--counts"}
                    for need in needs for part in need.split("|"))  # fmt: skip

@@ -17,14 +17,14 @@ from scipy import stats
 from bayesrep import OptionError, StudyError, pass_at_k
 from bayesrep.cli import main
 from bayesrep.estimators.unbiased import item_passes, item_variances
-from bayesrep.numerics.rising import SUMMED, log_rising
+from bayesrep.numerics.rising import SUMMED_STEPS, log_rising
 from bayesrep.numerics.solve_rates import (
     COMPONENTS,
     DIMENSION,
     SolveRates,
     log_counts,
     of_normal,
-    passed,
+    pass_rate,
     passed_items,
 )
 from bayesrep.report.pass_at_k import draw_pass_at_k
@@ -48,7 +48,7 @@ def one_mixture(a: float, b: float, at_zero: float = 0.0, at_one: float = 0.0) -
 
 @pytest.mark.parametrize("x", [1e-8, 0.03, 1.0, 64.5, 1e5])
 def test_rising_factorials_are_exact_at_any_length(x: float):
-    counts = np.array([0, 1, 2, SUMMED, SUMMED + 1, 1_000, 10**6])
+    counts = np.array([0, 1, 2, SUMMED_STEPS, SUMMED_STEPS + 1, 1_000, 10**6])
     with mpmath.workdps(50):
         exact = [float(mpmath.loggamma(x + int(r)) - mpmath.loggamma(x)) for r in counts]
     np.testing.assert_allclose(log_rising(np.array(x), counts), exact, rtol=2e-14, atol=1e-13)
@@ -60,7 +60,7 @@ def test_pass_at_k_of_one_beta_with_masses(k: int):
     with mpmath.workdps(40):
         failed = mpmath.beta(a, b + k) / mpmath.beta(a, b)
         exact = float(1 - mpmath.mpf("0.2") - mpmath.mpf("0.7") * failed)
-    value = passed(one_mixture(a, b, 0.2, 0.1), np.array([k]))[0, 0]
+    value = pass_rate(one_mixture(a, b, 0.2, 0.1), np.array([k]))[0, 0]
     assert value == pytest.approx(exact, abs=1e-14)
 
 
@@ -79,7 +79,7 @@ def test_pass_at_k_rises_to_what_is_solvable(z: list[float]):
     rates = of_normal(np.array([z]))
     total = rates.weights.sum() + rates.at_zero + rates.at_one
     assert total[0] == pytest.approx(1.0)
-    curve = passed(rates, np.array([1, 2, 5, 50, 10**6]))[0]
+    curve = pass_rate(rates, np.array([1, 2, 5, 50, 10**6]))[0]
     assert (np.diff(curve) >= -1e-12).all()
     assert -1e-12 <= curve[0]
     assert curve[-1] <= 1 - rates.at_zero[0] + 1e-12

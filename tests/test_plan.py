@@ -47,8 +47,10 @@ def invented(task):
 @pytest.fixture
 def fits(monkeypatch):
     """No fits: what they would find is invented."""
-    monkeypatch.setattr(planning, "_one", invented)
-    monkeypatch.setattr(planning, "_many", lambda tasks: [invented(task) for task in tasks])
+    monkeypatch.setattr(planning, "_simulate_one", invented)
+    monkeypatch.setattr(
+        planning, "_simulate_tasks", lambda tasks: [invented(task) for task in tasks]
+    )
 
 
 def planned(**options):
@@ -186,9 +188,11 @@ def test_kept_work_is_not_done_again(fits, monkeypatch, tmp_path):
     kept.write_text(whole[:-20], "utf-8")  # the last line cut short
     made = []
     monkeypatch.setattr(
-        planning, "_many", lambda tasks: made.append(1) or [invented(each) for each in tasks]
+        planning,
+        "_simulate_tasks",
+        lambda tasks: made.append(1) or [invented(each) for each in tasks],
     )
-    monkeypatch.setattr(planning, "_one", None)
+    monkeypatch.setattr(planning, "_simulate_one", None)
     again = planned(width=0.02, kept=kept)
     assert (again.design, again.width, len(made)) == (first.design, first.width, 1)
     with refused(OptionError, "kept-work-of-another-plan", {"path": str(kept)}):

@@ -137,7 +137,7 @@ def test_imagenets_classes_may_be_numbers(write):
     with refused(
         StudyError,
         "classes-not-of-predictions",
-        {"unknown_classes": ["1000"], "verb": "is no class", "class_count": 1000},
+        {"unknown_classes": ["1000"], "verb": "is not a class", "class_count": 1000},
     ):
         read_humans(write(human_table([("a", "Ann", "1000")])), data)
 
@@ -153,14 +153,14 @@ def test_imagenets_classes_may_be_numbers(write):
             [*ANSWERS, ("v1 2", "Bob", "yak")],
             (
                 "classes-not-of-predictions",
-                {"unknown_classes": ["yak"], "verb": "is no class", "class_count": 5},
+                {"unknown_classes": ["yak"], "verb": "is not a class", "class_count": 5},
             ),
         ),
         (
             [*ANSWERS, ("v1 2", "Bob", "1")],
             (
                 "classes-not-of-predictions",
-                {"unknown_classes": ["1"], "verb": "is no class", "class_count": 5},
+                {"unknown_classes": ["1"], "verb": "is not a class", "class_count": 5},
             ),
         ),
         (

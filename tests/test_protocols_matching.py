@@ -9,7 +9,7 @@ from refusals import refused
 
 from bayesrep import OptionError, StudyError
 from bayesrep.protocols import match, matching, paired_difference, proportion_interval
-from bayesrep.protocols.matching import UNMATCHED, match_at_random, neighbours
+from bayesrep.protocols.matching import UNMATCHED_NUMBER, match_at_random, neighbours
 from bayesrep.studies.predictions import Predictions
 
 EPSILON = 0.005
@@ -36,7 +36,7 @@ def published_distribution(sources, targets, epsilon, by_class):
         return {(): 1.0}
     matched = published_candidates(targets[0], sources, epsilon, by_class)
     found = {}
-    for number in matched or [UNMATCHED]:
+    for number in matched or [UNMATCHED_NUMBER]:
         left = {key: value for key, value in sources.items() if key != number}
         rest = published_distribution(left, targets[1:], epsilon, by_class)
         for outcome, share in rest.items():
@@ -59,7 +59,7 @@ PATHS = {"few": (24, 12), "tries": (0, 12), "tree": (0, 0), "tries, then tree": 
 @pytest.mark.parametrize("by_class", [True, False])
 def test_matchings_are_among_those_published(monkeypatch, path, by_class):
     """Whatever way is taken; how likely each is, is for the statistics."""
-    monkeypatch.setattr(matching, "_FEW", PATHS[path][0])
+    monkeypatch.setattr(matching, "_FEW_NEIGHBOURS", PATHS[path][0])
     monkeypatch.setattr(matching, "_TRIES", PATHS[path][1])
     source_labels, source, target_labels, target = small_sets(0)
     sources = dict(enumerate(zip(source_labels, source, strict=True)))
@@ -100,7 +100,7 @@ PROBABILITIES = st.lists(
 )
 def test_what_holds_of_every_matching(source, target, epsilon, by_class, path, seed):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matching, "_FEW", PATHS[path][0])
+        patch.setattr(matching, "_FEW_NEIGHBOURS", PATHS[path][0])
         patch.setattr(matching, "_TRIES", PATHS[path][1])
         labels = [np.arange(len(each)) % 3 for each in (source, target)]
         near = neighbours(
@@ -112,7 +112,7 @@ def test_what_holds_of_every_matching(source, target, epsilon, by_class, path, s
         found, zip(labels[1].tolist(), target, strict=True), strict=True
     ):
         may = published_candidates((label, probability), free, epsilon, by_class)
-        assert number in may if may else number == UNMATCHED
+        assert number in may if may else number == UNMATCHED_NUMBER
         free.pop(number, None)
 
 
@@ -122,8 +122,8 @@ def test_twenty_thousand_ties_on_either_side_are_matched():
     assert np.array_equal(np.sort(found), np.arange(20_000))
     more = np.full(30_000, 0.97)
     found = match_at_random(*neighbours(tied, more, EPSILON), 0)
-    assert (found[:20_000] != UNMATCHED).all()
-    assert (found[20_000:] == UNMATCHED).all()
+    assert (found[:20_000] != UNMATCHED_NUMBER).all()
+    assert (found[20_000:] == UNMATCHED_NUMBER).all()
 
 
 # ------------------------------------------------------------------ accuracies

@@ -294,7 +294,7 @@ def test_imagenets_classes_go_by_wnid_or_by_number(tmp_path):
     with refused(
         StudyError,
         "classes-not-of-predictions",
-        {"unknown_classes": ["1000"], "verb": "is no class", "class_count": 1000},
+        {"unknown_classes": ["1000"], "verb": "is not a class", "class_count": 1000},
     ):
         read_label_sets([path], data)
 
@@ -313,7 +313,7 @@ BAD = {
         {**SETS, "i02": ["yak"]},
         (
             "classes-not-of-predictions",
-            {"unknown_classes": ["yak"], "verb": "is no class", "class_count": 7},
+            {"unknown_classes": ["yak"], "verb": "is not a class", "class_count": 7},
         ),
     ),
     "number of a class": (
@@ -321,7 +321,7 @@ BAD = {
         {**SETS, "i02": [3]},
         (
             "classes-not-of-predictions",
-            {"unknown_classes": ["3"], "verb": "is no class", "class_count": 7},
+            {"unknown_classes": ["3"], "verb": "is not a class", "class_count": 7},
         ),
     ),
     "no list": ("s.json", {**SETS, "i02": "ant"}, ("label-set-not-list", {"image": "i02"})),
@@ -439,7 +439,7 @@ def test_groups_of_classes_are_read_from_tables(tmp_path, kind):
             {"class": ["yak"], "kind": ["x"]},
             (
                 "classes-not-of-predictions",
-                {"unknown_classes": ["yak"], "verb": "is no class", "class_count": 7},
+                {"unknown_classes": ["yak"], "verb": "is not a class", "class_count": 7},
             ),
         ),
         (

@@ -26,7 +26,7 @@ from bayesrep.protocols import (
     read_label_sets,
     shankar2020,
 )
-from bayesrep.protocols.by_subset import ALL, of_classes
+from bayesrep.protocols.by_subset import ALL_IMAGES, of_classes
 from bayesrep.report.subsets import subsets_text
 from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.predictions import Predictions
@@ -109,7 +109,7 @@ def test_subsets_are_counted_one_by_one(both, world):
             right = sum(a in allowed[data.dataset, i] for i, a in said.items())
             assert row[f"{role}_images"] == len(said)
             assert row[f"{role}_accuracy"] == pytest.approx(right / len(said))
-    every = table.filter(subset=ALL).drop("subset", "reference_change", "replication_change")
+    every = table.filter(subset=ALL_IMAGES).drop("subset", "reference_change", "replication_change")
     same = compare(*both, humans=humans, sets=labels, interval="clopper-pearson").accuracies
     assert every.equals(same)
     part = table.filter(subset="vowels")
@@ -149,7 +149,7 @@ def test_subsets_of_images_are_read(both, tmp_path):
     with refused(StudyError, "subset-without-answers", {"subset": "never"}):
         compare_subsets(*both, {"never": never})
     with refused(StudyError, "all-images-name-taken"):
-        compare_subsets(*both, {ALL: found["day"]})
+        compare_subsets(*both, {ALL_IMAGES: found["day"]})
     pl.concat([table, table.head(1)]).write_csv(tmp_path / "twice.csv")
     with refused(StudyError, "subset-image-twice", {"images": ["v1 0"], "dataset": "v1"}):
         read_image_subsets(tmp_path / "twice.csv", *both)

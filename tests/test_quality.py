@@ -8,7 +8,7 @@ import pytest
 from refusals import check, refusal, refused
 
 from bayesrep import OptionError, StudyError
-from bayesrep.answers.quality import RULES, Asked, clean_answers
+from bayesrep.answers.quality import RULES, RuleInputs, clean_answers
 from bayesrep.cli import main
 
 
@@ -71,7 +71,7 @@ def test_controls_repeats_time_and_equal_numbers():
     again = tasks[0].with_columns(selected=pl.lit(value=True))
     table = pl.concat([*tasks, again])
     cleaned = clean_answers(
-        table, ["equal", "controls", "repeats", "time"], Asked(seconds=10, answers=2, seed=4)
+        table, ["equal", "controls", "repeats", "time"], RuleInputs(seconds=10, answers=2, seed=4)
     )
     names = cleaned.dropped["rule"].to_list()
     assert names == ["time", "repeats", "controls", "equal"]  # in the order of RULES
@@ -89,7 +89,9 @@ def test_equal_numbers_are_the_fewest_at_random_and_repeat():
         for w in range(5 + x % 3)
     ]
     table = pl.DataFrame(rows, ("dataset", "image", "worker", "selected"), orient="row")
-    first, same, other = (clean_answers(table, ["equal"], Asked(seed=s)).kept for s in (1, 1, 2))
+    first, same, other = (
+        clean_answers(table, ["equal"], RuleInputs(seed=s)).kept for s in (1, 1, 2)
+    )
     assert set(first.group_by("image").len()["len"]) == {5}
     assert first.equals(same)
     assert not first.equals(other)

@@ -34,7 +34,7 @@ from bayesrep.report.sections import (
     Accuracies,
     Answer,
     Content,
-    Curves,
+    CurvesSection,
     Frequencies,
     Image,
     Ranking,
@@ -231,7 +231,7 @@ def test_one_images_density_is_bayes_rule(content, posterior):
 
 def test_curves_have_the_answers_of_their_cells(content, study):
     data = study.replication
-    counts = content[Curves]
+    counts = content[CurvesSection]
     assert counts.images.sum() == 500
     np.testing.assert_array_equal(counts.right.sum(axis=1), data.correct.sum(axis=0))
     mean, lower, upper = counts.bands
@@ -245,7 +245,7 @@ def test_curves_have_the_answers_of_their_cells(content, study):
 
 
 def test_what_is_expected_at_a_count_is_what_the_draws_predict(content, posterior):
-    curves = content[Curves]
+    curves = content[CurvesSection]
     group = posterior.posterior_predictive
     right = group["correct"].values.reshape(-1, 3, group["correct"].shape[-1]).sum(axis=2)
     total = (curves.expected[0] * curves.images).sum(axis=1)
@@ -337,15 +337,15 @@ def test_the_numbers_are_a_twin_of_the_page(content):
 def test_every_family_of_curves_is_shown(study, options):
     posterior = zoo.posterior("tiny", **options, **zoo.QUICK)
     content = gather(study, posterior, bootstrap=0)
-    assert "curves" not in content.missing
-    assert content[Curves].bands.shape == (3, 3, 41)
+    assert "curves" not in content.missing_sections
+    assert content[CurvesSection].bands.shape == (3, 3, 41)
     if "monotone" in options:
-        assert np.all(np.diff(content[Curves].bands[0], axis=1) >= -1e-9)
+        assert np.all(np.diff(content[CurvesSection].bands[0], axis=1) >= -1e-9)
 
 
 def test_without_a_posterior_the_possible_sections_are_shown(study):
     content = gather(study, bootstrap=0)
-    assert set(content.missing) == {"frequencies", "trust", "posterior", "curves", "ranks"}
+    assert set(content.missing_sections) == {"frequencies", "trust", "posterior", "curves", "ranks"}
     html = page(content)
     assert (
         "The joint model's answer is not shown: there is no posterior; <code>bayesrep fit" in html
@@ -436,15 +436,15 @@ def test_a_missing_group_leaves_out_what_takes_it(study, posterior):
     else:
         del part.log_density
     content = gather(study, part, bootstrap=0)
-    assert "log_density" in content.missing["posterior"]
-    assert content[Curves].bands.shape == (3, 3, 41)
+    assert "log_density" in content.missing_sections["posterior"]
+    assert content[CurvesSection].bands.shape == (3, 3, 41)
     assert "log_density" in page(content)
 
 
 def test_every_method_has_a_name_and_a_colour():
     assert {look_of(name) for name in MODELS} == {methods.POSTERIOR}
     assert look_of("naive(annotators=3)") == methods.NAIVE._replace(label="naive(annotators=3)")
-    assert look_of("bagging") == methods.OTHER._replace(label="bagging")  # a further estimator
+    assert look_of("bagging") == methods.OTHER_LOOK._replace(label="bagging")  # a further estimator
     for look in (look_of("em-spline"), look_of("bagging")):
         assert f"{look.css}: {look.light};" in methods.style()
 
@@ -525,7 +525,7 @@ def test_two_thousand_classifiers_fit_into_ten_megabytes(content, tmp_path):
     """The page of the small study, its classifiers repeated."""
     times = 667
     names = [f"classifier {number}" for number in range(3 * times)]
-    accuracies, curves, answer = content[Accuracies], content[Curves], content[Answer]
+    accuracies, curves, answer = content[Accuracies], content[CurvesSection], content[Answer]
     rows = pl.concat([accuracies.classifiers] * times).with_columns(pl.Series("classifier", names))
     three = {name: np.tile(getattr(curves, name), (1, times, 1)) for name in ("bands", "expected")}
     curves = replace(curves, **three, right=np.tile(curves.right, (times, 1)))
@@ -538,7 +538,7 @@ def test_two_thousand_classifiers_fit_into_ten_megabytes(content, tmp_path):
         having(
             content,
             replace(accuracies, classifiers=rows, naive=naive),
-            replace(answer, found=answer.found._replace(classifiers=rows)),
+            replace(answer, accuracies=answer.accuracies._replace(classifiers=rows)),
             curves,
         ),
         study=bayesrep.Study(data, tuple(names)),

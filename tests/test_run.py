@@ -119,11 +119,11 @@ def finished(tables):
         file.parent.mkdir(exist_ok=True)
         file.write_text(place)
     record = {
-        "asked": command._asked(cli._parser(words := typed(tables)).parse_args(words)),
+        "asked": command._describe_request(cli._parser(words := typed(tables)).parse_args(words)),
         "seconds": dict.fromkeys(command.STAGES, 0.5),
         "seals": {name: seal_files(out, place) for name, place in command.STAGES.items()},
         "found": {
-            **dict.fromkeys(command.FOUND, ""),
+            **dict.fromkeys(command.RECORD_TYPES, ""),
             **{"answer": "Four points.", "sentences": ["Read on."], "matching": [], "trust": "yes"},
             "converged": True,
         },
@@ -275,7 +275,7 @@ def test_what_differs_is_refused_and_said(capsys, tables, monkeypatch):
     for name in ("posterior.nc", "report.html"):
         (out / name).touch()
     monkeypatch.setattr(command._Work, "stage", lambda self, number, text, make: None)
-    monkeypatch.setattr(command, "_told", lambda arguments, record: 0)
+    monkeypatch.setattr(command, "_print_answer", lambda arguments, record: 0)
     (out / "run.json").write_text("{}")
     differs = "run-of-other-inputs"
     strange = "what run.json holds as 'asked' is not of run"
@@ -339,5 +339,5 @@ def test_chains_are_kept_while_they_are_made(tables, monkeypatch):
     ):
         arguments = SimpleNamespace(out=tables, method=asked, seed=None, no_progress=True)
         tried.clear()
-        command._Work(arguments, {}, watch=False)._fitted(None)
+        command._Work(arguments, {}, watch=False)._fit_posterior(None)
         assert tried == expected

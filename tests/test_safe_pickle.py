@@ -128,14 +128,14 @@ def test_refuses_tensors():
         read_frame(FRAMES / "tensor.pt")
 
 
-@pytest.mark.parametrize("key", sorted(safe_pickle._ALLOWED))
+@pytest.mark.parametrize("key", sorted(safe_pickle._ALLOWED_NAMES))
 def test_no_allowed_name_can_be_changed_by_a_file(tmp_path, key):
     """BUILD with a slot state would set attributes on the class itself, for all later files."""
     state = pickle.NONE + pickle.EMPTY_DICT + short("planted") + short("x") + pickle.SETITEM
     contents = stack_global(*key) + state + pickle.TUPLE2 + pickle.BUILD + pickle.STOP
     with pytest.raises(StudyError):
         read_frame(written(tmp_path / "evil.pkl", contents))
-    assert not hasattr(safe_pickle._ALLOWED[key], "planted")
+    assert not hasattr(safe_pickle._ALLOWED_NAMES[key], "planted")
 
 
 def test_refuses_an_object_array_in_a_npy_file(tmp_path):

@@ -21,7 +21,7 @@ from bayesrep import Study, StudyError, read_study
 from bayesrep.errors import Violation, reason
 from bayesrep.files import netcdf, npy, parquet, strict_json, trial
 from bayesrep.protocols.label_sets import read_label_sets
-from bayesrep.sources.cifar10_1 import predicted
+from bayesrep.sources.cifar10_1 import read_predicted_classes
 from bayesrep.sources.imagenetv2 import read_test_set
 from bayesrep.sources.pickles.safe_pickle import read_array, read_frame
 from bayesrep.sources.tables import read_tables
@@ -133,7 +133,7 @@ def test_odd_json_in_every_reader_is_one_line(tmp_path, folder, odd):
     (tmp_path / "data/metadata/class_info.json").write_text(odd)
     for read in (
         lambda: read_study(folder),
-        lambda: predicted(tmp_path / "odd.json", 3),
+        lambda: read_predicted_classes(tmp_path / "odd.json", 3),
         lambda: read_test_set(tmp_path / "data", "old"),
         lambda: read_label_sets([tmp_path / "odd.json"], first),
     ):

@@ -22,7 +22,7 @@ from bayesrep.models import MODELS
 from bayesrep.sweeps import figures, folder, one, work
 from bayesrep.sweeps.grid import read_grid
 from bayesrep.sweeps.one import result_of
-from bayesrep.sweeps.runs import Run, StudyOf
+from bayesrep.sweeps.runs import StudyOf, SweepRun
 from bayesrep.sweeps.studies import add_contents, contents, keep_answers, study_of
 from bayesrep.sweeps.tables import advice_text, count_runs, scores, varying_axes
 
@@ -132,7 +132,7 @@ def test_keys_are_what_a_run_is_in_whatever_order_it_is_listed(grid):
     )
     assert {run.key for run in one} == {run.key for run in other}
     assert [run.key for run in one] != [run.key for run in other]
-    assert Run(WORLD, "naive").key in {run.key for run in one}
+    assert SweepRun(WORLD, "naive").key in {run.key for run in one}
 
 
 def test_a_study_that_is_read_is_known_by_its_contents(grid, tmp_path):
@@ -265,7 +265,7 @@ def rows_of(result, quantity):
 @pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # 8 annotators
 def test_an_estimate_is_the_librarys():
     study = zoo.study("tiny")
-    run = Run(WORLD, "jackknife", seed=3, settings=(("bootstrap", 20),))
+    run = SweepRun(WORLD, "jackknife", seed=3, settings=(("bootstrap", 20),))
     result = result_of(run)
     assert result["error"] is None
     assert result["fingerprint"] == study.fingerprint()
@@ -286,7 +286,7 @@ def test_an_estimate_is_the_librarys():
 
 
 def test_what_an_estimate_rests_on_is_said_in_the_table_too():
-    run = Run(WORLD, "em-spline(components=4)", seed=0)
+    run = SweepRun(WORLD, "em-spline(components=4)", seed=0)
     result = result_of(run)
     assert "4 components have 11 parameters" in result["advice"]
     asked = {run.key: run.axes()}
@@ -307,7 +307,7 @@ FIT = {
 def test_a_fit_is_summarized_as_the_library_does(method, monkeypatch):
     monkeypatch.setattr(import_module("bayesrep.inference.fit"), "fit", kept_fit)
     short = (("degree", 8), ("terms", 3)) if method == "nuts" else ()
-    result = result_of(Run(WORLD, method, None, 0, FIT[method], short))
+    result = result_of(SweepRun(WORLD, method, None, 0, FIT[method], short))
     assert result["error"] is None
     study = zoo.study("tiny")
     posterior = zoo.posterior("tiny", **(zoo.SHORT if method == "nuts" else zoo.QUICK))
@@ -562,16 +562,21 @@ def test_scores_over_runs_by_hand():
 
 def test_the_end_is_told_from_runs_of_the_same_method_and_size():
     large = replace(WORLD, settings=(("images", 9), ("seed", 1)))
-    size, other = (work.size_of(Run(each, "nuts")) for each in (WORLD, large))
+    size, other = (work.size_of(SweepRun(each, "nuts")) for each in (WORLD, large))
     assert size != other
-    assert size == work.size_of(Run(WORLD, "nuts", 5, 1, (), (("components", 3),)))
+    assert size == work.size_of(SweepRun(WORLD, "nuts", 5, 1, (), (("components", 3),)))
     done = [work.Done("nuts", size, each) for each in (100.0, 10.0, 20.0)]
     done += [work.Done("naive", size, 1.0)]
-    left = [Run(WORLD, "nuts"), Run(WORLD, "nuts", 5), Run(WORLD, "naive"), Run(WORLD, "laplace")]
+    left = [
+        SweepRun(WORLD, "nuts"),
+        SweepRun(WORLD, "nuts", 5),
+        SweepRun(WORLD, "naive"),
+        SweepRun(WORLD, "laplace"),
+    ]
     found = work.forecast(done, left, 1)
     assert found == (15.0 * 2 + 1.0, {"laplace": 1})  # the first compiled
     assert work.forecast(done, left, 2).seconds == found.seconds / 2
-    assert work.forecast(done, [Run(large, "nuts")], 1).seconds == 15.0  # of any size
+    assert work.forecast(done, [SweepRun(large, "nuts")], 1).seconds == 15.0  # of any size
     assert work.forecast([], left, 1) == (0.0, {"nuts": 2, "naive": 1, "laplace": 1})
 
 

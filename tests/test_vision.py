@@ -37,8 +37,8 @@ from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import Local, in_blocks
 from bayesrep.vision.networks import Network, describe, load_network
-from bayesrep.vision.pixels import Preprocessing, decode, read_block, why_not
-from bayesrep.vision.run import Run, open_results
+from bayesrep.vision.pixels import Preprocessing, decode, explain_failure, read_block
+from bayesrep.vision.run import DatasetRun, open_results
 from bayesrep.vision.torchvision_networks import data_config, known_names
 
 timm = load_timm()
@@ -581,7 +581,7 @@ def test_only_the_known_formats_are_opened(suffix):
         data.write({"psd": b"8BPS\0\1", "xbm": b"#define im_width 9\n", "icns": b"icns"}[suffix])
     with pytest.raises(UnidentifiedImageError) as error:
         decode(data.getvalue())
-    assert why_not(error.value) == "UnidentifiedImageError: cannot identify image file"
+    assert explain_failure(error.value) == "UnidentifiedImageError: cannot identify image file"
 
 
 def chunk(kind, data):
@@ -608,10 +608,10 @@ def test_declared_pixels_are_checked_before_they_are_made(size, kind, rule, fact
     finally:
         tracemalloc.stop()
     if rule is None:  # Pillow's own
-        assert why_not(error.value).startswith("DecompressionBombError: ")
+        assert explain_failure(error.value).startswith("DecompressionBombError: ")
     else:
         check(error.value.violation, rule, {"width": size[0], "height": size[1], **facts})
-        assert why_not(error.value) == str(error.value)
+        assert explain_failure(error.value) == str(error.value)
 
 
 def test_reasons_are_the_same_from_run_to_run(tmp_path):
@@ -968,7 +968,7 @@ def test_what_torchvision_asks_for_is_what_images_go_through():
                 continue
             seen.add(key)
             config = data_config(weights)
-            ours = Preprocessing.of(config).apply(image)
+            ours = Preprocessing.from_config(config).apply(image)
             theirs = asked(image).permute(1, 2, 0).numpy()
             normalised = (ours / np.float32(255) - np.float32(config["mean"])) / np.float32(
                 config["std"]
@@ -1165,7 +1165,7 @@ def test_memory_is_that_of_one_classifier_at_a_time(tmp_path, pictures, weights)
 
     contents = Contents(images, tmp_path, "v1")
     results = open_results(tmp_path, "v1", images, contents, known, CPU)
-    run = Run(tmp_path, "v1", images, contents, results, {})
+    run = DatasetRun(tmp_path, "v1", images, contents, results, {})
     run.evaluate(known, Watched(images, CPU, 2, budget=0), None, show=False)
     assert held == [1, 1, 1]
 

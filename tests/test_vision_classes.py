@@ -287,7 +287,7 @@ def test_images_are_matched_to_the_table(tmp_path, pictures, table):
     for name in ("cat", "plane"):
         (strange / name).mkdir(parents=True)
         (strange / name / f"{name}.png").write_bytes((pictures / "cat" / "3.png").read_bytes())
-    facts = {"folders": ["plane"], "label_kind": "names", "known_classes": classes.called}
+    facts = {"folders": ["plane"], "label_kind": "names", "known_classes": classes.description}
     with refused(PredictionError, "folders-not-named-by-class", facts):
         list_images(strange, classes=classes)
     facts = {"known_classes": f"10 classes of {table}"}
@@ -300,7 +300,7 @@ def test_images_are_matched_to_the_table(tmp_path, pictures, table):
         1,
     ]
     (tmp_path / "labels.csv").write_text("image,label\ncat,0\nplane,2\n")
-    facts = {"label": "2", "images": ["plane/plane.png"], "known_classes": spaced.called}
+    facts = {"label": "2", "images": ["plane/plane.png"], "known_classes": spaced.description}
     with refused(PredictionError, "image-label-not-a-class", facts):
         list_images(strange, labels=tmp_path / "labels.csv", classes=spaced)
 

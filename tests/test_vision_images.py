@@ -332,7 +332,7 @@ def test_what_would_wait_or_fill_the_memory_is_no_image(monkeypatch, tmp_path):
         os.mkfifo(tmp_path / "0" / "b.jpg")
     images = list_images(tmp_path)
     assert images.names == ("0/a.jpg",)
-    monkeypatch.setattr(sys.modules["bayesrep.vision.images"], "LARGEST", 5)
+    monkeypatch.setattr(sys.modules["bayesrep.vision.images"], "LARGEST_BYTES", 5)
     with refused(PredictionError, "image-file-too-large", {"byte_count": 13, "most_bytes": 5}):
         images.read(0)
 

@@ -24,7 +24,7 @@ from bayesrep.studies import folder
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.imports import load_timm
-from bayesrep.vision.results import kept
+from bayesrep.vision.results import describe_kept
 
 timm = load_timm()
 import torch
@@ -251,7 +251,7 @@ def test_two_labellings_never_share_a_file(monkeypatch, place):
     write_labels(place / "images", 5)
     with monkeypatch.context() as patch:
         patch.setattr(
-            sys.modules["bayesrep.vision.run"].Run,
+            sys.modules["bayesrep.vision.run"].DatasetRun,
             "evaluate",
             lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt),
         )
@@ -287,14 +287,14 @@ def test_a_run_that_is_killed_while_it_brings_rows_up_to_date(monkeypatch, place
 
 def test_what_an_interrupt_keeps_is_said(monkeypatch, place):
     study = place / "study"
-    assert "nothing" in kept(study, "v1", [NAME])
+    assert "nothing" in describe_kept(study, "v1", [NAME])
     interrupt_after_a_block(monkeypatch, place)
     for names, asked in (([NAME], IMAGES), ([NAME, ALIAS], 2 * IMAGES)):
-        said = kept(study, "v1", names)
+        said = describe_kept(study, "v1", names)
         assert f" {BLOCK} of {asked} " in said
         assert said.endswith(f" {study}")
     predict(place)
-    assert f" {IMAGES} of {IMAGES} " in kept(study, "v1", [NAME])
+    assert f" {IMAGES} of {IMAGES} " in describe_kept(study, "v1", [NAME])
 
 
 def test_an_interrupt_does_not_wait_for_the_networks(monkeypatch, place):
@@ -315,7 +315,7 @@ def test_an_interrupt_does_not_wait_for_the_networks(monkeypatch, place):
         yield
 
     monkeypatch.setattr(module, "evaluate", endless)
-    monkeypatch.setattr(module, "_ahead", interrupted)
+    monkeypatch.setattr(module, "_map_ahead", interrupted)
     with pytest.raises(KeyboardInterrupt):
         predict(place, workers=1)
     threads_end()

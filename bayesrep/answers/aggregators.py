@@ -26,7 +26,7 @@ def aggregate_answers(study: Study, *, seed: int = 0) -> pl.DataFrame:
     study
         With the answers by worker of a data set at least.
     seed
-        Of MACE's starts.
+        Seed of MACE's random starts.
 
     Returns
     -------
@@ -47,14 +47,16 @@ def aggregate_answers(study: Study, *, seed: int = 0) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for data, given in known.values():
         frequency = data.selected / data.shown
-        found = {"selection frequency": frequency}
+        frequencies = {"selection frequency": frequency}
         table = pl.DataFrame({"task": given.image, "worker": given.worker, "label": given.selected})
         frame = table.with_columns(pl.col("label").cast(pl.Int64)).to_pandas()
         for name, method in methods.items():
+            # A method that never says yes has no column for it.
             chances = method.fit_predict_proba(frame)
             yes = chances[1] if 1 in chances.columns else 0 * chances[0]
-            found[name] = yes.reindex(range(len(frequency))).fillna(0.0).to_numpy(dtype=float)
-        for name, p in found.items():
+            frequencies[name] = yes.reindex(range(len(frequency))).fillna(0.0).to_numpy(dtype=float)
+        for name, p in frequencies.items():
+            # Do the method and the majority of answers fall on the same side of one half?
             sides = np.sign(np.round(p - 0.5, 12)) * np.sign(np.round(frequency - 0.5, 12))
             rows.append(
                 {

@@ -27,7 +27,7 @@ from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files.copies import refuse_copies
 from bayesrep.files.names import normalize_floats, normalize_names
 from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS, read_only, scan
-from bayesrep.numerics.crowd import stretched
+from bayesrep.numerics.crowd import stretch_of_workers
 from bayesrep.types import Floats, Ints
 
 _KEY = ["dataset", "image"]
@@ -39,7 +39,7 @@ HASHES = 2**27
 """Answers whose hashes are in memory at a time."""
 SMALL = 2**28
 """Bytes of a text that is read whole to say what is wrong with it."""
-LARGEST = 2**27
+LARGEST_NUMBER = 2**27
 """The largest number of an image or a worker that has a place of its own."""
 
 
@@ -77,10 +77,10 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
     """
     where = ", ".join(map(str, paths))
     try:
-        answers = _scanned(paths, where)
+        answers = _scan_tables(paths, where)
         with _panics_left_out(paths):
-            dense = _dense(answers)
-            counts = _checked((_dense_counts if dense else _counts)(answers), where)
+            dense = _has_dense_numbers(answers)
+            counts = _check_counts((_dense_counts if dense else _counts)(answers), where)
             _refuse_repeats(answers, int(counts["shown"].sum()), where)
             workers = (_dense_workers if dense else _workers)(answers, counts)
     except OSError as error:
@@ -92,7 +92,7 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
         raise StudyError("answer-table-damaged", where=where, reason=reason(error)) from None
     counts, workers = (t.with_columns(pl.col("dataset").cast(pl.String)) for t in (counts, workers))
     return Counted(
-        counts.with_columns(pl.col("image").cast(pl.String)), _described(counts, workers)
+        counts.with_columns(pl.col("image").cast(pl.String)), _describe_crowds(counts, workers)
     )
 
 
@@ -119,16 +119,16 @@ def _panics_left_out(paths: Sequence[str | Path]) -> Generator[None]:
             os.close(stderr)
 
 
-def _scanned(paths: Sequence[str | Path], where: str) -> pl.LazyFrame:
+def _scan_tables(paths: Sequence[str | Path], where: str) -> pl.LazyFrame:
     """Rows of all tables: dataset, image, worker, and selected as 1 or 0, null where it is none."""
     if not paths:
         raise StudyError("no-answer-tables")
     refuse_copies(paths)
-    parts = [_selected(scan(path, _COLUMNS), str(path)) for path in paths]
+    parts = [_select_columns(scan(path, _COLUMNS), str(path)) for path in paths]
     return pl.concat(parts, how="vertical_relaxed")
 
 
-def _selected(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
+def _select_columns(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
     """The columns that count, of one table."""
     schema = every.collect_schema()
     if missing := [name for name in _COLUMNS if name not in schema]:
@@ -160,12 +160,12 @@ def _batches(answers: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     yield from answers.collect_batches(chunk_size=ROWS, maintain_order=False, engine="streaming")
 
 
-def _dense(answers: pl.LazyFrame) -> bool:
+def _has_dense_numbers(answers: pl.LazyFrame) -> bool:
     """Whether images and workers are whole numbers for which arrays have room."""
     names = ["image", "worker"]
     if not all(answers.collect_schema()[name].is_integer() for name in names):
         return False
-    within = pl.col(names).is_between(0, LARGEST).fill_null(value=False).all()
+    within = pl.col(names).is_between(0, LARGEST_NUMBER).fill_null(value=False).all()
     named = pl.col("dataset").is_not_null().all()
     return all(answers.select(within, named).collect(engine="streaming").row(0))
 
@@ -205,8 +205,8 @@ def _dense_workers(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
         delta, others = 1 / (n * len(part)), np.maximum(n - 1, 1)
         slope = np.where(n > 1, n / others, 1.0)
         base = np.where(n > 1, k / others, k.sum() / n.sum())
-        lines = np.stack([_at(image, delta * each) for each in (slope, base)], axis=1)
-        known[dataset] = lines, _at(image, delta)
+        lines = np.stack([_scatter_values(image, delta * each) for each in (slope, base)], axis=1)
+        known[dataset] = lines, _scatter_values(image, delta)
     sums: dict[Any, np.ndarray[Any, Any]] = {}
     for rows in _batches(answers):
         for (dataset,), part in rows.group_by("dataset"):
@@ -227,7 +227,7 @@ def _dense_workers(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _at(places: Ints, values: Floats) -> Floats:
+def _scatter_values(places: Ints, values: Floats) -> Floats:
     """Values at their places, zero elsewhere."""
     spread = np.zeros(int(places.max()) + 1)
     spread[places] = values
@@ -242,13 +242,13 @@ def _counts(answers: pl.LazyFrame) -> pl.DataFrame:
         pl.col("selected").null_count().cast(pl.Int64).alias("strange"),
         pl.col("worker").null_count().cast(pl.Int64).alias("nameless"),
     ]
-    return _summed(answers, _KEY, sums)
+    return _sum_by_key(answers, _KEY, sums)
 
 
 SUMS = ("selected", "shown", "strange", "nameless")
 
 
-def _checked(counts: pl.DataFrame, where: str) -> pl.DataFrame:
+def _check_counts(counts: pl.DataFrame, where: str) -> pl.DataFrame:
     """The counts of images that are named, of answers that say yes or no."""
     if counts.is_empty():
         raise StudyError("table-without-rows", where=where)
@@ -289,7 +289,7 @@ def _refuse_repeats(answers: pl.LazyFrame, rows: int, where: str) -> None:
             raise StudyError("answers-repeated", where=where, answers=listing(names, "worker"))
 
 
-def _summed(
+def _sum_by_key(
     answers: pl.LazyFrame,
     key: Sequence[str],
     sums: Sequence[pl.Expr],
@@ -300,14 +300,14 @@ def _summed(
     waiting: list[pl.DataFrame] = []
     again = [pl.col(name).sum() for name in (each.meta.output_name() for each in sums)]
 
-    def merged() -> pl.DataFrame:
+    def merge_parts() -> pl.DataFrame:
         return pl.concat([total, *waiting]).group_by(key).agg(again)
 
     for rows in _batches(answers):
         waiting.append(placed(rows).group_by(key).agg(sums))
         if sum(map(len, waiting)) > max(ROWS, len(total)):
-            total, waiting[:] = merged(), []
-    return merged()
+            total, waiting[:] = merge_parts(), []
+    return merge_parts()
 
 
 def _workers(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
@@ -316,7 +316,7 @@ def _workers(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
     delta = 1 / (pl.col("shown") * pl.len().over("dataset"))
     images = counts.select(*_KEY, delta=delta, mean=of_all, k="selected", n="shown")
 
-    def placed(rows: pl.DataFrame) -> pl.DataFrame:
+    def place_rows(rows: pl.DataFrame) -> pl.DataFrame:
         joined = rows.join(images, on=_KEY)
         others = (pl.col("k") - pl.col("selected")) / (pl.col("n") - 1)
         r = pl.col("selected") - pl.when(pl.col("n") > 1).then(others).otherwise(pl.col("mean"))
@@ -327,15 +327,15 @@ def _workers(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
         pl.col("moved").pow(2).sum().alias("square"),
         pl.col("delta").sum().alias("weight"),
     ]
-    return _summed(answers, ["dataset", "worker"], sums, placed)
+    return _sum_by_key(answers, ["dataset", "worker"], sums, place_rows)
 
 
-def _described(counts: pl.DataFrame, workers: pl.DataFrame) -> pl.DataFrame:
+def _describe_crowds(counts: pl.DataFrame, workers: pl.DataFrame) -> pl.DataFrame:
     rows = []
     for (dataset,), images in counts.group_by("dataset", maintain_order=True):
         of = workers.filter(pl.col("dataset") == dataset)
         share = (images["selected"] / images["shown"]).to_numpy()
-        _, stretch = stretched(of["weight"].to_numpy()[:, None])
+        _, stretch = stretch_of_workers(of["weight"].to_numpy()[:, None])
         between = float((of["moved"].pow(2) - of["square"]).sum())
         deviation = share.std(ddof=1) if len(share) > 1 else np.nan
         rows.append(

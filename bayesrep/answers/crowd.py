@@ -44,7 +44,7 @@ from bayesrep.types import Float, Floats
 
 WAYS = {"looks": 0.90, "always_yes": 0.04, "always_no": 0.03, "at_random": 0.03}
 """Ways to answer, and how probable each is before a worker's answers are seen."""
-SAME = 0.98
+CONSTANT_SHARE = 0.98
 """Share of equal answers of who always gives the same."""
 LENIENCIES = np.linspace(-3.0, 3.0, 13)
 """Over which a sum stands for the integral."""
@@ -107,20 +107,23 @@ def describe_crowd(study: Study) -> CrowdDescription:
     -----
     Cameron, Gelbach and Miller (2011), "Robust inference with multiway clustering".
     """
-    known = _answered(study)
+    known = _add_residuals(study)
     errors = frequency_covariance(
         [each.data for each in known.values()], [each.residual for each in known.values()]
     )
+    # The covariance of the data sets' means: its diagonal is each one's own error.
     rows = {
         role: _row(each, float(np.sqrt(errors[at, at])))
         for at, (role, each) in enumerate(known.items())
     }
+    # Whether the two versions share workers can only be told where both name theirs.
     in_common, images, crowd = None, None, None
     if set(REQUIRED_ROLES) <= set(known):
         one, other = (list(known).index(role) for role in REQUIRED_ROLES)
         asked = [set(known[role].answers.asked().tolist()) for role in REQUIRED_ROLES]
         in_common = len(set.intersection(*asked))
         images = float(np.hypot(*(rows[role]["error_images"] for role in REQUIRED_ROLES)))
+        # Var(a − b): shared workers move both means together, which cancels.
         change = errors[one, one] + errors[other, other] - 2 * errors[one, other]
         crowd = float(np.sqrt(max(change, 0.0)))
     return CrowdDescription(
@@ -145,7 +148,7 @@ def known_answers(study: Study) -> Mapping[str, tuple[AnnotatedSet, WorkerAnswer
     return known
 
 
-def _answered(study: Study) -> Mapping[str, _Answered]:
+def _add_residuals(study: Study) -> Mapping[str, _Answered]:
     """The same with residuals."""
     known = known_answers(study)
     left = residuals_of([data for data, _ in known.values()])
@@ -234,8 +237,8 @@ def _workers(each: _Answered) -> pl.DataFrame:
     evidence = np.stack(
         [
             np.asarray(logsumexp(looks, axis=0, b=(weight / weight.sum())[:, None])),
-            yes * np.log(SAME) + (count - yes) * np.log1p(-SAME),
-            yes * np.log1p(-SAME) + (count - yes) * np.log(SAME),
+            yes * np.log(CONSTANT_SHARE) + (count - yes) * np.log1p(-CONSTANT_SHARE),
+            yes * np.log1p(-CONSTANT_SHARE) + (count - yes) * np.log(CONSTANT_SHARE),
             betaln(1 + yes, 1 + count - yes),
         ]
     )
@@ -246,13 +249,13 @@ def _workers(each: _Answered) -> pl.DataFrame:
         "worker": answers.workers,
         "answers": count.astype(np.int64),
         "yes": yes / np.maximum(count, 1),
-        "leniency": _shrunk(count, r.sum(axis=0), r.power(2).sum(axis=0)),
+        "leniency": _shrink_means(count, r.sum(axis=0), r.power(2).sum(axis=0)),
         **dict(zip(WAYS, probability, strict=True)),
     }
     return pl.DataFrame(table).filter(pl.col("answers") > 0)
 
 
-def _shrunk(
+def _shrink_means(
     count: Float[np.ndarray, "worker"],
     total: Float[np.ndarray, "worker"],
     square: Float[np.ndarray, "worker"],

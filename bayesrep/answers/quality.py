@@ -28,9 +28,9 @@ import polars as pl
 
 from bayesrep.errors import OptionError, StudyError
 
-LEAST_SELECTED = 6
+LEAST_SELECTED_LABELS = 6
 MOST_NEGATIVE = 1
-MOST_FLAGGED = 0.30
+MOST_FLAGGED_SHARE = 0.30
 LEAST_OF_CONTROLS = {"workers": 0.20, "assignments": 0.40}
 HALF = 0.50
 
@@ -38,7 +38,7 @@ _IMAGE, _ASSIGNMENT = ["dataset", "image"], ["task", "worker"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class RuleInputs:
     """What rules need to be told.
 
     Attributes
@@ -46,9 +46,9 @@ class Asked:
     seconds
         Least time of an assignment.
     answers
-        Of every image; None for as many as the image with the fewest has.
+        Answers that are kept of every image; None keeps as many as the image with the fewest has.
     seed
-        Of the answers that are kept.
+        Seed of the choice of answers that are kept.
     """
 
     seconds: float = 0.0
@@ -78,7 +78,7 @@ class Cleaned:
 
 
 def clean_answers(
-    answers: pl.DataFrame, rules: Collection[str], asked: Asked | None = None
+    answers: pl.DataFrame, rules: Collection[str], asked: RuleInputs | None = None
 ) -> Cleaned:
     """Leave out the answers that rules of quality control do not trust; nothing goes uncounted.
 
@@ -104,13 +104,15 @@ def clean_answers(
             "unknown-cleaning-rule", cleaning_rule=unknown[0], choices=", ".join(RULES)
         )
     kept, rows = answers, []
+    # Rules apply in their published order, whatever order they are given in.
     for name, rule in RULES.items():
         if name not in rules:
             continue
         if missing := [each for each in rule.needs if each not in answers.columns]:
             raise StudyError("cleaning-rule-needs-column", cleaning_rule=name, column=missing[0])
-        before, kept = kept, kept.filter(rule.keeps(kept, asked or Asked()))
-        rows.append((name, *_lost(before, kept)))
+        # Each rule sees only what the rules before it kept, and its losses are counted.
+        before, kept = kept, kept.filter(rule.keeps(kept, asked or RuleInputs()))
+        rows.append((name, *_count_losses(before, kept)))
         if kept.is_empty():
             raise StudyError("cleaning-rule-leaves-no-answer", cleaning_rule=name)
     schema = {
@@ -126,7 +128,7 @@ def clean_answers(
     )
 
 
-def _lost(before: pl.DataFrame, kept: pl.DataFrame) -> tuple[int, int, int]:
+def _count_losses(before: pl.DataFrame, kept: pl.DataFrame) -> tuple[int, int, int]:
     """Workers and assignments that are gone altogether, and answers."""
 
     def distinct(table: pl.DataFrame, names: list[str]) -> int:
@@ -172,19 +174,19 @@ class Rule:
         Columns beside dataset, image, worker and selected.
     """
 
-    keeps: Callable[[pl.DataFrame, Asked], pl.Expr | pl.Series]
+    keeps: Callable[[pl.DataFrame, RuleInputs], pl.Expr | pl.Series]
     needs: tuple[str, ...] = ()
 
 
-def _engstrom(_: pl.DataFrame, __: Asked) -> pl.Expr:
+def _engstrom(_: pl.DataFrame, __: RuleInputs) -> pl.Expr:
     negative = (pl.col("control") == "negative").fill_null(value=False)
-    flagged = (pl.col("selected").sum() < LEAST_SELECTED) | (
+    flagged = (pl.col("selected").sum() < LEAST_SELECTED_LABELS) | (
         (pl.col("selected") & negative).sum() > MOST_NEGATIVE
     )
-    return _share_of_assignments(flagged.over(_ASSIGNMENT)) < MOST_FLAGGED
+    return _share_of_assignments(flagged.over(_ASSIGNMENT)) < MOST_FLAGGED_SHARE
 
 
-def _tsipras(table: pl.DataFrame, _: Asked) -> pl.Expr:
+def _tsipras(table: pl.DataFrame, _: RuleInputs) -> pl.Expr:
     share = _of_controls(table)
     seldom = _share_of_assignments(share < LEAST_OF_CONTROLS["workers"]) >= HALF
     return ~seldom & (share >= LEAST_OF_CONTROLS["assignments"])
@@ -205,20 +207,20 @@ def _share_of_assignments(of: pl.Expr) -> pl.Expr:
     return ((of & first).sum() / first.sum()).over("worker")
 
 
-def _in_time(_: pl.DataFrame, asked: Asked) -> pl.Expr:
+def _in_time(_: pl.DataFrame, asked: RuleInputs) -> pl.Expr:
     return pl.col("seconds") >= asked.seconds
 
 
-def _first(table: pl.DataFrame, _: Asked) -> pl.Expr:
+def _is_first_answer(table: pl.DataFrame, _: RuleInputs) -> pl.Expr:
     asked = [*_IMAGE, *({"label"} & set(table.columns))]
     return pl.int_range(pl.len()).over([*asked, "worker"]) == 0
 
 
-def _no_control(_: pl.DataFrame, __: Asked) -> pl.Expr:
+def _no_control(_: pl.DataFrame, __: RuleInputs) -> pl.Expr:
     return pl.col("control").is_null()
 
 
-def _equal(table: pl.DataFrame, asked: Asked) -> pl.Series:
+def _equalize_counts(table: pl.DataFrame, asked: RuleInputs) -> pl.Series:
     of_image = pl.len().over(_IMAGE)
     size = of_image.min() if asked.answers is None else pl.lit(asked.answers)
     order = pl.Series("order", np.random.default_rng(asked.seed).permutation(len(table)))
@@ -230,8 +232,8 @@ RULES: Mapping[str, Rule] = {
     "engstrom2020": Rule(_engstrom, ("task", "control")),
     "tsipras2020": Rule(_tsipras, ("task", "control")),
     "time": Rule(_in_time, ("task", "seconds")),
-    "repeats": Rule(_first),
+    "repeats": Rule(_is_first_answer),
     "controls": Rule(_no_control, ("control",)),
-    "equal": Rule(_equal),
+    "equal": Rule(_equalize_counts),
 }
 """The rules, in the order in which they are applied."""

@@ -62,14 +62,14 @@ def read_loops(text: str) -> list[Loop]:
 
 def _computations(text: str) -> dict[str, list[str]]:
     """Lines of instructions by the name of their computation; that of the entry is empty."""
-    found: dict[str, list[str]] = {}
+    bodies: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.splitlines():
         if head := _HEAD.match(line):
-            lines = found.setdefault(_ENTRY if head[1] else head[2], [])
+            lines = bodies.setdefault(_ENTRY if head[1] else head[2], [])
         elif line.startswith(" "):
             lines.append(line)
-    return found
+    return bodies
 
 
 def _loops(
@@ -84,11 +84,12 @@ def _loops(
             if instruction is None or instruction[1] in NO_KERNEL:
                 continue
             if instruction[1] == "call":
-                waiting.append(_named("to_apply", line))
+                waiting.append(_named_computation("to_apply", line))
             elif instruction[1] == "while":
                 known = re.search(r'known_trip_count":?\s*\{"?n"?:"?(\d+)', line)
                 parts = [
-                    _named(key, line) for key in (("body",) if known else ("body", "condition"))
+                    _named_computation(key, line)
+                    for key in (("body",) if known else ("body", "condition"))
                 ]
                 count = int(known[1]) if known else 0
                 inside += _loops(computations, parts, depth=depth + 1, turns=count)
@@ -98,6 +99,6 @@ def _loops(
     yield from inside
 
 
-def _named(key: str, line: str) -> str:
-    found = re.search(rf"{key}=%?([\w.\-]+)", line)
-    return found[1] if found else _ENTRY + "?"
+def _named_computation(key: str, line: str) -> str:
+    match = re.search(rf"{key}=%?([\w.\-]+)", line)
+    return match[1] if match else _ENTRY + "?"

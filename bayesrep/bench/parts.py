@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import jax
 
 from bayesrep.bench.advice import advice
-from bayesrep.bench.right import right
+from bayesrep.bench.right import compare_devices
 from bayesrep.bench.roofline import bound_us, roofline
 from bayesrep.bench.speed import draws, gradients, gradients_in_32_bits, images
 from bayesrep.bench.subjects import FULL, QUICK, Sizes, Subjects
@@ -19,7 +19,7 @@ from bayesrep.version import __version__
 PACKAGES = ("jax", "jaxlib", "numpyro", "numpy")
 Part: TypeAlias = Callable[[Subjects, Mapping[str, Any]], dict[str, Any]]
 PARTS: Mapping[str, tuple[str, Part]] = {
-    "right": ("is it right", right),
+    "right": ("is it right", compare_devices),
     "gradients": ("gradients", gradients),
     "draws": ("draws by NUTS", draws),
     "images": ("gradients of the images", images),
@@ -61,23 +61,23 @@ def run_bench(
     devices = _devices(device)
     say = tell or (lambda _: None)
     say("measuring: what machine this is")
-    found: dict[str, Any] = {"quick": quick, "machine": _machine(), "devices": _kinds(devices)}
+    measured: dict[str, Any] = {"quick": quick, "machine": _machine(), "devices": _kinds(devices)}
     seconds: dict[str, float] = {}
-    found["seconds"] = seconds
+    measured["seconds"] = seconds
     subjects = Subjects.of_size(sizes or (QUICK if quick else FULL))
     for name, (what, part) in PARTS.items():
         say(f"measuring: {what}")
         begin = time.perf_counter()
         try:
-            found[name] = part(subjects, devices)
+            measured[name] = part(subjects, devices)
         except Exception as error:  # the others are still wanted
-            found[name] = {"error": error_text(error), "rows": []}
+            measured[name] = {"error": error_text(error), "rows": []}
         seconds[name] = round(time.perf_counter() - begin, 1)
-        _add_bounds(found)
-        found["advice"] = advice(found)
+        _add_bounds(measured)
+        measured["advice"] = advice(measured)
         if keep is not None:
-            keep(found)
-    return found
+            keep(measured)
+    return measured
 
 
 def _devices(device: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from bayesrep.bench.subjects import Case, Subject, Subjects
-from bayesrep.bench.timing import Compiled, Job, Outcome, error_text
+from bayesrep.bench.timing import CompiledJob, Job, Outcome, error_text
 from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.problem import programs
 from bayesrep.types import Floats
@@ -21,14 +21,14 @@ STEP = 1e-3
 """The step of the differences, along a direction of standard normal numbers."""
 
 
-def right(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
+def compare_devices(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
     """Compare every device with the CPU; where there is no other, the CPU with differences."""
     others = [name for name in devices if name != "cpu"]
     if not others:
         return _verdict([_differences(subjects)], PLAIN_LIMIT, "differences of the density")
     places = {"cpu": jax.devices("cpu")[0], **devices}
     wanted = {name: _jobs(subjects, device) for name, device in places.items()}
-    made = subjects.compiled(
+    made = subjects.compile_jobs(
         {(name, key): job for name, jobs in wanted.items() for key, job in jobs.items()}
     )
     rows = [
@@ -78,11 +78,11 @@ def _visits(subject: Subject) -> Callable[..., Any]:
 def _compare(one: Outcome, other: Outcome) -> dict[str, Any]:
     """The difference of two programs' results, or what went wrong."""
     try:
-        found, wanted = (_results(each) for each in (one, other))
+        results, wanted = (_results(each) for each in (one, other))
     except Exception as error:
         return {"error": error_text(error)}
-    compile_s = one.compile_s if isinstance(one, Compiled) else 0.0
-    return {"difference": difference(found, wanted), "compile_s": round(compile_s, 2)}
+    compile_s = one.compile_s if isinstance(one, CompiledJob) else 0.0
+    return {"difference": difference(results, wanted), "compile_s": round(compile_s, 2)}
 
 
 def _results(outcome: Outcome, first: Any = None) -> Any:
@@ -97,17 +97,19 @@ def _results(outcome: Outcome, first: Any = None) -> Any:
 
 
 def difference(found: Any, wanted: Any) -> float:
-    """The largest of two trees, relative to each array's largest entry; what is no number counts.
+    """The largest difference of two trees, relative to each array's largest entry.
 
+    An entry that is finite in one of them alone is an infinite difference.
     What is kept in 32 bits may differ in its last one.
     """
     pairs = zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True)
     return max(
-        (_largest(np.asarray(a), np.asarray(b)) for a, b in pairs if np.size(b)), default=0.0
+        (_largest_difference(np.asarray(a), np.asarray(b)) for a, b in pairs if np.size(b)),
+        default=0.0,
     )
 
 
-def _largest(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
+def _largest_difference(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
     usable = np.isfinite(wanted)
     if found.shape != wanted.shape or (np.isfinite(found) != usable).any():
         return float("inf")
@@ -121,14 +123,14 @@ def _differences(subjects: Subjects) -> dict[str, Any]:
     """The gradient in a direction beside differences of the density along it."""
     case = Case("full", subjects.sizes.classifiers, CHAINS)
     whole, key = subjects.joint_subject(), ("cpu", case)
-    made = subjects.compiled({key: subjects.job(case, jax.devices("cpu")[0])})[key]
+    made = subjects.compile_jobs({key: subjects.job(case, jax.devices("cpu")[0])})[key]
     row = {"what": str(case), "device": "cpu"}
     random = np.random.default_rng(0)
     way = jax.tree.map(lambda x: random.standard_normal(x.shape), whole.start)
     steps = STEP * np.array([1.0, -1.0, 2.0, -2.0])
     try:
-        _, gradient = _results(made, _along(whole.start, way, np.zeros(CHAINS)))
-        values, _ = _results(made, _along(whole.start, way, steps))
+        _, gradient = _results(made, _positions_along(whole.start, way, np.zeros(CHAINS)))
+        values, _ = _results(made, _positions_along(whole.start, way, steps))
     except Exception as error:
         return row | {"error": error_text(error)}
     parts = zip(jax.tree.leaves(gradient), jax.tree.leaves(way), strict=True)
@@ -137,6 +139,6 @@ def _differences(subjects: Subjects) -> dict[str, Any]:
     return row | {"difference": abs(slope - wanted) / abs(wanted)}
 
 
-def _along(start: Any, way: Any, steps: Floats) -> Any:
+def _positions_along(start: Any, way: Any, steps: Floats) -> Any:
     """Positions at steps in a direction, one a chain."""
     return jax.tree.map(lambda x, w: x + np.multiply.outer(steps, w), start, way)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrep.bench.timing import (
-    Compiled,
+    CompiledJob,
     Job,
     Outcome,
     compile_together,
@@ -36,16 +36,16 @@ def _jobs(device: Any) -> dict[str, Job]:
     def product(a: Any) -> Any:
         return a @ a
 
-    def one(*shape: int) -> Any:
+    def make_ones(*shape: int) -> Any:
         return lambda: (np.ones(shape),)
 
     return {
-        "float64": Job(product, one(rows, rows), device),
-        "float32": Job(product, one(rows, rows), device, 32),
-        "copy": Job(lambda a: a + 1, one(numbers), device, 32),
-        "empty": Job(lambda a: a + 1, one(8), device),
-        "known": Job(_turns_known, one(64), device),
-        "waits": Job(_turns_by_data, one(64), device),
+        "float64": Job(product, make_ones(rows, rows), device),
+        "float32": Job(product, make_ones(rows, rows), device, 32),
+        "copy": Job(lambda a: a + 1, make_ones(numbers), device, 32),
+        "empty": Job(lambda a: a + 1, make_ones(8), device),
+        "known": Job(_turns_known, make_ones(64), device),
+        "waits": Job(_turns_by_data, make_ones(64), device),
     }
 
 
@@ -71,7 +71,7 @@ def _turns_by_data(a: Any) -> Any:
 
 
 def _measure(made: Mapping[tuple[str, str], Outcome], name: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    rates: dict[str, Any] = {}
     errors: list[str] = []
     for what, scale, key in (
         ("copy", "bytes", "bytes_per_s"),
@@ -90,11 +90,11 @@ def _measure(made: Mapping[tuple[str, str], Outcome], name: str) -> dict[str, An
             errors.append(f"{what}: {error_text(error)}")
             continue
         amounts = {"us": 1e6 * took, "turn": 1e6 * took / TURNS, **_rates(outcome, took)}
-        found[key] = amounts[scale]
-    return found | ({"error": "; ".join(errors)} if errors else {})
+        rates[key] = amounts[scale]
+    return rates | ({"error": "; ".join(errors)} if errors else {})
 
 
-def _rates(outcome: Compiled, took: float) -> dict[str, float]:
+def _rates(outcome: CompiledJob, took: float) -> dict[str, float]:
     (a,) = outcome.arguments
     rows = a.shape[0]
     return {"bytes": 2 * a.nbytes / took, "flops": 2 * rows**3 / took}

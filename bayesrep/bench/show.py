@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bayesrep.report.text import MISSING, columns
+from bayesrep.report.text import MISSING_TEXT, columns
 
 GIB = 2**30
-FAILED = "failed"
+FAILED_TEXT = "failed"
 TITLES = {
     "gradients": "Gradient of the joint model, 64 bits",
     "images": "Gradient of the shared-difficulty model, 64 bits",
@@ -18,7 +18,7 @@ def bench_text(found: Mapping[str, Any]) -> str:
     """Everything: the machine, whether it is right, times, bounds, advice."""
     parts = [
         _machine(found),
-        _right(found.get("right", {})),
+        _comparison_text(found.get("right", {})),
         *(_gradients(found, name) for name in ("gradients", "images", "gradients_32")),
         _draws(found.get("draws", {})),
         _roofline(found.get("roofline", {})),
@@ -30,7 +30,7 @@ def bench_text(found: Mapping[str, Any]) -> str:
 def number(value: float | None, digits: int = 3) -> str:
     """A number of so many digits for a table."""
     if value is None:
-        return MISSING
+        return MISSING_TEXT
     return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
 
 
@@ -51,11 +51,11 @@ def _machine(found: Mapping[str, Any]) -> str:
     return "\n".join(f"{name.ljust(width)}  {text}" for name, text in rows)
 
 
-def _right(part: Mapping[str, Any]) -> str:
+def _comparison_text(part: Mapping[str, Any]) -> str:
     if "verdict" not in part:
         return _failure_text("Is it right", part)
     rows = [
-        [row["what"], row["device"], FAILED if "error" in row else f"{row['difference']:.1e}"]
+        [row["what"], row["device"], FAILED_TEXT if "error" in row else f"{row['difference']:.1e}"]
         for row in part["rows"]
     ]
     table = columns(["compared", "device", "largest relative difference"], rows)
@@ -82,14 +82,14 @@ def _gradients(found: Mapping[str, Any], name: str) -> str:
 def _row(row: Mapping[str, Any]) -> list[str]:
     start = [row["kind"], row["device"], f"{row['classifiers']:,}", f"{row['chains']:,}"]
     if "us" not in row:
-        return [*start, FAILED, *[MISSING] * 5]
+        return [*start, FAILED_TEXT, *[MISSING_TEXT] * 5]
     bound = row.get("bound_us")
     return [
         *start,
         number(row["us"]),
         number(row["us_alone"]),
         number(row["us"] / row["chains"]),
-        MISSING if bound is None else f"{number(100 * bound / row['us'], 2)} %",
+        MISSING_TEXT if bound is None else f"{number(100 * bound / row['us'], 2)} %",
         _kernels(row),
         number(row["compile_s"], 2),
     ]
@@ -116,13 +116,13 @@ def _draws(part: Mapping[str, Any]) -> str:
         return _failure_text("Draws by NUTS", part)
     header = ["draws by NUTS", "chains", "draws a second", "us a step", "steps a draw"]
     header += ["compiled, s"]
-    rows = [[row["device"], f"{row['chains']:,}", *_drawn(row)] for row in part["rows"]]
+    rows = [[row["device"], f"{row['chains']:,}", *_speed_row(row)] for row in part["rows"]]
     return columns(header, rows) + _errors(part) + _peak(part)
 
 
-def _drawn(row: Mapping[str, Any]) -> Sequence[str]:
+def _speed_row(row: Mapping[str, Any]) -> Sequence[str]:
     if "draws_per_s" not in row:
-        return [FAILED, *[MISSING] * 3]
+        return [FAILED_TEXT, *[MISSING_TEXT] * 3]
     values = (row["draws_per_s"], row["us_a_step"], row["steps_a_draw"], row["compile_s"])
     return [number(value) for value in values]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesrep.bench.subjects import Case, Subject, Subjects
 from bayesrep.bench.timing import (
-    Compiled,
+    CompiledJob,
     Job,
     Outcome,
     compile_together,
@@ -45,8 +45,8 @@ def images(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
     """Times of the gradient of the model in which classifiers share images' difficulties."""
     sizes = subjects.sizes
     cases = [Case("image-level", sizes.classifiers, chains) for chains in sizes.image_chains]
-    found = _gradients(subjects, devices, lambda name: cases[:1] if name == "cpu" else cases)
-    return {"images": sizes.images, **found}
+    gradients = _gradients(subjects, devices, lambda name: cases[:1] if name == "cpu" else cases)
+    return {"images": sizes.images, **gradients}
 
 
 def _gradients(
@@ -57,7 +57,7 @@ def _gradients(
         for name, device in devices.items()
         for case in cases(name)
     }
-    made = subjects.compiled(jobs)
+    made = subjects.compile_jobs(jobs)
     rows: list[dict[str, Any]] = []
     for name, case in jobs:
         rows.append({"device": name, **vars(case), **time_program(made.pop((name, case)))})
@@ -100,7 +100,11 @@ def draws(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
     }
     made = compile_together(jobs)
     rows = [
-        {"device": name, "chains": chains, **_drawn(made.pop((name, chains)), chains, first)}
+        {
+            "device": name,
+            "chains": chains,
+            **_measure_draws(made.pop((name, chains)), chains, first),
+        }
         for name, chains in wanted
     ]
     return {"classifiers": subjects.sizes.classifiers, "rows": rows, "peak_bytes": _peaks(devices)}
@@ -113,7 +117,7 @@ def _sampler(subject: Subject, chains: int, *, batch: bool) -> Sampler:
 
 
 def _first_states(subject: Subject, chains: int) -> Any:
-    """Where chains begin, made on the CPU, where that is compiled soonest."""
+    """First states of chains, made on the CPU, where that is compiled soonest."""
     with Job(len, tuple, jax.devices("cpu")[0]).settings():
         sampler = _sampler(subject, chains, batch=True)
         return sampler.start(_keys(chains))
@@ -141,15 +145,15 @@ def _block_job(subject: Subject, chains: int, first: Any, device: Any, *, batch:
     return replace(job, function=sampler.block, arguments=lambda: (state, subject.setting, given))
 
 
-def _drawn(outcome: Outcome, chains: int, first: Any) -> dict[str, Any]:
+def _measure_draws(outcome: Outcome, chains: int, first: Any) -> dict[str, Any]:
     if isinstance(outcome, Exception):
         return {"error": error_text(outcome)}
     try:
-        found = _side_by_side(outcome, chains, first)
+        timings = _side_by_side(outcome, chains, first)
     except Exception as error:
         return {"error": error_text(error), **outcome.facts()}
-    block_s = float(np.median([took for took, _ in found]))
-    steps = float(np.median([count for _, count in found]))
+    block_s = float(np.median([took for took, _ in timings]))
+    steps = float(np.median([count for _, count in timings]))
     return {
         "draws_per_s": BLOCK * chains / block_s,
         "us_a_step": 1e6 * block_s / steps,
@@ -158,22 +162,22 @@ def _drawn(outcome: Outcome, chains: int, first: Any) -> dict[str, Any]:
     }
 
 
-def _side_by_side(outcome: Compiled, chains: int, first: Any) -> list[tuple[float, float]]:
+def _side_by_side(outcome: CompiledJob, chains: int, first: Any) -> list[tuple[float, float]]:
     """What `_blocks` says of the batch, or of chains in threads, each from where it begins."""
     state, *_ = outcome.arguments
     if state.hmc.z.ndim == first.hmc.z.ndim:
         return [_blocks(outcome, state)]
 
-    def own(chain: int) -> tuple[float, float]:
+    def time_chain(chain: int) -> tuple[float, float]:
         with outcome.job.settings():
             state = _take_chains(first, chain)
         return _blocks(outcome, jax.device_put(state, outcome.job.device))
 
     with ThreadPoolExecutor(chains) as pool:
-        return list(pool.map(own, range(chains)))
+        return list(pool.map(time_chain, range(chains)))
 
 
-def _blocks(outcome: Compiled, state: Any) -> tuple[float, float]:
+def _blocks(outcome: CompiledJob, state: Any) -> tuple[float, float]:
     """Median seconds of a block, and of its steps, all chains waiting for the longest."""
     _, setting, given = outcome.arguments
     took: list[float] = []

@@ -15,7 +15,7 @@ from bayesrep.studies.simulate import simulate_study
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.studies.study import Study
 
-NEAR = 0.01
+START_SPREAD = 0.01
 """Standard deviation of positions around where climbs begin."""
 
 
@@ -44,15 +44,15 @@ class Sizes:
     Attributes
     ----------
     images, classifiers
-        Of each data set of the study, and of the study.
+        Images of each data set of the study, and its classifiers.
     cpu, other
         Gradients that are timed on the CPU and on any other device.
     single
         Those in 32 bits, on every device.
     chains
-        Of draws on a device that takes all chains as one batch.
+        Chains of a fit's draws on a device that takes them all as one batch.
     image_chains
-        Of the image-level gradient; the first on a CPU.
+        Chains of the image-level gradient; the first number is for a CPU.
     """
 
     images: int
@@ -110,7 +110,7 @@ class Subject:
     start
         A position where climbs begin.
     setting
-        Of the surrogate; None where units meet in the likelihood.
+        Setting of the surrogate; None where units meet in the likelihood.
     """
 
     problem: Problem
@@ -123,7 +123,7 @@ class Subject:
         """So many positions, a little apart."""
         random = np.random.default_rng(chains)
         return jax.tree.map(
-            lambda x: x + NEAR * random.standard_normal((chains, *x.shape)), self.start
+            lambda x: x + START_SPREAD * random.standard_normal((chains, *x.shape)), self.start
         )
 
     def standard(self, chains: int) -> Any:
@@ -161,7 +161,7 @@ class Subjects:
         """The subjects of a simulated study."""
         return cls(sizes, simulate_study(images=sizes.images, classifiers=sizes.classifiers))
 
-    def compiled(self, jobs: Mapping[Key, Job]) -> dict[Key, Outcome]:
+    def compile_jobs(self, jobs: Mapping[Key, Job]) -> dict[Key, Outcome]:
         """Programs by name, compiled side by side unless they are at hand."""
         new = {key: job for key, job in jobs.items() if key not in self._programs}
         for key, made in compile_together(new).items():
@@ -175,26 +175,30 @@ class Subjects:
     def job(self, case: Case, device: Any) -> Job:
         """A gradient on a device."""
         whole = case.kind == "image-level"
-        return (self.image_subject() if whole else self.of(case.classifiers)).gradient(case, device)
+        return (self.image_subject() if whole else self.subject_of_size(case.classifiers)).gradient(
+            case, device
+        )
 
     def joint_subject(self) -> Subject:
         """The study's joint model, its surrogate as a fit has it."""
-        return self._of("settled")
+        return self._made_subject("settled")
 
-    def of(self, classifiers: int) -> Subject:
+    def subject_of_size(self, classifiers: int) -> Subject:
         """The joint model of any number of classifiers; its surrogate has learnt nothing.
 
         A surrogate costs the same whatever it has learnt.
         """
         return (
-            self.joint_subject() if classifiers == self.sizes.classifiers else self._of(classifiers)
+            self.joint_subject()
+            if classifiers == self.sizes.classifiers
+            else self._made_subject(classifiers)
         )
 
     def image_subject(self) -> Subject:
         """The model in which classifiers share images' difficulties."""
-        return self._of("images")
+        return self._made_subject("images")
 
-    def _of(self, key: Any) -> Subject:
+    def _made_subject(self, key: Any) -> Subject:
         if key not in self._made:
             with jax.enable_x64(new_val=True), jax.default_device(jax.devices("cpu")[0]):
                 self._made[key] = self._make(key)

@@ -17,7 +17,7 @@ from bayesrep.bench.hlo import Launches, launches
 from bayesrep.inference.compiling import compiler_options
 from bayesrep.machine import cores
 
-AT_ONCE = 12
+PROGRAMS_AT_ONCE = 12
 """Programs that are compiled side by side, at most."""
 BUDGET = 0.3
 """Seconds that a measurement takes, about."""
@@ -47,7 +47,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledJob:
     """A program on a device with its arguments there, and what the compiler says of it."""
 
     job: Job
@@ -59,7 +59,7 @@ class Compiled:
     bytes: float | None
 
     def __call__(self) -> Any:
-        """Its results; they may still be on their way."""
+        """Results of the program; they may still be on their way."""
         return self.program(*self.arguments)
 
     def facts(self) -> dict[str, Any]:
@@ -73,17 +73,17 @@ class Compiled:
         }
 
 
-Outcome: TypeAlias = Compiled | Exception
+Outcome: TypeAlias = CompiledJob | Exception
 
 
 def compile_together(jobs: Mapping[Key, Job]) -> dict[Key, Outcome]:
     """Compile programs side by side; in the place of one that cannot be: why."""
-    with ThreadPoolExecutor(min(AT_ONCE, cores())) as pool:
-        waiting = {key: pool.submit(compiled, job) for key, job in jobs.items()}
+    with ThreadPoolExecutor(min(PROGRAMS_AT_ONCE, cores())) as pool:
+        waiting = {key: pool.submit(compile_job, job) for key, job in jobs.items()}
         return {key: _outcome(each) for key, each in waiting.items()}
 
 
-def compiled(job: Job) -> Compiled:
+def compile_job(job: Job) -> CompiledJob:
     """Trace and compile a program for its device."""
     with job.settings():
         arguments = jax.device_put(cast(job.arguments(), job.bits), job.device)
@@ -97,10 +97,10 @@ def compiled(job: Job) -> Compiled:
         took = time.perf_counter() - begin
         flops, size = (_cost(program, name) for name in ("flops", "bytes accessed"))
         counted = launches(program.as_text() or "")
-    return Compiled(job, program, arguments, took, counted, flops, size)
+    return CompiledJob(job, program, arguments, took, counted, flops, size)
 
 
-def _outcome(waiting: Future[Compiled]) -> Outcome:
+def _outcome(waiting: Future[CompiledJob]) -> Outcome:
     try:
         return waiting.result()
     except Exception as error:  # the others are still wanted
@@ -121,26 +121,26 @@ def _cost(program: Any, name: str) -> float | None:
 def cast(tree: Any, bits: int) -> Any:
     """A tree with its floats in 32 bits where these are asked for, otherwise as it is."""
 
-    def one(leaf: Any) -> Any:
+    def cast_leaf(leaf: Any) -> Any:
         real = bits == 32 and jnp.issubdtype(leaf.dtype, jnp.floating)
         return np.asarray(leaf, np.float32) if real else leaf
 
-    return jax.tree.map(one, tree)
+    return jax.tree.map(cast_leaf, tree)
 
 
 def seconds_alone(call: Callable[[], Any]) -> float:
     """Median time of calls that are waited for."""
-    return statistics.median(_each(call))
+    return statistics.median(_time_calls(call))
 
 
 def least_seconds(call: Callable[[], Any]) -> float:
     """The time of the quickest call: what a device can do where nothing else runs."""
-    return min(_each(call))
+    return min(_time_calls(call))
 
 
-def _each(call: Callable[[], Any]) -> list[float]:
+def _time_calls(call: Callable[[], Any]) -> list[float]:
     """Times of calls that are waited for, 3 to 30 as the budget allows."""
-    once = _once(call)
+    once = _time_once(call)
     times: list[float] = []
     for _ in range(int(np.clip(BUDGET / once, 3, 30))):
         begin = time.perf_counter()
@@ -154,7 +154,7 @@ def seconds_in_a_row(call: Callable[[], Any]) -> float:
 
     On a GPU a call that is waited for takes the way to it and back besides.
     """
-    once = _once(call)
+    once = _time_once(call)
     count = int(np.clip(BUDGET / 3 / once, 1, 100))
     times: list[float] = []
     for _ in range(3):
@@ -167,7 +167,7 @@ def seconds_in_a_row(call: Callable[[], Any]) -> float:
     return min(times)
 
 
-def _once(call: Callable[[], Any]) -> float:
+def _time_once(call: Callable[[], Any]) -> float:
     jax.block_until_ready(call())
     begin = time.perf_counter()
     jax.block_until_ready(call())
@@ -181,6 +181,6 @@ def peak_bytes(device: Any) -> int | None:
 
 
 def error_text(error: Exception) -> str:
-    """What went wrong in one line that is not too long."""
+    """What went wrong, in one short line."""
     first = next((line for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {first}"[:300]

@@ -8,14 +8,14 @@ from typing import Any
 
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError
-from bayesrep.files.strict_json import finite
+from bayesrep.files.strict_json import replace_non_finite
 from bayesrep.report.figures import save_figure
 
 NAMES = ("bench.json", "bench.md", "bench.png")
 
 
 def check_folder(out: Path) -> None:
-    """Refuse, before any work, a place that is no folder or cannot be one.
+    """Refuse, before any work, a place that is not a folder or cannot be one.
 
     What else a folder holds stays; of an earlier run the three files are replaced.
     """
@@ -27,7 +27,7 @@ def check_folder(out: Path) -> None:
 def write_numbers(found: Mapping[str, Any], out: Path) -> None:
     """Write bench.json."""
     with replaced_file(out / NAMES[0]) as partial:
-        partial.write_text(json.dumps(finite(found), indent=1) + "\n", encoding="utf-8")
+        partial.write_text(json.dumps(replace_non_finite(found), indent=1) + "\n", encoding="utf-8")
 
 
 def write_pages(found: Mapping[str, Any], text: str, out: Path) -> None:

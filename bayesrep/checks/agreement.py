@@ -62,7 +62,7 @@ def check_agreement(
     draws
         Posterior draws to predict from, at most.
     seed
-        Of the predictions.
+        Seed of the predictions.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def agreement(fitted: Fitted, *, draws: int = DRAWS, seed: int = 0) -> Agreement
     predicted = [np.stack(part) for part in zip(*drawn, strict=True)]
     names = np.array(fitted.images.classifiers)
     first, second = np.triu_indices(len(names), k=1)
-    tables = [_compared(o, p) for o, p in zip(observed, predicted, strict=True)]
+    tables = [_compare_counts(o, p) for o, p in zip(observed, predicted, strict=True)]
     tail = (predicted[0] >= observed[0]).mean(axis=0)
     statistics = ["agreement", "none right", "all right", "variance"]
     summary = pl.DataFrame({"statistic": statistics, **tables[0]}).with_columns(
@@ -93,7 +93,7 @@ def agreement(fitted: Fitted, *, draws: int = DRAWS, seed: int = 0) -> Agreement
     )
 
 
-def _compared(observed: Floats, predicted: Floats) -> dict[str, Floats]:
+def _compare_counts(observed: Floats, predicted: Floats) -> dict[str, Floats]:
     lower, upper = np.quantile(predicted, INTERVAL, axis=0)
     return {
         "observed": observed,

@@ -53,7 +53,7 @@ def check_draws(posterior: Posterior) -> list[Finding]:
     return findings
 
 
-def _reported(values: Mapping[str, xr.DataArray]) -> Floats:
+def _finite_values(values: Mapping[str, xr.DataArray]) -> Floats:
     """Diagnostics of the reported quantities; constants have none."""
     every = np.concatenate([np.ravel(values[name].values) for name in REPORTED if name in values])
     return every[np.isfinite(every)]
@@ -63,8 +63,8 @@ def _check_agreement(group: xr.Dataset) -> Finding:
     """R-hat and effective sizes, of the reported quantities apart from the parameters."""
     tests = diagnostics(group)
     verdict = judge(tests, 0, 0)
-    rhats = _reported(tests.rhat)
-    sizes = np.concatenate([_reported(tests.ess_bulk), _reported(tests.ess_tail)])
+    rhats = _finite_values(tests.rhat)
+    sizes = np.concatenate([_finite_values(tests.ess_bulk), _finite_values(tests.ess_tail)])
     check = "chains agree on the adjusted accuracies"
     wanted = f"<= {MAX_RHAT}, >= {MIN_ESS:.0f}"
     if not len(rhats) or not len(sizes):

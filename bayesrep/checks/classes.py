@@ -52,7 +52,7 @@ class ClassShift:
     classes
         How many were compared, the rare ones as one.
     p
-        Of the test that they do not differ.
+        P-value of the test that the two data sets do not differ in it.
     shift
         What the mean adjusted accuracy would have more if the replication's classes were the
         reference's at every frequency; as a fraction.
@@ -81,10 +81,11 @@ def class_shifts(study: Study) -> list[ClassShift]:
             columns[name] = one.groups[name], other.groups[name]
     stratum = _strata(np.concatenate([one.selected / one.shown, other.selected / other.shown]))
     right = other.correct.mean(axis=1)
-    found = (
-        _compared(name, np.concatenate(pair), stratum, right) for name, pair in columns.items()
+    shifts = (
+        _compare_column(name, np.concatenate(pair), stratum, right)
+        for name, pair in columns.items()
     )
-    return [each for each in found if each is not None]
+    return [each for each in shifts if each is not None]
 
 
 def judge_classes(fitted: Fitted) -> list[Finding]:
@@ -97,7 +98,7 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
     known = class_shifts(fitted.study)
     shifts = [each for each in known if each.column != fitted.recorded.grouping]
     if not shifts:
-        text = _unknown(fitted.recorded.grouping)
+        text = _unknown_sentence(fitted.recorded.grouping)
         return [Finding(CHECK, "assumed", "cannot be seen", "yes", text)]
     adjusted = family_wise([each.p for each in shifts], [CHECK] * len(shifts)) * KINDS
     p, wanted = min(1.0, float(adjusted.min())), f"p >= {ALPHA}"
@@ -140,8 +141,8 @@ def assumed_of_images(grouping: str | None) -> str:
     return f"images with the same selection frequency{within} are equally hard in both data sets"
 
 
-def _unknown(grouping: str | None) -> str:
-    """That nothing is known of the images but, where there is one, the fit's column."""
+def _unknown_sentence(grouping: str | None) -> str:
+    """Say that nothing is known of the images but the fit's grouping column, if it has one."""
     if grouping is not None:
         return (
             "No check can tell whether the replication's images are harder for another reason "
@@ -163,7 +164,7 @@ def _strata(frequency: Float[np.ndarray, "image"]) -> Int[np.ndarray, "image"]:
     return place
 
 
-def _compared(
+def _compare_column(
     column: str,
     names: NDArray[np.str_],
     stratum: Int[np.ndarray, "image"],

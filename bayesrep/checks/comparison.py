@@ -138,7 +138,7 @@ def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
                 "classifiers-not-separable-in-model", posterior=name, model=made.name
             )
     parts = {name: left_out(posterior) for name, posterior in posteriors.items()}
-    every = {name: _joined(fit.values()) for name, fit in parts.items()}
+    every = {name: _join_parts(fit.values()) for name, fit in parts.items()}
     elpd = {name: float(units.units @ units.elpd) for name, units in every.items()}
     best = max(elpd, key=lambda name: elpd[name])
     rows = [
@@ -174,7 +174,7 @@ def _check_same_study(posteriors: Mapping[str, Posterior]) -> None:
             raise PosteriorError(rule, posterior=first, other_posterior=name)
 
 
-def _joined(parts: Iterable[LeftOut]) -> LeftOut:
+def _join_parts(parts: Iterable[LeftOut]) -> LeftOut:
     return LeftOut(*map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -182,7 +182,7 @@ def _differences(fit: Mapping[str, LeftOut], best: Mapping[str, LeftOut]) -> dic
     """Differences to the best fit with paired standard errors."""
 
     def difference(names: list[str]) -> tuple[float, float]:
-        one, other = (_joined(each[name] for name in names) for each in (fit, best))
+        one, other = (_join_parts(each[name] for name in names) for each in (fit, best))
         gap = one.elpd - other.elpd
         mean = one.units @ gap / one.units.sum()
         return float(one.units @ gap), float(np.sqrt(one.units @ (gap - mean) ** 2))

@@ -16,7 +16,8 @@ POINT = 0.01
 def judge_crowd(fitted: Fitted) -> list[Finding]:
     """By what factor crowds that differ widen the mean's interval, or would.
 
-    It is no misfit: the intervals of `bayesrep.summarize` allow for it, where the model lets them.
+    It is not a misfit: the intervals of `bayesrep.summarize` allow for it, where the model lets
+    them.
     """
     if not isinstance(fitted.study, Study):
         return []

@@ -35,12 +35,12 @@ if TYPE_CHECKING:  # what the band takes imports JAX; what is assumed is told wi
 LEVELS = (0.0, 0.05, 0.1, 0.2)
 """Intraclass correlations; 0.2 is what a fifth of all scatter in a grid of its own would be."""
 NONE = 1e-6
-"""What stands for none: the same program, and answers as good as independent."""
+"""Correlation that stands for zero: the same program, with answers as good as independent."""
 PAIRS = 32
 AGAINST = -10.0
 """Support below which the counts speak against a correlation."""
 NOTICEABLE = 0.5
-"""Of a shift, in posterior sds."""
+"""Smallest shift that is reported, in posterior standard deviations."""
 
 
 def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.DataFrame:
@@ -77,7 +77,7 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
     made = recorded(posterior)
     assumed = made.dependence
     options = {f.name: getattr(made.options, f.name) for f in fields(JointOptions)}
-    statistics = _observed(posterior, made.roles)
+    statistics = _observed_statistics(posterior, made.roles)
     with kept_programs(), jax.enable_x64(new_val=True):
         problems = {
             level: pose(
@@ -88,10 +88,10 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
             )
             for level in (assumed, *sorted(at))
         }
-        found = _along(problems, made.weight)
-    height, base = found[assumed]
+        levels = _scan_levels(problems, made.weight)
+    height, base = levels[assumed]
     nothing = np.full(len(base), np.nan)
-    columns = [(height - low, mean) for low, mean in (found.get(x, (np.nan, nothing)) for x in at)]
+    columns = [(height - low, mean) for low, mean in (levels.get(x, (np.nan, nothing)) for x in at)]
     return pl.DataFrame(
         {
             "dependence": [float(level) for level in at],
@@ -103,7 +103,7 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
     ).fill_nan(None)
 
 
-def _along(
+def _scan_levels(
     problems: "Mapping[float, Problem]", weight: float
 ) -> dict[float, tuple[float, Float[np.ndarray, "draw"]]]:
     """By level: the least potential, and mean accuracies of a normal around it, by the same z.
@@ -131,7 +131,7 @@ def _along(
     random = np.random.default_rng(0)
     half = {name: random.standard_normal((PAIRS, *leaf.shape)) for name, leaf in position.items()}
     standard = {name: jnp.asarray(np.concatenate([z, -z])) for name, z in half.items()}
-    found: dict[float, tuple[float, Floats]] = {}
+    levels: dict[float, tuple[float, Floats]] = {}
     for level, problem in problems.items():
         data = weighted_data(problem)
         mode = climb(tools.expand, position, data)
@@ -139,13 +139,13 @@ def _along(
         normal = whitening(mode.there.hessian, position)
         draws = jax.tree.map(lambda leaf: leaf[None], jax.vmap(normal)(standard))
         accuracy = evaluate(tools, draws, data)["adjusted_accuracy"][0].mean(axis=1)
-        found[level] = float(mode.there.value), accuracy
-        if level > assumed and found[assumed][0] - found[level][0] <= AGAINST:
+        levels[level] = float(mode.there.value), accuracy
+        if level > assumed and levels[assumed][0] - levels[level][0] <= AGAINST:
             break
-    return found
+    return levels
 
 
-def _observed(posterior: Posterior, roles: Sequence[str]) -> SufficientStatistics:
+def _observed_statistics(posterior: Posterior, roles: Sequence[str]) -> SufficientStatistics:
     """What the posterior was fitted to, its groups taken together."""
     group = need_group(posterior, "observed_data", "replication_right")
     names = tuple(map(str, group["classifier"].values))

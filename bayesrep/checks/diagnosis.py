@@ -67,7 +67,7 @@ class Diagnosis:
         """What `bayesrep diagnose` prints."""
         sentences = [f"- {plain(sentence)}" for sentence in self.sentences]
         table = aligned([HEADER, *self.checks.iter_rows()])
-        return "\n".join([self.verdict, "", *sentences, *[""] * bool(sentences), table])
+        return "\n".join([self.verdict, "", *sentences, *([""] if sentences else []), table])
 
     def __repr__(self) -> str:
         sentences, checks = (

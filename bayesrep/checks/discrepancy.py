@@ -60,7 +60,7 @@ def calibrated_p(x2: Floats, mean: Floats | float, variance: Floats | float) -> 
     x2
         The discrepancy X²(y, θ) [S] at S posterior draws.
     mean, variance
-        Of X² over data at the same parameters, [S] or one for all.
+        Mean and variance of X² over data at the same parameters, [S] or one for all.
     """
     z = standardised(x2, mean, variance)
     spread = max(1 - float(z.var()), LEAST_VARIANCE)
@@ -144,7 +144,7 @@ def check_counts(
     mass
         P(k | n) at posterior draws, 1 in total over each stratum.
     strata
-        Of the cells.
+        Strata of the cells.
     """
     stratum = strata.stratum
     totals = np.bincount(stratum, images).astype(np.float64)

@@ -39,7 +39,7 @@ class Finding:
 
 
 def missing(check: str, needed: str) -> Finding:
-    """That a check could not be made."""
+    """A finding that says that a check could not be made."""
     sentence = f"The posterior holds no {needed}, so this was not checked: {check}."
     return Finding(check, "missing", needed, "with care", sentence)
 

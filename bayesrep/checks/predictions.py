@@ -98,7 +98,7 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     likelihood = need_group(posterior, "log_density")
     roles = recorded(posterior).roles
     cells = {role: cells_along(observed, role) for role in roles}
-    alike = {role for role in roles if _equal(cells[role], cells["replication"])}
+    alike = {role for role in roles if _are_equal(cells[role], cells["replication"])}
     images = {role: observed[f"{role}_images"].values for role in roles}
     fitted_shares: dict[str, Floats] = {}
     rows: list[dict[str, Any]] = []
@@ -141,7 +141,7 @@ def _fitted_masses(
 ) -> tuple[Strata, Float[np.ndarray, "draw cell"]]:
     """The strata of cells, and P(k | n) of each at every draw."""
     strata = strata_of(cells)
-    likely = _likely(posterior, which, cells)
+    likely = _count_probability(posterior, which, cells)
     return strata, _masses(log_likelihood, images, strata.stratum, likely)
 
 
@@ -184,7 +184,7 @@ def _complete(cells: CellNames) -> tuple[CellNames, Int[np.ndarray, "cell"]] | N
     return every, starts[stratum.ravel()] + cells.selected
 
 
-def _equal(one: CellNames, other: CellNames) -> bool:
+def _are_equal(one: CellNames, other: CellNames) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
@@ -211,7 +211,9 @@ def _masses(
     return mass
 
 
-def _likely(posterior: Posterior, which: int, cells: CellNames) -> Float[np.ndarray, "cell"]:
+def _count_probability(
+    posterior: Posterior, which: int, cells: CellNames
+) -> Float[np.ndarray, "cell"]:
     """P(k | n) by the mixture of a data set, for independent answers; averaged over draws.
 
     Up to a factor for each n, where the counts selected the images.

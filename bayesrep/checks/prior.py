@@ -46,7 +46,7 @@ ABOVE_NOISE = 2.5
 SHUFFLES = 4
 MEAN_GAP = "(mean gap)"
 MOVES = 1.0
-"""Of a shift, in posterior sds: a quarter of a 95 % interval."""
+"""Smallest shift that is reported, in posterior sds: a quarter of a 95 % interval."""
 CONFLICT = "prior-data conflict"
 WEAK = "strong prior or weak likelihood"
 NOISY = "too few draws to tell"
@@ -268,7 +268,9 @@ def judge_prior(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding]:
     value = f"{_shift(mean)} sd, index {mean['prior']:.2f}"
     moved = table.filter(pl.col("shift").abs() - 2 * pl.col("shift_se") > MOVES)
     if not moved.is_empty():
-        return table, Finding(check, value, wanted, "with care", _sensitive(table, moved))
+        return table, Finding(
+            check, value, wanted, "with care", _describe_sensitivity(table, moved)
+        )
     sentence = ""
     if mean["reading"] == NOISY:
         sentence = (
@@ -278,7 +280,7 @@ def judge_prior(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding]:
     return table, Finding(check, value, wanted, "yes", sentence)
 
 
-def _sensitive(table: pl.DataFrame, moved: pl.DataFrame) -> str:
+def _describe_sensitivity(table: pl.DataFrame, moved: pl.DataFrame) -> str:
     most = moved.sort(pl.col("shift").abs(), descending=True).row(0, named=True)
     number = len(moved.filter(pl.col("quantity") != MEAN_GAP))
     why = (

@@ -48,7 +48,9 @@ def candidate_labels(datasets: Sequence[Predictions], *, top: int = RANKS) -> pl
             )
         said = each.answers[:, :, :top].astype(np.int64)
         row = np.broadcast_to(np.arange(len(each.images))[None, :, None], said.shape)
+        # Answers that are missing have negative numbers.
         known = said >= 0
+        # The own label is a candidate even where no classifier gives it.
         rows = np.concatenate([row[known], np.arange(len(each.images))])
         labels = np.concatenate([said[known], each.labels.astype(np.int64)])
         own = np.arange(len(rows)) >= known.sum()

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from bayesrep.collect.grids import PLACE, checked, task_names
+from bayesrep.collect.grids import PLACE, check_questions, task_names
 from bayesrep.errors import OptionError, StudyError, listing
 
 MOST_LABELS = 12
@@ -19,7 +19,8 @@ def plan_classify(asked: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
         One row an image and label: `dataset`, `image`, `label`, `own`, `source`, as `plan_grids`
         takes them.
     seed
-        Of the order of the tasks and of the labels in them, so that the own label is not the first.
+        Seed of the order of the tasks, and of the labels in them, so that the own label is not
+        first.
 
     Returns
     -------
@@ -34,18 +35,20 @@ def plan_classify(asked: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
     """
     if seed < 0:
         raise OptionError("seed-not-whole-number", seed=seed)
-    asked = checked(asked)
+    asked = check_questions(asked)
     image = ["dataset", "image"]
     sizes = asked.group_by(image, maintain_order=True).agg(size=pl.len())
-    if len(found := sizes.filter(pl.col("size") < 2)):
-        raise StudyError("only-one-label-of-image", images=listing(found["image"].to_list()))
-    if len(found := sizes.filter(pl.col("size") > MOST_LABELS)):
+    # A question with one label has only one answer, and a long list is not read.
+    if len(refused := sizes.filter(pl.col("size") < 2)):
+        raise StudyError("only-one-label-of-image", images=listing(refused["image"].to_list()))
+    if len(refused := sizes.filter(pl.col("size") > MOST_LABELS)):
         raise StudyError(
             "labels-of-image-exceed-most",
-            images=listing(found["image"].to_list()),
+            images=listing(refused["image"].to_list()),
             most_labels=MOST_LABELS,
         )
     random = np.random.default_rng(seed)
+    # Tasks come in random order, and so do the labels within each.
     order = random.permutation(len(sizes))
     table = asked.join(
         sizes.select(image).with_columns(number=pl.Series(order)), on=image, maintain_order="left"
@@ -53,6 +56,7 @@ def plan_classify(asked: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
     number = table["number"].to_numpy()
     at = np.lexsort((random.random(len(table)), number))
     table, number = table[at], number[at]
+    # Places within a task count from 1.
     place = np.arange(len(table)) - np.searchsorted(number, number) + 1
     table = table.with_columns(control=pl.lit(None, pl.String))
     return table.with_columns(task=task_names(table, number), place=pl.Series(place)).select(PLACE)

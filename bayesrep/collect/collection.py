@@ -34,7 +34,7 @@ TASKS, LABELS, FACTS = "tasks.parquet", "labels.parquet", "collection.json"
 MOST_ON_A_PAGE = 2_000
 """Tasks that the page holds; of more, only the services' forms are written."""
 Kind = Literal["contains", "classify"]
-_TOLD = ("name", "description", "link")
+_LABEL_COLUMNS = ("name", "description", "link")
 _WEB = r"^(?i:https?://[^\s]+)?$"
 
 
@@ -52,7 +52,7 @@ class Collection:
     workers
         How many are to answer each task.
     made
-        Of what: the numbers of the design.
+        Numbers of the design that made the collection.
     """
 
     kind: Kind
@@ -97,7 +97,7 @@ def write_collection(
         If the descriptions have no column label, or naming labels whose link is something else.
     """
     tasks, kind = collection.tasks, collection.kind
-    told = _told(tasks, labels)
+    told = _describe_labels(tasks, labels)
     said = {row["label"]: row for row in told.to_dicts()}
     facts = {"kind": kind, "workers": collection.workers, "made": dict(collection.made)}
     with replaced_folder(Path(path)) as partial:
@@ -106,11 +106,11 @@ def write_collection(
         parquet.write(told, partial / LABELS)
         (partial / "label-studio.xml").write_text(_asset(f"{kind}.xml"), encoding="utf-8")
         with (partial / "label-studio.json").open("w", encoding="utf-8") as stream:
-            _write_list(stream, (_label_studio(kind, each, said) for each in _each(tasks)))
+            _write_list(stream, (_label_studio(kind, each, said) for each in _iterate_tasks(tasks)))
         most = int(tasks["place"].to_numpy().max())
         (partial / "mturk.html").write_text(_layout(kind, most), encoding="utf-8")
         # Mechanical Turk puts texts into the page as they are.
-        inputs = told.with_columns(_escaped(pl.col(_TOLD).fill_null("")))
+        inputs = told.with_columns(_escape_html(pl.col(_LABEL_COLUMNS).fill_null("")))
         with (partial / "mturk.csv").open("wb") as stream:
             for number, part in enumerate(_parts(tasks)):
                 _mturk(kind, part, inputs, most).write_csv(stream, include_header=not number)
@@ -139,7 +139,7 @@ def read_collection(path: str | Path) -> Collection:
     return Collection(cast(Kind, kind), tasks.select(PLACE), workers, held.get("made", {}))
 
 
-def _told(tasks: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataFrame:
+def _describe_labels(tasks: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataFrame:
     """Name, description and link of every label that is asked about."""
     asked = tasks.select(pl.col("label").unique().sort())
     if labels is not None:
@@ -147,26 +147,30 @@ def _told(tasks: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataFrame:
             raise StudyError("label-descriptions-without-label")
         given = labels.select(
             normalize_names(pl.col("label")),
-            *(pl.col(name).cast(pl.String) for name in _TOLD if name in labels.columns),
+            *(pl.col(name).cast(pl.String) for name in _LABEL_COLUMNS if name in labels.columns),
         ).unique("label", keep="first", maintain_order=True)
         asked = asked.join(given, on="label", how="left", maintain_order="left")
-    missing = [pl.lit(None, pl.String).alias(name) for name in _TOLD if name not in asked.columns]
+    missing = [
+        pl.lit(None, pl.String).alias(name) for name in _LABEL_COLUMNS if name not in asked.columns
+    ]
     asked = asked.with_columns(missing).with_columns(pl.col("link").str.strip_chars())
     # Whoever clicks on it is on a page of a service where people are logged in.
     web = pl.col("link").fill_null("").str.contains(_WEB)
     if len(strange := asked.filter(~web)):
         raise StudyError("label-link-not-web", labels=listing(strange["label"], "label"))
-    return asked.with_columns(pl.col("name").fill_null(pl.col("label"))).select("label", *_TOLD)
+    return asked.with_columns(pl.col("name").fill_null(pl.col("label"))).select(
+        "label", *_LABEL_COLUMNS
+    )
 
 
 def _asset(name: str) -> str:
     return files("bayesrep.collect").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _each(tasks: pl.DataFrame) -> Iterator[tuple[str, list[str], list[str]]]:
+def _iterate_tasks(tasks: pl.DataFrame) -> Iterator[tuple[str, list[str], list[str]]]:
     """Every task's name, and the labels and pictures at its places."""
     for part in _parts(tasks):
-        yield from _together(part).select("task", "label", "source").iter_rows()
+        yield from _group_by_task(part).select("task", "label", "source").iter_rows()
 
 
 def _parts(tasks: pl.DataFrame, places: int = 2**17) -> Iterator[pl.DataFrame]:
@@ -181,7 +185,7 @@ def _parts(tasks: pl.DataFrame, places: int = 2**17) -> Iterator[pl.DataFrame]:
         begin += len(part)
 
 
-def _together(tasks: pl.DataFrame) -> pl.DataFrame:
+def _group_by_task(tasks: pl.DataFrame) -> pl.DataFrame:
     return tasks.group_by("task", maintain_order=True).agg("label", "source")
 
 
@@ -245,8 +249,8 @@ def _layout(kind: Kind, most: int) -> str:
 
 def _mturk(kind: Kind, tasks: pl.DataFrame, told: pl.DataFrame, most: int) -> pl.DataFrame:
     """A row a task, with what is told of labels, escaped; a smaller task leaves columns empty."""
-    together = _together(tasks)
-    sources = together["source"].list.eval(_escaped(pl.element()))
+    together = _group_by_task(tasks)
+    sources = together["source"].list.eval(_escape_html(pl.element()))
     if kind == "contains":
         of = pl.DataFrame({"label": together["label"].list.first()})
         about = of.join(told, on="label", how="left", maintain_order="left").drop("label")
@@ -272,7 +276,7 @@ def _columns(name: str, lists: pl.Series, most: int) -> dict[str, pl.Series]:
     }
 
 
-def _escaped(text: pl.Expr) -> pl.Expr:
+def _escape_html(text: pl.Expr) -> pl.Expr:
     """As `html.escape` does."""
     return text.str.replace_many({letter: escape(letter) for letter in "&<>\"'"})
 
@@ -280,7 +284,7 @@ def _escaped(text: pl.Expr) -> pl.Expr:
 def _page(collection: Collection, said: Said) -> str:
     """The offline page, with all tasks in it."""
     held: list[dict[str, Any]] = []
-    for name, labels, sources in _each(collection.tasks):
+    for name, labels, sources in _iterate_tasks(collection.tasks):
         if collection.kind == "contains":
             held.append({"task": name, "about": _about(said[labels[0]]), "images": sources})
         else:
@@ -292,4 +296,4 @@ def _page(collection: Collection, said: Said) -> str:
 
 
 def _about(row: Mapping[str, Any]) -> dict[str, str]:
-    return {name: row[name] or "" for name in _TOLD}
+    return {name: row[name] or "" for name in _LABEL_COLUMNS}

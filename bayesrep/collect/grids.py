@@ -40,7 +40,7 @@ class Design:
     Parameters
     ----------
     answers
-        Of every image and label.
+        Answers asked for about every image and label.
     grids
         In how many different grids every image is; each is answered by `answers / grids` workers.
     size
@@ -48,7 +48,7 @@ class Design:
     positive, negative
         Controls of a grid: images that show its label, and images that show another.
     seed
-        Of the shuffles.
+        Seed of the shuffles.
 
     Raises
     ------
@@ -78,7 +78,7 @@ class Design:
 
     @property
     def asked(self) -> int:
-        """Images of a grid that are no controls, at most."""
+        """Images of a grid that are not controls, at most."""
         return self.size - self.positive - self.negative
 
     @property
@@ -122,16 +122,16 @@ def plan_grids(
     A label with fewer images than a grid holds has a smaller one, the same neighbours every time.
     """
     how = design or Design()
-    asked = checked(asked)
+    asked = check_questions(asked)
     random = np.random.default_rng(how.seed)
     labels, label = np.unique(asked["label"].to_numpy().astype(np.str_), return_inverse=True)
     _, dataset = np.unique(asked["dataset"].to_numpy().astype(np.str_), return_inverse=True)
-    row, grid = _dealt(label, dataset, how, random)
+    row, grid = _deal_rows(label, dataset, how, random)
     label_of = np.zeros(int(grid.max()) + 1, dtype=np.int32)
     label_of[grid] = label[row]
     pool, kind = asked.drop("label"), np.zeros(len(row), dtype=np.int8)
     if how.positive or how.negative:
-        known = _known(controls, how)
+        known = _known_controls(controls, how)
         rows_of_controls, of_controls, kinds = _controls(known, labels, label_of, how, random)
         row = np.concatenate([row, len(asked) + rows_of_controls])
         grid, kind = np.concatenate([grid, of_controls]), np.concatenate([kind, kinds])
@@ -155,7 +155,7 @@ def plan_grids(
     return table.with_columns(task=task_names(table, number)).select(PLACE)
 
 
-def checked(table: pl.DataFrame) -> pl.DataFrame:
+def check_questions(table: pl.DataFrame) -> pl.DataFrame:
     """Images and labels to ask about, each once, with all their columns.
 
     Raises
@@ -184,7 +184,7 @@ def checked(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _dealt(
+def _deal_rows(
     label: Ints, dataset: Ints, how: Design, random: np.random.Generator
 ) -> tuple[Places, Places]:
     """Rows and the number of their grid: every row in `how.grids` of them."""
@@ -209,7 +209,7 @@ def _dealt(
     return np.concatenate(rows), np.concatenate(grids)
 
 
-def _known(controls: pl.DataFrame | None, how: Design) -> pl.DataFrame:
+def _known_controls(controls: pl.DataFrame | None, how: Design) -> pl.DataFrame:
     """Images of which the label is known, in the columns of those that are asked about."""
     if controls is None:
         raise StudyError(
@@ -231,7 +231,7 @@ def _controls(
     how: Design,
     random: np.random.Generator,
 ) -> tuple[Places, Places, Places]:
-    """Of every control of every grid: its row of `known`, its grid, and its kind from 1."""
+    """Row in `known`, grid, and kind (from 1) of every control of every grid."""
     of_label: Mapping[str, Ints] = {
         str(name): rows["row"].to_numpy()
         for (name,), rows in known.with_row_index("row").group_by("label")
@@ -257,24 +257,24 @@ def _controls(
                 among = np.flatnonzero(~np.isin(image, image[among]))
                 if len(among) < number:
                     raise StudyError("too-few-negative-controls", negative=number, label=label)
-            chosen[grids_of[place]] = _some(among, number, len(grids_of[place]), random)
+            chosen[grids_of[place]] = _sample_rows(among, number, len(grids_of[place]), random)
         grid = np.repeat(np.arange(len(label_of), dtype=np.int32), number)
         parts.append((chosen.ravel(), grid, np.full(len(grid), kind, dtype=np.int8)))
     rows, grids, kinds = (np.concatenate(each) for each in zip(*parts, strict=True))
     return rows, grids, kinds
 
 
-def _some(among: Ints, number: int, times: int, random: np.random.Generator) -> Ints:
+def _sample_rows(among: Ints, number: int, times: int, random: np.random.Generator) -> Ints:
     """So many of them without a repetition, so often."""
     if len(among) > 20 * number:  # then it is rare that one is drawn twice
         drawn = random.integers(len(among), size=(times, number))
-        while (again := _repeated(drawn)).any():
+        while (again := _has_repeats(drawn)).any():
             drawn[again] = random.integers(len(among), size=(int(again.sum()), number))
         return among[drawn]
     return among[np.argsort(random.random((times, len(among))), axis=1)[:, :number]]
 
 
-def _repeated(drawn: Ints) -> Bools:
+def _has_repeats(drawn: Ints) -> Bools:
     ordered = np.sort(drawn, axis=1)
     return (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
 

@@ -25,8 +25,8 @@ import polars as pl
 from bayesrep.collect import wordnet
 from bayesrep.errors import StudyError, listing
 
-HALF, FAR, FEWEST, MOST, SELDOM = 0.5, 5, 5, 6, 1 / 8
-TWICE, JUDGED = 2.0, 2 / 3
+HALF, FAR_STEPS, FEWEST, MOST_LABELS, SELDOM = 0.5, 5, 5, 6, 1 / 8
+TWICE_RATIO, JUDGED_SHARE = 2.0, 2 / 3
 _IMAGE = ("dataset", "image")
 
 
@@ -61,7 +61,7 @@ class Shortlist:
 
     @property
     def fates(self) -> pl.DataFrame:
-        """Of every image `dataset`, `image`, `label` (its own), `candidates`, `fate`."""
+        """A row an image: `dataset`, `image`, `label` (its own), `candidates`, `fate`."""
         own = self.candidates.filter("own").select(*_IMAGE, "label")
         told = self.images.join(own, on=_IMAGE, how="left", maintain_order="left")
         return told.select(*_IMAGE, "label", "candidates", "fate")
@@ -95,7 +95,7 @@ def shortlist(
     table = table.with_columns(frequency=frequency.fill_nan(0.0))
     own = table.filter("own").select(*_IMAGE, own_label="label", own_frequency="frequency")
     table = table.join(own, on=_IMAGE, maintain_order="left")
-    far = pl.lit(value=False) if numbers is None else _far(table, numbers)
+    far = pl.lit(value=False) if numbers is None else _is_far(table, numbers)
     any_one = pl.col("selected") > 0
     table = table.with_columns(
         step=pl.when("own")
@@ -119,7 +119,7 @@ def shortlist(
     )
     place = pl.int_range(pl.len()).over(_IMAGE)
     seldom = (pl.col("frequency") < pl.col("own_frequency")) | (pl.col("own_frequency") <= SELDOM)
-    went = table.select((place >= MOST) & seldom).to_series()
+    went = table.select((place >= MOST_LABELS) & seldom).to_series()
     kept = table.filter(~went)
     came = [int((table["step"] == step).sum()) for step in (1, 2, 3, 4)]
     steps = pl.DataFrame({"step": [1, 2, 3, 4, 5], "labels": [*came, int(went.sum())]})
@@ -142,16 +142,16 @@ def _check(counts: pl.DataFrame) -> None:
 def _numbers(labels: Sequence[str], wnids: Mapping[str, str] | None) -> dict[str, str] | None:
     """WordNet's numbers of all labels, or None where labels are something else."""
     if wnids is None:
-        if not any(wordnet.known(label) for label in labels):
+        if not any(wordnet.has_synset(label) for label in labels):
             return None
         wnids = {label: label for label in labels}
-    found = {label: wnids.get(label, "") for label in labels}
-    if strange := [label for label, wnid in found.items() if not wordnet.known(wnid)]:
+    wnid_of = {label: wnids.get(label, "") for label in labels}
+    if strange := [label for label, wnid in wnid_of.items() if not wordnet.has_synset(wnid)]:
         raise StudyError("label-without-imagenet-wnid", labels=listing(strange, "label"))
-    return found
+    return wnid_of
 
 
-def _far(table: pl.DataFrame, numbers: Mapping[str, str]) -> pl.Series:
+def _is_far(table: pl.DataFrame, numbers: Mapping[str, str]) -> pl.Series:
     """Whether each label is far from its image's own."""
     names = sorted(set(numbers.values()))
     steps = wordnet.distances(names)
@@ -160,19 +160,19 @@ def _far(table: pl.DataFrame, numbers: Mapping[str, str]) -> pl.Series:
         table[name].replace_strict(place, return_dtype=pl.Int64).to_numpy()
         for name in ("label", "own_label")
     )
-    return pl.Series(steps[one, other] > FAR)
+    return pl.Series(steps[one, other] > FAR_STEPS)
 
 
 def _fates(counts: pl.DataFrame, candidates: pl.DataFrame, asked: int) -> pl.DataFrame:
     frequency = pl.col("selected") / pl.col("shown")
-    judged = pl.col("shown") >= np.ceil(JUDGED * asked)
+    judged = pl.col("shown") >= np.ceil(JUDGED_SHARE * asked)
     of = counts.group_by(_IMAGE, maintain_order=True).agg(
         own=frequency.filter("own").first(),
         own_judged=judged.filter("own").first(),
         other=frequency.filter(judged & ~pl.col("own")).max(),
     )
     left = candidates.group_by(_IMAGE).agg(candidates=pl.len().cast(pl.Int64))
-    clear = pl.col("own_judged") & (pl.col("own") > TWICE * pl.col("other").fill_null(0.0))
+    clear = pl.col("own_judged") & (pl.col("own") > TWICE_RATIO * pl.col("other").fill_null(0.0))
     return of.join(left, on=_IMAGE, maintain_order="left").select(
         *_IMAGE,
         "candidates",

@@ -28,9 +28,9 @@ from scipy import optimize, special, stats
 from bayesrep.errors import StudyError, listing
 from bayesrep.types import Floats, Ints
 
-MOST_PARTED = 12
+MOST_PARTITIONED_LABELS = 12
 """Labels of an image of which all partitions are tried."""
-FLAGGED = 1 / 3
+FLAGGED_SHARE = 1 / 3
 _nodes, _weights = np.polynomial.legendre.leggauss(200)
 _LEVELS, _WEIGHTS = (_nodes + 1) / 2, _weights / 2
 _IMAGE = ("dataset", "image")
@@ -44,7 +44,7 @@ class Objects:
     Attributes
     ----------
     number
-        Of objects.
+        Number of objects.
     groups
         Labels of every object, in the order in which they were given.
     main
@@ -69,9 +69,9 @@ def objects_of(
     labels
         All that anybody selected; their order decides between partitions that are as good.
     selected
-        Of each annotator the labels, one for every object, one at least.
+        Labels that each annotator selected, one for every object, at least one.
     main
-        Of each annotator the main object's label.
+        Label of the main object according to each annotator.
     """
     number, number_tied = plurality([len(set(each)) for each in selected])
     first, main_tied = plurality(main)
@@ -98,11 +98,11 @@ def partition(
     Parameters
     ----------
     labels
-        At most `MOST_PARTED`.
+        At most `MOST_PARTITIONED_LABELS`.
     tied
         How many annotators select both labels of a pair (in increasing order).
     number
-        Of groups; each label is one where there are fewer labels.
+        Number of groups; where there are fewer labels, each is a group.
     """
     size = len(labels)
     ties = np.zeros((size, size))
@@ -110,16 +110,16 @@ def partition(
         if one in labels and other in labels:
             ties[labels.index(one), labels.index(other)] = count
     ties += ties.T
-    best, found, again = np.inf, (), False
+    best, places_of_best, again = np.inf, (), False
     for places in _partitions(size, min(number, size)):
         of = np.array(places)
         within = float(ties[of[:, None] == of].sum())
         if within < best:
-            best, found, again = within, places, False
+            best, places_of_best, again = within, places, False
         elif within == best:
             again = True
     groups = tuple(
-        tuple(label for label, place in zip(labels, found, strict=True) if place == group)
+        tuple(label for label, place in zip(labels, places_of_best, strict=True) if place == group)
         for group in range(min(number, size))
     )
     return groups, again
@@ -128,7 +128,7 @@ def partition(
 def _partitions(size: int, groups: int) -> Iterator[tuple[int, ...]]:
     """All ways of putting things into so many groups, none empty, each way once."""
 
-    def further(begun: tuple[int, ...], used: int) -> Iterator[tuple[int, ...]]:
+    def extend_partition(begun: tuple[int, ...], used: int) -> Iterator[tuple[int, ...]]:
         left = size - len(begun)
         if groups - used > left:
             return
@@ -136,12 +136,12 @@ def _partitions(size: int, groups: int) -> Iterator[tuple[int, ...]]:
             yield begun
             return
         for group in range(min(used + 1, groups)):
-            yield from further((*begun, group), max(used, group + 1))
+            yield from extend_partition((*begun, group), max(used, group + 1))
 
-    yield from further((), 0)
+    yield from extend_partition((), 0)
 
 
-def sane(answers: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
+def keep_sane(answers: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
     """The assignments that pass the published sanity rules, and how many did not.
 
     Tsipras et al. (2020), appendix B.2: assignments without a label, or with a main label that is
@@ -157,7 +157,7 @@ def sane(answers: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
         any=pl.col("selected").any(), main=(pl.col("main") & pl.col("selected")).sum() == 1
     )
     of = of.with_columns(bad=~(pl.col("any") & pl.col("main")))
-    often = pl.col("bad").mean().over("worker") > FLAGGED
+    often = pl.col("bad").mean().over("worker") > FLAGGED_SHARE
     of = of.with_columns(often=often)
     left_out = {
         "no label selected": int((~of["any"]).sum()),
@@ -176,7 +176,7 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
     answers
         One row an answer about a label of an image: `dataset`, `image`, `label`, `worker`,
         `selected`, `main` (bool), and perhaps `own`. Assignments without any label or main label
-        are none: leave them out (`sane`).
+        are none: leave them out (`keep_sane`).
 
     Returns
     -------
@@ -203,14 +203,16 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
         main=pl.col("main").sum().cast(pl.Int64),
         shown=pl.len().cast(pl.Int64),
     )
+    # Labels are numbered within their image; partitions of many cannot all be tried.
     counted = counted.with_columns(number=pl.int_range(pl.len()).over(_IMAGE))
-    if len(many := counted.filter(pl.col("number") >= MOST_PARTED)):
+    if len(many := counted.filter(pl.col("number") >= MOST_PARTITIONED_LABELS)):
         raise StudyError(
             "too-many-labels-of-image",
             images=listing(many["image"].unique(maintain_order=True).to_list()),
-            most_labels=MOST_PARTED,
+            most_labels=MOST_PARTITIONED_LABELS,
         )
     numbered = answers.join(counted.select(*told, "number"), on=told, maintain_order="left")
+    # One row for each annotator of an image: the labels selected, and the main one.
     people = numbered.group_by([*_IMAGE, "worker"], maintain_order=True).agg(
         chosen=pl.col("number").filter("selected"), first=pl.col("number").filter("main")
     )
@@ -221,21 +223,25 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
     of_images = people.group_by(_IMAGE, maintain_order=True).agg(
         "chosen", pl.col("first").list.first()
     )
+    # The objects of each image, by the partition that annotators' answers fit best.
     rows = [_of_image(*row) for row in of_images.select("chosen", "first").iter_rows()]
     facts = of_images.select(_IMAGE).with_columns(
         objects=pl.Series([each.number for each in rows], dtype=pl.Int64),
-        agreed=pl.Series([_agreed(*row) for row in zip(of_images["chosen"], rows, strict=True)]),
+        agreed=pl.Series(
+            [_count_agreeing(*row) for row in zip(of_images["chosen"], rows, strict=True)]
+        ),
         first=pl.Series([each.main for each in rows], dtype=pl.Int64),
         tied=pl.Series([", ".join(each.tied) or None for each in rows], dtype=pl.String),
         groups=pl.Series([_group_of(each) for each in rows], dtype=pl.List(pl.Int64)),
-        p_several=pl.Series(_several(of_images["chosen"].to_list())),
+        p_several=pl.Series(_chance_of_several(of_images["chosen"].to_list())),
     )
     table = counted.join(facts, on=_IMAGE, maintain_order="left").with_columns(
         object=pl.col("groups").list.get(pl.col("number"), null_on_oob=True).replace(0, None),
         main_label=pl.col("label").filter(pl.col("number") == pl.col("first")).first().over(_IMAGE),
-        p_valid=_valid(counted),
+        p_valid=_label_validity(counted),
         p_main=_main(counted),
     )
+    # An object is named by its most selected label, the first of equals.
     of_object = [*_IMAGE, "object"]
     first = pl.col("selected") == pl.col("selected").max().over(of_object)
     first &= first.cum_sum().over(of_object) == 1
@@ -280,7 +286,7 @@ def with_clear(table: pl.DataFrame, fates: pl.DataFrame) -> WithClear:
     Parameters
     ----------
     table
-        Of `aggregate`.
+        Table of objects, from `aggregate`.
     fates
         One row an image: `dataset`, `image`, `label` (its own), `fate`, as `shortlist` says it:
         "classify" are those that went on, "clear" those that did not have to.
@@ -312,7 +318,7 @@ def with_clear(table: pl.DataFrame, fates: pl.DataFrame) -> WithClear:
 
 
 def _as_large_a_part(fates: pl.DataFrame, classified: int) -> pl.DataFrame:
-    """Of the clear images of a data set as large a part as is classified of those that went on."""
+    """An evenly spaced part of the clear images, as large as the part classified of the others."""
     went, clear = len(fates.filter(fate="classify")), fates.filter(fate="clear")
     taken = round(len(clear) * classified / went) if went else len(clear)
     return clear[np.arange(taken) * len(clear) // max(taken, 1)]
@@ -323,18 +329,18 @@ def _of_image(chosen: list[list[int]], first: list[int]) -> Objects:
     return objects_of(labels, chosen, first)
 
 
-def _agreed(chosen: Sequence[Sequence[int]], found: Objects) -> int:
+def _count_agreeing(chosen: Sequence[Sequence[int]], found: Objects) -> int:
     """How many annotators see so many objects as most do."""
     return sum(len(set(each)) == found.number for each in chosen)
 
 
 def _group_of(objects: Objects) -> list[int]:
-    """Of every label, by number, its object; 0 where it has none."""
-    found = {label: n for n, group in enumerate(objects.groups, 1) for label in group}
-    return [found.get(label, 0) for label in range(max(found, default=-1) + 1)]
+    """Object of every label, by number; 0 where it has none."""
+    group_of = {label: n for n, group in enumerate(objects.groups, 1) for label in group}
+    return [group_of.get(label, 0) for label in range(max(group_of, default=-1) + 1)]
 
 
-def _valid(counted: pl.DataFrame) -> pl.Series:
+def _label_validity(counted: pl.DataFrame) -> pl.Series:
     """P(s >= 1/2 | k of n) of every label, s beta a priori, of the most probable beta."""
     k, n = (counted[name].to_numpy().astype(np.float64) for name in ("selected", "shown"))
 
@@ -352,12 +358,12 @@ def _main(counted: pl.DataFrame) -> pl.Series:
     image = counted.select(pl.struct(_IMAGE).rank("dense")).to_series().to_numpy()
     rows = np.argsort(image, kind="stable")
     parts = np.split(counted["main"].to_numpy()[rows], np.flatnonzero(np.diff(image[rows])) + 1)
-    found = np.empty(len(image))
-    found[rows] = np.concatenate(most_probable(parts))
-    return pl.Series(found)
+    probability = np.empty(len(image))
+    probability[rows] = np.concatenate(most_probable(parts))
+    return pl.Series(probability)
 
 
-def _several(chosen: Sequence[Sequence[Sequence[int]]]) -> Floats:
+def _chance_of_several(chosen: Sequence[Sequence[Sequence[int]]]) -> Floats:
     """P(most would select more than one label), of every image."""
     votes = [np.bincount([min(len(set(each)), 2) - 1 for each in of], minlength=2) for of in chosen]
     return np.array([each[1] for each in most_probable(votes)])
@@ -372,7 +378,7 @@ def most_probable(votes: Sequence[Ints]) -> list[Floats]:
     Parameters
     ----------
     votes
-        Of each question how often each answer was given.
+        How often each answer was given, for every question.
     """
     padded = np.full((len(votes), max(map(len, votes))), -1)
     for row, each in enumerate(votes):
@@ -391,21 +397,21 @@ def most_probable(votes: Sequence[Ints]) -> list[Floats]:
     # Shares are gamma variables over their sum: the largest is so with probability ∫ f_j Π F_i.
     # Questions with the same votes have the same answer.
     known: dict[tuple[int, ...], Floats] = {}
-    found: list[Floats] = []
+    posteriors: list[Floats] = []
     for each in votes:
         key = tuple(int(count) for count in each)
         if key not in known:
-            known[key] = _largest(np.asarray(key) + a)
-        found.append(known[key])
-    return found
+            known[key] = _chance_to_be_largest(np.asarray(key) + a)
+        posteriors.append(known[key])
+    return posteriors
 
 
-def _largest(shapes: Floats) -> Floats:
-    """Of gamma variables of these shapes the probability of each to be the largest."""
-    found = np.empty(len(shapes))
+def _chance_to_be_largest(shapes: Floats) -> Floats:
+    """Probability of each of several gamma variables, given by shape, to be the largest."""
+    chances = np.empty(len(shapes))
     for place, shape in enumerate(shapes):
         # By the quantiles of each in turn, so that its own density is flat.
         at = stats.gamma.ppf(_LEVELS, shape)
         others = special.gammainc(np.delete(shapes, place)[:, None], at)
-        found[place] = _WEIGHTS @ others.prod(axis=0)
-    return found / found.sum()
+        chances[place] = _WEIGHTS @ others.prod(axis=0)
+    return chances / chances.sum()

@@ -43,6 +43,7 @@ def labelled_images(dataset: str, folder: str | Path, address: str | None = None
         raise StudyError("class-folders-root-missing", folder=root)
     names: list[str] = []
     for here, folders, files in os.walk(root):
+        # Hidden folders are skipped; sorting makes the walk the same everywhere.
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         inside = Path(here).relative_to(root)
         if inside.parts:
@@ -52,6 +53,7 @@ def labelled_images(dataset: str, folder: str | Path, address: str | None = None
             "no-images-in-class-folders", folder=root, endings=", ".join(sorted(KINDS))
         )
     images = sorted(Path(name).as_posix() for name in names)
+    # Pictures are addressed on this machine, or where the user will publish them.
     begin = root.resolve().as_uri() if address is None else address.rstrip("/")
     return pl.DataFrame(
         {
@@ -64,7 +66,7 @@ def labelled_images(dataset: str, folder: str | Path, address: str | None = None
     )
 
 
-def found_in(asked: pl.DataFrame, pictures: pl.DataFrame) -> pl.DataFrame:
+def find_pictures(asked: pl.DataFrame, pictures: pl.DataFrame) -> pl.DataFrame:
     """Images and labels to ask about, with the pictures' addresses.
 
     Parameters
@@ -84,13 +86,13 @@ def found_in(asked: pl.DataFrame, pictures: pl.DataFrame) -> pl.DataFrame:
     either = pl.concat([pictures, by_name]).unique(["dataset", "image", "source"])
     either = either.select(*key, "source").group_by(key).agg("source")
     wanted = asked.drop("source", strict=False).with_columns(normalize_names(pl.col(key)))
-    found = wanted.join(either, on=key, how="left", maintain_order="left")
+    questions = wanted.join(either, on=key, how="left", maintain_order="left")
     rules: Mapping[LiteralString, pl.Expr] = {
         "picture-absent": pl.col("source").is_null(),
         "picture-ambiguous": pl.col("source").list.len() > 1,
     }
     for rule, wrong in rules.items():
-        if len(rows := found.filter(wrong)):
+        if len(rows := questions.filter(wrong)):
             names = rows["image"].unique(maintain_order=True).to_list()
             raise StudyError(rule, images=listing(names))
-    return found.with_columns(pl.col("source").list.first())
+    return questions.with_columns(pl.col("source").list.first())

@@ -20,7 +20,7 @@ from bayesrep.types import Bools, Floats
 
 
 @dataclass(frozen=True)
-class People:
+class Respondents:
     """Who answers.
 
     Parameters
@@ -39,7 +39,7 @@ class People:
     seconds
         Median time of a task.
     seed
-        Of everything.
+        Seed of all that is random.
 
     Raises
     ------
@@ -68,7 +68,7 @@ class People:
             raise OptionError("simulated-people-parameters-not-positive")
 
 
-def answer(collection: Collection, people: People | None = None) -> list[dict[str, Any]]:
+def answer(collection: Collection, people: Respondents | None = None) -> list[dict[str, Any]]:
     """What each of them answers, as the offline page saves it.
 
     Parameters
@@ -88,7 +88,7 @@ def answer(collection: Collection, people: People | None = None) -> list[dict[st
     OptionError
         If there are fewer people than answer each task.
     """
-    who = people or People()
+    who = people or Respondents()
     if who.number < collection.workers:
         raise OptionError(
             "fewer-people-than-answers", workers=collection.workers, people=who.number
@@ -135,7 +135,7 @@ def write_pilot(path: str | Path, answers: list[dict[str, Any]]) -> None:
             (partial / f"answers-{number:04d}.json").write_text(text, encoding="utf-8")
 
 
-def _frequencies(tasks: pl.DataFrame, who: People, random: np.random.Generator) -> Floats:
+def _frequencies(tasks: pl.DataFrame, who: Respondents, random: np.random.Generator) -> Floats:
     """The selection frequency of every place: an image's of a label is the same in all tasks."""
     pairs = tasks.select(pl.struct("dataset", "image", "label").rank("dense")).to_series()
     row = pairs.to_numpy().astype(np.int64) - 1

@@ -51,7 +51,7 @@ class Answered:
         tasks = self.collection.tasks
         first, size, task = self._places
         asked = np.bincount(task, minlength=len(first))
-        selected = np.bincount(_selected(self.assignments, first[task]), minlength=len(tasks))
+        selected = np.bincount(_selected_rows(self.assignments, first[task]), minlength=len(tasks))
         table = tasks.select(*_QUESTION, "own", "control").with_columns(
             selected=pl.Series(selected), shown=pl.Series(np.repeat(asked, size))
         )
@@ -93,7 +93,7 @@ class Answered:
             place = np.arange(int(sizes.sum())) - np.repeat(starts, sizes)
             part = self.assignments[some]
             chosen = np.zeros(len(place), dtype=np.bool_)
-            chosen[_selected(part, starts)] = True
+            chosen[_selected_rows(part, starts)] = True
             of = np.repeat(np.arange(len(part)), sizes)
             of_places = tasks[np.repeat(first[task[some]], sizes) + place]
             of_people = part.select("worker", "seconds", "time", first="main")[of]
@@ -122,6 +122,7 @@ class Answered:
         first, size, task = self._places
         positive = (tasks["control"] == "positive").fill_null(value=False).to_numpy()
         of_task = np.add.reduceat(positive, first) if len(first) else positive
+        # One row an assignment: what its task held, and what was selected of it.
         held = pl.DataFrame(
             {
                 "worker": self.assignments["worker"],
@@ -132,11 +133,13 @@ class Answered:
                 "positive": of_task[task].astype(np.int64),
             }
         )
+        # Of the positive controls shown, how many were selected.
         lengths = held["chosen"].to_numpy()
         of = np.repeat(np.arange(len(held)), lengths)
         on = np.bincount(
-            of, weights=positive[_selected(self.assignments, first[task])], minlength=len(held)
+            of, weights=positive[_selected_rows(self.assignments, first[task])], minlength=len(held)
         )
+        # A worker whose times or pay are unknown has none, instead of zero.
         known = pl.col("seconds").count() > 0
         return (
             held.with_columns(on=pl.Series(on))
@@ -158,7 +161,7 @@ class Answered:
 
     @cached_property
     def _places(self) -> tuple[Ints, Ints, Ints]:
-        """Of every task its first row and its size [T]; of every assignment its task [A]."""
+        """First row and size of every task [T], and the task of every assignment [A]."""
         names = self.collection.tasks["task"]
         size = names.rle().struct.field("len").cast(pl.Int64).to_numpy()
         first = np.cumsum(size) - size
@@ -183,7 +186,7 @@ ANSWER: Mapping[str, type[pl.DataType]] = {
 }
 
 
-def counted(answers: pl.DataFrame) -> pl.DataFrame:
+def count_selections(answers: pl.DataFrame) -> pl.DataFrame:
     """How often each label was selected of each image, controls left out, as `Answered.counts`.
 
     Parameters
@@ -200,14 +203,14 @@ def counted(answers: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _selected(assignments: pl.DataFrame, starts: Ints) -> Ints:
+def _selected_rows(assignments: pl.DataFrame, starts: Ints) -> Ints:
     """Rows of the places that were selected, where an assignment's places begin at `starts`."""
     lengths = assignments["selected"].list.len().cast(pl.Int64).to_numpy()
     places = assignments["selected"].explode(empty_as_null=False).to_numpy()
-    found = np.repeat(starts, lengths)
-    found += places
-    found -= 1
-    return found
+    rows = np.repeat(starts, lengths)
+    rows += places
+    rows -= 1
+    return rows
 
 
 def answered(collection: Collection, assignments: pl.DataFrame) -> Answered:
@@ -228,9 +231,9 @@ def answered(collection: Collection, assignments: pl.DataFrame) -> Answered:
         Naming the file, where a task is none of this collection's or a place none of its task's.
     """
     sizes = collection.tasks.group_by("task").agg(size=pl.len().cast(pl.Int64))
-    found = assignments.join(sizes, on="task", how="left", maintain_order="left")
-    _known(collection, found)
-    wrong = found.filter(
+    joined = assignments.join(sizes, on="task", how="left", maintain_order="left")
+    _check_tasks(collection, joined)
+    wrong = joined.filter(
         (pl.col("selected").list.min() < 1)
         | (pl.col("selected").list.max() > pl.col("size"))
         | (pl.col("selected").list.n_unique() < pl.col("selected").list.len())
@@ -243,27 +246,27 @@ def answered(collection: Collection, assignments: pl.DataFrame) -> Answered:
             tasks=listing(wrong["task"].to_list(), "task"),
         )
     left_out: dict[str, int] = {}
-    found = found.drop("size")
+    joined = joined.drop("size")
 
     def keep(reason: str, kept: pl.DataFrame) -> None:
-        nonlocal found
-        if len(kept) < len(found):
-            left_out[reason] = len(found) - len(kept)
-        found = kept
+        nonlocal joined
+        if len(kept) < len(joined):
+            left_out[reason] = len(joined) - len(kept)
+        joined = kept
 
     # A page's later file has what an earlier one of it had.
     same = ["task", "worker", "time"]
-    again = found.select(pl.col("time").is_not_null() & ~pl.struct(same).is_first_distinct())
-    keep("the same assignment in two files", found.filter(~again.to_series()))
-    keep("rejected", found.filter(~pl.col("rejected")))
-    first = found.sort("time", nulls_last=True, maintain_order=True)
+    again = joined.select(pl.col("time").is_not_null() & ~pl.struct(same).is_first_distinct())
+    keep("the same assignment in two files", joined.filter(~again.to_series()))
+    keep("rejected", joined.filter(~pl.col("rejected")))
+    first = joined.sort("time", nulls_last=True, maintain_order=True)
     first = first.unique(["task", "worker"], keep="first", maintain_order=True)
     keep("a worker's second of a task", first)
     columns = ["task", "worker", "selected", "main", "seconds", "time", "pay"]
-    return Answered(collection, found.select(columns), left_out)
+    return Answered(collection, joined.select(columns), left_out)
 
 
-def _known(collection: Collection, found: pl.DataFrame) -> None:
+def _check_tasks(collection: Collection, found: pl.DataFrame) -> None:
     strange = found.filter(pl.col("size").is_null())
     if not len(strange):
         return

@@ -56,10 +56,10 @@ def review(
     humans
         People's answers on the same data sets, which are to be judged too.
     reviewers
-        Names among whom the work is parted evenly, at random. Who gave an answer is not asked to
+        Reviewers who share the work evenly, at random. Nobody who gave an answer is asked to
         judge it.
     seed
-        Of that.
+        Seed of the assignment.
 
     Returns
     -------
@@ -78,12 +78,14 @@ def review(
     every = pl.concat(
         _distinct(data, person) for data, person in zip(predictions, people, strict=True)
     )
-    known = _known(judged)
+    # What has been judged once is not judged again.
+    known = _read_known_answers(judged)
     joined = every.join(known, on=KEY, how="left", maintain_order="left")
     statistics = pl.concat(_statistics(data, joined, known) for data in predictions)
     tasks = joined.filter(pl.col("right").is_null())
+    # Nobody is asked to judge an answer of their own.
     if reviewers:
-        tasks = _assigned(tasks, reviewers, seed)
+        tasks = _assign_reviewers(tasks, reviewers, seed)
     names = [*KEY, "own", "classifiers", "people", *(["reviewer"] if reviewers else []), "right"]
     return Review(tasks.select(names), statistics)
 
@@ -106,7 +108,7 @@ def _distinct(data: Predictions, humans: Predictions | None) -> pl.DataFrame:
             )
         )
     is_person = pl.col("kind") == "people"
-    found = (
+    distinct = (
         pl.concat(rows)
         .group_by("place", "code")
         .agg(
@@ -116,16 +118,18 @@ def _distinct(data: Predictions, humans: Predictions | None) -> pl.DataFrame:
         )
     )
     own = pl.Series(np.asarray(data.labels))
-    found = found.with_columns(own=pl.col("code") == own.gather(found["place"]).cast(pl.Int64))
-    found = found.sort("place", "own", "code", descending=[False, True, False])
-    return found.with_columns(
+    distinct = distinct.with_columns(
+        own=pl.col("code") == own.gather(distinct["place"]).cast(pl.Int64)
+    )
+    distinct = distinct.sort("place", "own", "code", descending=[False, True, False])
+    return distinct.with_columns(
         dataset=pl.lit(data.dataset),
-        image=pl.Series(data.images).gather(found["place"]),
-        label=pl.Series(data.classes).gather(found["code"]),
+        image=pl.Series(data.images).gather(distinct["place"]),
+        label=pl.Series(data.classes).gather(distinct["code"]),
     )
 
 
-def _known(judged: pl.DataFrame | None) -> pl.DataFrame:
+def _read_known_answers(judged: pl.DataFrame | None) -> pl.DataFrame:
     schema = dict.fromkeys(KEY, pl.String) | {"right": pl.Boolean}
     if judged is None:
         return pl.DataFrame(schema=schema)
@@ -162,7 +166,7 @@ def _statistics(data: Predictions, joined: pl.DataFrame, known: pl.DataFrame) ->
     )
 
 
-def _assigned(tasks: pl.DataFrame, reviewers: Sequence[str], seed: int) -> pl.DataFrame:
+def _assign_reviewers(tasks: pl.DataFrame, reviewers: Sequence[str], seed: int) -> pl.DataFrame:
     """Give every task to the reviewer with the least work of those who did not give the answer.
 
     Tasks that fewest may judge are given out first, so that the work is as even as it can be.

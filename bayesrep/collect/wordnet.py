@@ -28,7 +28,7 @@ def descriptions() -> pl.DataFrame:
     return known.select(label="wnid", name="words", description="gloss")
 
 
-def known(wnid: str) -> bool:
+def has_synset(wnid: str) -> bool:
     """Whether WordNet's facts are here."""
     return wnid in _places()
 
@@ -44,7 +44,7 @@ def distances(wnids: Sequence[str]) -> Ints:
     Parameters
     ----------
     wnids
-        All `known`.
+        All in WordNet: see `has_synset`.
     """
     edges = _facts().select("wnid", pl.col("hypernyms").str.split(" ")).explode("hypernyms")
     edges = edges.filter(pl.col("hypernyms").fill_null("") != "")

@@ -4,7 +4,13 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import Any
 
-from bayesrep.commands.options import add_shared, given, keep_compiled, read_study, whole_numbers
+from bayesrep.commands.options import (
+    add_shared,
+    given_options,
+    keep_compiled,
+    read_study,
+    whole_numbers,
+)
 from bayesrep.commands.output import emit_table, new_table
 
 
@@ -37,7 +43,7 @@ def run(arguments: Namespace) -> int:
     table = compare_annotators(study)
     line = linearity(table)
     methods = ("naive",) if table["annotators"].max() == 1 else ("naive", "jackknife")
-    analyses = analyse(study, methods, **given(arguments, analyse))
+    analyses = analyse(study, methods, **given_options(arguments, analyse))
     facts: dict[str, Any] = {
         "linearity": asdict(line) if line else None,
         "matching": matching_facts(analyses),
@@ -47,9 +53,9 @@ def run(arguments: Namespace) -> int:
     text = f"{annotators_table(table, line)}\n\n{matching}{answer}"
     if arguments.forward:
         keep_compiled()
-        told = extrapolate(study, arguments.forward, **given(arguments, extrapolate))
+        told = extrapolate(study, arguments.forward, **given_options(arguments, extrapolate))
         text, facts["forward"] = f"{text}\n\n{forward_table(told)}", told.to_dicts()
     if arguments.half:
-        halves = half_the_images(study, **given(arguments, half_the_images))
+        halves = half_the_images(study, **given_options(arguments, half_the_images))
         text, facts["half"] = f"{text}\n\n{halves_text(halves)}", halves.to_dicts()
     return emit_table(arguments, table, text, facts, study.left_out)

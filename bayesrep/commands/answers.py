@@ -20,7 +20,7 @@ def named_file(text: str) -> tuple[str, Path]:
 
 
 def add(parser: ArgumentParser) -> None:
-    from bayesrep.sources.raw_answers import MAYBE, SOURCES
+    from bayesrep.sources.raw_answers import MAYBE_RULES, SOURCES
 
     option = parser.add_argument
     option("source", choices=tuple(SOURCES), metavar="SOURCE", help=", ".join(SOURCES))
@@ -40,7 +40,7 @@ def add(parser: ArgumentParser) -> None:
     option("--counts", type=Path, metavar="TABLE", help="how often each label was selected, too")
     for word in ("yes", "no", "maybe"):
         option(f"--{word}", type=names, default=[], metavar="WORD,WORD", help=f"that mean {word}")
-    option("--maybe-is", choices=MAYBE, help="what the words of --maybe count as")
+    option("--maybe-is", choices=MAYBE_RULES, help="what the words of --maybe count as")
     option("--seed", type=seed, default=0, help="of a half of the maybes")
     option("--keep-workers", action="store_true", help="keep workers' names, instead of codes")
     add_shared(parser, "--force")
@@ -65,6 +65,7 @@ def run(arguments: Namespace) -> int:
         for name, file in arguments.files
     ]
     given = pl.concat(parts, how="diagonal")
+    # With labels only answers about an image's own label count as selections of it.
     own, answers, left_out = None, given, dict[str, int]()
     if arguments.labels:
         labels = read_table(arguments.labels, ("dataset", "image", "label"))
@@ -80,6 +81,7 @@ def run(arguments: Namespace) -> int:
 
     decided = decide(answers)
     left_out["maybe"] = len(answers) - len(decided)
+    # Counts of all labels are made before workers' names are replaced.
     of_labels = None
     if counts is not None:
         if separator is None:
@@ -87,6 +89,7 @@ def run(arguments: Namespace) -> int:
         else:
             of_labels = labelled.count_choices(given, separator)
         of_labels = of_labels if own is None else own.mark(of_labels)
+    # Workers' names are replaced by codes that nobody can undo: the salt is not kept.
     if not arguments.keep_workers:
         salt = token_bytes(32)
         coded = {name: code(name, salt) for name in decided["worker"].unique().to_list()}
@@ -95,6 +98,6 @@ def run(arguments: Namespace) -> int:
     write_table(decided, out)
     if counts is not None and of_labels is not None:
         write_table(of_labels, counts)
-    table = raw_answers.described(decided)
+    table = raw_answers.describe_answers(decided)
     facts = {"rows": table.to_dicts(), "not_counted": left_out, "out": str(out)}
     return emit(arguments, f"{answers_text(table, left_out)}\nWritten to {out}", facts)

@@ -3,8 +3,8 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands.options import add_shared, given
-from bayesrep.commands.output import DONE, emit, finding, progress_line
+from bayesrep.commands.options import add_shared, given_options
+from bayesrep.commands.output import DONE_STATUS, emit, finding, progress_line
 
 
 def add(parser: ArgumentParser) -> None:
@@ -24,16 +24,16 @@ def run(arguments: Namespace) -> int:
     if out:
         check_folder(out)
     tell = None if arguments.no_progress else progress_line
-    keep = (lambda found: write_numbers(found, out)) if out else None
-    found = run_bench(tell=tell, keep=keep, **given(arguments, run_bench))
-    text = bench_text(found)
+    keep = (lambda measured: write_numbers(measured, out)) if out else None
+    measured = run_bench(tell=tell, keep=keep, **given_options(arguments, run_bench))
+    text = bench_text(measured)
     if out:
-        write_pages(found, text, out)
+        write_pages(measured, text, out)
         text += f"\n\nWritten to {out}: bench.json, bench.md, bench.png"
-    emit(arguments, text, found)
-    match found["right"].get("verdict"):
+    emit(arguments, text, measured)
+    match measured["right"].get("verdict"):
         case "right":
-            return DONE
+            return DONE_STATUS
         case "WRONG":
             return finding("a device does not compute what it should; do not fit on it")
         case _:

@@ -47,20 +47,20 @@ def _check_files(arguments: Namespace) -> int:
     from bayesrep.studies.study import Study
 
     roles = {role: name for role in ROLES if (name := getattr(arguments, role))}
-    found, problems = check_tables(arguments.paths, **roles, further=by_role(arguments.further))
+    tables, problems = check_tables(arguments.paths, **roles, further=by_role(arguments.further))
     facts = {"files": [str(path) for path in arguments.paths], "broken": problems}
-    if found is None:
-        return _broken(arguments, problems, facts, "the tables")
-    said = describe_study(found) if isinstance(found, Study) else _counted(found)
+    if tables is None:
+        return _report_violations(arguments, problems, facts, "the tables")
+    said = describe_study(tables) if isinstance(tables, Study) else _describe_counts(tables)
     named = [word for role, name in roles.items() for word in (f"--{role}", name)]
     named += [word for text in arguments.further or () for word in ("--further", text)]
-    then = ("run",) if isinstance(found, Study) else ("import", "tables")
+    then = ("run",) if isinstance(tables, Study) else ("import", "tables")
     following = process.command(*then, *arguments.paths, *named, "--out", "FOLDER")
     text = f"{said}\nNo rule is broken.\nNext: {following}"
     return emit(arguments, text, facts)
 
 
-def _counted(datasets: Mapping[str, Any]) -> str:
+def _describe_counts(datasets: Mapping[str, Any]) -> str:
     counted = ", ".join(f"{plain(d.name)} ({len(d.images):,} images)" for d in datasets.values())
     return f"counts of {counted}, and no predictions yet"
 
@@ -78,10 +78,10 @@ def _check_folder(arguments: Namespace, path: Path) -> int:
         if not path.is_dir():
             raise
         broken = [str(error)] if describe is _of_answers else check_study(path)
-    return _broken(arguments, broken, {**facts, "broken": broken}, str(path))
+    return _report_violations(arguments, broken, {**facts, "broken": broken}, str(path))
 
 
-def _broken(
+def _report_violations(
     arguments: Namespace, broken: Sequence[str], facts: Mapping[str, Any], where: str
 ) -> int:
     emit(arguments, "\n".join(map(plain, broken)), facts)

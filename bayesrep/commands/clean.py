@@ -31,7 +31,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.answers.quality import Asked, clean_answers
+    from bayesrep.answers.quality import RuleInputs, clean_answers
     from bayesrep.report.text import cleaned_text
     from bayesrep.sources.table_files import read_answers
 
@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
         raise OptionError("task-seconds-below-zero", seconds=arguments.seconds)
     new_file(arguments.out, force=arguments.force)
     answers = read_answers(arguments.table)
-    asked = Asked(arguments.seconds, arguments.answers, arguments.seed)
+    asked = RuleInputs(arguments.seconds, arguments.answers, arguments.seed)
     cleaned = clean_answers(answers, arguments.rules, asked)
     write_csv(cleaned.kept, arguments.out)
     facts = {"rows": cleaned.dropped.to_dicts(), "effect": cleaned.effect.to_dicts()}

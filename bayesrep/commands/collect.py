@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bayesrep.commands.options import add_shared, given, names, seed
+from bayesrep.commands.options import add_shared, given_options, names, seed
 from bayesrep.commands.output import emit, new_study, new_table_file, write_batches, write_table
 from bayesrep.errors import OptionError, listing
 
@@ -44,7 +44,7 @@ def run(arguments: Namespace) -> int:
     return _RUN[arguments.step](arguments)
 
 
-def _out(parser: ArgumentParser, what: str, text: str) -> None:
+def _add_out(parser: ArgumentParser, what: str, text: str) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar=what, help=text)
 
 
@@ -56,7 +56,7 @@ def _add_candidates(parser: ArgumentParser) -> None:
     )
     option("--classifiers", type=names, metavar="NAME,NAME", help="whose answers count (all)")
     option("--top", type=int, help="how many of each classifier's answers count (5)")
-    _out(parser, "TABLE", "CSV or Parquet")
+    _add_out(parser, "TABLE", "CSV or Parquet")
 
 
 def _candidates(arguments: Namespace) -> int:
@@ -65,8 +65,8 @@ def _candidates(arguments: Namespace) -> int:
     from bayesrep.studies.answers import read_predictions
 
     new_table_file(arguments.out, force=arguments.force)
-    answers = read_predictions(arguments.study, **given(arguments, read_predictions))
-    table = collect.candidate_labels(answers, **given(arguments, collect.candidate_labels))
+    answers = read_predictions(arguments.study, **given_options(arguments, read_predictions))
+    table = collect.candidate_labels(answers, **given_options(arguments, collect.candidate_labels))
     write_table(table, arguments.out)
     sizes = table.group_by("dataset", "image").len().group_by("len").len("images").sort("len")
     facts = {"labels": dict(sizes.iter_rows()), "written": len(table), "out": str(arguments.out)}
@@ -115,7 +115,7 @@ def _add_contains(parser: ArgumentParser) -> None:
     option("--positive", type=int, help="controls of a grid that show its label (5)")
     option("--negative", type=int, help="controls of a grid that show another (3)")
     option("--seed", type=seed, help="of the shuffles (0)")
-    _out(parser, "FOLDER", "of the collection")
+    _add_out(parser, "FOLDER", "of the collection")
 
 
 def _contains(arguments: Namespace) -> int:
@@ -127,8 +127,8 @@ def _contains(arguments: Namespace) -> int:
     from bayesrep.sources.table_files import read_table
 
     new_study(arguments.out, force=arguments.force)
-    design = collect.Design(**given(arguments, collect.Design))
-    asked, controls = _asked(arguments), None
+    design = collect.Design(**given_options(arguments, collect.Design))
+    asked, controls = _read_questions(arguments), None
     if arguments.controls is not None and arguments.controls.is_dir():
         address = arguments.address and f"{arguments.address.rstrip('/')}/control"
         controls = labelled_images("control", arguments.controls, address)
@@ -136,7 +136,9 @@ def _contains(arguments: Namespace) -> int:
         controls = read_table(arguments.controls, ("image", "label", "source"))
     tasks = collect.plan_grids(asked, controls, design)
     collection = collect.Collection("contains", tasks, design.workers, asdict(design))
-    files = collect.write_collection(arguments.out, collection, _said(arguments, asked))
+    files = collect.write_collection(
+        arguments.out, collection, _read_descriptions(arguments, asked)
+    )
     facts = {
         "tasks": tasks["task"].n_unique(),
         "assignments": tasks["task"].n_unique() * design.workers,
@@ -150,11 +152,11 @@ def _contains(arguments: Namespace) -> int:
     return emit(arguments, tasks_text("contains", facts, where), facts | where)
 
 
-def _asked(arguments: Namespace) -> Any:
+def _read_questions(arguments: Namespace) -> Any:
     """The images and labels of the table, with the folders' pictures, or all of the folders."""
     import polars as pl
 
-    from bayesrep.collect.pictures import found_in, labelled_images
+    from bayesrep.collect.pictures import find_pictures, labelled_images
     from bayesrep.sources.table_files import read_table
 
     base = arguments.address and arguments.address.rstrip("/")
@@ -168,7 +170,7 @@ def _asked(arguments: Namespace) -> Any:
         return pl.concat(parts)
     table = read_table(arguments.table, ("dataset", "image", "label", "source"))
     table = _with_flags(table, str(arguments.table))
-    return found_in(table, pl.concat(parts)) if parts else table
+    return find_pictures(table, pl.concat(parts)) if parts else table
 
 
 def _with_flags(table: Any, where: str) -> Any:
@@ -178,7 +180,7 @@ def _with_flags(table: Any, where: str) -> Any:
     return table.with_columns(flags(table["own"], where)) if "own" in table.columns else table
 
 
-def _said(arguments: Namespace, asked: Any) -> Any:
+def _read_descriptions(arguments: Namespace, asked: Any) -> Any:
     """What is said of labels: the user's table, or WordNet's words."""
     import polars as pl
 
@@ -202,7 +204,7 @@ def _add_pilot(parser: ArgumentParser) -> None:
     option("--spam", type=float, help="share of people who do not look (0.0)")
     option("--seconds", type=float, help="median time of a task (60.0)")
     option("--seed", type=seed, help="of everything (0)")
-    _out(parser, "FOLDER", "of the answers, a file a person, as the offline page saves them")
+    _add_out(parser, "FOLDER", "of the answers, a file a person, as the offline page saves them")
 
 
 def _pilot(arguments: Namespace) -> int:
@@ -210,7 +212,7 @@ def _pilot(arguments: Namespace) -> int:
     from bayesrep.collect import pilot
 
     new_study(arguments.out, force=arguments.force)
-    people = pilot.People(**given(arguments, pilot.People))
+    people = pilot.Respondents(**given_options(arguments, pilot.Respondents))
     answers = pilot.answer(collect.read_collection(arguments.collection), people)
     pilot.write_pilot(arguments.out, answers)
     done = sum(len(each["answers"]) for each in answers)
@@ -242,7 +244,7 @@ def _add_read(parser: ArgumentParser) -> None:
     option("--pay", type=float, help="of a task, where the file does not say")
     option("--counts", type=Path, metavar="TABLE", help="how often each label was selected, too")
     option("--keep-workers", action="store_true", help="keep workers' names, instead of codes")
-    _out(parser, "TABLE", "of the answers, CSV or Parquet")
+    _add_out(parser, "TABLE", "of the answers, CSV or Parquet")
 
 
 def _read(arguments: Namespace) -> int:
@@ -251,8 +253,8 @@ def _read(arguments: Namespace) -> int:
     import polars as pl
 
     from bayesrep import collect
-    from bayesrep.answers.quality import Asked, clean_answers
-    from bayesrep.collect.reading import counted
+    from bayesrep.answers.quality import RuleInputs, clean_answers
+    from bayesrep.collect.reading import count_selections
     from bayesrep.report.collecting import read_text
     from bayesrep.report.text import cleaned_text
     from bayesrep.sources.assignments import read_assignments
@@ -265,29 +267,32 @@ def _read(arguments: Namespace) -> int:
     done = read_assignments(_files(arguments.files))
     if arguments.pay is not None:
         done = done.with_columns(pl.col("pay").fill_null(arguments.pay))
+    # Workers' names are replaced by codes that nobody can undo: the salt is not kept.
     if not arguments.keep_workers:
         salt = token_bytes(32)
         coded = {name: code(name, salt) for name in done["worker"].unique().to_list()}
         done = done.with_columns(pl.col("worker").replace_strict(coded, return_dtype=pl.String))
-    found = collect.answered(collection, done)
-    progress = found.progress()
-    text = read_text(collection, found, progress)
+    answers = collect.answered(collection, done)
+    progress = answers.progress()
+    text = read_text(collection, answers, progress)
     facts: dict[str, Any] = {
         "rows": progress.to_dicts(),
-        "not_counted": dict(found.left_out),
+        "not_counted": dict(answers.left_out),
         "out": str(out),
     }
+    # With --own only questions about images' own labels are written.
     kept = pl.col("own") if arguments.own else pl.lit(value=True)
+    # Quality rules look at all answers at once; without them answers are streamed.
     if arguments.rules:
-        rules = Asked(arguments.least, None, 0)
-        cleaned = clean_answers(found.table().filter(kept), arguments.rules, rules)
+        rules = RuleInputs(arguments.least, None, 0)
+        cleaned = clean_answers(answers.table().filter(kept), arguments.rules, rules)
         text = f"{text}\n\n{cleaned_text(cleaned)}"
         facts |= {"dropped": cleaned.dropped.to_dicts(), "effect": cleaned.effect.to_dicts()}
         write_table(cleaned.kept, out)
-        of_labels = counted(cleaned.kept)
+        of_labels = count_selections(cleaned.kept)
     else:
-        write_batches((part.filter(kept) for part in found.batches()), out)
-        of_labels = found.counts().filter(kept)
+        write_batches((part.filter(kept) for part in answers.batches()), out)
+        of_labels = answers.counts().filter(kept)
     if counts is not None:
         write_table(of_labels, counts)
     return emit(arguments, f"{text}\nWritten to {out}", facts)
@@ -295,13 +300,13 @@ def _read(arguments: Namespace) -> int:
 
 def _files(paths: Sequence[Path]) -> list[Path]:
     """Files, those of folders among them."""
-    found: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         inside = sorted(each for each in path.glob("*") if each.suffix in (".csv", ".json"))
         if path.is_dir() and not inside:
             raise OptionError("folder-without-answer-files", path=path)
-        found += inside if path.is_dir() else [path]
-    return found
+        files += inside if path.is_dir() else [path]
+    return files
 
 
 def _add_labels(parser: ArgumentParser) -> None:
@@ -315,14 +320,14 @@ def _add_labels(parser: ArgumentParser) -> None:
     )
     option("--annotators", type=int, help="that each label was meant for (the most that any had)")
     option("--fates", type=Path, metavar="TABLE", help="what becomes of every image, too")
-    _out(parser, "TABLE", "labels of the images that go on to classify, CSV or Parquet")
+    _add_out(parser, "TABLE", "labels of the images that go on to classify, CSV or Parquet")
 
 
 def _labels(arguments: Namespace) -> int:
     import polars as pl
 
     from bayesrep import collect
-    from bayesrep.collect.reading import counted
+    from bayesrep.collect.reading import count_selections
     from bayesrep.report.collecting import shortlist_text
     from bayesrep.sources.table_files import read_answers, read_table, require, whole_numbers
 
@@ -332,7 +337,7 @@ def _labels(arguments: Namespace) -> int:
     table = read_table(arguments.table, ("dataset", "image", "label"))
     where = str(arguments.table)
     if "shown" not in table.columns:
-        table = counted(_with_flags(read_answers(arguments.table), where))
+        table = count_selections(_with_flags(read_answers(arguments.table), where))
     require(table, ("dataset", "image", "label", "own", "selected", "shown"), where)
     counts = [whole_numbers(table[name], where) for name in ("selected", "shown")]
     table = _with_flags(table, where).with_columns(counts)
@@ -366,7 +371,7 @@ def _add_classify(parser: ArgumentParser) -> None:
     _add_pictures(parser)
     option("--answers", type=int, default=9, help="of every image (9)")
     option("--seed", type=seed, help="of the order (0)")
-    _out(parser, "FOLDER", "of the collection")
+    _add_out(parser, "FOLDER", "of the collection")
 
 
 def _classify(arguments: Namespace) -> int:
@@ -376,12 +381,14 @@ def _classify(arguments: Namespace) -> int:
     new_study(arguments.out, force=arguments.force)
     if arguments.answers < 1:
         raise OptionError("answers-option-below-one", answers=arguments.answers)
-    asked = _asked(arguments)
-    options = given(arguments, collect.plan_classify)
+    asked = _read_questions(arguments)
+    options = given_options(arguments, collect.plan_classify)
     tasks = collect.plan_classify(asked, **options)
     made = {"answers": arguments.answers, **options}
     collection = collect.Collection("classify", tasks, arguments.answers, made)
-    files = collect.write_collection(arguments.out, collection, _said(arguments, asked))
+    files = collect.write_collection(
+        arguments.out, collection, _read_descriptions(arguments, asked)
+    )
     number = tasks["task"].n_unique()
     facts = {"tasks": number, "assignments": number * arguments.answers, "images": number}
     where = {"files": files, "out": str(arguments.out)}
@@ -410,19 +417,19 @@ def _add_objects(parser: ArgumentParser) -> None:
         help="whose reference the published .pkl are about: its name and its images' labels",
     )
     option("--dataset", metavar="NAME", help="of the images of the published .pkl (imagenet)")
-    _out(parser, "TABLE", "a row an image and label, CSV or Parquet")
+    _add_out(parser, "TABLE", "a row an image and label, CSV or Parquet")
 
 
 def _objects(arguments: Namespace) -> int:
     from bayesrep import collect
-    from bayesrep.collect.objects import sane, with_clear
+    from bayesrep.collect.objects import keep_sane, with_clear
     from bayesrep.report.collecting import fates_text, objects_text
 
     for path in (arguments.out, arguments.sets):
         if path is not None:
             new_table_file(path, force=arguments.force)
-    answers, fates = _classified(arguments)
-    kept, left_out = sane(answers)
+    answers, fates = _read_objects(arguments)
+    kept, left_out = keep_sane(answers)
     table = collect.aggregate(kept)
     facts: dict[str, Any] = {"not_counted": left_out}
     told = ""
@@ -438,7 +445,7 @@ def _objects(arguments: Namespace) -> int:
     return emit(arguments, text, facts)
 
 
-def _classified(arguments: Namespace) -> tuple[Any, Any]:
+def _read_objects(arguments: Namespace) -> tuple[Any, Any]:
     """What annotators chose, and what became of every image, where that is given."""
     import polars as pl
 
@@ -513,12 +520,10 @@ def _add_review(parser: ArgumentParser) -> None:
         help="label sets: the labels that are right, as multilabel takes them",
     )
     option("--humans", type=Path, metavar="FILE", help="people's answers, to be judged too")
-    option(
-        "--reviewers", type=names, metavar="NAME,NAME", help="people among whom tasks are parted"
-    )
+    option("--reviewers", type=names, metavar="NAME,NAME", help="people who share the tasks")
     option("--seed", type=seed, help="of who judges what (0)")
     option("--sets", type=Path, metavar="TABLE", help="write the right labels, as label sets")
-    _out(parser, "TABLE", "of the tasks, CSV or Parquet; fill in the column right")
+    _add_out(parser, "TABLE", "of the tasks, CSV or Parquet; fill in the column right")
 
 
 def _review(arguments: Namespace) -> int:
@@ -535,7 +540,10 @@ def _review(arguments: Namespace) -> int:
             new_table_file(path, force=arguments.force)
     if arguments.sets is not None and not (arguments.judged or arguments.labels):
         raise OptionError("sets-without-judgements")
-    answers = read_predictions(arguments.study, ranks=1, **given(arguments, read_predictions))
+    answers = read_predictions(
+        arguments.study, ranks=1, **given_options(arguments, read_predictions)
+    )
+    # Judgements may be spread over several files, with blanks for what is still open.
     judged = []
     for path in arguments.judged:
         table = read_table(path, KEY)
@@ -547,6 +555,7 @@ def _review(arguments: Namespace) -> int:
         if "category" not in table.columns:
             told = told.with_columns(category=pl.lit(None, pl.String))
         judged.append(told.select(pl.col(*KEY, "category").cast(pl.String), "right"))
+    # Label sets are judgements, too: each of their labels is right.
     for data in answers if arguments.labels else ():
         sets = read_label_sets(arguments.labels, data)
         judged.append(
@@ -562,15 +571,20 @@ def _review(arguments: Namespace) -> int:
         )
     known = pl.concat(judged) if judged else None
     humans = read_humans(arguments.humans, *answers) if arguments.humans else None
-    options: dict[str, Any] = {**given(arguments, review), "judged": known, "humans": humans}
-    found = review(answers, **options)
-    write_table(found.tasks, arguments.out)
+    options: dict[str, Any] = {
+        **given_options(arguments, review),
+        "judged": known,
+        "humans": humans,
+    }
+    tasks = review(answers, **options)
+    write_table(tasks.tasks, arguments.out)
+    # All right labels together are the new label sets.
     if arguments.sets is not None and known is not None:
         rows = known.filter("right").unique(KEY, maintain_order=True)
         named = rows["category"].null_count() < len(rows)
         write_table(rows.select(*KEY, *(["category"] if named else [])), arguments.sets)
-    facts = {"rows": found.statistics.to_dicts(), "tasks": len(found.tasks)}
-    text = f"{rows_table(found.statistics)}\n\n{len(found.tasks):,} predictions to be judged"
+    facts = {"rows": tasks.statistics.to_dicts(), "tasks": len(tasks.tasks)}
+    text = f"{rows_table(tasks.statistics)}\n\n{len(tasks.tasks):,} predictions to be judged"
     return emit(
         arguments, f"{text}\nWritten to {arguments.out}", facts | {"out": str(arguments.out)}
     )

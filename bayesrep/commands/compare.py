@@ -8,7 +8,7 @@ from bayesrep.commands.options import (
     add_datasets,
     add_protocol,
     add_shared,
-    given,
+    given_options,
     names,
     read_study,
     speak_of_answers,
@@ -56,7 +56,7 @@ def run(arguments: Namespace) -> int:
         read_predictions,
         read_some_label_sets,
     )
-    from bayesrep.protocols.humans import with_published
+    from bayesrep.protocols.humans import add_published
     from bayesrep.report.subsets import subsets_text
     from bayesrep.report.text import (
         comparison_finding,
@@ -75,12 +75,14 @@ def run(arguments: Namespace) -> int:
         arguments.humans or arguments.labels
     )
     _check_subsets(arguments)
+    # A study's own right and wrong answers suffice for the simplest table.
     if simple and roles == REQUIRED_ROLES and not knows_answers(arguments.study):
         both = right_or_wrong(read_study(arguments.study))
     else:
         both = read_predictions(arguments.study, roles, ranks=1)
     if awaits_counts(arguments.study):
         speak_of_answers(arguments.study, both)
+    # Tables that need more than accuracies are made and returned first.
     humans = read_humans(arguments.humans, *both) if arguments.humans else None
     left_out = images_left_out(arguments.study)
     if arguments.table == "confusion":
@@ -91,13 +93,14 @@ def run(arguments: Namespace) -> int:
         if arguments.table == "subsets":
             table = _subsets(arguments, both, humans, some)
             return emit_table(arguments, table, subsets_text(table), left_out=left_out)
-        table = _missed(both, humans, some)
+        table = _count_missed(both, humans, some)
         return emit_table(arguments, table, rows_table(table), left_out=left_out)
+    # Accuracies, lines and pairs come from one comparison.
     sets = None
     if arguments.labels:
         one, other = (read_label_sets(arguments.labels, data) for data in both)
         sets = one, other
-    options = {**given(arguments, compare), "humans": humans, "sets": sets}
+    options = {**given_options(arguments, compare), "humans": humans, "sets": sets}
     comparison = compare(*both, **options)
     if arguments.table != "accuracies":
         lines = arguments.table == "lines"
@@ -106,15 +109,17 @@ def run(arguments: Namespace) -> int:
         return emit_table(arguments, table, shown, left_out=left_out)
     table = comparison.accuracies
     if arguments.published:
-        table = with_published(table)
+        table = add_published(table)
     text, facts = comparison_table(table, comparison.lines), comparison.lines.to_dicts()
     names = [data.dataset for data in both]
-    found = comparison_finding(comparison.accuracies, comparison.lines, names)
-    text = "\n\n".join(filter(None, (text, _PUBLISHED if arguments.published else "", found)))
+    sentence = comparison_finding(comparison.accuracies, comparison.lines, names)
+    text = "\n\n".join(
+        filter(None, (text, _PUBLISHED_NOTE if arguments.published else "", sentence))
+    )
     return emit_table(arguments, table, text, {"lines": facts}, left_out)
 
 
-_PUBLISHED = (
+_PUBLISHED_NOTE = (
     "Published rows are as printed, of 1,000 images each; their intervals on ImageNet-v2 belong to "
     "other accuracies: docs/papers-disagree.md."
 )
@@ -138,21 +143,21 @@ def _subsets(arguments: Namespace, both: Any, humans: Any, sets: Any) -> Any:
 
     groups = read_groups(arguments.classes, both[0].classes) if arguments.classes else None
     masks = class_subsets(both[0].classes, groups)
-    subsets = {name: each for name, each in of_classes(masks, *both).items() if _in_any(each)}
+    subsets = {name: each for name, each in of_classes(masks, *both).items() if _have_marks(each)}
     if arguments.subsets is not None:
         subsets |= read_image_subsets(arguments.subsets, *both)
     if arguments.fast is not None:
         fast = fast_images(arguments.humans, *both, seconds=arguments.fast)
         subsets[f"fast images ({arguments.fast:g} s)"] = fast
-    options = {**given(arguments, compare_subsets), "humans": humans, "sets": sets}
+    options = {**given_options(arguments, compare_subsets), "humans": humans, "sets": sets}
     return compare_subsets(both[0], both[1], subsets, **options)
 
 
-def _in_any(masks: Any) -> bool:
+def _have_marks(masks: Any) -> bool:
     return any(mask.any() for mask in masks)
 
 
-def _missed(both: Any, humans: Any, sets: Any) -> Any:
+def _count_missed(both: Any, humans: Any, sets: Any) -> Any:
     """Images that all classifiers, all people, or both get wrong."""
     import polars as pl
 
@@ -184,7 +189,7 @@ def _confusion(arguments: Namespace, both: Any, humans: Any) -> Any:
     answers = both[place] if humans is None else beside(both[place], humans[place])
     grouping = read_grouping(arguments.classes, answers.classes, arguments.by)
     if not arguments.between:
-        return confusion(answers, grouping, **given(arguments, confusion))
+        return confusion(answers, grouping, **given_options(arguments, confusion))
     if len(arguments.between) != 2:
         raise OptionError("between-takes-two-names")
     one, other = arguments.between

@@ -53,7 +53,7 @@ def script_of(shell: str, commands: Mapping[str, str]) -> str:
 
 
 def _options(name: str, module: str) -> dict[str, Options]:
-    """Of a command and of each of its steps."""
+    """Options of a command and of each of its steps."""
     parser = ArgumentParser(add_help=False, conflict_handler="resolve")
     parser.add_argument("--help")
     parser.add_argument("--json")
@@ -70,12 +70,12 @@ def _options(name: str, module: str) -> dict[str, Options]:
 
 
 def _of_parser(parser: ArgumentParser) -> Options:
-    found: dict[str, list[str]] = {}
+    options: dict[str, list[str]] = {}
     for action in parser._actions:  # pyright: ignore[reportPrivateUsage]
         words = [str(each) for each in action.choices or ()]
         for name in [each for each in action.option_strings if each.startswith("--")] or [""]:
-            found.setdefault(name, []).extend(words)
-    return found
+            options.setdefault(name, []).extend(words)
+    return options
 
 
 def _without_steps(commands: Mapping[str, Options]) -> str:

@@ -4,10 +4,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from bayesrep import process
-from bayesrep.commands.options import add_shared, given
+from bayesrep.commands.options import add_shared, given_options
 from bayesrep.commands.output import emit, progress_line
 
-FITTED = ("study", "posterior.nc")
+FITTED_FILES = ("study", "posterior.nc")
 
 
 def add(parser: ArgumentParser) -> None:
@@ -23,13 +23,13 @@ def run(arguments: Namespace) -> int:
         check_demo_folder(arguments.out)
     watched = not arguments.no_progress
     tell = progress_line if watched else None
-    demo = run_demo(progress=watched, tell=tell, **given(arguments, run_demo))
+    demo = run_demo(progress=watched, tell=tell, **given_options(arguments, run_demo))
     text = demo_text(demo)
     if arguments.out:
         write_demo(demo, arguments.out)
         text += (
             f"\n\nWritten to {arguments.out}: study/, posterior.nc, estimates.csv, demo.json, "
             "adjusted-accuracy.png and .svg, report.html (open it in a browser)\n"
-            f"Next: {process.command('summarize', *(arguments.out / n for n in FITTED))}"
+            f"Next: {process.command('summarize', *(arguments.out / n for n in FITTED_FILES))}"
         )
     return emit(arguments, text, demo_facts(demo))

@@ -48,9 +48,9 @@ def run(arguments: Namespace) -> int:
     rows = []
     for (dataset,), part in pl.DataFrame(columns).group_by("dataset", maintain_order=True):
         try:
-            found = bayesrep.intraclass_correlation(*part.drop("dataset"))
+            correlation = bayesrep.intraclass_correlation(*part.drop("dataset"))
         except StudyError as error:
             raise error.within(f"{where}: {dataset}" if dataset else where) from None
-        rows.append({"dataset": dataset, **asdict(found)})
+        rows.append({"dataset": dataset, **asdict(correlation)})
     table = pl.DataFrame(rows)
     return emit_table(arguments, table, rows_table(table))

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from pathlib import Path
 
-from bayesrep.commands.output import DONE, emit, finding
+from bayesrep.commands.output import DONE_STATUS, emit, finding
 
 CHOICES = ("metric", "filter", "scorer")
 
@@ -24,19 +24,19 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from bayesrep.report.text import allowed_text
     from bayesrep.sources.doctor import examine_data
-    from bayesrep.sources.evals.records import Asked
+    from bayesrep.sources.evals.records import LogChoices
     from bayesrep.studies.allows import supported
 
     metric, filters, scorer = (
         () if (name := getattr(arguments, of)) is None else (name,) for of in CHOICES
     )
-    asked = Asked(metric, filters, scorer)
-    what, found = examine_data(arguments.paths, asked)
-    sound = supported(found)
-    facts = {"is": what, "supported": sound, "allows": [asdict(each) for each in found]}
-    emit(arguments, allowed_text(what, found), facts)
+    asked = LogChoices(metric, filters, scorer)
+    what, findings = examine_data(arguments.paths, asked)
+    sound = supported(findings)
+    facts = {"is": what, "supported": sound, "allows": [asdict(each) for each in findings]}
+    emit(arguments, allowed_text(what, findings), facts)
     if sound:
-        return DONE
+        return DONE_STATUS
     return finding(
         "a drop from one version to the other is not told apart from a difference between the "
         "versions by these data"

@@ -8,7 +8,7 @@ from bayesrep.choices import BootstrapInterval
 from bayesrep.commands.options import (
     add_length,
     add_shared,
-    given,
+    given_options,
     keep_compiled,
     length,
     read_study,
@@ -47,10 +47,10 @@ def run(arguments: Namespace) -> int:
     new_table(arguments)
     top = length(arguments)
     study = read_study(arguments.study)
-    options: dict[str, Any] = {"methods": METHODS, **given(arguments, bayesrep.estimate)}
+    options: dict[str, Any] = {"methods": METHODS, **given_options(arguments, bayesrep.estimate)}
     analyses = analyse(study, progress=not arguments.no_progress, **options)
     table, gaps = classifier_table(analyses), gap_table(analyses)
-    parts = gaps_table(gaps, clear=measured_drop(study).above)
+    parts = gaps_table(gaps, clear=measured_drop(study).is_above_zero)
     matching = "".join(f"{sentence}\n" for sentence in matching_sentences(analyses))
     text = (
         f"Accuracy at the reference's selection frequencies, in percent:\n\n"

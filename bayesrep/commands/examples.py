@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 TABLES = "counts.csv predictions.csv --reference v1 --replication v2"
-FITTED = "my-study posterior.nc"
+FITTED_ARGUMENTS = "my-study posterior.nc"
 
 EXAMPLES: Mapping[str, str] = {
     "run": f"run {TABLES} --out my-folder",
@@ -17,16 +17,16 @@ EXAMPLES: Mapping[str, str] = {
     "mixtures": "mixtures my-study --components 1:4",
     "annotators": "annotators my-study",
     "sweep": "sweep grid.toml --out sweep",
-    "summarize": f"summarize {FITTED} --csv adjusted.csv",
-    "ranks": f"ranks {FITTED}",
-    "pairs": f"pairs {FITTED} --between resnet50,vit_b16",
+    "summarize": f"summarize {FITTED_ARGUMENTS} --csv adjusted.csv",
+    "ranks": f"ranks {FITTED_ARGUMENTS}",
+    "pairs": f"pairs {FITTED_ARGUMENTS} --between resnet50,vit_b16",
     "images": "images my-study all.nc --csv images.csv",
     "diagnose": "diagnose posterior.nc --study my-study",
     "loo": "loo posterior.nc k3.nc",
     "match": "match my-study",
     "compare": "compare my-study",
-    "figure": f"figure accuracies {FITTED} --out figure.pdf",
-    "report": f"report {FITTED} --out report.html",
+    "figure": f"figure accuracies {FITTED_ARGUMENTS} --out figure.pdf",
+    "report": f"report {FITTED_ARGUMENTS} --out report.html",
     "bench": "bench --quick",
 }
 """What follows `bayesrep`; the guides of the commands that are missing have several each."""
@@ -51,7 +51,7 @@ SOURCES: Mapping[str, tuple[str, str]] = {
         "answers of Peterson et al. (2019), so that the true gap is zero for every classifier. "
         "Takes github.com/jcpeterson/cifar-10h (cifar10h-counts.npy, with the true labels as a "
         ".npy vector beside) and github.com/modestyachts/CIFAR-10.1 (the predictions of 20 "
-        "classifiers on CIFAR-10): the folders or the files, in any order. It is no comparison of "
+        "classifiers on CIFAR-10): the folders or the files, in any order. It does not compare "
         "CIFAR-10 with CIFAR-10.1: for that see cifar10.1.",
         "import cifar10h cifar-10h CIFAR-10.1 --out placebo",
     ),
@@ -94,15 +94,15 @@ def epilog(name: str) -> str:
     """The examples of a command, as its help ends with them."""
     if name == "import":
         more = "bayesrep import SOURCE --help says what each source is and takes."
-        return f"{_listed([line for _, line in SOURCES.values()])}\n\n{more}"
-    return _listed([EXAMPLES[name]]) if name in EXAMPLES else ""
+        return f"{_list_examples([line for _, line in SOURCES.values()])}\n\n{more}"
+    return _list_examples([EXAMPLES[name]]) if name in EXAMPLES else ""
 
 
 def source_epilog(source: str) -> str:
     """The example of one source of `import`, as its help ends with it."""
-    return _listed([SOURCES[source][1]])
+    return _list_examples([SOURCES[source][1]])
 
 
-def _listed(lines: Sequence[str]) -> str:
+def _list_examples(lines: Sequence[str]) -> str:
     noun = "examples" if len(lines) > 1 else "example"
     return "\n".join([f"{noun}:", *(f"  bayesrep {line}" for line in lines)])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import bayesrep
 from bayesrep.commands.options import add_datasets, add_shared, keep_compiled, setting
-from bayesrep.commands.output import emit, lacking, new_file, say
+from bayesrep.commands.output import emit, new_file, report_missing_arguments, say
 from bayesrep.studies.words import VOICE, Voice
 
 if TYPE_CHECKING:
@@ -76,13 +76,18 @@ def run(arguments: Namespace) -> int:
     if arguments.list:
         return _list(arguments)
     keep_compiled()
-    from bayesrep.report.figure_names import chosen_options, chosen_settings, named, read_inputs
+    from bayesrep.report.figure_names import (
+        chosen_options,
+        chosen_settings,
+        find_figure,
+        read_inputs,
+    )
     from bayesrep.report.figures import check_format, save_figure
     from bayesrep.studies.reading import images_left_out
 
     given = {"NAME": arguments.name, "--out": arguments.out}
     if missing := [argument for argument, value in given.items() if value is None]:
-        return lacking("figure", missing)
+        return report_missing_arguments("figure", missing)
     options = chosen_options(
         arguments.name,
         asked={
@@ -100,7 +105,7 @@ def run(arguments: Namespace) -> int:
             VOICE.set(Voice.of(each))
         elif arguments.posterior is not None and _is_unconverged(each):
             say("the fit has not converged: no answer is to be read off this figure")
-    save_figure(named(arguments.name).draw(*inputs, **options), arguments.out)
+    save_figure(find_figure(arguments.name).draw(*inputs, **options), arguments.out)
     facts = {"figure": arguments.name, "out": str(arguments.out)}
     left_out = images_left_out(arguments.study) if arguments.study else None
     return emit(arguments, f"Written to {arguments.out}", facts, left_out)
@@ -151,7 +156,7 @@ def _list(arguments: Namespace) -> int:
 
 
 def files_given(arguments: Namespace) -> set[str]:
-    """Of the options and the posterior, those that are given."""
+    """The options, and the posterior, that are given."""
     names = ("labels", "humans", "objects", "counts", "classes", "images")
     given = {f"--{name}" for name in names if getattr(arguments, name)}
     return given | ({"posterior"} if getattr(arguments, "posterior", None) else set())

@@ -9,17 +9,24 @@ from typing import Any, get_args
 import bayesrep
 from bayesrep import process
 from bayesrep.choices import Feedback, Method
-from bayesrep.commands.options import add_shared, given, imported_beside, read_study, setting
+from bayesrep.commands.options import (
+    add_shared,
+    given_options,
+    import_in_thread,
+    read_study,
+    setting,
+)
 from bayesrep.commands.output import describe_kept_work, emit, finding, new_file, say
 from bayesrep.progress import Stopwatch
 
-CHAINS, ENOUGH = 4, 800
+CHAINS, ENOUGH_DRAWS = 4, 800
 """Chains where none are asked for, and draws of all below which their worth is told."""
 
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     add_shared(parser, "study")
+    # What is fitted, and how.
     option("--out", type=Path, required=True, metavar="posterior.nc")
     option(
         "--model",
@@ -47,6 +54,7 @@ def add(parser: ArgumentParser) -> None:
         choices=get_args(Feedback),
         help="cut: mixtures from the annotators alone (full)",
     )
+    # What of the study goes into the fit.
     option("--groups", metavar="COLUMN", help="pool partially over these groups")
     option(
         "--datasets",
@@ -54,6 +62,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="ROLE,...",
         help="data sets in the hierarchy (reference,replication)",
     )
+    # Where it runs.
     option("--device", help="auto, cpu or gpu (auto)")
     option(
         "--devices",
@@ -69,7 +78,7 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     new_file(arguments.out, force=arguments.force)
-    if why := _too_short(arguments):
+    if why := _warn_of_short_chains(arguments):
         say(why)
     from bayesrep.files import trial
 
@@ -77,13 +86,16 @@ def run(arguments: Namespace) -> int:
     watch.stage("reading")
     trial.start()
     _ = bayesrep.read_study  # imports it
-    with imported_beside("numpyro"):
+    with import_in_thread("numpyro"):
         study = read_study(arguments.study)
         watch.stage("importing")  # what is left of it
     fit = bayesrep.fit
     before = watch.seconds()
     tree = inspect.unwrap(fit)(  # what is only written needs no ArviZ
-        study, progress=not arguments.no_progress, **given(arguments, fit), **dict(arguments.set)
+        study,
+        progress=not arguments.no_progress,
+        **given_options(arguments, fit),
+        **dict(arguments.set),
     )
     watch.stage("writing")
     bayesrep.write_posterior(tree, arguments.out, force=arguments.force)
@@ -112,11 +124,11 @@ def run(arguments: Namespace) -> int:
     return 0 if converged else finding("the fit was written but has not converged")
 
 
-def _too_short(arguments: Namespace) -> str:
-    """That chains as short as asked can hardly pass the checks, where that is so."""
+def _warn_of_short_chains(arguments: Namespace) -> str:
+    """Say that chains as short as asked can hardly pass the checks; empty where they can."""
     of_chains = arguments.method == "nuts" or arguments.chains or arguments.warmup
-    total = (arguments.chains or CHAINS) * (arguments.draws or ENOUGH)
-    if not of_chains or arguments.draws is None or total >= ENOUGH:
+    total = (arguments.chains or CHAINS) * (arguments.draws or ENOUGH_DRAWS)
+    if not of_chains or arguments.draws is None or total >= ENOUGH_DRAWS:
         return ""
     return (
         f"{total:,} draws in all can hardly pass the checks, which want the worth of 400 "
@@ -133,5 +145,5 @@ def _answer(study: "bayesrep.Study", tree: Any) -> str:
     return drop_sentence(study, gaps(Fitted(study, tree)))
 
 
-def kept(arguments: Namespace) -> str:
+def describe_kept(arguments: Namespace) -> str:
     return describe_kept_work(arguments.checkpoint)

@@ -22,7 +22,7 @@ from typing import Any, NoReturn, get_args
 from bayesrep import process
 from bayesrep.choices import Key
 from bayesrep.commands.examples import SOURCES, source_epilog
-from bayesrep.commands.options import SHARED, add_shared, by_role, names, seed
+from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, by_role, names, seed
 from bayesrep.commands.output import emit, new_study
 from bayesrep.errors import OptionError, StudyError, listing, plain
 
@@ -69,7 +69,7 @@ def _parser_of(source: str) -> ArgumentParser:
     return parser
 
 
-def _taken(source: str) -> set[str]:
+def _options_of(source: str) -> set[str]:
     """The options that a source takes."""
     from bayesrep.sources import ANSWERS, READERS
     from bayesrep.sources.evals import read_evaluations
@@ -88,11 +88,12 @@ def _taken(source: str) -> set[str]:
 
 
 def _add_options(parser: ArgumentParser, source: str | None) -> None:
-    """Those of all sources, or of one."""
+    """Add the options of all sources, or of one."""
     from bayesrep.sources.sql import DIALECTS
 
-    taken = None if source is None else _taken(source)
+    taken = None if source is None else _options_of(source)
 
+    # With a source, only its own options are shown.
     def adding(add: Callable[..., Action]) -> Callable[..., None]:
         def option(name: str, **details: Any) -> None:
             if taken is None or name.removeprefix("--") in taken:
@@ -100,6 +101,7 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
 
         return option
 
+    # What is read and written.
     option = adding(parser.add_argument)
     of_some = "what to read (nothing for sql)" if source is None else "what to read"
     option("files", type=Path, nargs="*", metavar="FILE", help=of_some)
@@ -109,10 +111,11 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
         metavar="STUDY",
         help="folder to write (sql prints; evals without it lists what the logs hold)",
     )
+    # Which data sets there are, and facts that single sources need.
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
     option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
-    option("--further", **SHARED["--further"])
+    option("--further", **SHARED_ARGUMENTS["--further"])
     option(
         "--selection",
         action="append",
@@ -136,6 +139,7 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
     )
     for table in ("annotations", "predictions"):
         option(f"--{table}", metavar="TABLE", help=f"the database's name of it (sql; {table})")
+    # Options of logs of evaluations, in a group of their own.
     logs = adding(parser.add_argument_group("logs of evaluations (evals)").add_argument)
     for name, text in (
         ("metric", "the metric that says what is solved, where logs hold several"),
@@ -290,29 +294,29 @@ def _statement(arguments: Namespace) -> int:
 
 def _contents(arguments: Namespace) -> int:
     """What logs hold, for who does not know yet how to call it."""
-    from bayesrep.report.text import listed
+    from bayesrep.report.text import list_rows
     from bayesrep.sources.evals.contents import list_contents
-    from bayesrep.sources.evals.records import Asked
+    from bayesrep.sources.evals.records import LogChoices
 
     columns = {name: column for name in COLUMNS if (column := getattr(arguments, name))}
     if "dataset" in columns:
         columns["task"] = columns.pop("dataset")
-    asked = Asked(groups=dict(arguments.group or ()), columns=columns, survey=True)
+    asked = LogChoices(groups=dict(arguments.group or ()), columns=columns, survey=True)
     files = arguments.files
     table, groups = list_contents(files, asked, progress=not arguments.no_progress)
 
-    def joined(name: str) -> Callable[[Mapping[str, Any]], str]:
+    def joined_names(name: str) -> Callable[[Mapping[str, Any]], str]:
         return lambda row: ", ".join(row[name]) or "-"
 
     some = [name for name in ("metrics", "filters", "scorers") if table[name].list.len().sum()]
-    text = listed(
+    text = list_rows(
         table,
         {
             "data set": "{dataset}",
             "items": "{items:,}",
             "models": lambda row: f"{len(row['models']):,}",
             "attempts": "{attempts:,}",
-            **{name: joined(name) for name in some},
+            **{name: joined_names(name) for name in some},
         },
     )
     models = list(dict.fromkeys(name for row in table["models"] for name in row))
@@ -335,7 +339,7 @@ def _of_logs(arguments: Namespace, found: Any, out: Path) -> int:
         both = " and ".join(each.dataset for each in found.answers)
         models = len(found.answers[0].classifiers)
         lines = [
-            f"Answers of {models:,} model{'s' * (models != 1)} on {both}",
+            f"Answers of {models:,} model{'s' if models != 1 else ''} on {both}",
             f"Written to {out}; for a study it awaits counts: import again with --judges, "
             "--solvers or --counts",
             f"Next: {process.command('compare', out)}",

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bayesrep.commands.options import add_shared, given, read_study, whole_numbers
+from bayesrep.commands.options import add_shared, given_options, read_study, whole_numbers
 from bayesrep.commands.output import emit_table, new_file, new_table
 from bayesrep.errors import OptionError
 
@@ -16,13 +16,13 @@ def _betas(text: str) -> list[tuple[float, float, float]]:
     """A,B or A,B,WEIGHT+A,B,WEIGHT+..."""
     parts = [part.split(",") for part in text.split("+")]
     try:
-        found = [tuple(map(float, part)) for part in parts]
+        parameters = [tuple(map(float, part)) for part in parts]
     except ValueError:
-        found = []
-    sizes = {len(part) for part in found}
-    if not found or sizes - {2, 3} or (len(found) > 1 and sizes != {3}):
+        parameters = []
+    sizes = {len(part) for part in parameters}
+    if not parameters or sizes - {2, 3} or (len(parameters) > 1 and sizes != {3}):
         raise ArgumentTypeError(f"{text!r} is not A,B of a beta, or A,B,WEIGHT+A,B,WEIGHT of two")
-    return [(each[0], each[1], each[2] if len(each) == 3 else 1.0) for each in found]
+    return [(each[0], each[1], each[2] if len(each) == 3 else 1.0) for each in parameters]
 
 
 def add(parser: ArgumentParser) -> None:
@@ -60,7 +60,7 @@ def run(arguments: Namespace) -> int:
             raise OptionError("out-not-html", out=arguments.out)
         new_file(arguments.out, force=arguments.force)
     reference, pool = _populations(arguments)
-    table = explore(reference, pool, **given(arguments, explore))
+    table = explore(reference, pool, **given_options(arguments, explore))
     facts = {
         "reference_mean": reference.mean,
         "pool_mean": pool.mean,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from bayesrep.choices import Choosing
-from bayesrep.commands.options import add_shared, given, keep_compiled, whole_numbers
+from bayesrep.commands.options import add_shared, given_options, keep_compiled, whole_numbers
 from bayesrep.commands.output import emit, new_table_file, write_table
 from bayesrep.errors import OptionError
 
@@ -59,6 +59,7 @@ def run(arguments: Namespace) -> int:
         *(texts(table[name], where) for name in needed if name in (*names, "label")),
         *(whole_column(table[name], where) for name in ("selected", "shown")),
     )
+    # Both data sets are in one table, each image once.
     sets = [table.filter(dataset=name) for name in (arguments.reference, arguments.pool)]
     for name, part in zip((arguments.reference, arguments.pool), sets, strict=True):
         if part.is_empty():
@@ -74,20 +75,22 @@ def run(arguments: Namespace) -> int:
     classes: Any = None
     if arguments.per_class:
         classes = tuple(part["label"].to_numpy().astype(str) for part in sets)
-    found = match_images(
+    # Counts alone decide, and classes where images are chosen by class.
+    matching = match_images(
         *counts,
         size=arguments.images if arguments.images is not None else arguments.per_class,
         classes=classes,
-        **given(arguments, match_images),
+        **given_options(arguments, match_images),
     )
-    chosen = found.chosen[arguments.method]
+    chosen = matching.chosen[arguments.method]
     inclusion = pl.Series("inclusion", chosen.inclusion)
+    # With --ask the table holds who to ask about next in place of the images chosen.
     rows_out = chosen.images
     if arguments.ask is not None:
         most = int(counts[0][1].max()) if arguments.most is None else arguments.most
-        options = given(arguments, next_answers)
-        rows_out = next_answers(found, counts[1], count=arguments.ask, most=most, **options)
-        inclusion = pl.Series("inclusion", found.chosen["posterior"].inclusion)
+        options = given_options(arguments, next_answers)
+        rows_out = next_answers(matching, counts[1], count=arguments.ask, most=most, **options)
+        inclusion = pl.Series("inclusion", matching.chosen["posterior"].inclusion)
     write_table(sets[1].with_columns(inclusion)[rows_out], arguments.out)
     rows = [
         {
@@ -99,22 +102,23 @@ def run(arguments: Namespace) -> int:
             "distance": each.distance,
             "moved": each.moved,
         }
-        for name, each in found.chosen.items()
+        for name, each in matching.chosen.items()
     ]
     total = len(chosen.images)
+    # What more answers to all images would leave of the gap.
     planned = [
-        {"answers": n, **left_with(found, n, size=total, pool=len(sets[1]))}
+        {"answers": n, **left_with(matching, n, size=total, pool=len(sets[1]))}
         for n in arguments.answers or []
     ]
     facts = {
         "rows": rows,
         "planned": planned,
-        "reference_mean": found.reference_mean,
-        "pool_mean": found.pool_mean,
+        "reference_mean": matching.reference_mean,
+        "pool_mean": matching.pool_mean,
         "method": arguments.method,
         "out": str(arguments.out),
     }
-    text = matching_text(rows, found.reference_mean, found.pool_mean, planned)
+    text = matching_text(rows, matching.reference_mean, matching.pool_mean, planned)
     what = f"by {arguments.method}"
     if arguments.ask is not None:
         what = f"{len(rows_out):,} candidates to ask about once more"

@@ -3,7 +3,7 @@
 import warnings
 from argparse import ArgumentParser, Namespace
 
-from bayesrep.commands.options import add_shared, ends, given, keep_compiled, read_study
+from bayesrep.commands.options import add_shared, ends, given_options, keep_compiled, read_study
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import EstimateWarning
 
@@ -28,7 +28,7 @@ def run(arguments: Namespace) -> int:
     new_table(arguments)
     keep_compiled()
     study = read_study(arguments.study)
-    options = given(arguments, compare_components)
+    options = given_options(arguments, compare_components)
     with warnings.catch_warnings():  # what they say of em-spline is not asked; the table shows it
         warnings.simplefilter("ignore", EstimateWarning)
         table = compare_components(study, progress=not arguments.no_progress, **options)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from bayesrep.choices import Empty
-from bayesrep.commands.options import add_protocol, add_shared, given
-from bayesrep.commands.output import emit_table, lacking, new_table
+from bayesrep.commands.options import add_protocol, add_shared, given_options
+from bayesrep.commands.output import emit_table, new_table, report_missing_arguments
 from bayesrep.errors import StudyError
 from bayesrep.studies.rules import REQUIRED_ROLES
 
@@ -42,38 +42,45 @@ def run(arguments: Namespace) -> int:
     new_table(arguments)
     by_people = arguments.table in ("people", "judged", "confusion")
     if by_people and arguments.objects is None and arguments.counts is None:
-        return lacking(f"multilabel --table {arguments.table}", ["--objects or --counts"])
+        return report_missing_arguments(
+            f"multilabel --table {arguments.table}", ["--objects or --counts"]
+        )
+    # Label sets come from their own files, or from the table of objects.
     files: Sequence[Path] = arguments.labels or list(filter(None, [arguments.objects]))
     if not by_people and not files:
-        return lacking("multilabel", ["--labels or --objects"])
+        return report_missing_arguments("multilabel", ["--labels or --objects"])
     asked = arguments.dataset or REQUIRED_ROLES[0]
     (answers,) = protocols.read_predictions(arguments.study, (asked,))
+    # Tables about what people say need no label sets.
     if by_people:
-        said = protocols.read_people(answers, **given(arguments, protocols.read_people))
+        said = protocols.read_people(answers, **given_options(arguments, protocols.read_people))
         if arguments.table == "confusion":
             every = protocols.people_beside(answers, said)
             grouping = read_grouping(arguments.classes, answers.classes, arguments.by)
-            table = protocols.confusion(every, grouping, **given(arguments, protocols.confusion))
+            table = protocols.confusion(
+                every, grouping, **given_options(arguments, protocols.confusion)
+            )
         else:
             of = {"people": protocols.seen, "judged": protocols.judged}[arguments.table]
-            table = of(answers, said, **given(arguments, of))
+            table = of(answers, said, **given_options(arguments, of))
         left_out = images_left_out(arguments.study)
         return emit_table(arguments, table, rows_table(table), left_out=left_out)
-    answers, sets = _labelled(arguments, files, answers)
+    # The remaining tables hold predictions against label sets.
+    answers, sets = _read_labelled(arguments, files, answers)
     left_out, file = images_left_out(arguments.study), arguments.classes
     if arguments.table == "co-occurrence":
         grouping = read_grouping(file, answers.classes, arguments.by)
-        options = given(arguments, protocols.co_occurrence)
+        options = given_options(arguments, protocols.co_occurrence)
         table = protocols.co_occurrence(answers, sets, grouping, **options)
         return emit_table(arguments, table, rows_table(table), left_out=left_out)
     groups = protocols.read_groups(file, answers.classes) if file else None
     subsets = protocols.class_subsets(answers.classes, groups)
-    options = given(arguments, protocols.multilabel)
+    options = given_options(arguments, protocols.multilabel)
     table = protocols.multilabel(answers, sets, subsets=subsets, **options)
     return emit_table(arguments, table, multilabel_table(table), left_out=left_out)
 
 
-def _labelled(arguments: Namespace, files: Sequence[Path], answers: Any) -> tuple[Any, Any]:
+def _read_labelled(arguments: Namespace, files: Sequence[Path], answers: Any) -> tuple[Any, Any]:
     """The answers and label sets of the data set asked for, or else of that which has any."""
     from bayesrep import protocols
 

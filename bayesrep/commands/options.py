@@ -23,7 +23,7 @@ from bayesrep.studies.words import VOCABULARIES, VOICE, Voice, vocabulary_of
 def seed(text: str) -> int:
     """A whole number that every generator of random numbers takes."""
     if not (text.isdecimal() and int(text) <= bounds.SEED):
-        raise ArgumentTypeError(f"{text!r} is no whole number from 0 to {bounds.SEED}")
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 0 to {bounds.SEED}")
     return int(text)
 
 
@@ -83,7 +83,7 @@ def names(text: str) -> list[str]:
     return [name for line in lines if (name := line.split("#")[0].strip())]
 
 
-SHARED: dict[str, dict[str, Any]] = {
+SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
     "study": {"type": Path, "metavar": "STUDY"},
     "posterior": {"type": Path, "metavar": "posterior.nc"},
     "--no-progress": {"action": "store_true", "help": "no bar on standard error"},
@@ -126,22 +126,22 @@ SHARED: dict[str, dict[str, Any]] = {
 def add_shared(parser: ArgumentParser, *wanted: str) -> None:
     """Add some of the arguments that mean the same to every command that takes them."""
     for name in wanted:
-        parser.add_argument(name, **SHARED[name])
+        parser.add_argument(name, **SHARED_ARGUMENTS[name])
 
 
 def by_role(given: list[str] | None) -> dict[str, str] | None:
     """Names of further data sets by role, of ROLE=NAME."""
     if given is None:
         return None
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for text in given:
         role, equals, name = (part.strip() for part in text.partition("="))
         if not (role and equals and name):
             raise OptionError("further-not-role-name", argument=text)
-        if role in found:
+        if role in names:
             raise OptionError("further-role-twice", role=role)
-        found[role] = name
-    return found
+        names[role] = name
+    return names
 
 
 def add_length(parser: ArgumentParser, noun: str) -> None:
@@ -172,10 +172,10 @@ def add_datasets(parser: ArgumentParser) -> None:
         parser.add_argument(f"--{role}", default=role, metavar="NAME", help=text)
 
 
-def given(arguments: Namespace, function: Callable[..., Any]) -> dict[str, Any]:
+def given_options(arguments: Namespace, function: Callable[..., Any]) -> dict[str, Any]:
     """The options of a function that the user gave; its own defaults hold for the others.
 
-    Its parameters without a default are no options, but what a command always passes.
+    Its parameters without a default are not options, but what a command always passes.
     """
     parameters = inspect.signature(function).parameters.values()
     options = [each.name for each in parameters if each.default is not each.empty]
@@ -226,7 +226,7 @@ def read_draws(path: Path) -> Any:
 
 
 @contextmanager
-def imported_beside(*names: str) -> Generator[None]:
+def import_in_thread(*names: str) -> Generator[None]:
     """Import modules in a thread while a study is read, which waits for another process.
 
     They must share no module with reading that is not imported by now. What fails fails again where

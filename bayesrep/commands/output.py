@@ -16,10 +16,10 @@ from typing import Any
 
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError, plain
-from bayesrep.files.strict_json import finite
+from bayesrep.files.strict_json import replace_non_finite
 from bayesrep.studies.words import VOICE
 
-DONE = 0
+DONE_STATUS = 0
 FINDING = 1  # the command did its work, and what it found is bad; or the machine failed it
 STANDARD_OUTPUT = "standard output"
 MISTAKE = 2  # wrong usage, a bad option, data or a file that cannot be used
@@ -95,7 +95,7 @@ def new_table(arguments: Namespace) -> None:
         new_file(arguments.csv, force=arguments.force)
 
 
-TYPED: Mapping[str, str] = {
+TYPED_SIGNS: Mapping[str, str] = {
     **{"−": "-", "–": "-", "±": "+/-", "×": "x", "≤": "<=", "≥": ">=", "…": "...", "→": "->"},
     **{"²": "^2", "³": "^3", "√": "sqrt ", "·": "*", "∝": "~"},
 }
@@ -108,7 +108,7 @@ def open_streams() -> None:
     What an encoding lacks is written as it is typed, or as an escape: a minus sign as a hyphen, a
     name's letter as in `\xe9`. What is written to a closed stream is lost, as it is wanted.
     """
-    codecs.register_error("bayesrep", _typed)
+    codecs.register_error("bayesrep", _escape_unencodable)
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         stream = getattr(sys, name)
         if stream is None:
@@ -129,12 +129,12 @@ def _close_to_nothing(number: int) -> None:
         os.close(null)
 
 
-def _typed(error: UnicodeError) -> tuple[str, int]:
+def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
     """What stands for characters that cannot be encoded, as a handler of `codecs`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lost = error.object[error.start : error.end]
-    escaped = (TYPED.get(c) or c.encode("ascii", "backslashreplace").decode() for c in lost)
+    escaped = (TYPED_SIGNS.get(c) or c.encode("ascii", "backslashreplace").decode() for c in lost)
     return "".join(escaped), error.end
 
 
@@ -181,7 +181,7 @@ def finding(message: str) -> int:
     return FINDING
 
 
-def lacking(command: str, names: Sequence[str]) -> int:
+def report_missing_arguments(command: str, names: Sequence[str]) -> int:
     """Say which arguments a command cannot do without; the exit status of it."""
     say(f"{', '.join(names)} must be given", f"bayesrep {command}")
     return MISTAKE
@@ -219,17 +219,17 @@ def emit(
         text = "\n".join([text, *left_out_lines(left_out)])
         facts = {**facts, "left_out": left_out}
     with _standard_output():
-        print(_shown(arguments, text, facts))
-    return DONE
+        print(_output_text(arguments, text, facts))
+    return DONE_STATUS
 
 
-def _shown(arguments: Namespace, text: str, facts: Mapping[str, Any]) -> str:
+def _output_text(arguments: Namespace, text: str, facts: Mapping[str, Any]) -> str:
     """What standard output gets: the facts as JSON, or the text, which steers no terminal."""
     if arguments.json:
         return as_json(arguments.command, facts)
     paths = [str(each) for each in vars(arguments).values() if isinstance(each, Path)]
     for path in paths:
-        text = text.replace(path, plain(path))  # a line break in it is no end of a line
+        text = text.replace(path, plain(path))  # a line break in it is not an end of a line
     said = VOICE.get().beside(paths)(text)
     return "\n".join(map(plain, said.split("\n")))
 
@@ -237,9 +237,11 @@ def _shown(arguments: Namespace, text: str, facts: Mapping[str, Any]) -> str:
 def as_json(command: str, facts: Mapping[str, Any]) -> str:
     """One object, which says of which command it is; `schemas` states what is in it.
 
-    What is no number is null: JSON has neither NaN nor infinity.
+    What is not a number is null: JSON has neither NaN nor infinity.
     """
-    return json.dumps(finite({"format": f"bayesrep {command} 1", **facts}), allow_nan=False)
+    return json.dumps(
+        replace_non_finite({"format": f"bayesrep {command} 1", **facts}), allow_nan=False
+    )
 
 
 def emit_table(

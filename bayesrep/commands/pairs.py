@@ -3,7 +3,14 @@
 from argparse import ArgumentParser, Namespace
 
 import bayesrep
-from bayesrep.commands.options import add_length, add_shared, given, length, names, read_fitted
+from bayesrep.commands.options import (
+    add_length,
+    add_shared,
+    given_options,
+    length,
+    names,
+    read_fitted,
+)
 from bayesrep.commands.output import emit_table
 
 
@@ -23,7 +30,7 @@ def run(arguments: Namespace) -> int:
 
     top = length(arguments)
     study, posterior = read_fitted(arguments)
-    options = given(arguments, bayesrep.compare_classifiers)
+    options = given_options(arguments, bayesrep.compare_classifiers)
     table = bayesrep.compare_classifiers(study, posterior, **options)
     if arguments.between:
         table = pairs_between(table, arguments.between, study.classifiers)

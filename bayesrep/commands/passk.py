@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import get_args
 
 from bayesrep.choices import PassTarget
-from bayesrep.commands.options import add_shared, given, names, whole_numbers
+from bayesrep.commands.options import add_shared, given_options, names, whole_numbers
 from bayesrep.commands.output import emit_table, new_file, new_table
 
 
@@ -38,16 +38,16 @@ def run(arguments: Namespace) -> int:
     if arguments.figure:
         new_file(check_format(arguments.figure), force=arguments.force)
     attempts = read_attempts(arguments.path)
-    options = given(arguments, pass_at_k)
-    found = pass_at_k(attempts, **options, progress=not arguments.no_progress)
-    alone = len(set(found.models["model"])) == 2 and not arguments.between
-    differences = found.differences(arguments.between) if arguments.between or alone else None
+    options = given_options(arguments, pass_at_k)
+    result = pass_at_k(attempts, **options, progress=not arguments.no_progress)
+    alone = len(set(result.models["model"])) == 2 and not arguments.between
+    differences = result.differences(arguments.between) if arguments.between or alone else None
     if arguments.figure:
-        save_figure(draw_pass_at_k(found), arguments.figure)
+        save_figure(draw_pass_at_k(result), arguments.figure)
     facts = {
-        "target": found.target,
-        "models": found.models.to_dicts(),
+        "target": result.target,
+        "models": result.models.to_dicts(),
         "differences": None if differences is None else differences.to_dicts(),
-        "answer": answer(found, differences),
+        "answer": answer(result, differences),
     }
-    return emit_table(arguments, found.table, pass_at_k_text(found, differences), facts)
+    return emit_table(arguments, result.table, pass_at_k_text(result, differences), facts)

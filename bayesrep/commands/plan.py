@@ -7,13 +7,13 @@ from typing import Any, get_args
 from bayesrep.choices import Prior
 from bayesrep.commands.options import (
     add_shared,
-    given,
+    given_options,
     keep_compiled,
     read_draws,
     read_study,
     whole_numbers,
 )
-from bayesrep.commands.output import DONE, FINDING, describe_kept_work, emit, say
+from bayesrep.commands.output import DONE_STATUS, FINDING, describe_kept_work, emit, say
 from bayesrep.errors import OptionError
 
 CLASSIFIERS = 5
@@ -21,9 +21,11 @@ CLASSIFIERS = 5
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
+    # What the planned study will be like.
     option("--pilot", type=Path, metavar="STUDY", help="a small study like the planned one")
     option("--posterior", type=Path, metavar="FILE", help="the pilot's posterior, if it is fitted")
     option("--prior", choices=get_args(Prior), help="in place of a pilot: published populations")
+    # What it has to reach, and what it may cost.
     option(
         "--width",
         type=float,
@@ -39,6 +41,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="MONEY",
         help="price of one image of the replication",
     )
+    # Who will answer.
     option(
         "--workers",
         type=int,
@@ -54,6 +57,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="SD",
         help="by how much workers differ, on the probit scale (the pilot's; 0.5)",
     )
+    # What may be chosen from.
     option("--most-images", type=int, metavar="N", help="the most images of each data set")
     option(
         "--answers",
@@ -67,6 +71,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="MONEY",
         help="say what to buy next for so much, after this pilot",
     )
+    # How the plan is computed.
     option("--studies", type=int, help="simulated studies of the plan (20)")
     option("--jobs", type=int, metavar="N", help="processes (one a core)")
     option("--ray", metavar="ADDRESS", help="a Ray cluster in their place: local, auto, HOST:PORT")
@@ -74,7 +79,7 @@ def add(parser: ArgumentParser) -> None:
     add_shared(parser, "--seed", "--no-progress")
 
 
-def kept(arguments: Namespace) -> str:
+def describe_kept(arguments: Namespace) -> str:
     """What an interrupt leaves."""
     return describe_kept_work(arguments.keep)
 
@@ -90,14 +95,14 @@ def run(arguments: Namespace) -> int:
     prices = Prices(arguments.cost_answer, arguments.cost_image)
     if arguments.leniency is not None and not 0 <= arguments.leniency <= 5:
         raise OptionError("leniency-out-of-range", leniency=arguments.leniency)
-    common: dict[str, Any] = given(arguments, plan)
+    common: dict[str, Any] = given_options(arguments, plan)
     common |= {"cluster": arguments.ray, "kept": arguments.keep}
     common["progress"] = not arguments.no_progress
     named = {"images": arguments.most_images, "budget": arguments.budget}
     limits = Limits(**{name: value for name, value in named.items() if value is not None})
     common["width"] = None if arguments.width is None else arguments.width / 100
     if arguments.batch is None:
-        asked = given(arguments, possible_answers)
+        asked = given_options(arguments, possible_answers)
         possible_answers(prices, width=common["width"], limits=limits, **asked)
     heading = f"Populations: {arguments.prior}, published."
     if arguments.pilot is None:
@@ -105,17 +110,17 @@ def run(arguments: Namespace) -> int:
     else:
         worlds, fitted, common["leniency"], heading = _pilot(arguments)
         if arguments.batch is not None:
-            return _next(arguments, worlds, prices, fitted, common)
+            return _recommend_purchase(arguments, worlds, prices, fitted, common)
     common.setdefault("leniency", LENIENCY)
-    found = plan(worlds, prices, limits=limits, **common)
-    facts = plan_facts(found, prices)
-    text = plan_text(found, prices, arguments.workers, arguments.crowds or 1)
+    result = plan(worlds, prices, limits=limits, **common)
+    facts = plan_facts(result, prices)
+    text = plan_text(result, prices, arguments.workers, arguments.crowds or 1)
     emit(arguments, f"{heading}\n{text}", facts)
-    if found.reached:
-        return DONE
+    if result.reached:
+        return DONE_STATUS
     say(
         f"no design within the limits has a width of {arguments.width:g} points; the narrowest "
-        f"has {100 * found.width:.2f}"
+        f"has {100 * result.width:.2f}"
     )
     return FINDING
 
@@ -142,7 +147,7 @@ def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
     if arguments.posterior is not None:
         posterior = read_draws(arguments.posterior)
     else:
-        posterior = _fitted(study, arguments)
+        posterior = _fit_pilot(study, arguments)
     fitted = Fitted(study, posterior).trusted()
     seed = arguments.seed or 0
     worlds = worlds_of(fitted, count=arguments.studies or 20, classifiers=CLASSIFIERS, seed=seed)
@@ -164,7 +169,7 @@ def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
     return worlds, fitted, leniency, heading
 
 
-def _fitted(study: Any, arguments: Namespace) -> Any:
+def _fit_pilot(study: Any, arguments: Namespace) -> Any:
     """The pilot's posterior."""
     import warnings
 
@@ -176,7 +181,7 @@ def _fitted(study: Any, arguments: Namespace) -> Any:
         return bayesrep.fit(study, seed=arguments.seed or 0, progress=not arguments.no_progress)
 
 
-def _next(
+def _recommend_purchase(
     arguments: Namespace, worlds: Any, prices: Any, fitted: Any, common: dict[str, Any]
 ) -> int:
     """Whether to stop, and what to buy next."""
@@ -198,10 +203,12 @@ def _next(
     if now <= wanted:
         text = f"Stop: the interval is {100 * now:.2f} points wide, and {100 * wanted:g} were asked"
         return emit(arguments, text, facts | {"rows": []})
-    options = {name: common[name] for name in given(arguments, next_batch) if name in common}
+    options = {
+        name: common[name] for name in given_options(arguments, next_batch) if name in common
+    }
     options |= {name: common[name] for name in ("leniency", "cluster", "kept", "progress")}
-    found = next_batch(
+    purchases = next_batch(
         worlds, prices, design=design, width_now=now, money=arguments.batch, **options
     )
-    facts["rows"] = [each._asdict() for each in found]
-    return emit(arguments, batch_text(found, design, now, wanted), facts)
+    facts["rows"] = [each._asdict() for each in purchases]
+    return emit(arguments, batch_text(purchases, design, now, wanted), facts)

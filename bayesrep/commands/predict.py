@@ -6,8 +6,15 @@ from typing import Any, get_args
 
 import bayesrep
 from bayesrep.choices import Precision
-from bayesrep.commands.options import given, names
-from bayesrep.commands.output import emit, emit_table, finding, lacking, new_file, say
+from bayesrep.commands.options import given_options, names
+from bayesrep.commands.output import (
+    emit,
+    emit_table,
+    finding,
+    new_file,
+    report_missing_arguments,
+    say,
+)
 
 
 def add(parser: ArgumentParser) -> None:
@@ -65,7 +72,7 @@ def run(arguments: Namespace) -> int:
     if not arguments.classifiers and not arguments.catalog:
         missing.append("--classifiers or --catalog")
     if missing:
-        return lacking("predict", missing)
+        return report_missing_arguments("predict", missing)
     if arguments.csv:
         new_file(arguments.csv)
     arguments.classifiers = _classifiers(arguments)
@@ -75,7 +82,7 @@ def run(arguments: Namespace) -> int:
         arguments.classifiers,
         arguments.study,
         progress=not arguments.no_progress,
-        **given(arguments, bayesrep.predict),
+        **given_options(arguments, bayesrep.predict),
     )
     done = f"Written to {arguments.study}/predictions"
     text = "\n".join([predictions_table(report.table), *report.changes(), done])
@@ -88,13 +95,14 @@ def run(arguments: Namespace) -> int:
         "stages": Stages.joined(report.stages).rounded(),
     }
     emit_table(arguments, report.table, text, facts, images_left_out(arguments.study))
+    # An incomplete table is a finding, so that scripts notice.
     if left_out := len(report.left_out):
         return finding(
             f"{left_out} of {len(report.table)} classifiers were left out; the table says why"
         )
     if refused := len(report.refused):
         return finding(
-            f"{refused} image{'s' * (refused != 1)} could not be decoded, {arguments.study}/"
+            f"{refused} image{'s' if refused != 1 else ''} could not be decoded, {arguments.study}/"
             "failures.parquet says why; repair them and run this again, or give --allow-failures "
             "to leave the study without them"
         )
@@ -132,9 +140,9 @@ def _list_catalogs(arguments: Namespace) -> int:
     return emit(arguments, "\n\n".join(parts), {"catalogs": facts})
 
 
-def kept(arguments: Namespace) -> str:
-    from bayesrep.vision import kept
+def describe_kept(arguments: Namespace) -> str:
+    from bayesrep.vision import describe_kept
 
     if arguments.study is None or not arguments.classifiers:
         return "nothing was written"
-    return kept(arguments.study, arguments.dataset, arguments.classifiers)
+    return describe_kept(arguments.study, arguments.dataset, arguments.classifiers)

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 import bayesrep
-from bayesrep.commands.options import add_length, add_shared, given, length, read_fitted
+from bayesrep.commands.options import add_length, add_shared, given_options, length, read_fitted
 from bayesrep.commands.output import emit_table
 
 
@@ -20,7 +20,7 @@ def run(arguments: Namespace) -> int:
 
     top = length(arguments)
     study, posterior = read_fitted(arguments)
-    options = given(arguments, bayesrep.rank_classifiers)
+    options = given_options(arguments, bayesrep.rank_classifiers)
     table = bayesrep.rank_classifiers(study, posterior, **options)
     text = ranks_table(table, top)
     if len(table) > 1:

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from bayesrep.commands.options import add_shared, given, read_study
+from bayesrep.commands.options import add_shared, given_options, read_study
 from bayesrep.commands.output import emit, new_table, write_csv
 from bayesrep.errors import OptionError
 
@@ -33,16 +33,16 @@ def run(arguments: Namespace) -> int:
         raise OptionError("images-and-per-class-given")
     new_table(arguments)
     study = read_study(arguments.study)
-    options = given(arguments, rematch)
+    options = given_options(arguments, rematch)
     options["by_class"] = arguments.per_class is not None
     options["size"] = arguments.per_class if options["by_class"] else arguments.images
-    found = rematch(study, **options)
+    rematched = rematch(study, **options)
     if arguments.csv:
-        write_csv(found.by_answers, arguments.csv)
-    source = found.by_source
+        write_csv(rematched.by_answers, arguments.csv)
+    source = rematched.by_source
     facts = {
-        "by_answers": found.by_answers.to_dicts(),
-        "held_out": found.held_out.to_dicts(),
+        "by_answers": rematched.by_answers.to_dicts(),
+        "held_out": rematched.held_out.to_dicts(),
         "by_source": None if source is None else source.to_dicts(),
     }
-    return emit(arguments, rematch_text(found), facts, study.left_out)
+    return emit(arguments, rematch_text(rematched), facts, study.left_out)

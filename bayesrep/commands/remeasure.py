@@ -37,7 +37,7 @@ def run(arguments: Namespace) -> int:
     seed = arguments.seed or 0
     if arguments.posterior is None:
         new_table(arguments)
-        table = _alone(arguments, seed)
+        table = _remeasure_each(arguments, seed)
         return emit_table(arguments, table, remeasured_table(table))
     if arguments.selection is not None or arguments.answers is not None:
         raise OptionError("counts-options-with-fit")
@@ -49,7 +49,7 @@ def run(arguments: Namespace) -> int:
     return emit_table(arguments, table, remeasured_table(table), left_out=study.left_out)
 
 
-def _alone(arguments: Namespace, seed: int) -> Any:
+def _remeasure_each(arguments: Namespace, seed: int) -> Any:
     """A row for each set of counts, none of which knows of the others."""
     import polars as pl
 
@@ -58,10 +58,10 @@ def _alone(arguments: Namespace, seed: int) -> Any:
     rows: list[dict[str, Any]] = []
     for name, selected, shown, rule in _counts(arguments.study, arguments.selection):
         try:
-            found = remeasure_counts(selected, shown, rule, answers=arguments.answers, seed=seed)
+            row = remeasure_counts(selected, shown, rule, answers=arguments.answers, seed=seed)
         except StudyError as error:
             raise error.within(f"{arguments.study}: {name}") from None
-        rows.append(row_of(name, rule, found))
+        rows.append(row_of(name, rule, row))
     return pl.DataFrame(rows)
 
 

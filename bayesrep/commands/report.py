@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import bayesrep
 from bayesrep.commands.options import (
     add_shared,
-    given,
-    imported_beside,
+    given_options,
+    import_in_thread,
     keep_compiled,
     read_draws,
     read_study,
@@ -52,7 +52,7 @@ def run(arguments: Namespace) -> int:
     conditions = _conditions(arguments.fail_if)
     trial.start()
     _ = bayesrep.read_study  # imports it
-    with imported_beside("numpyro", "scipy.stats", "xarray"):
+    with import_in_thread("numpyro", "scipy.stats", "xarray"):
         study = read_study(arguments.study)
     from bayesrep.report.numbers import numbers_of
     from bayesrep.report.page import write_page
@@ -64,7 +64,7 @@ def run(arguments: Namespace) -> int:
         from bayesrep.posterior.fitted import Fitted
 
         Fitted(study, posterior).trusted(allow_unconverged=arguments.allow_unconverged)
-    options: dict[str, Any] = {**given(arguments, gather), "posterior": posterior}
+    options: dict[str, Any] = {**given_options(arguments, gather), "posterior": posterior}
     if arguments.images is not None:
         from bayesrep.report.gallery import Pictures
 
@@ -73,15 +73,15 @@ def run(arguments: Namespace) -> int:
         from bayesrep.protocols import read_people, read_predictions
 
         (answers,) = read_predictions(arguments.study, ("reference",))
-        options["people"] = answers, read_people(answers, **given(arguments, read_people))
+        options["people"] = answers, read_people(answers, **given_options(arguments, read_people))
     content = gather(study, progress=not arguments.no_progress, **options)
     numbers = numbers_of(content)
-    failed = [found for each in conditions if (found := each.finding(numbers))]
+    failed = [violated for each in conditions if (violated := each.finding(numbers))]
     write_page(content, arguments.out)
     caveat = f"No answer, since {content.caveat}:" if content.caveat else ""
     lines = [f"Written to {arguments.out}", caveat, str(numbers["answer"] or "")]
-    for why in dict.fromkeys(content.missing.values()):
-        names = (name for name, each in content.missing.items() if each == why)
+    for why in dict.fromkeys(content.missing_sections.values()):
+        names = (name for name, each in content.missing_sections.items() if each == why)
         lines.append(f"Not shown ({', '.join(names)}): {why}")
     facts = {"out": str(arguments.out), "failed": failed, **numbers}
     text = "\n".join(map(plain, filter(None, lines)))

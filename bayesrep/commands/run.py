@@ -20,12 +20,19 @@ from bayesrep.choices import Method
 from bayesrep.commands.options import (
     add_shared,
     by_role,
-    given,
-    imported_beside,
+    given_options,
+    import_in_thread,
     keep_compiled,
     read_draws,
 )
-from bayesrep.commands.output import DONE, describe_kept_work, emit, finding, progress_line, say
+from bayesrep.commands.output import (
+    DONE_STATUS,
+    describe_kept_work,
+    emit,
+    finding,
+    progress_line,
+    say,
+)
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain, reason
 from bayesrep.files.seals import are_seals, digest_file, digest_value, find_broken, seal_files
 from bayesrep.studies.words import VOICE, Voice
@@ -42,9 +49,9 @@ STAGES: Mapping[str, str] = {
 """What is made one after the other, and its name in the folder."""
 MAYBE_EMPTY = ("figures",)
 """Stages that may make no file: where there is no answer, there is nothing to draw."""
-MADE = (*STAGES.values(), "checkpoint", RECORD)
+MADE_NAMES = (*STAGES.values(), "checkpoint", RECORD)
 """Names in the folder that are ours, and are removed where all is to be made anew."""
-FOUND: Mapping[str, type] = {
+RECORD_TYPES: Mapping[str, type] = {
     **dict.fromkeys(("answer", "trust", "verdict", "assumption"), str),
     **dict.fromkeys(("components_choice", "tried"), str),
     "converged": bool,
@@ -82,27 +89,27 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    asked = _asked(arguments)
-    record = _begun(arguments, asked)
+    asked = _describe_request(arguments)
+    record = _begin_record(arguments, asked)
     changed = _examine(arguments.out, record)
     if len(record["seconds"]) == len(STAGES):
         state = "" if changed else f"{arguments.out} is up to date; "
         say(f"{state}nothing was made again")
-        return _told(arguments, record)
+        return _print_answer(arguments, record)
     keep_compiled()
     work = _Work(arguments, record, watch=not arguments.no_progress)
     with warnings.catch_warnings():  # of estimates: the report says in its own words what they say
         warnings.simplefilter("ignore", EstimateWarning)
         for number, (name, make) in enumerate(work.stages.items(), 1):
             work.stage(number, name, make)
-    return _told(arguments, record)
+    return _print_answer(arguments, record)
 
 
-def kept(arguments: Namespace) -> str:
+def describe_kept(arguments: Namespace) -> str:
     return describe_kept_work(arguments.out)
 
 
-def _asked(arguments: Namespace) -> dict[str, Any]:
+def _describe_request(arguments: Namespace) -> dict[str, Any]:
     """What decides everything that is made: the tables' contents and the options."""
     names = ("reference", "replication", "candidates", "further", "method", "bootstrap", "seed")
     options = {name: getattr(arguments, name) for name in names}
@@ -115,7 +122,7 @@ def _asked(arguments: Namespace) -> dict[str, Any]:
     return {"contents": contents, "options": options, "version": bayesrep.__version__}
 
 
-def _begun(arguments: Namespace, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _begin_record(arguments: Namespace, asked: Mapping[str, Any]) -> dict[str, Any]:
     """The record of an earlier run of the same, or a new one.
 
     Raises
@@ -133,7 +140,7 @@ def _begun(arguments: Namespace, asked: Mapping[str, Any]) -> dict[str, Any]:
         old: Any = None
         try:
             old = strict_json.read(out / RECORD)
-            strange = _strange(old)
+            strange = _find_strange_entry(old)
             differs = [strange] if strange else _differences(old["asked"], asked)
         except BayesrepError:
             differs = [f"{RECORD} cannot be read"]
@@ -148,11 +155,11 @@ def _begun(arguments: Namespace, asked: Mapping[str, Any]) -> dict[str, Any]:
     return new
 
 
-def _strange(record: Any) -> str | None:
+def _find_strange_entry(record: Any) -> str | None:
     """What of a record is not as this command writes it, as a clause."""
     if not isinstance(record, dict):
-        return f"{RECORD} is no record of run"
-    asked, seconds, seals, found = (
+        return f"{RECORD} is not a record of run"
+    asked, seconds, seals, answer = (
         record.get(name) for name in ("asked", "seconds", "seals", "found")
     )
     sound = {
@@ -169,14 +176,14 @@ def _strange(record: Any) -> str | None:
             name in STAGES and are_seals(s, STAGES[name]) and (s or name in MAYBE_EMPTY)
             for name, s in seals.items()
         ),
-        "found": found is None
+        "found": answer is None
         and not (isinstance(seconds, dict) and "tables" in seconds)
-        or isinstance(found, dict)
-        and found.keys() == FOUND.keys()
-        and all(isinstance(found[name], kind) for name, kind in FOUND.items())
-        and all(isinstance(said, str) for said in [*found["sentences"], *found["matching"]])
-        and found["trust"] in TRUST
-        and record.get("found_seal") == digest_value(found),
+        or isinstance(answer, dict)
+        and answer.keys() == RECORD_TYPES.keys()
+        and all(isinstance(answer[name], kind) for name, kind in RECORD_TYPES.items())
+        and all(isinstance(said, str) for said in [*answer["sentences"], *answer["matching"]])
+        and answer["trust"] in TRUST
+        and record.get("found_seal") == digest_value(answer),
     }
     wrong = next((name for name, holds in sound.items() if not holds), None)
     return None if wrong is None else f"what {RECORD} holds as {wrong!r} is not of run"
@@ -195,17 +202,17 @@ def _examine(out: Path, record: dict[str, Any]) -> bool:
 
     With all that comes after it. What somebody has changed is left as it is, and said.
     """
-    found = {name: find_broken(out, sealed) for name, sealed in record["seals"].items()}
-    again = next((n for n in STAGES if n not in found or found[n].lost), None)
+    broken = {name: find_broken(out, sealed) for name, sealed in record["seals"].items()}
+    again = next((n for n in STAGES if n not in broken or broken[n].lost), None)
     late = () if again is None else [*STAGES][[*STAGES].index(again) :]
     for name in late:
         record["seconds"].pop(name, None)
         record["seals"].pop(name, None)
-    for name, each in found.items():
+    for name, each in broken.items():
         left = "is made anew" if name in late else "is left as it is (--force makes all anew)"
         for file in each.changed:
             say(f"{out / file} has changed since it was made, and {left}")
-    return any(each.changed for each in found.values())
+    return any(each.changed for each in broken.values())
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
@@ -219,20 +226,20 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     told += [f"{Path(name).name} is left out" for name in before if name not in now]
     for name, value in new["options"].items():
         if (was := old["options"].get(name)) != value:
-            told.append(f"--{name} was {_given(was)} and is {_given(value)}")
+            told.append(f"--{name} was {_show_option(was)} and is {_show_option(value)}")
     if old["version"] != new["version"]:
         told.append(f"it is of version {old['version']}, and this is {new['version']}")
     return told
 
 
-def _given(value: Any) -> str:
+def _show_option(value: Any) -> str:
     return "not given" if value is None else str(value)
 
 
 def _remove(out: Path) -> None:
     import shutil
 
-    for name in MADE:
+    for name in MADE_NAMES:
         path = out / name
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -282,7 +289,7 @@ class _Work:
 
         names = ("reference", "replication", "candidates")
         options = {name: getattr(self.arguments, name) for name in names}
-        with imported_beside(*LATER):
+        with import_in_thread(*LATER):
             made = import_files(
                 "tables",
                 self.arguments.files,
@@ -303,14 +310,14 @@ class _Work:
 
     def fit(self) -> None:
         study = self.study
-        _ = self.estimated  # half of the time of both is compilation by one thread
-        self.posterior = self._fitted(study)
+        _ = self.point_estimates  # half of the time of both is compilation by one thread
+        self.posterior = self._fit_posterior(study)
         bayesrep.write_posterior(self.posterior, self.out / "posterior.nc", force=True)
 
-    def _fitted(self, study: bayesrep.Study) -> Any:
+    def _fit_posterior(self, study: bayesrep.Study) -> Any:
         """The posterior; chains are kept while they are made."""
         fit = inspect.unwrap(bayesrep.fit)  # what is only written needs no ArviZ
-        options: dict[str, Any] = {**given(self.arguments, fit), "progress": self.watch}
+        options: dict[str, Any] = {**given_options(self.arguments, fit), "progress": self.watch}
         if self.arguments.method != "laplace":
             options["checkpoint"] = self.out / "checkpoint"
         return fit(study, **options)
@@ -323,10 +330,10 @@ class _Work:
     @cached_property
     def points(self) -> Any:
         """What every method says; waits for it, where it is in the making."""
-        return self.estimated.result()
+        return self.point_estimates.result()
 
     @cached_property
-    def estimated(self) -> "Future[Any]":
+    def point_estimates(self) -> "Future[Any]":
         """The point estimates in the making, in a thread that no end of the process waits for."""
         from bayesrep.estimators import METHODS, analyse
 
@@ -357,7 +364,7 @@ class _Work:
             "estimates": classifier_table(self.points),
             "estimated-gaps": gap_table(self.points),
         }
-        found: dict[str, Any] = {"answer": "", "trust": "", "converged": True}
+        answer: dict[str, Any] = {"answer": "", "trust": "", "converged": True}
         try:
             gaps = bayesrep.summarize_gaps(self.study, self.posterior)
             tables |= {
@@ -366,27 +373,27 @@ class _Work:
                 "ranks": bayesrep.rank_classifiers(self.study, self.posterior),
                 "pairs": bayesrep.compare_classifiers(self.study, self.posterior),
             }
-            found["answer"] = drop_sentence(self.study, gaps)
+            answer["answer"] = drop_sentence(self.study, gaps)
         except bayesrep.ConvergenceError as error:
-            found |= {"answer": f"No answer: {reason(error)}", "converged": False}
+            answer |= {"answer": f"No answer: {reason(error)}", "converged": False}
         fitted = Fitted(self.study, self.posterior)
         diagnosis = examine(self.posterior, fitted, with_agreement=False)
         voice = Voice.of(self.study)
-        found["trust"] = diagnosis.trust
-        found["verdict"] = voice(diagnosis.verdict)
-        found["sentences"] = list(map(voice, diagnosis.sentences))
-        found["assumption"] = voice(diagnosis.assumption)
-        found["matching"] = matching_sentences(self.points)
+        answer["trust"] = diagnosis.trust
+        answer["verdict"] = voice(diagnosis.verdict)
+        answer["sentences"] = list(map(voice, diagnosis.sentences))
+        answer["assumption"] = voice(diagnosis.assumption)
+        answer["matching"] = matching_sentences(self.points)
         for name in ("components_choice", "tried"):
-            found[name] = fitted.group.attrs[name]
+            answer[name] = fitted.group.attrs[name]
         with replaced_folder(self.out.resolve() / "tables") as folder:
             for name, table in tables.items():
                 table.write_csv(folder / f"{name}.csv")
-        self.record |= {"found": found, "found_seal": digest_value(found)}
+        self.record |= {"found": answer, "found_seal": digest_value(answer)}
 
     def draw(self) -> None:
         from bayesrep.atomic import replaced_folder
-        from bayesrep.report.figure_names import chosen_options, named
+        from bayesrep.report.figure_names import chosen_options, find_figure
         from bayesrep.report.figures import save_figure
 
         VOICE.set(Voice.of(self.study))
@@ -396,7 +403,7 @@ class _Work:
                 taken = {"seed": self.arguments.seed, "points": self.points}
                 options = chosen_options(name, asked={}, taken=taken)
                 try:
-                    figure = named(name).draw(self.study, self.posterior, **options)
+                    figure = find_figure(name).draw(self.study, self.posterior, **options)
                 except BayesrepError as error:
                     say(f"figure {name}: {reason(error)}")
                     continue
@@ -411,41 +418,41 @@ class _Work:
         write_page(content, self.out / "report.html")
 
 
-def _told(arguments: Namespace, record: Mapping[str, Any]) -> int:
+def _print_answer(arguments: Namespace, record: Mapping[str, Any]) -> int:
     """Print the answer, whether to trust it, and what was made."""
     from bayesrep.report.text import remedies
 
-    out, found = arguments.out, record["found"]
+    out, answer = arguments.out, record["found"]
     study, posterior = out / STAGES["study"], out / STAGES["posterior"]
-    sentences: Sequence[str] = found["sentences"]
+    sentences: Sequence[str] = answer["sentences"]
     held = (
         [
             f"{out}/tables/      adjusted accuracies, gaps, ranks and pairs as CSV",
             f"{out}/figures/     {', '.join(FIGURES)} as PDF and PNG",
         ]
-        if found["converged"]
+        if answer["converged"]
         else [f"{out}/tables/      point estimates as CSV"]
     )
     following = (
         process.command("pairs", study, posterior)
-        if found["converged"]
+        if answer["converged"]
         else process.command("diagnose", posterior, "--study", study)
     )
     lines = [
-        plain(found["answer"]),
-        plain(found["verdict"]),
+        plain(answer["answer"]),
+        plain(answer["verdict"]),
         *(f"- {plain(sentence)}" for sentence in sentences),
         *remedies(sentences, str(study), str(posterior)),
-        *filter(None, [found["components_choice"], found["tried"]]),
-        *map(plain, found["matching"]),
+        *filter(None, [answer["components_choice"], answer["tried"]]),
+        *map(plain, answer["matching"]),
         "",
         f"{out}/report.html  everything on one page; open it in a browser",
         *held,
         f"{study}, {posterior}  for any other command, such as",
         f"  {following}",
     ]
-    facts = {**found, "out": str(out), "seconds": record["seconds"]}
+    facts = {**answer, "out": str(out), "seconds": record["seconds"]}
     emit(arguments, "\n".join(lines), facts)
-    if found["converged"] and found["trust"] != "no":
-        return DONE
+    if answer["converged"] and answer["trust"] != "no":
+        return DONE_STATUS
     return finding("do not use these adjusted accuracies")

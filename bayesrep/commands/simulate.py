@@ -6,7 +6,7 @@ from typing import get_args
 
 import bayesrep
 from bayesrep.choices import Process
-from bayesrep.commands.options import add_shared, ends, given
+from bayesrep.commands.options import add_shared, ends, given_options
 from bayesrep.commands.output import emit, new_study
 
 
@@ -36,7 +36,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.text import describe_study
 
     new_study(arguments.out, force=arguments.force)
-    study = bayesrep.simulate_study(**given(arguments, bayesrep.simulate_study))
+    study = bayesrep.simulate_study(**given_options(arguments, bayesrep.simulate_study))
     study.write(arguments.out, force=arguments.force)
     text = f"{describe_study(study)}\nWritten to {arguments.out}"
     return emit(arguments, text, {"out": str(arguments.out), "fingerprint": study.fingerprint()})

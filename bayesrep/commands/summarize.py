@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from bayesrep.posterior.fitted import Fitted
 
-ENOUGH = 10
+ENOUGH_ANNOTATORS = 10
 """Annotators of an image below which the prior is named."""
 NO_SLOPE = (
     "No slope is told: by the shared-difficulty model it came out too low, by 0.03 with 10 "
@@ -47,23 +47,25 @@ def run(arguments: Namespace) -> int:
     table, gaps = tables.accuracies(fitted), tables.gaps(fitted)
     measured = measured_drop(study)
     answer = plain(answer_for(study, drop_of(gaps, measured)))
+    # Notes cost time to compute: only where they are shown, or in the JSON.
     told = arguments.notes or arguments.json
     of_classes = judge_classes(fitted)
     band, notes = _judge_assumptions(study, posterior, fitted) if told else (None, [])
     text = (
         f"{estimates_table(table, top)}\n\nMean over classifiers and line:\n\n"
-        f"{gaps_table(gaps, clear=measured.above)}\n\n{answer}\n{populations_text(gaps)}"
+        f"{gaps_table(gaps, clear=measured.is_above_zero)}\n\n{answer}\n{populations_text(gaps)}"
         f"\nThis assumes that {list_assumptions(posterior, fitted)}"
     )
     text += "." if told else "; --notes says more."
-    notes += [found.sentence for found in of_classes if told or found.trust != "yes"]
+    notes += [each.sentence for each in of_classes if told or each.trust != "yes"]
     text += "".join(f"\n{plain(note)}" for note in notes)
+    # The fit's own advice comes first; few annotators are named only without it.
     if advice := str(fitted.group.attrs.get("advice", "")):
         text += f"\n{plain(advice)}"
     elif (
         most := min(int(median(data.shown.tolist())) for data in study.datasets.values())
-    ) < ENOUGH:
-        s = "s" * (most != 1)
+    ) < ENOUGH_ANNOTATORS:
+        s = "s" if most != 1 else ""
         text += (
             f"\n{most} annotator{s} per image, as most have, say little about the shape of the "
             "distribution of selection frequencies: the rest comes from the prior; diagnose says "

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from bayesrep import process
 from bayesrep.commands.options import add_shared
-from bayesrep.commands.output import DONE, emit, finding, new_file, progress_line, say
+from bayesrep.commands.output import DONE_STATUS, emit, finding, new_file, progress_line, say
 from bayesrep.errors import OptionError
 
 if TYPE_CHECKING:
     from bayesrep.sweeps.one import Result
-    from bayesrep.sweeps.runs import Run
+    from bayesrep.sweeps.runs import SweepRun
     from bayesrep.sweeps.work import Forecast
 
 OFTEN = 1.0  # seconds between lines of progress, at least
@@ -44,7 +44,7 @@ def run(arguments: Namespace) -> int:
     return {"grid": _make_runs, "table": _print_table, "figure": _draw_figure}[given[0]](arguments)
 
 
-def kept(arguments: Namespace) -> str:
+def describe_kept(arguments: Namespace) -> str:
     if arguments.grid is None:
         return "nothing was written"
     jobs = () if arguments.jobs is None else ("--jobs", arguments.jobs)
@@ -64,6 +64,7 @@ def _make_runs(arguments: Namespace) -> int:
     runs = grid.runs(studies.add_contents(grid.studies))
     out = arguments.out
     folder.begin(out, arguments.grid, runs)
+    # A stopped sweep goes on: only runs without a result are made.
     done = folder.read_results(out, (each.key for each in runs))
     missing = [each for each in runs if each.key not in done]
     if missing:
@@ -71,11 +72,12 @@ def _make_runs(arguments: Namespace) -> int:
         jobs = min(arguments.jobs or max(gpus, 1), len(missing))
         watch = _Watch(runs, done, jobs, show=not arguments.no_progress)
         try:
-            work.make(missing, out, jobs=jobs, gpus=gpus, heard=watch.heard)
+            work.make(missing, out, jobs=jobs, gpus=gpus, heard=watch.take_run)
         except BrokenProcessPool:
-            return finding(f"a process was ended from outside; {kept(arguments)}")
+            return finding(f"a process was ended from outside; {describe_kept(arguments)}")
     else:
         say(f"{out} is up to date; nothing was made again")
+    # Tables are written of all results, old and new.
     of_runs, estimates = folder.write_tables(out)
     from bayesrep.sweeps.tables import count_runs, remarks_text, scores, scores_facts, scores_text
 
@@ -96,7 +98,7 @@ def _make_runs(arguments: Namespace) -> int:
         "rows": scores_facts(table),
     }
     emit(arguments, "\n".join(text), facts)
-    return finding(f"{failed} of {count_runs(len(runs))} failed") if failed else DONE
+    return finding(f"{failed} of {count_runs(len(runs))} failed") if failed else DONE_STATUS
 
 
 def _print_table(arguments: Namespace) -> int:
@@ -129,12 +131,12 @@ class _Watch:
     """Says on standard error how far it is, and when it will end."""
 
     def __init__(
-        self, runs: "Sequence[Run]", done: "Mapping[str, Result]", jobs: int, *, show: bool
+        self, runs: "Sequence[SweepRun]", done: "Mapping[str, Result]", jobs: int, *, show: bool
     ) -> None:
-        from bayesrep.sweeps.work import done_of
+        from bayesrep.sweeps.work import finished_run
 
         self.left = {each.key: each for each in runs if each.key not in done}
-        self.done = [done_of(each, done[each.key]) for each in runs if each.key in done]
+        self.done = [finished_run(each, done[each.key]) for each in runs if each.key in done]
         self.total, self.jobs, self.show, self.said = len(runs), jobs, show, 0.0
         values: dict[str, set[str]] = {}
         for name, value in (pair for each in runs for pair in each.axes().items()):
@@ -143,13 +145,13 @@ class _Watch:
         if show and self.done:
             progress_line(f"[{len(self.done)}/{self.total}] done before")
 
-    def heard(self, run: "Run", result: "Result") -> None:
+    def take_run(self, run: "SweepRun", result: "Result") -> None:
         """Take a finished run."""
         from bayesrep.sweeps.folder import describe_place
-        from bayesrep.sweeps.work import done_of, forecast
+        from bayesrep.sweeps.work import finished_run, forecast
 
         self.left.pop(run.key)
-        self.done.append(done_of(run, result))
+        self.done.append(finished_run(run, result))
         now = time.monotonic()
         if not self.show or (self.left and now - self.said < OFTEN):
             return

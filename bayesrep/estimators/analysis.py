@@ -15,7 +15,7 @@ from bayesrep.errors import EstimateWarning, InterpolationWarning, OptionError
 from bayesrep.estimators.estimator import Estimator
 from bayesrep.estimators.intervals import acceleration, bca, percentile
 from bayesrep.estimators.jackknife import Jackknife
-from bayesrep.estimators.kept import Kept, usual_annotators
+from bayesrep.estimators.kept import AnnotatorMatch, usual_annotators
 from bayesrep.estimators.methods import METHODS, resolve
 from bayesrep.estimators.naive import Naive
 from bayesrep.estimators.replicates import Replicates, without_each_image
@@ -37,7 +37,7 @@ QUANTITIES = ("bias_corrected_gap", "selection_gap", "share_explained", "slope",
 """What is estimated of all classifiers together: the means over classifiers of the two terms of
 equation 2, the second's share of the raw gap, and the line of adjusted on reference accuracy."""
 
-JACKKNIFED = 50
+JACKKNIFE_REPLICATES = 50
 """Bootstrap replicates of the images that say what the jackknife is worth where none are asked
 for: it multiplies the images' noise by the number of annotators."""
 
@@ -56,7 +56,7 @@ class Analysis:
     method
         Its name and options.
     statistics
-        Of the study.
+        Counts of the study.
     values
         C adjusted accuracies, then the five of all classifiers together.
     interval
@@ -67,7 +67,7 @@ class Analysis:
         jackknife's over annotators; NaN where it knows none.
     error
         Standard errors over images, by the bootstrap; NaN where there is none. The jackknife has
-        them in any case, of `JACKKNIFED` replicates, if there are images to resample.
+        them in any case, of `JACKKNIFE_REPLICATES` replicates, if there are images to resample.
     drop_error
         The standard error of the drop as measured, likewise.
     kept
@@ -85,7 +85,7 @@ class Analysis:
     own_interval: Float[np.ndarray, "2 classifier"]
     error: Float[np.ndarray, "quantity"]
     drop_error: float = np.nan
-    kept: Kept | None = None
+    kept: AnnotatorMatch | None = None
     gap_of_all: float | None = None
 
     @property
@@ -95,7 +95,7 @@ class Analysis:
 
     @property
     def gap_error(self) -> float:
-        """Its standard error over images, NaN where that is not known."""
+        """Standard error of the drop over images, NaN where that is not known."""
         return float(self.error[-len(QUANTITIES)])
 
     @property
@@ -136,6 +136,7 @@ def analyse(
     resampled = _to_resample(study, bootstrap, interval)
     statistics = SufficientStatistics.of(study)
     whole = Replicates.of(statistics)
+    # By default the jackknife is left out where it cannot be had; asked for, it refuses.
     if methods == METHODS and usual_annotators(whole) == 1:
         warnings.warn(
             EstimateWarning(
@@ -149,14 +150,16 @@ def analyse(
         _without_bootstrap(name, statistics, whole, estimator, seed)
         for name, estimator in estimators.items()
     ]
+    # Without a bootstrap there is only the scatter that estimators know themselves.
     if resampled is None:
-        return _jackknifed(analyses, estimators, study, seed=seed)
+        return _use_jackknife_scatter(analyses, estimators, study, seed=seed)
     apply = partial(_apply, estimators, seed=seed, progress=progress)
     replicates = apply(bootstrap_images(resampled, statistics, size=bootstrap, seed=seed))
     values = {name: quantities(*accuracies) for name, accuracies in replicates.items()}
     analyses = [_with_scatter(one, values[one.method]) for one in analyses]
     if interval == "percentile":
         return [replace(one, interval=percentile(values[one.method])) for one in analyses]
+    # BCa intervals need the estimate without each image, for their acceleration.
     without = apply(without_each_image(statistics))
     skewness = {name: _skewness(resampled, statistics, without[name]) for name in estimators}
     return [
@@ -165,7 +168,7 @@ def analyse(
     ]
 
 
-def _jackknifed(
+def _use_jackknife_scatter(
     analyses: list[Analysis],
     estimators: Mapping[str, Estimator],
     study: Study | SufficientStatistics,
@@ -176,11 +179,11 @@ def _jackknifed(
     jackknives = {name: each for name, each in estimators.items() if isinstance(each, Jackknife)}
     if not jackknives or not isinstance(study, Study):
         return analyses
-    blocks = bootstrap_images(study, analyses[0].statistics, size=JACKKNIFED, seed=seed)
-    found = _apply(jackknives, blocks, seed=seed, progress=False)
+    blocks = bootstrap_images(study, analyses[0].statistics, size=JACKKNIFE_REPLICATES, seed=seed)
+    replicates = _apply(jackknives, blocks, seed=seed, progress=False)
 
     return [
-        _with_scatter(one, quantities(*found[one.method])) if one.method in found else one
+        _with_scatter(one, quantities(*replicates[one.method])) if one.method in replicates else one
         for one in analyses
     ]
 
@@ -217,7 +220,7 @@ def _to_resample(
     """The study whose images are to be resampled, if any are."""
     if bootstrap < 0:
         raise OptionError("bootstrap-below-zero", bootstrap=bootstrap)
-    bounds.at_most("bootstrap", bootstrap, bounds.BOOTSTRAP)
+    bounds.refuse_above("bootstrap", bootstrap, bounds.BOOTSTRAP)
     if interval not in get_args(Interval):
         raise OptionError(
             "unknown-bootstrap-interval", interval=interval, choices=", ".join(get_args(Interval))
@@ -244,11 +247,13 @@ def _without_bootstrap(
     values = quantities(*accuracies)
     interval = np.pad(own, ((0, 0), (0, len(QUANTITIES))), constant_values=np.nan)
     unknown, kept = np.full_like(values, np.nan), estimates.kept
-    of_all = _gap_of_all(estimator, whole, kept) if kept is not None and kept.dropped else None
+    of_all = (
+        _gap_of_all(estimator, whole, kept) if kept is not None and kept.dropped_images else None
+    )
     return Analysis(name, statistics, values, interval, own, unknown, kept=kept, gap_of_all=of_all)
 
 
-def _gap_of_all(estimator: Estimator, whole: Replicates, kept: Kept) -> float | None:
+def _gap_of_all(estimator: Estimator, whole: Replicates, kept: AnnotatorMatch) -> float | None:
     """The mean bias-corrected gap with all images, thinned to the fewest annotators of any."""
     if not isinstance(estimator, Naive | Jackknife):
         return None
@@ -286,7 +291,7 @@ def _skewness(
     from_reference, right, wrong = np.split(without[2], [m1, m1 + m2])
     plain = {role: statistics.accuracy(role) for role in REQUIRED_ROLES}
 
-    def left_out(role: str, rows: slice) -> Float[np.ndarray, "image quantity"]:
+    def leave_one_out(role: str, rows: slice) -> Float[np.ndarray, "image quantity"]:
         data = study.datasets[role]
         cell = statistics.cells[role].find(data.selected[rows], data.shown[rows])
         correct, size = data.correct[rows], len(data.images)
@@ -302,7 +307,7 @@ def _skewness(
         [
             np.concatenate(
                 [
-                    left_out(role, slice(start, start + _CHUNK))
+                    leave_one_out(role, slice(start, start + _CHUNK))
                     for start in range(0, len(study.datasets[role].images), _CHUNK)
                 ]
             )

@@ -24,12 +24,12 @@ from bayesrep import bounds
 from bayesrep.errors import EstimateWarning, InterpolationWarning, OptionError
 from bayesrep.estimators.em_spline import EMSpline, fit_parametric
 from bayesrep.estimators.intervals import percentile
-from bayesrep.estimators.jackknife import corrected
+from bayesrep.estimators.jackknife import correct_estimate
 from bayesrep.estimators.kept import take_annotated, usual_annotators
 from bayesrep.estimators.naive import (
     at_every_count,
+    forget_one_annotator,
     matched_accuracy,
-    one_fewer,
     thinned_counts,
 )
 from bayesrep.estimators.replicates import Replicates, bootstrap
@@ -37,10 +37,10 @@ from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Floats
 
-MOST = 10_000
+MOST_ANNOTATORS = 10_000
 """Annotators that `extrapolate` looks ahead to."""
 
-MOST_COMPARED = 2_000
+MOST_COMPARED_ANNOTATORS = 2_000
 """Annotators with which naive estimates are compared: nothing moves beyond them."""
 
 
@@ -53,7 +53,7 @@ class Linearity:
     annotators, half
         n, the most that 99 % of the images have, and n/2, rounded up.
     r_squared
-        Of the line through the naive estimates of n' = n/2..n, equal weights.
+        R² of the line through the naive estimates of n' = n/2..n, equal weights.
     jackknife, jackknife_from_half
         Mean jackknife estimates that start from n and from n/2 annotators.
     left
@@ -94,7 +94,7 @@ def compare_annotators(study: Study | SufficientStatistics) -> pl.DataFrame:
     naive = _naive(Replicates.of(statistics))[:, 0]
     size, classifiers = naive.shape
     n = np.arange(2, size + 1)[:, None]
-    jackknife = corrected(naive[1:], naive[:-1], n, 1)
+    jackknife = correct_estimate(naive[1:], naive[:-1], n, 1)
     return pl.DataFrame(
         {
             "annotators": np.repeat(np.arange(1, size + 1), classifiers),
@@ -144,14 +144,14 @@ def replicate_gaps(study: Study, *, size: int, seed: int) -> Float[np.ndarray, "
     size
         B, the number of replicates.
     seed
-        Of the replicates, which are those of `bayesrep.estimate` with the same seed.
+        Seed of the replicates, which are those of `bayesrep.estimate` with the same seed.
 
     Returns
     -------
     float64 [B, n]
         Means over classifiers of reference accuracy less naive estimate.
     """
-    bounds.at_most("bootstrap", size, bounds.BOOTSTRAP)
+    bounds.refuse_above("bootstrap", size, bounds.BOOTSTRAP)
     statistics = SufficientStatistics.from_study(study)
     rows: list[Floats] = []
     with warnings.catch_warnings():
@@ -170,7 +170,7 @@ def gaps_by_annotators(study: Study, *, bootstrap: int, seed: int) -> pl.DataFra
     study
         The study.
     bootstrap, seed
-        Of the replicates of the intervals.
+        Replicates of the intervals, and their seed.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def extrapolate(
         Numbers of annotators; by default n, the most that 99 % of the images have, and 2, 4 and 10
         times as many.
     seed
-        Of the mixtures' starts.
+        Seed of the mixtures' starts.
 
     Returns
     -------
@@ -229,8 +229,11 @@ def extrapolate(
     if numbers is None:
         most = usual_annotators(whole)
         numbers = [most, 2 * most, 4 * most, 10 * most]
-    if min(numbers, default=0) < 1 or max(numbers) > MOST:
-        raise OptionError("annotator-numbers-out-of-range", most=MOST, numbers=list(numbers))
+    if min(numbers, default=0) < 1 or max(numbers) > MOST_ANNOTATORS:
+        raise OptionError(
+            "annotator-numbers-out-of-range", most=MOST_ANNOTATORS, numbers=list(numbers)
+        )
+    # The fitted mixtures and curves stand for the truth that annotators see.
     options = EMSpline(components=2, loss="binomial", bounds="everywhere")
     fitted = fit_parametric(options, whole, seed=seed)
     reference, replication = (fitted.mixtures.mixture(role) for role in range(2))
@@ -238,7 +241,8 @@ def extrapolate(
     without = float((accuracy - fitted.adjusted_accuracy[0]).mean())
     rows: list[dict[str, float]] = []
     for n in numbers:
-        given = replication.given(n)
+        # Match on n answers: p(s | k) of the replication, weighted by the reference's p(k).
+        given = replication.condition_on_counts(n)
         with jax.enable_x64(new_val=True):
             basis = np.asarray(expected_bsplines(given.a.ravel(), given.b.ravel()))
         basis = basis.reshape(*given.a.shape, -1)
@@ -251,12 +255,12 @@ def extrapolate(
 
 def _naive(versions: Replicates) -> Float[np.ndarray, "annotators version classifier"]:
     """Naive estimates of every version for n' = 1..n."""
-    n = min(usual_annotators(versions), MOST_COMPARED)
+    n = min(usual_annotators(versions), MOST_COMPARED_ANNOTATORS)
     counts = at_every_count(thinned_counts(take_annotated(versions, n), n))
-    found = [matched_accuracy(counts)]
+    accuracies = [matched_accuracy(counts)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterpolationWarning)  # said once, for n
         while counts.annotators > 1:
-            counts = one_fewer(counts)
-            found.append(matched_accuracy(counts))
-    return np.stack(found[::-1])
+            counts = forget_one_annotator(counts)
+            accuracies.append(matched_accuracy(counts))
+    return np.stack(accuracies[::-1])

@@ -64,7 +64,7 @@ def compare_components(
     if not components:
         raise OptionError("no-number-of-components")
     for size in components:  # not the largest of all: a range may be as long as numbers are
-        bounds.at_most("components", size, bounds.COMPONENTS)
+        bounds.refuse_above("components", size, bounds.COMPONENTS)
     whole = complete_cells(Replicates.of(study))
     total = whole.images.sum(axis=-1)[:, 0]
     if folds < 2 or total.min() < folds:
@@ -94,11 +94,11 @@ def compare_components(
                         "bic": parameters * np.log(total) - 2 * likelihood,
                         "held_out_log_likelihood": held_out,
                         "converged": study_fit.converged[:, 0],
-                        "degenerate": study_fit.degenerate[:, 0].sum(axis=-1),
+                        "degenerate": study_fit.degenerate_components[:, 0].sum(axis=-1),
                     }
                 )
             )
-    behind, error = _behind(np.stack(told), parts.sum(axis=1))
+    behind, error = _distance_from_best(np.stack(told), parts.sum(axis=1))
     return pl.concat(
         [
             table.with_columns(held_out_behind=pl.Series(less), held_out_error=pl.Series(scatter))
@@ -113,7 +113,7 @@ def fewest_components(table: pl.DataFrame) -> dict[str, int]:
     Parameters
     ----------
     table
-        Of `compare_components`.
+        Table of scores, from `compare_components`.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def fewest_components(table: pl.DataFrame) -> dict[str, int]:
     return dict(least.iter_rows())
 
 
-def _behind(
+def _distance_from_best(
     told: Float[np.ndarray, "size 2 cell"], images: Float[np.ndarray, "2 cell"]
 ) -> tuple[Float[np.ndarray, "size 2"], Float[np.ndarray, "size 2"]]:
     """How far each size is behind the best on held-out images, with the paired standard error."""

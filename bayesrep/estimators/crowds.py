@@ -51,8 +51,8 @@ class OtherWorkers:
     workers: int
 
     @classmethod
-    def of(cls, study: Study) -> "OtherWorkers":
-        """Of a study; of nobody where it is not known who answered."""
+    def from_study(cls, study: Study) -> "OtherWorkers":
+        """Other workers of a study; nobody where it is not known who answered."""
         known = [role for role in REQUIRED_ROLES if study.datasets[role].answers is not None]
         if not known:
             return cls({}, 0)

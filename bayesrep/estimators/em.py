@@ -7,6 +7,9 @@ M-step reduces further: Σ_m r_jm log (a)_{k_m} = Σ_i U_ji log(a + i), U_ji the
 j with k > i, so its Newton steps sum over n numbers. EM is slow where components overlap, as they
 do here: after its rounds Newton's method climbs the likelihood itself to the optimum. All starts,
 replicates and data sets climb in one compiled program.
+
+w_j: weight of component j; a_j, b_j: its shape parameters; r_jm: share of cell m that belongs to
+component j; (a)_k: rising factorial.
 """
 
 from functools import partial
@@ -21,7 +24,7 @@ from jax.scipy.special import logsumexp
 
 from bayesrep.estimators.betas import CONCENTRATIONS, MEANS, LogBetas
 from bayesrep.numerics.batches import in_batches
-from bayesrep.numerics.beta_binomial import below, log_binomial, log_cells, log_mixture
+from bayesrep.numerics.beta_binomial import counts_below, log_binomial, log_cells, log_mixture
 from bayesrep.types import Float, Int
 
 _LOGITS = tuple(np.log(m / (1 - m)) for m in MEANS)
@@ -44,17 +47,17 @@ class CellMatrices(NamedTuple):
     log_choices: Float[Array, "cell"]
 
     @classmethod
-    def of(
+    def from_cells(
         cls, selected: Int[np.ndarray, "cell"], shown: Int[np.ndarray, "cell"]
     ) -> "CellMatrices":
         """The matrices for cells of `selected` of `shown`."""
         size = int(shown.max())
-        ones = [jnp.asarray(below(k, size)) for k in (selected, shown - selected, shown)]
+        ones = [jnp.asarray(counts_below(k, size)) for k in (selected, shown - selected, shown)]
         return cls(ones[0], ones[1], ones[2], jnp.asarray(log_binomial(shown, selected)))
 
 
 class Ascent(NamedTuple):
-    """Where climbs from one or more starts ended."""
+    """Optima at which climbs from one or more starts ended."""
 
     mixture: LogBetas
     log_likelihood: Any
@@ -95,7 +98,7 @@ def _m_step(
     tails = tuple(members @ m for m in (cells.selected, cells.rejected, cells.shown))
     steps = jnp.arange(tails[0].shape[1], dtype=float)[None, :]
 
-    def expected(
+    def expected_log_likelihood(
         log_a: Float[Array, "component"], log_b: Float[Array, "component"]
     ) -> Float[Array, "component"]:
         a, b = jnp.exp(log_a)[:, None], jnp.exp(log_b)[:, None]
@@ -110,7 +113,7 @@ def _m_step(
         tried_a, tried_b = _within_limits(
             log_a[None, :] + shares * step_a[None, :], log_b[None, :] + shares * step_b[None, :]
         )
-        best = jnp.argmax(jax.vmap(expected)(tried_a, tried_b), axis=0)
+        best = jnp.argmax(jax.vmap(expected_log_likelihood)(tried_a, tried_b), axis=0)
         chosen = best[None, :] == jnp.arange(len(_STEPS))[:, None]
         return (jnp.where(chosen, tried_a, 0).sum(0), jnp.where(chosen, tried_b, 0).sum(0)), None
 
@@ -173,34 +176,39 @@ def _newton_climb(
         for ends in zip(_LOGITS, _LOGS, (-700.0, jnp.inf), strict=True)
     )
 
-    def at(position: Float[Array, "parameter"]) -> LogBetas:
+    # A position holds the logits of the means, the logs of the concentrations and of the weights.
+    def at_position(position: Float[Array, "parameter"]) -> LogBetas:
         logit, log_concentration, logits = jnp.split(position, 3)
         return LogBetas(*_log_parameters(logit, log_concentration), logits - logsumexp(logits))
 
     def value(position: Float[Array, "parameter"]) -> Float[Array, ""]:
-        return log_likelihood(at(position), images, cells)
+        return log_likelihood(at_position(position), images, cells)
 
     slope = jax.grad(value)
 
-    def expanded(position: Float[Array, "parameter"]) -> tuple[Array, Array]:
+    def derivatives_at(position: Float[Array, "parameter"]) -> tuple[Array, Array]:
         gradient, along = jax.linearize(slope, position)
         return gradient, jax.vmap(along)(jnp.eye(3 * size))
 
     def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         position, height, _, left = state
-        gradient, hessian = expanded(position)
+        gradient, hessian = derivatives_at(position)
+        # Parameters that press against a bound are held there.
         held = jnp.where(gradient > 0, position > limits - _EDGE, position < floors + _EDGE)
         gradient = jnp.where(held, 0.0, gradient)
         hessian = jnp.where(held[:, None] | held[None, :], 0.0, hessian)
+        # |H| in place of H makes every step an ascent, also where H is indefinite.
         scale, axes = jnp.linalg.eigh(hessian)
         along = (gradient @ axes) / jnp.maximum(jnp.abs(scale), 1e-6)
         move = axes @ along
         move = move * jnp.minimum(1.0, _LONGEST_STEP / jnp.maximum(jnp.abs(move).max(), 1e-300))
+        # Of several shares of the step the best one is taken, if it is better at all.
         tried = position[None, :] + jnp.asarray(_SHARES)[:, None] * move[None, :]
         tried = jnp.clip(tried, floors[None, :], limits[None, :])
         heights = jax.vmap(value)(tried)
         best = jnp.argmax(heights)
         better = heights[best] > height
+        # The gain that a quadratic promises: the climb ends where it is small.
         gain = gradient @ move / 2
         left = jnp.where(better & (gain > _GAIN), left - 1, 0)
         position = jnp.where(better, tried[best], position)
@@ -210,7 +218,7 @@ def _newton_climb(
     start = jnp.concatenate([log_a - log_b, jnp.logaddexp(log_a, log_b), log_weights])
     begin = (start, value(start), jnp.asarray(jnp.inf), jnp.asarray(_NEWTON_STEPS))
     position, _, gain, _ = jax.lax.while_loop(lambda state: state[3] > 0, step, begin)
-    return at(position), gain
+    return at_position(position), gain
 
 
 def _ascend(
@@ -282,7 +290,7 @@ def ascend(
     each = np.broadcast_to(np.asarray(images)[:, :, None], (*shape, images.shape[2]))
     flat = jax.tree.map(lambda leaf: np.reshape(leaf, (-1, leaf.shape[-1])), (starts, each))
     # None of a batch goes on for longer than the batch.
-    found = in_batches(
+    optima = in_batches(
         lambda *some: _ascend_batch(*some, cells, rounds, newton=newton), flat, _BATCH
     )
-    return jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), found)
+    return jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), optima)

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesrep.estimators.betas import Betas
 from bayesrep.estimators.estimator import Estimates, check_words
-from bayesrep.estimators.kept import Kept
+from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.mixtures import (
     CellTable,
     MixtureFit,
@@ -89,7 +89,11 @@ class EMSpline:
             Where the counts do not determine a mixture of K components.
         """
         fitted = fit_parametric(self, replicates, seed=seed, progress=progress)
-        kept = None if self.annotators is None else Kept.of(replicates, self.annotators)
+        kept = (
+            None
+            if self.annotators is None
+            else AnnotatorMatch.from_replicates(replicates, self.annotators)
+        )
         return Estimates(fitted.adjusted_accuracy, kept=kept)
 
 
@@ -100,9 +104,9 @@ class ParametricFit:
     Attributes
     ----------
     mixtures
-        Of the study itself.
+        Mixtures fitted to the study itself.
     adjusted_accuracy
-        Of all versions.
+        Adjusted accuracies of all versions.
     curves
         B-spline coefficients of the study's own accuracy curves.
     """
@@ -124,7 +128,7 @@ def fit_parametric(
     replicates
         The study (row 0) and other versions.
     seed
-        Of the random starts.
+        Seed of the random starts.
     progress
         Show a bar on standard error where there are other versions.
     """
@@ -161,7 +165,7 @@ def fit_curves_given(
             replication,
             table.images[1],
             table.correct,
-            SplineCells.of(table.selected, table.shown, options.quadrature),
+            SplineCells.from_cells(table.selected, table.shown, options.quadrature),
             bounded_rows(options.bounds),
             loss=options.loss,
         )

@@ -16,7 +16,7 @@ from typing import (
 import numpy as np
 
 from bayesrep.errors import OptionError
-from bayesrep.estimators.kept import Kept
+from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.types import Float
 
@@ -30,14 +30,14 @@ class Estimates:
     value : float64 [B, C]
         Row 0 is the study's own.
     standard_error : float64 [C] or None
-        Of row 0, where the estimator knows one without a bootstrap.
+        Standard error of row 0, where the estimator knows one without a bootstrap.
     kept
         With how many annotators images were matched, where they were.
     """
 
     value: Float[np.ndarray, "version classifier"]
     standard_error: Float[np.ndarray, "classifier"] | None = None
-    kept: Kept | None = None
+    kept: AnnotatorMatch | None = None
 
 
 @runtime_checkable
@@ -63,7 +63,7 @@ class Estimator(Protocol):
             Row 0 is the study itself. What the estimate of one version is may depend on row 0 (as
             where a search starts) and on nothing else outside its own row.
         seed
-            Of whatever is random.
+            Seed of whatever is random.
         progress
             Show a bar on standard error where it takes long.
         """

@@ -34,7 +34,7 @@ from scipy import sparse
 
 from bayesrep.errors import InterpolationWarning, OptionError
 from bayesrep.estimators.estimator import Estimates
-from bayesrep.estimators.kept import Kept
+from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.naive import (
     ThinnedCounts,
     accuracy_by_count,
@@ -75,7 +75,7 @@ class Jackknife:
         OptionError
             Where `delete` is not between 1 and n − 1.
         """
-        kept = Kept.of(replicates, self.annotators)
+        kept = AnnotatorMatch.from_replicates(replicates, self.annotators)
         n = kept.annotators
         if not 1 <= self.delete < n:
             raise OptionError(
@@ -92,10 +92,10 @@ class Jackknife:
             part = matched_accuracy(thinned_counts(taken, n - self.delete))
         study = ThinnedCounts(n, counts.selected, *(field[:1] for field in counts[2:]))
         error = _standard_error(study, self.delete)
-        return Estimates(corrected(whole, part, n, self.delete), error, kept)
+        return Estimates(correct_estimate(whole, part, n, self.delete), error, kept)
 
 
-def corrected(whole: Floats, part: Floats, annotators: int | Ints, delete: int) -> Floats:
+def correct_estimate(whole: Floats, part: Floats, annotators: int | Ints, delete: int) -> Floats:
     """θ_J from the estimates with n annotators and with n − d of them."""
     return whole - (annotators - delete) / delete * (part - whole)
 

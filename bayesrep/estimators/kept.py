@@ -21,7 +21,7 @@ SPARSE = 0.01
 
 
 @dataclass(frozen=True)
-class Kept:
+class AnnotatorMatch:
     """With how many annotators images are matched, and which are not.
 
     Attributes
@@ -49,7 +49,9 @@ class Kept:
     without: int
 
     @classmethod
-    def of(cls, replicates: Replicates, annotators: int | None = None) -> "Kept":
+    def from_replicates(
+        cls, replicates: Replicates, annotators: int | None = None
+    ) -> "AnnotatorMatch":
         """What is kept with the given n', or the most that 99 % of the images have.
 
         Raises
@@ -61,9 +63,11 @@ class Kept:
         number = most if annotators is None else index(annotators)
         if not 1 <= number <= most:
             raise OptionError("thinned-annotators-out-of-range", annotators=number, fewest=most)
-        sets = dict(zip(REQUIRED_ROLES, _both(replicates), strict=True))
-        half = min(_usual(cells, 0.5) for cells in sets.values())
-        holds = [number == most < half and _usual(cells) == most for cells in sets.values()]
+        sets = dict(zip(REQUIRED_ROLES, _both_versions(replicates), strict=True))
+        half = min(_usual_annotators(cells, 0.5) for cells in sets.values())
+        holds = [
+            number == most < half and _usual_annotators(cells) == most for cells in sets.values()
+        ]
         without = Replicates(
             *(
                 cells.shown_to(number + 1) if hold else cells
@@ -72,18 +76,18 @@ class Kept:
         )
         return cls(
             number,
-            {role: _fewer(cells, number) for role, cells in sets.items()},
+            {role: _count_with_fewer(cells, number) for role, cells in sets.items()},
             int(sum(cells.images[0].sum() for cells in sets.values())),
             fewest_annotators(replicates),
             {
-                role: _fewer(cells, number + 1) if hold else 0
+                role: _count_with_fewer(cells, number + 1) if hold else 0
                 for (role, cells), hold in zip(sets.items(), holds, strict=True)
             },
             usual_annotators(without) if any(holds) else number,
         )
 
     @property
-    def dropped(self) -> int:
+    def dropped_images(self) -> int:
         """How many images are left out."""
         return sum(self.left_out.values())
 
@@ -99,19 +103,19 @@ def fewest_annotators(replicates: Replicates) -> int:
 
 def usual_annotators(replicates: Replicates) -> int:
     """The most annotators n' that at least 99 % of the images of each data set have."""
-    return min(map(_usual, _both(replicates)))
+    return min(map(_usual_annotators, _both_versions(replicates)))
 
 
 def take_annotated(replicates: Replicates, annotators: int) -> Replicates:
     """The versions without the images that have fewer annotators."""
-    return Replicates(*(cells.shown_to(annotators) for cells in _both(replicates)))
+    return Replicates(*(cells.shown_to(annotators) for cells in _both_versions(replicates)))
 
 
-def _both(replicates: Replicates) -> tuple[CellCounts, CellCounts]:
+def _both_versions(replicates: Replicates) -> tuple[CellCounts, CellCounts]:
     return replicates.reference, replicates.replication
 
 
-def _usual(cells: CellCounts, sparse: float = SPARSE) -> int:
+def _usual_annotators(cells: CellCounts, sparse: float = SPARSE) -> int:
     """The most annotators that all images have but a share of them."""
     images = cells.images[0]
     numbers = np.unique(cells.shown[images > 0])
@@ -119,5 +123,5 @@ def _usual(cells: CellCounts, sparse: float = SPARSE) -> int:
     return int(numbers[fewer <= sparse * images.sum()][-1])
 
 
-def _fewer(cells: CellCounts, annotators: int) -> int:
+def _count_with_fewer(cells: CellCounts, annotators: int) -> int:
     return int(cells.images[0][cells.shown < annotators].sum())

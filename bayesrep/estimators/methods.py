@@ -22,7 +22,7 @@ ESTIMATORS: dict[str, type[Estimator]] = {
 """Every method, in the order of the tables."""
 
 METHODS = tuple(ESTIMATORS)
-"""Their names."""
+"""Names of the methods."""
 
 _METHOD = re.compile(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*")
 
@@ -47,6 +47,7 @@ def parse(method: str | Estimator) -> Estimator:
     """
     if not isinstance(method, str):
         return method
+    # A method is a name with options in brackets: `jackknife(delete=2)`.
     match = _METHOD.fullmatch(method)
     name = match.group(1) if match else method
     if match is None or name not in ESTIMATORS:
@@ -69,6 +70,7 @@ def parse(method: str | Estimator) -> Estimator:
                 option=key,
                 known_options=", ".join(known),
             )
+        # The text becomes a value of the type that the option has.
         takes = {types[key], *get_args(types[key])}
         try:
             options[key] = _value(takes, text)
@@ -98,7 +100,7 @@ def resolve(methods: Sequence[str | Estimator] | str) -> dict[str, Estimator]:
 
 
 def _value(takes: set[Any], text: str) -> int | float | str:
-    """An option that takes one of these types from text; a ValueError where it is no number."""
+    """An option that takes one of these types from text; a ValueError where it is not a number."""
     for number in (int, float):
         if number in takes:
             return number(text)

@@ -12,7 +12,7 @@ import numpy as np
 from bayesrep import bounds
 from bayesrep.errors import EstimateWarning, IdentificationWarning, OptionError
 from bayesrep.estimators.betas import MEANS, LogBetas
-from bayesrep.estimators.kept import Kept
+from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.naive import at_every_count, thinned_counts
 from bayesrep.estimators.replicates import CellCounts, Replicates
 from bayesrep.numerics.noisy_matching import BetaMixture
@@ -24,9 +24,9 @@ ROUNDS = 200  # of EM from every random start; Newton's method follows
 _REFIT_ROUNDS = 20  # of EM on a replicate, from the study's optima
 _REFIT_STARTS = 4
 _POINT = 1e4  # a + b from which a beta-binomial of tens of annotators is a binomial
-_LOST = 1e-6  # weight below which a component holds no image
-_SAME = 1e-3  # nats between optima that count as one
-_SETTLED = 1e-6  # nats: a fit that promises less is converged
+_LOST_WEIGHT = 1e-6  # weight below which a component holds no image
+_SAME_OPTIMUM_NATS = 1e-3  # nats between optima that count as one
+_SETTLED_NATS = 1e-6  # nats: a fit that promises less is converged
 _ROUNDING = 1e-6  # nats by which rounding may lower the likelihood in a round of EM
 
 
@@ -39,7 +39,7 @@ class CellTable:
     selected, shown
         The cells, also those without images: equation 8 sums over them too.
     images
-        Of the reference and of the replication.
+        Images of the reference and of the replication, by cell.
     correct
         Images of the replication that each classifier gets right.
     """
@@ -63,9 +63,9 @@ class MixtureFit:
     Attributes
     ----------
     a, b, weights
-        Of the components.
+        Parameters and weights of the components.
     log_likelihood
-        Of the counts, nats.
+        Log-likelihood of the counts, nats.
     converged
         Whether Newton's method had come to rest.
     optima
@@ -83,18 +83,18 @@ class MixtureFit:
     start_log_likelihoods: Float[np.ndarray, "2 version start"]
 
     def mixture(self, role: int, version: int = 0) -> BetaMixture:
-        """That of the reference (0) or of the replication (1) in one version."""
+        """Mixture of the reference (0) or of the replication (1) in one version."""
         return BetaMixture(*(each[role, version] for each in (self.a, self.b, self.weights)))
 
     @property
-    def degenerate(self) -> Bool[np.ndarray, "2 version component"]:
+    def degenerate_components(self) -> Bool[np.ndarray, "2 version component"]:
         """Components that have shrunk to a point or lost their images."""
         mean = self.a / (self.a + self.b)
         at_an_end = np.minimum(mean, 1 - mean) < 2 * MEANS[0]
-        return at_an_end | (self.a + self.b > _POINT) | (self.weights < _LOST)
+        return at_an_end | (self.a + self.b > _POINT) | (self.weights < _LOST_WEIGHT)
 
 
-MOST = 500
+MOST_ANNOTATORS = 500
 """Annotators an image of which a mixture's likelihood takes every count: its cost grows with their
 square, and what more of them say of a frequency hardly."""
 
@@ -120,26 +120,29 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
     EstimateWarning
         If an image has more than 500 annotators.
     """
+    # A number of annotators was asked for: thin all counts to it, in expectation.
     if annotators is not None:
-        taken = Kept.of(replicates, annotators).take(replicates)
+        taken = AnnotatorMatch.from_replicates(replicates, annotators).take(replicates)
         counts = at_every_count(thinned_counts(taken, annotators))
         shown = np.full(annotators + 1, annotators)
         images = np.stack([counts.reference, counts.replication])
         return CellTable(counts.selected, shown, images, counts.correct)
-    reference, replication = map(_at_most, (replicates.reference, replicates.replication))
+    reference, replication = map(_limit_annotators, (replicates.reference, replicates.replication))
     if reference is not replicates.reference or replication is not replicates.replication:
         warnings.warn(
             EstimateWarning(
-                f"em-spline: counts of more than {MOST} annotators an image are thinned to {MOST}, "
-                "in expectation"
+                f"em-spline: counts of more than {MOST_ANNOTATORS} annotators an image are "
+                f"thinned to {MOST_ANNOTATORS}, in expectation"
             ),
             stacklevel=4,
         )
+    # Otherwise every count that is possible with any of the numbers of annotators gets a cell.
     selected, shown = all_counts(np.concatenate([reference.shown, replication.shown]))
 
     def places(cells: CellCounts) -> Ints:
         return np.searchsorted(shown, cells.shown) + cells.selected
 
+    # Scatter both data sets into the common cells.
     images = np.zeros((2, len(replicates), len(shown)))
     images[0][:, places(reference)] = reference.images
     images[1][:, places(replication)] = replication.images
@@ -148,18 +151,18 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
     return CellTable(selected, shown, images, correct)
 
 
-def _at_most(cells: CellCounts) -> CellCounts:
-    """The same with no more annotators an image than `MOST`; itself where none has more."""
-    if cells.shown.max() <= MOST:
+def _limit_annotators(cells: CellCounts) -> CellCounts:
+    """The cells thinned to `MOST_ANNOTATORS` an image; themselves where none has more."""
+    if cells.shown.max() <= MOST_ANNOTATORS:
         return cells
-    many = cells.shown >= MOST
-    matrix = thinning_matrix(cells.selected[many], cells.shown[many], MOST)
+    many = cells.shown >= MOST_ANNOTATORS
+    matrix = thinning_matrix(cells.selected[many], cells.shown[many], MOST_ANNOTATORS)
     versions, _, classifiers = cells.correct.shape
     right = cells.correct[:, many].transpose(1, 0, 2).reshape(int(many.sum()), -1)
     thinned = (matrix.T @ right).reshape(-1, versions, classifiers).transpose(1, 0, 2)
     return CellCounts(
-        np.concatenate([cells.selected[~many], np.arange(MOST + 1)]),
-        np.concatenate([cells.shown[~many], np.full(MOST + 1, MOST)]),
+        np.concatenate([cells.selected[~many], np.arange(MOST_ANNOTATORS + 1)]),
+        np.concatenate([cells.shown[~many], np.full(MOST_ANNOTATORS + 1, MOST_ANNOTATORS)]),
         np.concatenate([cells.images[:, ~many], cells.images[:, many] @ matrix], axis=1),
         np.concatenate([cells.correct[:, ~many], thinned], axis=1),
     )
@@ -214,7 +217,7 @@ def fit_mixtures(
     starts
         S random starts for each data set.
     seed
-        Of the starts.
+        Seed of the starts.
     rounds, newton
         Rounds of EM from every start, and whether Newton's method then goes on to the optimum.
         Algorithm 1 as published is one start, 200 rounds and no Newton.
@@ -227,7 +230,7 @@ def fit_mixtures(
     check_sizes(components, starts)
     _warn_if_unidentified(table, components)
     begin = random_starts(table, components, starts, seed)
-    return _best(begin, table.rows(slice(1)), rounds, newton=newton)
+    return _best_fit(begin, table.rows(slice(1)), rounds, newton=newton)
 
 
 def check_sizes(components: int, starts: int, where: str = "") -> None:
@@ -236,8 +239,8 @@ def check_sizes(components: int, starts: int, where: str = "") -> None:
         raise OptionError(
             "components-or-starts-below-one", where=where, components=components, starts=starts
         )
-    bounds.at_most(f"{where}components", components, bounds.COMPONENTS)
-    bounds.at_most(f"{where}starts", starts, bounds.STARTS)
+    bounds.refuse_above(f"{where}components", components, bounds.COMPONENTS)
+    bounds.refuse_above(f"{where}starts", starts, bounds.STARTS)
 
 
 def refit_mixtures(study: MixtureFit, table: CellTable) -> MixtureFit:
@@ -245,16 +248,16 @@ def refit_mixtures(study: MixtureFit, table: CellTable) -> MixtureFit:
     starts = _optima(study)
     rows = table.images.shape[1]
     begin = LogBetas(*(np.repeat(field[:, None], rows, axis=1) for field in starts))
-    return _best(begin, table, _REFIT_ROUNDS, newton=True)
+    return _best_fit(begin, table, _REFIT_ROUNDS, newton=True)
 
 
-def _best(begin: LogBetas, table: CellTable, rounds: int, *, newton: bool) -> MixtureFit:
+def _best_fit(begin: LogBetas, table: CellTable, rounds: int, *, newton: bool) -> MixtureFit:
     import jax
 
     from bayesrep.estimators.em import CellMatrices, ascend
 
     with jax.enable_x64(new_val=True):
-        cells = CellMatrices.of(table.selected, table.shown)
+        cells = CellMatrices.from_cells(table.selected, table.shown)
         result = ascend(begin, table.images, cells, rounds=rounds, newton=newton)
         result = jax.tree.map(np.asarray, result)
     scale = np.maximum(1.0, np.abs(result.log_likelihood).max(initial=1.0) / 1e4)
@@ -274,7 +277,7 @@ def _best(begin: LogBetas, table: CellTable, rounds: int, *, newton: bool) -> Mi
         b=b,
         weights=weights,
         log_likelihood=np.take_along_axis(result.log_likelihood, best, axis=-1)[..., 0],
-        converged=gain < _SETTLED,  # never without Newton's method, whose gain is NaN
+        converged=gain < _SETTLED_NATS,  # never without Newton's method, whose gain is NaN
         optima=result.mixture,
         start_log_likelihoods=result.log_likelihood,
     )
@@ -287,7 +290,7 @@ def _optima(study: MixtureFit) -> LogBetas:
     chosen = np.empty((2, size), dtype=np.intp)
     for role, height in enumerate(heights):
         order = np.argsort(-height)
-        fresh = np.diff(height[order], prepend=np.inf) < -_SAME
+        fresh = np.diff(height[order], prepend=np.inf) < -_SAME_OPTIMUM_NATS
         distinct = order[fresh][:size]
         chosen[role] = np.pad(distinct, (0, size - len(distinct)), constant_values=order[0])
     rows = np.arange(2)[:, None]

@@ -4,6 +4,8 @@ Equation 4 of Engstrom et al. (2020), section 5.1:
 
     A_c = Σ_k E_rep[f_c | k of n] · p_ref(k of n)
 
+A_c: adjusted accuracy of classifier c; f_c: 1 where it is right; k: annotators of n who select.
+
 It needs every image to have the same n. Matching on k / n across different n would compare
 readings of different noise: 3 of 3 is weaker evidence of s near 1 than 40 of 40, yet has the same
 k / n. So all images are thinned to n' annotators, by default the most that 99 % of the images of
@@ -20,7 +22,7 @@ import numpy as np
 
 from bayesrep.errors import InterpolationWarning
 from bayesrep.estimators.estimator import Estimates
-from bayesrep.estimators.kept import Kept
+from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.thinning import thinning_matrix
 from bayesrep.types import Bool, Float, Floats, Int
@@ -74,7 +76,7 @@ class Naive:
         InterpolationWarning
             Where accuracies of the study itself had to be interpolated.
         """
-        kept = Kept.of(replicates, self.annotators)
+        kept = AnnotatorMatch.from_replicates(replicates, self.annotators)
         counts = thinned_counts(kept.take(replicates), kept.annotators)
         return Estimates(matched_accuracy(counts), kept=kept)
 
@@ -118,7 +120,7 @@ def at_every_count(counts: ThinnedCounts) -> ThinnedCounts:
     return ThinnedCounts(counts.annotators, every, *map(spread, counts[2:]))
 
 
-def one_fewer(counts: ThinnedCounts) -> ThinnedCounts:
+def forget_one_annotator(counts: ThinnedCounts) -> ThinnedCounts:
     """Counts 0..n' of n' annotators after one of them is forgotten, in expectation.
 
     For an image that k' selected, it is one of these with probability k' / n'. Forgetting one after
@@ -128,12 +130,12 @@ def one_fewer(counts: ThinnedCounts) -> ThinnedCounts:
     selected = np.arange(n)
     rejects, selects = (n - selected) / n, (selected + 1) / n
 
-    def thinned(values: Floats) -> Floats:
+    def thin_values(values: Floats) -> Floats:
         shape = (-1, *(1,) * (values.ndim - 2))
         stays, goes = rejects.reshape(shape), selects.reshape(shape)
         return values[:, :-1] * stays + values[:, 1:] * goes
 
-    return ThinnedCounts(n - 1, selected, *map(thinned, counts[2:]))
+    return ThinnedCounts(n - 1, selected, *map(thin_values, counts[2:]))
 
 
 def matched_accuracy(counts: ThinnedCounts) -> Float[np.ndarray, "version classifier"]:
@@ -142,7 +144,7 @@ def matched_accuracy(counts: ThinnedCounts) -> Float[np.ndarray, "version classi
     accuracy, known = accuracy_by_count(counts)
     missing = np.where(known[0], 0.0, mass[0])
     if missing.any():
-        warnings.warn(_interpolated(missing, counts), stacklevel=3)
+        warnings.warn(_interpolation_warning(missing, counts), stacklevel=3)
     return np.einsum("bk,bkc->bc", mass, accuracy)
 
 
@@ -168,7 +170,7 @@ def accuracy_by_count(
     return accuracy, known
 
 
-def _interpolated(missing: Floats, counts: ThinnedCounts) -> InterpolationWarning:
+def _interpolation_warning(missing: Floats, counts: ThinnedCounts) -> InterpolationWarning:
     lacking = counts.selected[missing > 0]
     named = ", ".join(map(str, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
     return InterpolationWarning(

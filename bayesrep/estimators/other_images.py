@@ -35,7 +35,7 @@ def mean_frequencies(study: Study, *, bootstrap: int = BOOTSTRAP, seed: int = 0)
     bootstrap
         Replicates of the images.
     seed
-        Of these.
+        Seed of the resamples.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def mean_frequencies(study: Study, *, bootstrap: int = BOOTSTRAP, seed: int = 0)
     """
     if bootstrap < 1:
         raise OptionError("interval-without-replicates", bootstrap=bootstrap)
-    bounds.at_most("bootstrap", bootstrap, bounds.BOOTSTRAP)
+    bounds.refuse_above("bootstrap", bootstrap, bounds.BOOTSTRAP)
     rows = []
     for number, (role, data) in enumerate(study.datasets.items()):
         values, images = np.unique(data.selected / data.shown, return_counts=True)
@@ -112,7 +112,7 @@ def half_the_images(study: Study, *, repeats: int = REPEATS, seed: int = 0) -> p
     repeats
         How many halves.
     seed
-        Of these.
+        Seed of the halves.
 
     Returns
     -------
@@ -129,19 +129,19 @@ def half_the_images(study: Study, *, repeats: int = REPEATS, seed: int = 0) -> p
     """
     if repeats < 1:
         raise OptionError("halves-below-one", repeats=repeats)
-    bounds.at_most("repeats", repeats, bounds.BOOTSTRAP)
+    bounds.refuse_above("repeats", repeats, bounds.BOOTSTRAP)
     sizes = [len(study.datasets[role].images) for role in REQUIRED_ROLES]
     if min(sizes) < 2 or not study.classifiers:
         raise StudyError("halves-without-images-or-classifier")
     whole = SufficientStatistics.of(study)
     annotators = usual_annotators(Replicates.of(whole))
-    found = [(0, *sizes, _gap(whole, annotators))]
+    rows = [(0, *sizes, _gap(whole, annotators))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterpolationWarning)  # said of all images already
         for number, statistics in enumerate(_halves(study, sizes, repeats, seed), 1):
-            found.append((number, *(-(-size // 2) for size in sizes), _gap(statistics, annotators)))
+            rows.append((number, *(-(-size // 2) for size in sizes), _gap(statistics, annotators)))
     names = ["repeat", "reference_images", "replication_images", "gap"]
-    table = pl.DataFrame(found, names, orient="row")
+    table = pl.DataFrame(rows, names, orient="row")
     return table.with_columns(change=pl.col("gap") - pl.col("gap").first())
 
 

@@ -37,12 +37,12 @@ from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.estimators.solve_rates import RatesPosterior, check_runs, fit_solve_rates
 from bayesrep.estimators.unbiased import item_passes, item_variances
 from bayesrep.numerics.estimands import INTERVAL
-from bayesrep.numerics.solve_rates import passed, passed_items
+from bayesrep.numerics.solve_rates import pass_rate, passed_items
 from bayesrep.progress import progress_bar
 from bayesrep.studies.attempts import Attempts
 from bayesrep.types import Float, Floats, Ints, no_type_check
 
-LARGEST = 1_000_000
+LARGEST_K = 1_000_000
 """The largest k: beyond it nothing is left but the mass at 0."""
 LEAST_ITEMS = 5
 
@@ -88,9 +88,9 @@ class PassAtK:
     @no_type_check
     def at(self, k: Sequence[int]) -> "PassAtK":
         """The same posteriors at other numbers of attempts."""
-        wanted = _checked(k)
+        wanted = _check_k(k)
         posteriors = [(fit.data, fit.posterior) for fit in self._fits]
-        return _assembled(posteriors, wanted, self.target, self._seed)
+        return _assemble_tables(posteriors, wanted, self.target, self._seed)
 
     @no_type_check
     def differences(self, between: Sequence[str] | None = None) -> pl.DataFrame:
@@ -110,7 +110,8 @@ class PassAtK:
         Raises
         ------
         OptionError
-            For a name that is no model's, fewer than two, or no data set that both were tried on.
+            For a name that is not a model's, fewer than two names, or models without a common
+            data set.
         """
         names = list(dict.fromkeys(fit.data.classifier for fit in self._fits))
         wanted = names if between is None else list(dict.fromkeys(between))
@@ -122,6 +123,7 @@ class PassAtK:
             )
         if len(wanted) < 2:
             raise OptionError("difference-needs-two-models")
+        # Pairs are compared on data sets that both models were tried on.
         by_name = {(fit.data.dataset, fit.data.classifier): fit for fit in self._fits}
         rows = [
             row
@@ -143,7 +145,7 @@ class PassAtK:
             if self.target == "population":
                 both = one.influence[ours, place] @ other.influence[theirs, place]
                 together = float(both / (one.spread[place] * other.spread[place]))
-            draws = _paired(one.draws[:, place], other.draws[:, place], together, rng)
+            draws = _draw_differences(one.draws[:, place], other.draws[:, place], together, rng)
             lower, upper = _interval(draws)
             unbiased: tuple[float | None, ...] = (None, None, None)
             if k in one.passes and k in other.passes:
@@ -158,7 +160,7 @@ class PassAtK:
                     "lower": lower,
                     "upper": upper,
                     "probability": float((draws > 0).mean() + (draws == 0).mean() / 2),
-                    **dict(zip(_UNBIASED, unbiased, strict=True)),
+                    **dict(zip(_UNBIASED_COLUMNS, unbiased, strict=True)),
                 }
             )
         return rows
@@ -182,7 +184,7 @@ class PassAtK:
         return value, max(value - half, -1.0), min(value + half, 1.0)
 
 
-_UNBIASED = ("unbiased", "unbiased_lower", "unbiased_upper")
+_UNBIASED_COLUMNS = ("unbiased", "unbiased_lower", "unbiased_upper")
 
 
 @no_type_check
@@ -200,16 +202,16 @@ def pass_at_k(
     Parameters
     ----------
     attempts
-        Of `bayesrep.studies.attempts.read_attempts`, or made of arrays.
+        Attempts from `bayesrep.studies.attempts.read_attempts`, or made of arrays.
     k
         Numbers of attempts, each from 1 to a million; they may exceed those that were made.
     target
         Whose pass@k: of the `population` of items, of which these are a sample, or of these very
         `items`.
     draws
-        Of the posterior.
+        Draws of the posterior.
     seed
-        Of everything random.
+        Seed of all that is random.
     progress
         Show a bar on standard error.
 
@@ -234,16 +236,17 @@ def pass_at_k(
         Where runs of the sampler do not agree.
     """
     models = [attempts] if isinstance(attempts, Attempts) else list(attempts)
-    wanted = _checked(k)
+    wanted = _check_k(k)
     if target not in get_args(PassTarget):
         raise OptionError(
             "unknown-pass-target", target=target, choices=" or ".join(get_args(PassTarget))
         )
     if draws < 1_000:
         raise OptionError("pass-draws-too-few", draws=draws)
-    bounds.at_most("draws", draws, bounds.DRAWS)
+    bounds.refuse_above("draws", draws, bounds.DRAWS)
     _check_models(models, int(wanted.max()))
     posteriors: list[tuple[Attempts, RatesPosterior]] = []
+    # Models are fitted one by one: their items need not be the same.
     with progress_bar(len(models), " models", show=progress) as bar:
         for data in models:
             bar.stage(data.classifier)
@@ -251,10 +254,10 @@ def pass_at_k(
             _check_fit(fit)
             posteriors.append((data, fit))
             bar.advance(1)
-    return _assembled(posteriors, wanted, target, seed)
+    return _assemble_tables(posteriors, wanted, target, seed)
 
 
-def _assembled(
+def _assemble_tables(
     posteriors: Sequence[tuple[Attempts, RatesPosterior]], k: Ints, target: PassTarget, seed: int
 ) -> PassAtK:
     for data, _ in posteriors:
@@ -274,18 +277,18 @@ _TABLE = {
     "dataset": pl.String,
     "model": pl.String,
     "k": pl.Int64,
-    **dict.fromkeys(["estimate", "lower", "upper", *_UNBIASED, "prior_share"], pl.Float64),
+    **dict.fromkeys(["estimate", "lower", "upper", *_UNBIASED_COLUMNS, "prior_share"], pl.Float64),
 }
 
 
 def _check_fit(fit: RatesPosterior) -> None:
     most = int(fit.attempts.max())
     k: Ints = np.unique([1, most, 10 * most])
-    check_runs(passed(fit.rates, k), [f"pass@{each}" for each in k.tolist()])
+    check_runs(pass_rate(fit.rates, k), [f"pass@{each}" for each in k.tolist()])
 
 
 @no_type_check
-def _checked(k: Sequence[int]) -> Ints:
+def _check_k(k: Sequence[int]) -> Ints:
     try:
         whole = [index(each) for each in k]
     except TypeError:
@@ -293,7 +296,7 @@ def _checked(k: Sequence[int]) -> Ints:
     if not whole or min(whole) < 1:
         raise OptionError("pass-k-below-one", k=whole)
     for each in whole:
-        bounds.at_most("k", each, LARGEST)
+        bounds.refuse_above("k", each, LARGEST_K)
     return np.unique(whole)
 
 
@@ -326,7 +329,7 @@ def _check_attempts(data: Attempts, largest: int) -> None:
 def _model(
     data: Attempts, posterior: RatesPosterior, k: Ints, target: PassTarget, seed: int
 ) -> _Model:
-    values = passed(posterior.rates, k)
+    values = pass_rate(posterior.rates, k)
     influence = posterior.influences(values)
     spread = np.sqrt(np.maximum(values.var(axis=0), np.square(influence).sum(axis=0)))
     if target == "items":
@@ -341,7 +344,7 @@ def _model(
 
 
 def _rows(fit: _Model, k: Ints, target: PassTarget) -> list[dict[str, object]]:
-    population = passed(fit.posterior.rates, k).var(axis=0)
+    population = pass_rate(fit.posterior.rates, k).var(axis=0)
     told = np.square(fit.influence).sum(axis=0) / np.maximum(population, 1e-300)
     rows: list[dict[str, object]] = []
     for place, each in enumerate(k.tolist()):
@@ -354,14 +357,14 @@ def _rows(fit: _Model, k: Ints, target: PassTarget) -> list[dict[str, object]]:
                 "estimate": float(fit.draws[:, place].mean()),
                 "lower": max(lower, 0.0),
                 "upper": min(upper, 1.0),
-                **dict(zip(_UNBIASED, _unbiased(fit, each, target), strict=True)),
+                **dict(zip(_UNBIASED_COLUMNS, _unbiased_estimate(fit, each, target), strict=True)),
                 "prior_share": float(np.clip(1 - told[place], 0, 1)),
             }
         )
     return rows
 
 
-def _unbiased(fit: _Model, k: int, target: PassTarget) -> tuple[float | None, ...]:
+def _unbiased_estimate(fit: _Model, k: int, target: PassTarget) -> tuple[float | None, ...]:
     if k not in fit.passes:
         return None, None, None
     value = float(fit.passes[k].mean())
@@ -373,7 +376,7 @@ def _unbiased(fit: _Model, k: int, target: PassTarget) -> tuple[float | None, ..
 
 
 def _unbiased_variance(data: Attempts, passes: Floats, k: int, target: PassTarget) -> float | None:
-    """Of the mean over items; of these very items only where all have 2k attempts."""
+    """Variance of the mean over items; for these very items only where all have 2k attempts."""
     if target == "population":
         return float(passes.var(ddof=1) / len(passes))
     if 2 * k > data.attempts.min():
@@ -394,7 +397,9 @@ def _interval(draws: Float[np.ndarray, "draw"]) -> tuple[float, float]:
     return float(min(lower, ordered[first])), float(max(upper, ordered[first + inside - 1]))
 
 
-def _paired(one: Floats, other: Floats, correlation: float, rng: np.random.Generator) -> Floats:
+def _draw_differences(
+    one: Floats, other: Floats, correlation: float, rng: np.random.Generator
+) -> Floats:
     """Draws of a difference: those of two posteriors, ranked like correlated normal numbers."""
     first, second = rng.standard_normal((2, len(one)))
     second = correlation * first + np.sqrt(max(1 - correlation**2, 0.0)) * second

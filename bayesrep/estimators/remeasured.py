@@ -73,9 +73,9 @@ def remeasure_counts(
     selection
         The rule by which the items were kept (`bayesrep.studies.selection`).
     answers
-        Of how many new answers to each item the share is wanted; without, the true frequency is.
+        New answers to each item of which the share is wanted; without, the true frequency is.
     draws, seed
-        Of the sampler.
+        Draws of the sampler, and its seed.
 
     Raises
     ------
@@ -90,31 +90,34 @@ def remeasure_counts(
         Where runs of the sampler do not agree on the mean frequency.
     """
     rule = None if selection is None else Selection.of(selection)
-    k, n = _checked(selected, shown, rule)
+    k, n = _check_counts(selected, shown, rule)
     if answers is not None and answers < 1:
         raise OptionError("new-answers-below-one", answers=answers)
     fit = fit_solve_rates(k, n, selection=truncating(rule), draws=draws, seed=seed)
     rng = np.random.default_rng([seed, 1])
+    # E[s | k, n] and E[s² | k, n]: ratios of the likelihoods with one and two more selections.
     mean, square = (
         np.exp(log_counts(fit.rates, fit.solved + r, fit.attempts + r) - fit.logs) for r in (1, 2)
     )
     check_runs((mean @ fit.items / fit.items.sum())[:, None], ["the mean frequency"])
     variance = square - mean**2
+    # A share of new answers also has their own binomial noise.
     if answers is not None:
         variance = variance + (mean - square) / answers
     dropped = None
+    # The rule applied anew loses some of the items that it kept.
     if rule is not None:
         keeps = _keeps_again(fit.rates, fit.logs, fit.solved, fit.attempts, rule)
-        dropped = _told(1 - keeps, keeps * (1 - keeps), fit.items, rng)
+        dropped = _summarize_mean(1 - keeps, keeps * (1 - keeps), fit.items, rng)
     return Remeasured(
         len(k),
         float((k / n).mean()),
-        _told(mean, variance, fit.items, rng),
+        _summarize_mean(mean, variance, fit.items, rng),
         dropped,
     )
 
 
-def _checked(
+def _check_counts(
     selected: Ints, shown: Ints | int, rule: Selection | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     size = np.size(selected)
@@ -125,12 +128,12 @@ def _checked(
     k, n = np.asarray(selected).astype(np.int64), np.asarray(shown).astype(np.int64)
     if rule is not None:
         rules.raise_first(rule.violations("the counts", names, k, n))
-    if (n > LARGEST_SHOWN).any():
-        raise StudyError("too-many-answers-to-item", most=LARGEST_SHOWN)
+    if (n > LARGEST_SHOWN_COUNT).any():
+        raise StudyError("too-many-answers-to-item", most=LARGEST_SHOWN_COUNT)
     return k, n
 
 
-LARGEST_SHOWN = 10_000
+LARGEST_SHOWN_COUNT = 10_000
 
 
 def _keeps_again(
@@ -152,7 +155,7 @@ def _keeps_again(
     return np.clip(keeps, 0, 1)
 
 
-def _told(
+def _summarize_mean(
     mean: Float[np.ndarray, "draw cell"],
     variance: Float[np.ndarray, "draw cell"],
     items: Int[np.ndarray, "cell"],

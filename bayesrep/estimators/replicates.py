@@ -45,7 +45,7 @@ class CellCounts:
 
     @classmethod
     def of(cls, cells: Cells) -> "CellCounts":
-        """The one version that was observed."""
+        """The cells of the one version that was observed."""
         return cls(
             cells.selected,
             cells.shown,
@@ -85,7 +85,7 @@ class Replicates:
     Attributes
     ----------
     reference, replication : CellCounts
-        Of the same number of versions.
+        Cells of the two data sets, of the same number of versions.
     """
 
     reference: CellCounts
@@ -135,7 +135,8 @@ def bootstrap(
         (such as the fewest annotators) is the same for every replicate.
     """
     generators = [np.random.default_rng([seed, stream]) for stream in (0, 1, 2)]
-    others = OtherWorkers.of(study)
+    # Workers are a sample, too: replicates also move what all their images share.
+    others = OtherWorkers.from_study(study)
     cells = {
         role: with_neighbours(statistics.cells[role])
         if role in others.more_often
@@ -143,12 +144,14 @@ def bootstrap(
         for role in REQUIRED_ROLES
     }
     largest = max(each.correct.size for each in cells.values())
+    # Blocks are so large that their arrays fit into a fixed number of numbers.
     blocks = -(-size * largest // _BATCH_NUMBERS) if size else 1
+    # Streams of random numbers belong to the data sets, not to the blocks.
     for rows in np.array_split(np.arange(size), blocks):
         counted = generators[2].standard_normal((len(rows), others.workers))
         reference, replication = (
             CellCounts.of(cells[role]).with_rows(
-                *_resampled(
+                *_resample_images(
                     study.datasets[role],
                     cells[role],
                     len(rows),
@@ -161,7 +164,7 @@ def bootstrap(
         yield Replicates(reference, replication)
 
 
-def _resampled(
+def _resample_images(
     data: AnnotatedSet,
     cells: Cells,
     size: int,
@@ -182,7 +185,7 @@ def _resampled(
     images = np.zeros((size, len(cells.images)))
     right = np.zeros((size, *cells.correct.shape))
 
-    def summed(
+    def sum_by_cell(
         weights: Float[np.ndarray, "some image"],
     ) -> tuple[Float[np.ndarray, "some cell"], Float[np.ndarray, "some cell classifier"]]:
         every, ours = np.zeros_like(images[: len(weights)]), np.zeros_like(right[: len(weights)])
@@ -193,12 +196,12 @@ def _resampled(
 
     for done in range(0, size, batch):
         block = slice(done, min(done + batch, size))
-        images[block], right[block] = summed(_weights(total, block.stop - done, rng))
+        images[block], right[block] = sum_by_cell(_weights(total, block.stop - done, rng))
         if others is None:
             continue
         counted, more_often = others
-        more, more_right = summed((more_often @ counted[block].T).T[:, order])
-        images[block], right[block] = _possible(
+        more, more_right = sum_by_cell((more_often @ counted[block].T).T[:, order])
+        images[block], right[block] = _clip_to_possible(
             images[block] + flow(cells.selected, cells.shown, more),
             right[block] + flow(cells.selected, cells.shown, more_right),
             total,
@@ -206,7 +209,7 @@ def _resampled(
     return images, right
 
 
-def _possible(
+def _clip_to_possible(
     images: Float[np.ndarray, "replicate cell"],
     correct: Float[np.ndarray, "replicate cell classifier"],
     total: int,

@@ -84,13 +84,15 @@ def fit_solve_rates(
     draws
         In all, by `RUNS` runs of the sampler that know nothing of each other.
     seed
-        Of the runs.
+        Seed of the runs.
     """
+    # Items with equal counts share one term of the likelihood.
     pairs, cell, items = np.unique(
         np.stack([solved, attempts], axis=1), axis=0, return_inverse=True, return_counts=True
     )
     c, n = pairs[:, 0], pairs[:, 1]
 
+    # Where a rule chose the items, each term is divided by the chance of passing it.
     shown = np.unique(n)
     by_shown = np.array([items[n == size].sum() for size in shown], dtype=float)
 
@@ -101,6 +103,7 @@ def fit_solve_rates(
             return logs
         return logs - log_kept(rates, selection, shown) @ by_shown
 
+    # Independent runs, so that their agreement can be checked.
     size = -(-draws // RUNS)
     runs = [
         tempered_draws(log_likelihood, DIMENSION, size, np.random.default_rng([seed, run]))
@@ -113,16 +116,16 @@ def log_kept(
     rates: SolveRates, selection: Selection, shown: Int[np.ndarray, "size"]
 ) -> Float[np.ndarray, "draw size"]:
     """log P(kept | n) = log Σ_c a(c, n) C(n, c) f(c, n) of every n."""
-    found = np.empty((len(rates.at_zero), len(shown)))
+    log_probability = np.empty((len(rates.at_zero), len(shown)))
     for place, n in enumerate(shown.tolist()):
         counts = np.arange(n + 1)
         keeps = selection.probability(counts, np.full(n + 1, n))
         some = keeps > 0
         logs = log_counts(rates, counts[some], np.full(some.sum(), n))
-        found[:, place] = logsumexp(
+        log_probability[:, place] = logsumexp(
             logs + np.log(keeps[some]) + log_binomial(n, counts[some]), axis=1
         )
-    return found
+    return log_probability
 
 
 def check_runs(values: Float[np.ndarray, "draw quantity"], names: Sequence[str]) -> None:
@@ -131,7 +134,7 @@ def check_runs(values: Float[np.ndarray, "draw quantity"], names: Sequence[str])
     Parameters
     ----------
     values
-        Of every draw.
+        Values of every draw.
     names
         What the quantities are called.
 

@@ -7,6 +7,9 @@ images that are classified correctly *and* selected by k of n is linear in ω,
     D[k, j] = Σ_i w_i BetaBinomial(k; n, a_i, b_i) E[B_j(s) | s ~ Beta(a_i + k, b_i + n − k)],
 
 so ω solves a small least-squares problem under bounds on g, and A = Σ_j ω_j E_ref[B_j].
+
+g: accuracy curve; ω_j: coefficient of spline B_j; w_i, a_i, b_i: weight and shape parameters of
+component i of the replication's mixture; A: adjusted accuracy.
 """
 
 from functools import partial
@@ -29,7 +32,7 @@ from bayesrep.numerics.least_squares import bounded_least_squares
 from bayesrep.numerics.splines import SIZE, bspline_basis
 from bayesrep.types import Float, Floats, Int
 
-LOWEST, HIGHEST = 2e-6, 1.0
+LOWEST_ACCURACY, HIGHEST_ACCURACY = 2e-6, 1.0
 """Bounds of an accuracy curve in the published code."""
 
 _SMOOTHING = 1e-6
@@ -38,7 +41,7 @@ with fewer counts than coefficients, and then for the smoothest curve."""
 
 _GAIN = 1e-5  # nats: a step that gains less ends the maximisation
 _STEPS = (1.0, 0.5, 0.1, 0.01, 0.0)
-_BATCH, _MOST = 256, 32
+_BATCH, _VERSIONS_AT_ONCE = 256, 32
 """Curves, and versions, solved side by side: their values on the grid fit the cache."""
 
 
@@ -52,7 +55,7 @@ class SplineCells(NamedTuple):
     likelihood: Float[Array, "cell point"] | None  # P(k | n, s) on the published grid, if wanted
 
     @classmethod
-    def of(
+    def from_cells(
         cls, selected: Int[np.ndarray, "cell"], shown: Int[np.ndarray, "cell"], quadrature: str
     ) -> "SplineCells":
         """Cells of `selected` of `shown`, ready for one kind of quadrature."""
@@ -65,7 +68,7 @@ class SplineCells(NamedTuple):
             jnp.asarray(selected, float),
             jnp.asarray(shown, float),
             jnp.asarray(shown[:, None] == shown[None, :], float),
-            CellMatrices.of(selected, shown),
+            CellMatrices.from_cells(selected, shown),
             likelihood,
         )
 
@@ -122,7 +125,7 @@ def _least_squares(
     rough = jnp.concatenate([jnp.diff(slope, axis=0), 0.1 * slope])
     design = jnp.concatenate([design, _SMOOTHING * jnp.linalg.norm(design) * rough])
     targets = jnp.pad(targets, ((0, 0), (0, rough.shape[0])))
-    return bounded_least_squares(design, targets, rows, LOWEST, HIGHEST)
+    return bounded_least_squares(design, targets, rows, LOWEST_ACCURACY, HIGHEST_ACCURACY)
 
 
 def _binomial(
@@ -133,6 +136,7 @@ def _binomial(
 ) -> Float[Array, "classifier basis"]:
     """Maximise Σ y log q + (m − y) log(1 − q), q = D ω / D 1, by least squares reweighted."""
     total = design.sum(axis=1, keepdims=True)
+    # P(basis function | count): the rows of D, normalised.
     conditional = design / jnp.maximum(total, 1e-300)
     observed = images > 0
 
@@ -145,11 +149,13 @@ def _binomial(
 
     def step(state: tuple[Array, Array, Array], right: Array) -> tuple[Array, Array, Array]:
         curve, height, _ = state
+        # One Newton step is a least-squares problem with weights m / (q (1 − q)).
         q = jnp.clip(conditional @ curve, 1e-5, 1 - 1e-5)
         weight = jnp.sqrt(images / (q * (1 - q)))
         rate = jnp.where(observed, right / jnp.maximum(images, 1e-300), 0.0)
         target = (weight * rate)[None, :]
         wanted = _least_squares(conditional * weight[:, None], target, rows)[0]
+        # Of several shares of the way to its solution the most likely one is taken.
         tried = curve[None, :] + jnp.asarray(_STEPS)[:, None] * (wanted - curve)[None, :]
         heights = jax.vmap(likelihood, in_axes=(0, None))(tried, right)
         best = jnp.argmax(heights)
@@ -163,6 +169,7 @@ def _binomial(
             lambda state: state[2] > _GAIN, lambda state: step(state, right), begin
         )[0]
 
+    # Each curve starts at the least-squares fit of its shares of right answers.
     starts = _least_squares(
         conditional * jnp.sqrt(images)[:, None],
         correct / jnp.sqrt(jnp.maximum(images, 1e-300))[None, :],
@@ -188,11 +195,11 @@ def adjusted_accuracies(
     reference, replication
         Fitted mixtures, [B, K].
     images, correct
-        Of the replication.
+        Images, and of them correct, of the replication.
     cells
         Their cells.
     rows
-        Of `bounded_rows`.
+        Constraints on a curve, from `bounded_rows`.
     loss
         "least-squares", "weighted" or "binomial".
 
@@ -204,7 +211,7 @@ def adjusted_accuracies(
         B-spline coefficients.
     """
     given = reference, replication, images, correct
-    size = int(np.clip(_BATCH // np.shape(correct)[2], 1, _MOST))
+    size = int(np.clip(_BATCH // np.shape(correct)[2], 1, _VERSIONS_AT_ONCE))
     return in_batches(lambda *some: _adjusted_batch(*some, cells, rows, loss=loss), given, size)
 
 
@@ -219,9 +226,11 @@ def _adjusted_batch(
     *,
     loss: str,
 ) -> tuple[Float[Array, "version classifier"], Float[Array, "version classifier basis"]]:
-    def one(target: Betas, source: Betas, images: Array, correct: Array) -> tuple[Array, Array]:
+    def adjust_one(
+        target: Betas, source: Betas, images: Array, correct: Array
+    ) -> tuple[Array, Array]:
         curves = fit_curves(equation_8(source, images, cells), images, correct, rows, loss)
         inside = expected_bsplines(target.a, target.b)
         return curves @ (target.weights @ inside), curves
 
-    return jax.vmap(one)(reference, replication, images, correct)
+    return jax.vmap(adjust_one)(reference, replication, images, correct)

@@ -13,7 +13,7 @@ from bayesrep.errors import EstimateWarning
 from bayesrep.estimators.analysis import QUANTITIES, Analysis, Interval, analyse
 from bayesrep.estimators.estimator import Estimator
 from bayesrep.estimators.jackknife import Jackknife
-from bayesrep.estimators.kept import Kept
+from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.methods import METHODS
 from bayesrep.numerics.estimands import INTERVAL, NORMAL, bias_corrected_gap, selection_gap
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -163,7 +163,7 @@ def matching_facts(analyses: Sequence[Analysis]) -> list[dict[str, Any]]:
 
 
 def _warn(analyses: Sequence[Analysis]) -> None:
-    left_out = [one for one in analyses if one.kept is not None and one.kept.dropped]
+    left_out = [one for one in analyses if one.kept is not None and one.kept.dropped_images]
     told = _wrong_sentences(analyses), _kept_sentences(left_out), _noise_sentences(analyses)
     for sentence in chain(*told):
         warnings.warn(EstimateWarning(sentence), stacklevel=3)
@@ -180,13 +180,13 @@ def _kept_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
     alike: dict[tuple[int, int], list[Analysis]] = {}
     for one in analyses:
         if one.kept is not None:
-            alike.setdefault((one.kept.annotators, one.kept.dropped), []).append(one)
+            alike.setdefault((one.kept.annotators, one.kept.dropped_images), []).append(one)
     for (annotators, dropped), same in alike.items():
         names = ", ".join(one.method for one in same)
         kept = same[0].kept
         matched = f"{names}: images are thinned to n' = {annotators:,} annotators each"
         if kept is not None and any(kept.holding.values()):
-            matched += f", since {_holding(kept)}"
+            matched += f", since {_describe_limiting_images(kept)}"
         if kept is None or not dropped:
             yield f"{matched}."
             continue
@@ -201,7 +201,7 @@ def _kept_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
         )
 
 
-def _holding(kept: Kept) -> str:
+def _describe_limiting_images(kept: AnnotatorMatch) -> str:
     """Which images have no more annotators than n', where most have more, as a clause."""
     few = [f"{role} {number:,}" for role, number in kept.holding.items() if number]
     count = sum(kept.holding.values())

@@ -232,7 +232,7 @@ def fields(
     path
         The file.
     wanted
-        Of every column the keys that lead to its value: `("evaluation", "score")`.
+        Keys that lead to the value of every column: `("evaluation", "score")`.
     once
         Columns that nearly every line has: a key given twice is noticed in these.
     advance
@@ -241,7 +241,7 @@ def fields(
     Yields
     ------
     polars.DataFrame
-        Of each block, the columns as text: of numbers, true and false and lists what JSON writes,
+        Columns of each block as text: of numbers, true and false and lists what JSON writes,
         null where a field is missing or null.
 
     Raises
@@ -266,10 +266,10 @@ def fields(
                     )
                 if start == 0:
                     block = block.removeprefix(_MARK)
-                table = _at_once(block, wanted, once)
+                table = _fields_by_polars(block, wanted, once)
                 if table is None:
                     number = _lines_before(path, start) + 1
-                    table = _one_by_one(block, number, wanted, str(path))
+                    table = _fields_by_line(block, number, wanted, str(path))
                 yield table
                 if advance is not None:
                     advance(max(1, len(block) >> 20))
@@ -289,7 +289,7 @@ def _lines_before(path: str | Path, end: int) -> int:
     return number
 
 
-def _at_once(
+def _fields_by_polars(
     block: bytes, wanted: Mapping[str, Sequence[str]], once: Collection[str]
 ) -> pl.DataFrame | None:
     """The fields as polars finds them, which takes the first of a key given twice; None if odd.
@@ -329,7 +329,7 @@ def _field(keys: Sequence[str]) -> pl.Expr:
     return column
 
 
-def _one_by_one(
+def _fields_by_line(
     block: bytes, number: int, wanted: Mapping[str, Sequence[str]], where: str
 ) -> pl.DataFrame:
     """The same, line by line."""

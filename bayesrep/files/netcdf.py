@@ -138,7 +138,7 @@ def _attributes(h5py: Any, holder: Any) -> dict[str, Any]:
 def not_ours(strange: Violation, where: object) -> Violation:
     """What is wrong with a file that should hold a posterior, in a whole sentence."""
     sentence = f"{where} is not a posterior of bayesrep: {strange}; restore it or fit again"
-    return strange.retold(sentence)
+    return strange.reword(sentence)
 
 
 def _broken_seal(path: Path, where: str) -> Violation | None:

@@ -40,7 +40,7 @@ class Place:
         if values is not None:
             held = values.gather(places[:SHOWN]).to_list()
             told[:SHOWN] = [
-                f"{number} ({_shown(value)})"
+                f"{number} ({_show_value(value)})"
                 for number, value in zip(told[:SHOWN], held, strict=True)
             ]
         if len(told) == 1:
@@ -49,7 +49,7 @@ class Place:
         return f"{self.noun}s {', '.join(told[:SHOWN])}{more}"
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     if value is None or value == "":
         return "nothing"
     return repr(value if not isinstance(value, str) or len(value) <= 40 else value[:37] + "...")

@@ -1,6 +1,6 @@
 """JSON from files: of bounded size and depth, each key once, nothing that JSON does not know.
 
-And of our own: `finite` leaves nothing in it that JSON does not know.
+And of our own: `replace_non_finite` leaves nothing in it that JSON does not know.
 """
 
 import gc
@@ -19,15 +19,15 @@ BITS = 128  # of a whole number: seeds may have so many
 _MANY = 2**20  # characters that may hold so many lists that collecting takes most of the time
 
 
-def finite(value: Any) -> Any:
+def replace_non_finite(value: Any) -> Any:
     """A value whose numbers that are not finite are None: JSON has neither NaN nor infinity."""
     match value:
         case float():
             return value if isfinite(value) else None
         case Mapping():
-            return {name: finite(each) for name, each in value.items()}
+            return {name: replace_non_finite(each) for name, each in value.items()}
         case list() | tuple():
-            return [finite(each) for each in value]
+            return [replace_non_finite(each) for each in value]
         case _:
             return value
 
@@ -40,7 +40,7 @@ def parse(text: str) -> Any:
     """
     try:
         with _collector_paused(len(text)):
-            value = json.loads(text, object_pairs_hook=_object, parse_constant=_refused)
+            value = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
             for each in _values(value):
                 _check(each)
     except RecursionError:
@@ -110,7 +110,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _refused(word: str) -> Any:
+def _refuse_constant(word: str) -> Any:
     raise ValueError(f"{word} is no number")
 
 

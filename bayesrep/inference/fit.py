@@ -375,9 +375,9 @@ def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> 
     """Refuse what is out of range."""
     if chains < 1 or warmup < 10 or draws < 10:
         raise OptionError("chains-or-draws-too-few", chains=chains, warmup=warmup, draws=draws)
-    bounds.at_most("chains", chains, LARGEST_CHAINS)
-    bounds.at_most("warmup", warmup, bounds.DRAWS)
-    bounds.at_most("draws", draws, bounds.DRAWS)
+    bounds.refuse_above("chains", chains, LARGEST_CHAINS)
+    bounds.refuse_above("warmup", warmup, bounds.DRAWS)
+    bounds.refuse_above("draws", draws, bounds.DRAWS)
     if feedback not in get_args(Feedback):
         raise OptionError("unknown-feedback", feedback=feedback)
     if method not in get_args(Method):

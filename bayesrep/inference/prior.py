@@ -54,7 +54,7 @@ def prior_predictive(
     """
     if draws < 1:
         raise OptionError("prior-draws-below-one", draws=draws)
-    bounds.at_most("draws", draws, bounds.DRAWS)
+    bounds.refuse_above("draws", draws, bounds.DRAWS)
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     with jax.enable_x64(new_val=True):
         data = problem.data()

@@ -42,10 +42,10 @@ from bayesrep.types import Floats, Ints
 BINS = 5
 GRID, COARSE = 400, 50
 MEAN = 10.0
-"""How many times the difference of the means counts beside the distance of the distributions."""
+"""Weight of the difference of the means beside the distance of the distributions."""
 MOST_ANSWERS = 1_000
 TINY = 1e-9
-"""Shares that a linear program takes for none."""
+"""Shares below this are zero to the linear program."""
 EDGES = np.sin(0.5 * np.pi * np.linspace(0, 1, GRID + 1)) ** 2  # closer at the ends
 NODES = (EDGES[1:] + EDGES[:-1]) / 2
 """Selection frequencies at which densities and curves are known."""
@@ -102,7 +102,7 @@ class Matching:
 
     @property
     def pool_mean(self) -> float:
-        """That of the pool."""
+        """The density of the pool."""
         return float(self.densities[1] @ NODES)
 
 
@@ -137,15 +137,15 @@ def match_images(
     size
         How many to choose: of every class of the reference, or in all where there are none.
     classes
-        Of every image of the reference and of the pool.
+        Class of every image of the reference and of the pool.
     least
         Candidates whose expected true frequency, given their count, is below this are left out.
     components
-        Of the mixtures of betas.
+        Components of the mixtures of betas.
     replicates
-        Of the bootstrap.
+        Replicates of the bootstrap.
     seed
-        Of the choice, the bootstrap and EM's starts.
+        Seed of the choice, the bootstrap and EM's starts.
 
     Returns
     -------
@@ -173,11 +173,13 @@ def match_images(
     random = np.random.default_rng(seed)
     cells, cell_of, class_of = _cells(reference, pool, size, classes)
     table = _table(reference, pool)
+    # Both selection-frequency distributions, and bootstrap replicates of them.
     fit = fit_mixtures(table, components=components, seed=seed)
-    replicas = refit_mixtures(fit, _resampled(table, replicates, random))
+    replicas = refit_mixtures(fit, _resample_images(table, replicates, random))
     every = [_densities(fit, 0)]
     every += [_densities(replicas, version) for version in range(replicates)]
-    means = np.stack([_given(cells, second) @ NODES for _, second in every])
+    means = np.stack([_pool_by_cell(cells, second) @ NODES for _, second in every])
+    # Candidates that are too seldom selected, on average, are not to be chosen.
     left_out = means[0] < least
     cells = replace(cells, pool=np.where(left_out, 0, cells.pool))
     class_of = np.where(left_out[cell_of], -1, class_of)
@@ -185,13 +187,15 @@ def match_images(
         raise StudyError("too-few-frequent-candidates", size=size, least=least)
     wanted = np.array([first @ NODES for first, _ in every])
     chosen: dict[str, Chosen] = {}
+    # Each method says how many images of each cell to take; chance rounds and draws them.
     for name, method in METHODS.items():
-        numbers, moved = method(cells, *every[0], _given(cells, every[0][1]))
-        whole = _whole(numbers, cells, random)
+        numbers, moved = method(cells, *every[0], _pool_by_cell(cells, every[0][1]))
+        whole = _round_numbers(numbers, cells, random)
         rate = numbers / np.maximum(cells.pool, 1)
+        # The gap left under the fit and under each replicate: estimate and interval.
         gaps = wanted - means @ whole.sum(axis=0) / whole.sum()
         lower, upper = np.quantile(gaps[1:], (0.025, 0.975))
-        images = _drawn(whole, cell_of, class_of, random)
+        images = _draw_images(whole, cell_of, class_of, random)
         distance = _distance(whole.sum(axis=0), cells, *every[0])
         rates = rate[class_of, cell_of] * (class_of >= 0)
         chosen[name] = Chosen(images, rates, float(gaps[0]), lower, upper, distance, moved)
@@ -224,8 +228,8 @@ def match_published(
     """
     random = np.random.default_rng(seed)
     cells, cell_of, class_of = _cells(reference, pool, size, classes)
-    numbers, _ = _published(cells)
-    return _drawn(_whole(numbers, cells, random), cell_of, class_of, random)
+    numbers, _ = _match_published_bins(cells)
+    return _draw_images(_round_numbers(numbers, cells, random), cell_of, class_of, random)
 
 
 def left_with(matching: Matching, answers: int, *, size: int, pool: int) -> dict[str, float]:
@@ -254,10 +258,10 @@ def left_with(matching: Matching, answers: int, *, size: int, pool: int) -> dict
     """
     if not 1 <= answers <= MOST_ANSWERS or not 1 <= size <= pool:
         raise OptionError("answers-or-size-out-of-range", most_answers=MOST_ANSWERS)
-    return left_between(*matching.densities, answers, size=size, pool=pool)
+    return gaps_left_between(*matching.densities, answers, size=size, pool=pool)
 
 
-def left_between(
+def gaps_left_between(
     reference: Floats,
     candidates: Floats,
     answers: int,
@@ -287,12 +291,12 @@ def left_between(
     given = says * candidates
     given /= np.maximum(given.sum(axis=1, keepdims=True), 1e-300)
     means, wanted = given @ NODES, float(reference @ NODES)
-    found = {
+    chosen = {
         name: method(cells, reference, candidates, given)[0] for name, method in METHODS.items()
     }
     return {
         name: wanted - float(numbers.sum(axis=0) @ means / numbers.sum())
-        for name, numbers in found.items()
+        for name, numbers in chosen.items()
     }
 
 
@@ -301,7 +305,7 @@ def next_answers(
 ) -> Ints:
     """Which images of the pool are worth another answer: those that would be chosen so far.
 
-    An answer about an image that is in no question of being chosen changes nothing. Asked round by
+    An answer about an image that could not be chosen anyway changes nothing. Asked round by
     round, a few answers each, half as many answers leave as little as all do that are asked of
     every image alike.
 
@@ -316,7 +320,7 @@ def next_answers(
     most
         Answers that an image has at most.
     seed
-        Of the order of images with the same answers.
+        Seed of the order of images with the same answers.
 
     Returns
     -------
@@ -382,7 +386,7 @@ def _table(reference: tuple[Ints, Ints], pool: tuple[Ints, Ints]) -> CellTable:
     return CellTable(selected, shown, images, np.zeros((1, len(shown), 0)))
 
 
-def _resampled(table: CellTable, replicates: int, random: np.random.Generator) -> CellTable:
+def _resample_images(table: CellTable, replicates: int, random: np.random.Generator) -> CellTable:
     """Bootstrap replicates of the images of both."""
     drawn = [
         random.multinomial(int(images.sum()), images / images.sum(), size=replicates)
@@ -412,26 +416,26 @@ def given_counts(k: Ints, n: Ints, masses: Floats) -> Floats:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _given(cells: _Cells, pool: Floats) -> Floats:
+def _pool_by_cell(cells: _Cells, pool: Floats) -> Floats:
     """The pool's of every cell."""
     return given_counts(cells.k, cells.n, pool)
 
 
 def _distance(numbers: Floats, cells: _Cells, reference: Floats, pool: Floats) -> float:
-    found = numbers @ _given(cells, pool) / numbers.sum()
-    return float(np.abs(np.cumsum(found - reference))[:-1] @ np.diff(NODES))
+    mean = numbers @ _pool_by_cell(cells, pool) / numbers.sum()
+    return float(np.abs(np.cumsum(mean - reference))[:-1] @ np.diff(NODES))
 
 
-def _published(cells: _Cells, *_: Floats) -> tuple[Floats, int]:
-    return _binned(cells, np.minimum((BINS * cells.k) // cells.n, BINS - 1))
+def _match_published_bins(cells: _Cells, *_: Floats) -> tuple[Floats, int]:
+    return _match_bins(cells, np.minimum((BINS * cells.k) // cells.n, BINS - 1))
 
 
-def _fine(cells: _Cells, *_: Floats) -> tuple[Floats, int]:
+def _match_every_frequency(cells: _Cells, *_: Floats) -> tuple[Floats, int]:
     bins = np.unique(cells.k / cells.n, return_inverse=True)[1]
-    return _binned(cells, bins)
+    return _match_bins(cells, bins)
 
 
-def _binned(cells: _Cells, bins: Ints) -> tuple[Floats, int]:
+def _match_bins(cells: _Cells, bins: Ints) -> tuple[Floats, int]:
     """As many of every bin and class as the reference has there, and how many had to be moved."""
     count = int(bins.max()) + 1
     inside = np.eye(count)[bins]  # [cell, bin]
@@ -443,7 +447,7 @@ def _binned(cells: _Cells, bins: Ints) -> tuple[Floats, int]:
         for short in np.flatnonzero(wanted > there):
             missing = int(wanted[short] - there[short])
             moved += missing
-            for other in _nearest(int(short), count):
+            for other in _neighbouring_bins(int(short), count):
                 more = min(missing, int(there[other] - taken[other]))
                 taken[other] += more
                 missing -= more
@@ -452,7 +456,7 @@ def _binned(cells: _Cells, bins: Ints) -> tuple[Floats, int]:
     return numbers, moved
 
 
-def _nearest(place: int, count: int) -> Iterator[int]:
+def _neighbouring_bins(place: int, count: int) -> Iterator[int]:
     """Other bins, the nearest first, of two the higher."""
     for step in range(1, count):
         yield from (each for each in (place + step, place - step) if 0 <= each < count)
@@ -485,43 +489,47 @@ def _posterior(cells: _Cells, reference: Floats, _: Floats, given: Floats) -> tu
     }
     # Every class has enough images, so that there is a solution; a solver may give up all the same.
     tries = (optimize.linprog(**program, method=each) for each in ("highs-ds", "highs-ipm"))
-    found = next((each for each in tries if each.success), None)
-    if found is None:
+    solution = next((each for each in tries if each.success), None)
+    if solution is None:
         warnings.warn(
             EstimateWarning("matching: no solver found the best numbers; every count is matched"),
             stacklevel=3,
         )
-        return _fine(cells)
-    numbers = total * np.clip(found.x[: groups * kinds], 0, None)
+        return _match_every_frequency(cells)
+    numbers = total * np.clip(solution.x[: groups * kinds], 0, None)
     return np.minimum(numbers.reshape(groups, kinds), cells.pool), 0
 
 
-METHODS = {"published": _published, "fine": _fine, "posterior": _posterior}
+METHODS = {
+    "published": _match_published_bins,
+    "fine": _match_every_frequency,
+    "posterior": _posterior,
+}
 """Numbers [class, cell] to choose, of the cells, the densities of reference and pool, and the
 pool's given each cell."""
 
 
-def _whole(numbers: Floats, cells: _Cells, random: np.random.Generator) -> Ints:
+def _round_numbers(numbers: Floats, cells: _Cells, random: np.random.Generator) -> Ints:
     """Whole numbers with the same sums by class, each in expectation what it was."""
-    found = np.zeros(numbers.shape, dtype=np.int64)
+    whole = np.zeros(numbers.shape, dtype=np.int64)
     for place, (row, held) in enumerate(zip(numbers, cells.pool, strict=True)):
         total = int(cells.wanted[place])
         ends = np.concatenate([[0], np.cumsum(row)])
         ends *= total / ends[-1]
         # Systematic sampling: a comb of whole steps at a random place.
         counted = np.floor(ends + random.random()).astype(np.int64)
-        found[place] = np.diff(counted)
-        over = found[place] - held
+        whole[place] = np.diff(counted)
+        over = whole[place] - held
         while (over > 0).any():  # by rounding, where all of a cell are taken
             most = int(np.argmax(over))
             other = int(np.argmin(over))
-            found[place, most] -= 1
-            found[place, other] += 1
-            over = found[place] - held
-    return found
+            whole[place, most] -= 1
+            whole[place, other] += 1
+            over = whole[place] - held
+    return whole
 
 
-def _drawn(whole: Ints, cell_of: Ints, class_of: Ints, random: np.random.Generator) -> Ints:
+def _draw_images(whole: Ints, cell_of: Ints, class_of: Ints, random: np.random.Generator) -> Ints:
     """Images at random, so many of each class and cell."""
     order = random.permutation(len(cell_of))
     key = class_of[order] * whole.shape[1] + cell_of[order]

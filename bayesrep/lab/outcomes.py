@@ -40,15 +40,15 @@ class Outcome(NamedTuple):
     Attributes
     ----------
     mean_width, mean_held
-        Of the mean adjusted accuracy over classifiers, and so of the mean bias-corrected gap.
+        Width and coverage of the mean adjusted accuracy, and so of the mean bias-corrected gap.
     alone_width
         The same without what workers add who answer about many images each.
     single_width, single_held
-        Of single classifiers' adjusted accuracies: means over these.
+        Width and coverage of single classifiers' adjusted accuracies: means over these.
     pair_width
-        Of the difference of two classifiers next to each other in accuracy, the mean.
+        Width of the difference of two classifiers next to each other in accuracy, the mean.
     error
-        Of the mean's estimate.
+        Error of the estimated mean.
     converged
         Whether the fit was certified; "normal" fits never are.
     """
@@ -73,7 +73,7 @@ def outcome(world: Populations, design: Design, *, leniency: float, seed: int, w
     design, leniency
         What it is made of.
     seed
-        Of the study and the fit.
+        Seed of the study and the fit.
     way
         How it is fitted.
     """
@@ -85,7 +85,7 @@ def outcome(world: Populations, design: Design, *, leniency: float, seed: int, w
             posterior = normal_posterior(study, seed=seed)
         else:
             posterior = fit(study, method="laplace", seed=seed, progress=False)
-        return _compared(Fitted(study, posterior), adjusted_accuracies(world))
+        return _compare_with_truth(Fitted(study, posterior), adjusted_accuracies(world))
 
 
 def normal_posterior(study: Study, *, seed: int, draws: int = DRAWS) -> Posterior:
@@ -96,7 +96,7 @@ def normal_posterior(study: Study, *, seed: int, draws: int = DRAWS) -> Posterio
     study
         Annotation counts and correctness.
     seed
-        Of the draws.
+        Seed of the draws.
     draws
         How many.
     """
@@ -118,7 +118,7 @@ def normal_posterior(study: Study, *, seed: int, draws: int = DRAWS) -> Posterio
     return build_tree(contents, coordinates(problem), {**facts, "converged": 0})
 
 
-def _compared(fitted: Fitted, truth: Floats) -> Outcome:
+def _compare_with_truth(fitted: Fitted, truth: Floats) -> Outcome:
     joint, alone, single = (
         draws.reshape(-1, len(truth))
         for draws in (fitted.together, fitted.together_of_one_crowd, fitted.single)
@@ -141,7 +141,7 @@ def _compared(fitted: Fitted, truth: Floats) -> Outcome:
     )
 
 
-def averaged(outcomes: Sequence[Outcome]) -> Outcome:
+def average_outcomes(outcomes: Sequence[Outcome]) -> Outcome:
     """Means over simulated studies; of the error its root mean square."""
     rows = np.array(outcomes)
     means = rows.mean(axis=0)

@@ -14,12 +14,12 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.matching import MOST_ANSWERS, left_between, masses_of
+from bayesrep.lab.matching import MOST_ANSWERS, gaps_left_between, masses_of
 from bayesrep.numerics.noisy_matching import BetaMixture, left_by_matching
 from bayesrep.types import Floats
 
 ANSWERS = (1, 3, 5, 10, 20, 40, 80)
-SAMPLED = 200_000
+SAMPLED_IMAGES = 200_000
 SIZE, POOL = 10_000, 100_000
 """Images to choose, and candidates, of methods that may run out of these."""
 
@@ -30,7 +30,7 @@ def explore(
     answers: Sequence[int] = ANSWERS,
     *,
     careless: float = 0.0,
-    sampled: int = SAMPLED,
+    sampled: int = SAMPLED_IMAGES,
     seed: int = 0,
 ) -> pl.DataFrame:
     """What matching on several numbers of answers leaves, by every method.
@@ -46,7 +46,7 @@ def explore(
     sampled
         Candidates of the simulation beside it.
     seed
-        Of the simulation.
+        Seed of the simulation.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def explore(
     Raises
     ------
     OptionError
-        If a number is out of range, or a population is no mixture of betas.
+        If a number is out of range, or a population is not a mixture of betas.
     """
     if not answers or min(answers) < 1 or max(answers) > MOST_ANSWERS:
         raise OptionError(
@@ -78,12 +78,14 @@ def explore(
     single = len(pool.a) == 1 and careless == 0
     rows: list[dict[str, float | None]] = []
     for n in answers:
-        left = left_between(
+        left = gaps_left_between(
             masses_of(reference), masses_of(pool), n, size=SIZE, pool=POOL, careless=careless
         )
         if careless == 0:  # exact, and of a pool without end
             left["fine"] = left_by_matching(reference, pool, n)
-        found, error = simulated(reference, pool, n, careless=careless, size=sampled, seed=seed)
+        gap, error = simulate_matching(
+            reference, pool, n, careless=careless, size=sampled, seed=seed
+        )
         means = reference.mean, reference.mean - left["fine"]
         measured = [(1 - careless) * mean + careless / 2 for mean in means]
         rows.append(
@@ -91,7 +93,7 @@ def explore(
                 "answers": n,
                 "weight": n / (n + float(pool.a[0] + pool.b[0])) if single else None,
                 **{name: round(value, 9) + 0.0 for name, value in left.items()},  # no -0
-                "simulated": found,
+                "simulated": gap,
                 "error": error,
                 "measured_reference": measured[0],
                 "measured_replication": measured[1],
@@ -100,13 +102,13 @@ def explore(
     return pl.DataFrame(rows)
 
 
-def simulated(
+def simulate_matching(
     reference: BetaMixture,
     pool: BetaMixture,
     n: int,
     *,
     careless: float = 0.0,
-    size: int = SAMPLED,
+    size: int = SAMPLED_IMAGES,
     seed: int = 0,
 ) -> tuple[float, float]:
     """What matching on every count leaves, by sampling images and answers; and its standard error.
@@ -120,11 +122,11 @@ def simulated(
     size
         Images of the reference, and candidates.
     seed
-        Of everything random.
+        Seed of all that is random.
     """
     rng = np.random.default_rng([seed, n])
-    s1, k1 = _measured(rng, reference, n, careless, size)
-    s, k = _measured(rng, pool, n, careless, size)
+    s1, k1 = _measure_images(rng, reference, n, careless, size)
+    s, k = _measure_images(rng, pool, n, careless, size)
     share = np.bincount(k1, minlength=n + 1) / size
     held = np.bincount(k, minlength=n + 1)
     sums = np.bincount(k, s, minlength=n + 1)
@@ -139,7 +141,7 @@ def simulated(
     return float(s1.mean() - weight @ mean), float(error)
 
 
-def _measured(
+def _measure_images(
     rng: np.random.Generator, population: BetaMixture, n: int, careless: float, size: int
 ) -> tuple[Floats, np.ndarray]:
     """Frequencies of images, and how many of n answers select each."""

@@ -7,10 +7,11 @@ follows a law
 
     width² = A_n / images + B,
 
-the second part what W workers leave who answer about many images each: B = β / W, with one β for
-one crowd that answers about both data sets, whose leniency hardly matters, and another for two. A
-is found by normal approximations, β by certified fits. The design that is chosen is simulated again
-with certified fits, whose widths correct the law, and whose intervals are held against the truth.
+the first part what a sample of images leaves, with a slope A_n for n answers, the second part what
+W workers leave who answer about many images each: B = β / W, with one β for one crowd that answers
+about both data sets, whose leniency hardly matters, and another for two. A is found by normal
+approximations, β by certified fits. The design that is chosen is simulated again with certified
+fits, whose widths correct the law, and whose intervals are held against the truth.
 """
 
 import json
@@ -23,7 +24,7 @@ import numpy as np
 from scipy.stats import norm
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.outcomes import Outcome, averaged, outcome
+from bayesrep.lab.outcomes import Outcome, average_outcomes, outcome
 from bayesrep.lab.spreading import Spread, spread_over
 from bayesrep.lab.worlds import LENIENCY, Design
 from bayesrep.progress import progress_bar
@@ -33,13 +34,13 @@ MOST_ANSWERS = 200
 ANSWERS = (5, 8, 10, 15, 20, 30, 40, 60)
 """Numbers of answers to choose from; fewer leave much of p(s) to its assumed shape."""
 SIZES = (1_000, 4_000, 16_000)
-"""Images of simulated studies: the first, to see which of the others A is found by."""
+"""Images of simulated studies: the first size decides at which of the others A is estimated."""
 TRIAL = {"images": 4_000, "answers": 10}
-"""Of the studies by which β is found."""
-SMOOTHED = 5
-EACH = 6
-"""Simulated studies a size."""
-MOST = 20_000
+"""Images and answers of the simulated studies that β is estimated from."""
+LAWS_TO_SMOOTH = 5
+STUDIES_PER_SIZE = 6
+"""Simulated studies of each size."""
+MOST_IMAGES = 20_000
 """Images of a simulated study, at most; beyond, the law holds."""
 CROWDS = (50, 200, 1_000)
 """Workers to compare, where it is not said how many there are."""
@@ -55,9 +56,9 @@ class Prices:
     Parameters
     ----------
     answer
-        Of one answer, about an image of either data set.
+        Price of one answer about an image of either data set.
     image
-        Of an image of the replication, with what it takes to find it.
+        Price of an image of the replication, with what it takes to find it.
     """
 
     answer: float
@@ -87,7 +88,7 @@ class Law(NamedTuple):
     floor: float = 0.0
 
     def width(self, images: float) -> float:
-        """Of the 95 % interval."""
+        """Width of the 95 % interval."""
         return float(np.sqrt(self.slope / images + self.floor))
 
     def alone(self, images: float) -> float:
@@ -142,7 +143,7 @@ class Plan:
     crowds
         What other crowds would make of the width: label, workers in all, width.
     power
-        Of a test at 5 % to tell two classifiers apart by differences of their adjusted accuracies.
+        Power of a test at 5 % to tell two classifiers apart by their adjusted accuracies.
     """
 
     design: Design
@@ -198,7 +199,7 @@ def plan(
     worlds
         Populations, of a pilot's draws or published: simulated studies take them in turn.
     prices
-        Of answers and images.
+        Prices of answers and images.
     width
         Wanted of the 95 % interval of the mean bias-corrected gap, a fraction.
     limits
@@ -214,7 +215,7 @@ def plan(
     studies
         Simulated studies of the design that is chosen.
     seed
-        Of everything random.
+        Seed of all that is random.
     jobs, cluster, kept
         As `bayesrep.lab.spreading.Spread` takes them.
     progress
@@ -242,10 +243,11 @@ def plan(
     each = None if workers is None else workers // crowds
     like = Design(20, numbers[0], each, crowds)
     bound = _identity(worlds, leniency, seed)
-    pieces = 2 * len(numbers) + 2 * EACH + studies + 1
+    pieces = 2 * len(numbers) + 2 * STUDIES_PER_SIZE + studies + 1
     with progress_bar(pieces, "piece", show=progress) as bar:
         options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "kept": kept}
         with spread_over(identity=bound, told=bar.advance, **options) as spread:
+            # First the law of each number of answers, then what workers add, then the plan itself.
             studied = Studied(spread, worlds, leniency, seed)
             bar.stage("designs")
             laws = _laws(studied, numbers, width, limits, prices)
@@ -254,20 +256,26 @@ def plan(
             if each is not None:
                 laws = [law._replace(floor=left[crowds] / each) for law in laws]
             bar.stage("the plan")
-            found = _certified(studied, _cheapest(laws, like, prices, width, limits), studies)
-    middle = averaged(found.trusted)
-    simulated = found.design.images
-    ratio = (middle.alone_width / _of(laws, found.design).alone(simulated)) ** 2
+            certified = _certify_option(
+                studied, _cheapest(laws, like, prices, width, limits), studies
+            )
+    # Fits of the chosen design correct the laws, which rest on normal approximations.
+    middle = average_outcomes(certified.trusted_outcomes)
+    simulated = certified.design.images
+    ratio = (middle.alone_width / _law_of(laws, certified.design).alone(simulated)) ** 2
+    # What workers add to the squared width does not fall with the images.
     floor = 0.0
     if each is not None:
         floor = max(float(np.square(middle.mean_width) - np.square(middle.alone_width)), 0.0)
         left[crowds] = floor * each
     laws = [law._replace(slope=ratio * law.slope, floor=floor) for law in laws]
-    law = _of(laws, found.design)
+    # The cheapest design is chosen again by the corrected laws.
+    law = _law_of(laws, certified.design)
     chosen = _option(law, like, prices, width, limits)
     images = chosen.design.images
+    # Outcomes were simulated at another size: scale them to the one chosen.
     stretch = law.width(images) / middle.mean_width
-    widths = np.array([outcome.mean_width for outcome in found.trusted]) * stretch
+    widths = np.array([outcome.mean_width for outcome in certified.trusted_outcomes]) * stretch
     smaller = law.alone(images) / middle.alone_width
     expected = middle._replace(
         mean_width=chosen.width,
@@ -286,8 +294,8 @@ def plan(
         reached=width is None or chosen.width <= width * 1.0005,
         expected=expected,
         studies=studies,
-        certified=int(sum(each.converged for each in found.certified)),
-        normal_over_certified=found.normal_over_certified,
+        certified=int(sum(each.converged for each in certified.certified)),
+        normal_over_certified=certified.normal_over_certified,
         laws=laws,
         options=sorted(
             (_option(law, like, prices, width, limits) for law in laws),
@@ -360,21 +368,23 @@ class Studied:
         ]
         if way == "normal":  # together: a number of answers is a program to compile
             names = [f"{way} {_name(design)} x {count}" for design in designs]
-            found = self._spread(_many, tasks, names)
+            outcomes = self._spread(_simulate_tasks, tasks, names)
         else:
             names = [f"{way} {_name(d)} {number}" for d in designs for number in range(count)]
-            flat = self._spread(_one, [task for each in tasks for task in each], names)
-            found = [flat[place : place + count] for place in range(0, len(flat), count)]
-        return [[Outcome(*each) for each in of_design] for of_design in found]
+            flat = self._spread(_simulate_one, [task for each in tasks for task in each], names)
+            outcomes = [flat[place : place + count] for place in range(0, len(flat), count)]
+        return [[Outcome(*each) for each in of_design] for of_design in outcomes]
 
 
-def _one(task: tuple[Populations, Design, float, int, Any]) -> list[float]:
+def _simulate_one(task: tuple[Populations, Design, float, int, Any]) -> list[float]:
     world, design, leniency, seed, way = task
     return list(outcome(world, design, leniency=leniency, seed=seed, way=way))
 
 
-def _many(tasks: Sequence[tuple[Populations, Design, float, int, Any]]) -> list[list[float]]:
-    return [_one(task) for task in tasks]
+def _simulate_tasks(
+    tasks: Sequence[tuple[Populations, Design, float, int, Any]],
+) -> list[list[float]]:
+    return [_simulate_one(task) for task in tasks]
 
 
 def _name(design: Design) -> str:
@@ -390,21 +400,21 @@ def _laws(
 ) -> list[Law]:
     """The law of each number of answers, workers left out, by normal approximations."""
     small = [Design(SIZES[0], n) for n in numbers]
-    first = [averaged(each).mean_width for each in studied(small, EACH)]
+    first = [average_outcomes(each).mean_width for each in studied(small, STUDIES_PER_SIZE)]
 
-    def aimed(design: Design, found: float) -> Design:
-        """Of the size that is nearer to what the plan will take."""
+    def aim_size(design: Design, mean_width: float) -> Design:
+        """The design at the simulated size that is nearer to the one the plan will need."""
         wanted = limits.images_at(prices, design.answers)
         if width is not None:
-            wanted = min(wanted, design.images * (found / width) ** 2)
+            wanted = min(wanted, design.images * (mean_width / width) ** 2)
         return replace(design, images=SIZES[1] if wanted < 2 * SIZES[1] else SIZES[2])
 
-    larger = [aimed(design, found) for design, found in zip(small, first, strict=True)]
+    larger = [aim_size(*each) for each in zip(small, first, strict=True)]
     laws = [
-        Law(design.answers, averaged(each).mean_width ** 2 * design.images)
-        for design, each in zip(larger, studied(larger, EACH), strict=True)
+        Law(design.answers, average_outcomes(each).mean_width ** 2 * design.images)
+        for design, each in zip(larger, studied(larger, STUDIES_PER_SIZE), strict=True)
     ]
-    if len(laws) < SMOOTHED:
+    if len(laws) < LAWS_TO_SMOOTH:
         return laws
     # A falls smoothly with the answers: a parabola of logarithms takes out what is of few studies.
     at = np.log([law.answers for law in laws])
@@ -417,8 +427,8 @@ def _left_by_workers(studied: Studied, crowds: int, workers: int | None) -> floa
     """β of one crowd or of two: what W workers add to the squared width, times W."""
     size = max(TRIAL["answers"], CROWDS[1] if workers is None else workers) // crowds
     design = Design(TRIAL["images"], TRIAL["answers"], max(size, TRIAL["answers"]), crowds)
-    (found,) = studied([design], EACH, "laplace")
-    held = [each for each in found if each.converged] or found
+    (outcomes,) = studied([design], STUDIES_PER_SIZE, "laplace")
+    held = [each for each in outcomes if each.converged] or outcomes
     added = [np.square(each.mean_width) - np.square(each.alone_width) for each in held]
     assert design.workers is not None
     return max(float(np.mean(added)), 0.0) * design.workers
@@ -429,7 +439,7 @@ def _option(law: Law, like: Design, prices: Prices, width: float | None, limits:
     most = limits.images_at(prices, law.answers)
     wanted = most if width is None else min(law.images(width), most)
     if not np.isfinite(wanted):  # no number of images gives it: what many would
-        wanted = most = MOST
+        wanted = most = MOST_IMAGES
     images = max(20, int(np.floor(wanted) if wanted == most else np.ceil(wanted)))
     design = replace(like, images=images, answers=law.answers)
     return Option(design, prices.of(design), law.width(images))
@@ -459,7 +469,7 @@ class _Certified(NamedTuple):
     normal: list[Outcome]
 
     @property
-    def trusted(self) -> list[Outcome]:
+    def trusted_outcomes(self) -> list[Outcome]:
         """The certified ones; where hardly any is, the normal ones."""
         held = [each for each in self.certified if each.converged]
         return held if len(held) > 1 else self.normal
@@ -476,17 +486,17 @@ class _Certified(NamedTuple):
         return float(normal / certified)
 
 
-def _of(laws: Sequence[Law], design: Design) -> Law:
+def _law_of(laws: Sequence[Law], design: Design) -> Law:
     """The law of a design's number of answers."""
     return next(law for law in laws if law.answers == design.answers)
 
 
-def _certified(studied: Studied, option: Option, studies: int) -> _Certified:
+def _certify_option(studied: Studied, option: Option, studies: int) -> _Certified:
     """Fits of a design, no larger than can be simulated, in both ways."""
-    design = replace(option.design, images=min(option.design.images, MOST))
-    (found,) = studied([design], studies, "laplace")
+    design = replace(option.design, images=min(option.design.images, MOST_IMAGES))
+    (outcomes,) = studied([design], studies, "laplace")
     (normal,) = studied([design], studies)
-    return _Certified(design, found, normal)
+    return _Certified(design, outcomes, normal)
 
 
 def _crowds(
@@ -494,13 +504,13 @@ def _crowds(
 ) -> list[tuple[str, int | None, float]]:
     """Widths with other crowds, of so many workers in all."""
     sizes = CROWDS if workers is None else (workers // 2, workers, 2 * workers)
-    found: list[tuple[str, int | None, float]] = [("every answer another worker's", None, alone)]
+    rows: list[tuple[str, int | None, float]] = [("every answer another worker's", None, alone)]
     for size in sizes:
         for crowds, label in ((1, "one crowd for both"), (2, "a crowd for each")):
             if size // crowds >= answers:
                 width = np.sqrt(alone**2 + left[crowds] / (size // crowds))
-                found.append((label, size, float(width)))
-    return found
+                rows.append((label, size, float(width)))
+    return rows
 
 
 def _by_money(
@@ -509,17 +519,17 @@ def _by_money(
     """The narrowest design for several budgets around a cost."""
     if not cost > 0:
         return []
-    found: list[Option] = []
+    options: list[Option] = []
     for share in BUDGETS:
         within = Limits(limits.images, share * cost)
         affordable = [law for law in laws if within.images_at(prices, law.answers) >= 20]
         if affordable:
-            found.append(_cheapest(affordable, like, prices, None, within))
-    return found
+            options.append(_cheapest(affordable, like, prices, None, within))
+    return options
 
 
 def _power(pair_width: float) -> dict[float, float]:
-    """Of telling two classifiers apart by several differences; empty with one classifier."""
+    """Power to tell two classifiers apart, by their difference; empty with one classifier."""
     if not np.isfinite(pair_width):
         return {}
     sd = pair_width / (2 * Z)
@@ -562,7 +572,7 @@ def next_batch(
     design
         What there is.
     width_now
-        Of the 95 % interval of the mean bias-corrected gap by what there is, a fraction.
+        Width of today's 95 % interval of the mean bias-corrected gap, a fraction.
     money
         For the next batch.
 
@@ -578,6 +588,7 @@ def next_batch(
     """
     if not money > 0:
         raise OptionError("batch-money-not-positive", money=money)
+    # What the same money buys: answers only, images only, or half of each.
     a_round, an_image = 2 * design.images * prices.answer, prices.of_image(design.answers)
     if a_round == 0 or an_image == 0:
         raise OptionError("batch-answers-cost-nothing")
@@ -588,8 +599,10 @@ def next_batch(
     half = design.answers + money / 2 / a_round
     more = int(money / 2 / prices.of_image(half))
     bought["some of both"] = (design.images + more, half)
+    # A worker answers about an image once, so answers cannot exceed workers.
     workers = design.workers or np.inf
     bought = {label: each for label, each in bought.items() if np.ceil(each[1]) <= workers}
+    # Fractional numbers of answers lie between two whole ones, which are simulated.
     ends = sorted(
         {
             (images, int(whole))
@@ -598,15 +611,19 @@ def next_batch(
         }
     )
     designs = [
-        replace(design, images=min(images, MOST), answers=answers) for images, answers in ends
+        replace(design, images=min(images, MOST_IMAGES), answers=answers)
+        for images, answers in ends
     ]
+    # Simulations that are kept belong to these worlds alone.
     bound = _identity(worlds, leniency, seed)
     with progress_bar(len(ends), "piece", show=progress) as bar:
         options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "kept": kept}
         with spread_over(identity=bound, told=bar.advance, **options) as spread:
-            found = Studied(spread, worlds, leniency, seed)(designs, 2 * EACH)
+            outcomes = Studied(spread, worlds, leniency, seed)(designs, 2 * STUDIES_PER_SIZE)
+    # Squared widths are linear in the share of images with one more answer.
     square = {
-        end: np.square(averaged(each).mean_width) for end, each in zip(ends, found, strict=True)
+        end: np.square(average_outcomes(each).mean_width)
+        for end, each in zip(ends, outcomes, strict=True)
     }
 
     def width(images: int, answers: float) -> float:

@@ -29,7 +29,7 @@ from bayesrep.types import Floats, Ints
 
 EASY = 2, 4
 """D.3's easy candidates: that so many of so many held-out answers select."""
-LEAST = 5
+LEAST_ANSWERS = 5
 """Answers by which images are matched: with so many every bin has counts at the same places."""
 
 
@@ -63,7 +63,7 @@ def rematch(
     study: Study,
     *,
     pool: str = "candidates",
-    answers: int = LEAST,
+    answers: int = LEAST_ANSWERS,
     size: int | None = None,
     by_class: bool = False,
     deals: int = 20,
@@ -89,7 +89,7 @@ def rematch(
     bootstrap
         Replicates of D.1.
     seed
-        Of deals, choices and replicates.
+        Seed of deals, choices and replicates.
 
     Returns
     -------
@@ -107,6 +107,7 @@ def rematch(
     if min(answers, deals) < 1 or bootstrap < 1 or (size is not None and size < 1):
         raise OptionError("rematch-number-below-one")
     reference, candidates = study.reference, study.datasets[pool]
+    # Matching takes some answers; at least one more has to be held out to judge by.
     least = min(int(reference.shown.min()), int(candidates.shown.min()))
     if least <= answers:
         raise StudyError("no-answers-to-hold-out", fewest_answers=least, matched_on=answers)
@@ -115,22 +116,25 @@ def rematch(
         if reference.labels is None or candidates.labels is None:
             raise StudyError("class-matching-without-labels")
         classes = reference.labels, candidates.labels
+    # By default a quarter of the pool at most, so that there is something to choose from.
     if size is None:
         size = 10 if by_class else min(len(reference.images), max(1, len(candidates.images) // 4))
     rng = np.random.default_rng(seed)
-    found = [
-        _dealt(reference, candidates, answers, size, classes, rng, easy=False) for _ in range(deals)
+    dealt = [
+        _deal_versions(reference, candidates, answers, size, classes, rng, easy=False)
+        for _ in range(deals)
     ]
+    # The pool of easy candidates needs answers to select by and others to judge by.
     easy = None
     if least >= answers + EASY[1]:
         easy = [
-            _dealt(reference, candidates, answers, size, classes, rng, easy=True)
+            _deal_versions(reference, candidates, answers, size, classes, rng, easy=True)
             for _ in range(deals)
         ]
     return Rematched(
         _by_answers(study, candidates, bootstrap, seed),
-        _held_out(found, reference, answers),
-        None if easy is None else _by_source(found, easy, candidates),
+        _held_out_table(dealt, reference, answers),
+        None if easy is None else _by_source(dealt, easy, candidates),
     )
 
 
@@ -147,7 +151,7 @@ class _Deal:
     full_rows: Ints  # matched on all of the reference's answers, where these are more
 
 
-def _dealt(
+def _deal_versions(
     reference: AnnotatedSet,
     candidates: AnnotatedSet,
     answers: int,
@@ -170,18 +174,18 @@ def _dealt(
     pool = matched[kept], np.full(len(kept), answers)
     of = None if classes is None else (classes[0], classes[1][kept])
 
-    def chosen(selected: Ints, shown: Ints) -> Ints:
+    def choose_images(selected: Ints, shown: Ints) -> Ints:
         seed = int(rng.integers(2**31))
         return kept[match_published((selected, shown), pool, size=size, classes=of, seed=seed)]
 
     return _Deal(
-        rows=chosen(reference_matched, np.full(len(reference_matched), answers)),
+        rows=choose_images(reference_matched, np.full(len(reference_matched), answers)),
         sources=len(kept),
         matched=matched / answers,
         held=(candidates.selected - matched) / rest,
         reference_matched=reference_matched / answers,
         reference_held=(reference.selected - reference_matched) / reference_rest,
-        full_rows=chosen(reference.selected, reference.shown),
+        full_rows=choose_images(reference.selected, reference.shown),
     )
 
 
@@ -195,7 +199,7 @@ def _by_answers(study: Study, candidates: AnnotatedSet, bootstrap: int, seed: in
     return gaps_by_annotators(weighted, bootstrap=bootstrap, seed=seed)
 
 
-def _held_out(
+def _held_out_table(
     deals: list[_Deal],
     reference: AnnotatedSet,
     answers: int,
@@ -246,7 +250,7 @@ def _by_source(deals: list[_Deal], easy: list[_Deal], candidates: AnnotatedSet) 
                 row |= {fact: None, f"{fact}_difference": None, f"{fact}_error": None}
                 continue
             values = [deal.matched if fact == "frequency" else right for deal in of]
-            found = np.array(
+            means = np.array(
                 [np.asarray(v)[deal.rows].mean() for v, deal in zip(values, of, strict=True)]
             )
             images = np.mean(
@@ -255,7 +259,7 @@ def _by_source(deals: list[_Deal], easy: list[_Deal], candidates: AnnotatedSet) 
                     for v, deal in zip(values, of, strict=True)
                 ]
             )
-            mean = float(found.mean())
+            mean = float(means.mean())
             base.setdefault(fact, mean)
             row |= {
                 fact: mean,

@@ -58,7 +58,7 @@ class Spread:
         """Results of all tasks, in their order; those that are kept are not made again."""
         left = [place for place, name in enumerate(names) if name not in self._held]
         self._told(len(tasks) - len(left))
-        for place, result in self._made(work, [tasks[place] for place in left]):
+        for place, result in self._make_results(work, [tasks[place] for place in left]):
             self._keep(names[left[place]], result)
             self._told(1)
         return [self._held[name] for name in names]
@@ -81,7 +81,7 @@ class Spread:
             with writing_to(self._kept), self._kept.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps({"key": name, "result": result}) + "\n")
 
-    def _made(self, work: Work, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    def _make_results(self, work: Work, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         if self._ray is not None:
             yield from _on_cluster(self._ray, work, tasks)
         elif self._jobs == 1 or len(tasks) < 2:
@@ -102,13 +102,13 @@ class Spread:
 @contextmanager
 def spread_over(**options: Any) -> Generator[Spread]:
     """A `Spread` whose processes end with the block, at once where it fails."""
-    found = Spread(**options)
+    spread = Spread(**options)
     try:
-        yield found
+        yield spread
     except BaseException:
-        found.close(at_once=True)
+        spread.close(at_once=True)
         raise
-    found.close()
+    spread.close()
 
 
 def _deaf_to_interrupts() -> None:

@@ -48,7 +48,7 @@ class Design:
     Parameters
     ----------
     images
-        Of each of the two data sets.
+        Images of each of the two data sets.
     answers
         About every image.
     workers
@@ -83,7 +83,7 @@ def draw_study(world: Populations, design: Design, *, leniency: float, seed: int
     leniency
         By how much workers differ, an sd on the probit scale.
     seed
-        Of everything random.
+        Seed of all that is random.
     """
     crowd = find_scenario("one-crowd" if design.crowds == 1 else "two-crowds")
     plain = find_scenario("plain")
@@ -140,7 +140,7 @@ def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> lis
     classifiers
         How many of the pilot's, at most, evenly spread over their accuracies.
     seed
-        Of the choice of draws, and of what the difficulty is estimated by.
+        Seed of the choice of draws, and of the estimate of the difficulty.
 
     Raises
     ------
@@ -149,6 +149,7 @@ def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> lis
         hand selected.
     """
     made = fitted.recorded
+    # A world is drawn from the mixtures and curves of the joint model, without selection.
     if made.name != "joint" or made.grouping:
         raise OptionError("plan-without-joint-posterior")
     if made.selections:
@@ -156,26 +157,30 @@ def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> lis
     group = fitted.need("posterior", "component_weight", "classifier_curve")
     chains, length = fitted.adjusted.shape[:2]
     rng = np.random.default_rng(seed)
+    # Draws repeat only where the pilot has fewer than there are worlds.
     chosen = rng.choice(chains * length, size=count, replace=count > chains * length)
     draws = {
         str(name): group[name].values.reshape(-1, *group[name].shape[2:])[chosen]
         for name in group.data_vars
     }
+    # Curves of the model at the nodes that worlds are given by.
     with jax.enable_x64(new_val=True):
         at = np.asarray(made.model.curves(draws, made.options, NODES, np.ones(1)))
     accuracy = fitted.statistics.accuracy("reference")
+    # Few classifiers, spread over the pilot's accuracies, stand for all.
     rows = _spread(accuracy, classifiers)
     names = tuple(fitted.statistics.classifiers[row] for row in rows)
     mean, total = draws["component_mean"][:, :2], draws["component_concentration"][:, :2]
     weights = draws["component_weight"][:, :2]
-    found = [
+    worlds = [
         _with_reference(
             Populations(names, m * c, (1 - m) * c, w, np.stack([g, g]), 0.0), accuracy[rows]
         )
         for m, c, w, g in zip(mean, total, weights, at[:, rows], strict=True)
     ]
-    loading = _shared_difficulty(found[0], fitted, rows, rng)
-    return [world._replace(shared_difficulty=loading) for world in found]
+    # One loading for all worlds, found with the first.
+    loading = _shared_difficulty(worlds[0], fitted, rows, rng)
+    return [world._replace(shared_difficulty=loading) for world in worlds]
 
 
 def leniency_of(fitted: Fitted) -> float | None:
@@ -187,8 +192,8 @@ def leniency_of(fitted: Fitted) -> float | None:
 
     crowd = MODELS["workers"].crowd
     assert crowd is not None
-    found = crowd(study, REQUIRED_ROLES)
-    return float(found.leniencies.spread) / LOGIT_OVER_PROBIT
+    met = crowd(study, REQUIRED_ROLES)
+    return float(met.leniencies.spread) / LOGIT_OVER_PROBIT
 
 
 def _spread(accuracy: Floats, count: int) -> Ints:
@@ -225,11 +230,11 @@ def _answers(rng: np.random.Generator, curves: Floats, s: Floats, loading: float
     """Correctness [N, C] whose marginal probabilities are the curves'."""
     shared = loading * rng.standard_normal(len(s))
     own = np.sqrt(1 - loading**2)
-    found = np.empty((len(s), len(curves)), dtype=bool)
+    correct = np.empty((len(s), len(curves)), dtype=bool)
     for place, curve in enumerate(curves):
         threshold = ndtri(np.clip(np.interp(s, NODES, curve), 1e-12, 1 - 1e-12))
-        found[:, place] = threshold + shared + own * rng.standard_normal(len(s)) > 0
-    return found
+        correct[:, place] = threshold + shared + own * rng.standard_normal(len(s)) > 0
+    return correct
 
 
 def _shared_difficulty(
@@ -239,13 +244,13 @@ def _shared_difficulty(
     if len(rows) < 2:
         return 0.0
     data = fitted.images.replication
-    measured = _together(world, data.selected, data.shown, data.correct[:, rows])
+    measured = _residual_product(world, data.selected, data.shown, data.correct[:, rows])
     s = _frequencies(rng, world, 1, TRIAL)
     shown = rng.choice(data.shown, TRIAL)
     selected = rng.binomial(shown, s)
     seed = int(rng.integers(2**31))
-    found = [
-        _together(
+    products = [
+        _residual_product(
             world,
             selected,
             shown,
@@ -253,10 +258,10 @@ def _shared_difficulty(
         )
         for loading in LOADINGS
     ]
-    return float(np.interp(measured, np.maximum.accumulate(found), LOADINGS))
+    return float(np.interp(measured, np.maximum.accumulate(products), LOADINGS))
 
 
-def _together(world: Populations, selected: Ints, shown: Ints, correct: Bools) -> float:
+def _residual_product(world: Populations, selected: Ints, shown: Ints, correct: Bools) -> float:
     """Mean product of two different classifiers' residuals on an image, given its count."""
     kinds, place = np.unique(np.stack([selected, shown], axis=1), axis=0, return_inverse=True)
     given = given_counts(kinds[:, 0], kinds[:, 1], _masses(world, 1))

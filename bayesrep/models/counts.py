@@ -21,7 +21,7 @@ from bayesrep.models.curves import Curves, curve_family
 from bayesrep.models.mixtures import Mixtures
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.beta_binomial import (
-    below,
+    counts_below,
     hankel,
     log_binomial,
     log_cells,
@@ -53,7 +53,7 @@ class GridPairs:
 
 
 class ListedPairs(NamedTuple):
-    """Any pairs (k, n); for the 0/1 matrices see `numerics.beta_binomial.below`."""
+    """Any pairs (k, n); for the 0/1 matrices see `numerics.beta_binomial.counts_below`."""
 
     below_selected: Float[Array, "cell step"]
     below_rejected: Float[Array, "cell step"]
@@ -139,9 +139,9 @@ def lay_out(cells: Cells, dependence: float = 0.0) -> Pairs:
         return GridPairs(jax.device_put(on_pairs(log_choices, cells)), tuple(int(n) for n in shown))
     size = int(shown[-1])
     return ListedPairs(
-        below_selected=jax.device_put(below(cells.selected, size)),
-        below_rejected=jax.device_put(below(rejected, size)),
-        below_shown=jax.device_put(below(cells.shown, size)),
+        below_selected=jax.device_put(counts_below(cells.selected, size)),
+        below_rejected=jax.device_put(counts_below(rejected, size)),
+        below_shown=jax.device_put(counts_below(cells.shown, size)),
         selected=jax.device_put(cells.selected.astype(float)),
         rejected=jax.device_put(rejected.astype(float)),
         log_choices=jax.device_put(log_choices),

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayesrep.bounds import at_most
+from bayesrep.bounds import refuse_above
 from bayesrep.errors import OptionError
 from bayesrep.models.curves import TERMS, Curves, Priors, curve_family
 from bayesrep.types import no_type_check
@@ -102,7 +102,7 @@ class JointOptions:
             )
         if not 0 <= self.dependence < 1:
             raise OptionError("dependence-out-of-range", dependence=self.dependence)
-        at_most("degree", self.degree, LARGEST_DEGREE)
+        refuse_above("degree", self.degree, LARGEST_DEGREE)
         if self.curve not in TERMS:
             raise OptionError("unknown-curve", choices=", ".join(TERMS), curve=self.curve)
         least = 4 if self.curve == "spline" else 2
@@ -110,7 +110,7 @@ class JointOptions:
             raise OptionError(
                 "curve-terms-too-few", curve=self.curve, least=least, terms=self.terms
             )
-        at_most("terms", self.size, LARGEST_TERMS)
+        refuse_above("terms", self.size, LARGEST_TERMS)
         if self.monotone and self.slope[0] <= 0:
             raise OptionError("monotone-slope-not-positive", slope=self.slope)
 

@@ -41,7 +41,7 @@ from jax.typing import ArrayLike
 from numpyro import handlers
 from numpyro.infer.reparam import Reparam
 
-from bayesrep.bounds import at_most
+from bayesrep.bounds import refuse_above
 from bayesrep.errors import OptionError
 from bayesrep.models.answers import (
     Answers,
@@ -125,7 +125,7 @@ class SharedDifficultyOptions(JointOptions):
             raise OptionError("factors-out-of-range", most=LARGEST_F, factors=self.factors)
         if self.nodes is not None and self.nodes < 3:
             raise OptionError("difficulty-nodes-too-few", nodes=self.nodes)
-        at_most("nodes", self.nodes or 0, LARGEST_NODES)
+        refuse_above("nodes", self.nodes or 0, LARGEST_NODES)
 
 
 class Sides(NamedTuple):

@@ -59,7 +59,7 @@ from bayesrep.models.options import JointOptions
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.leniency import (
-    SMALLEST,
+    SMALLEST_POSITIVE,
     CrowdAnswers,
     find_leniencies,
     log_counts,
@@ -333,7 +333,7 @@ def _leaning(
     less = None
     if panel:
         slope = chance * (1 - chance) * (alike.answered.sum(axis=0) > 0)
-        less = jnp.asarray(slope / np.maximum(slope.sum(axis=1, keepdims=True), SMALLEST))
+        less = jnp.asarray(slope / np.maximum(slope.sum(axis=1, keepdims=True), SMALLEST_POSITIVE))
     return Leaning(
         jnp.asarray(left[:, :kept] * size[:kept]),
         jnp.asarray(right[:kept]),

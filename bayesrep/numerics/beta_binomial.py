@@ -15,6 +15,9 @@ of n + d, so the joint mass of k of n and then j of d,
     f_N(r) = Σ_m w_m (a_m)_r (b_m)_{N−r} / (a_m + b_m)_N,
 
 depends on k + j alone: n + d + 1 numbers make the whole table, and its row sums are f_n(k).
+
+k: annotators who select the image; n: annotators it is shown to; d: further, virtual ones; j: those
+of them who select it; a_m, b_m: shape parameters of mixture component m; w_m: its weight.
 """
 
 from collections.abc import Sequence
@@ -30,7 +33,7 @@ from bayesrep.types import Float, Int
 Below = Float[np.ndarray, "cell step"] | Float[Array, "cell step"]
 
 
-def below(counts: Int[np.ndarray, "cell"], size: int) -> Float[np.ndarray, "cell {size}"]:
+def counts_below(counts: Int[np.ndarray, "cell"], size: int) -> Float[np.ndarray, "cell {size}"]:
     """The 0/1 matrix with ones where the column number is below the row's count.
 
     Its product with log(a + 0..size−1) is the logarithm of the rising factorials (a)_counts.
@@ -39,7 +42,7 @@ def below(counts: Int[np.ndarray, "cell"], size: int) -> Float[np.ndarray, "cell
 
 
 def log_rising(a: Float[Array, "component"], below_counts: Below) -> Float[Array, "component cell"]:
-    """log (a)_r for every component and count r, as `below` lays them out: equation M2."""
+    """log (a)_r for every component and count r, as `counts_below` lays them out: equation M2."""
     steps = jnp.arange(below_counts.shape[1], dtype=a.dtype)
     return jnp.log(a[:, None] + steps[None, :]) @ jnp.asarray(below_counts).T
 
@@ -58,7 +61,7 @@ def log_cells(
     a, b
         Beta parameters of the components.
     below_selected, below_rejected, below_shown
-        From `below`, for k, n − k and n of the cells.
+        From `counts_below`, for k, n − k and n of the cells.
     """
     return (
         log_rising(a, below_selected)
@@ -85,14 +88,14 @@ def log_masses(
     Parameters
     ----------
     log_weights
-        Of one or several mixtures of the same components.
+        Log weights of one or several mixtures of the same components.
     a, b
         Beta parameters of the components.
     trials
         Numbers N, increasing. Entries with r > N mean nothing, and are finite.
     """
     low, high = trials[0], trials[-1]
-    before = below(np.arange(high + 1), high).T
+    before = counts_below(np.arange(high + 1), high).T
     steps = np.arange(high, dtype=np.float64)[None, None, :]
     logs = jnp.log(jnp.stack([a, b, a + b])[:, :, None] + steps)
     selected, rejected, shown = logs @ before  # log (.)_r
@@ -135,8 +138,8 @@ def virtual_annotators(
 
     Beta-binomial(degree, a, b); a posterior predictive given k of n uses a + k and b + n − k.
     """
-    ones_before = below(np.arange(degree + 1), degree)
-    ones_after = below(degree - np.arange(degree + 1), degree)
+    ones_before = counts_below(np.arange(degree + 1), degree)
+    ones_after = counts_below(degree - np.arange(degree + 1), degree)
     steps = jnp.arange(degree, dtype=a.dtype)
     along = (1,) * a.ndim + (-1,)
     steps = steps.reshape(along)

@@ -10,6 +10,9 @@ which three follow from the first by
     I_{1−t}(B, A + 1) = I_{1−t}(B, A) + t^A (1 − t)^B / (A B(A, B)),
 
 a sum of positive terms. Endpoint singularities (a < 1 or b < 1) need no care: nothing is sampled.
+
+A, B: shape parameters; t: knot; p: power, 0 to 3; I: regularised incomplete beta function; (A)_p:
+rising factorial.
 """
 
 import jax.numpy as jnp

@@ -52,7 +52,7 @@ def convergence(
     Parameters
     ----------
     draws
-        Of all chains.
+        Draws of all chains.
     superchains
         How many groups of chains, divided by `divide_chains`, began at one point each; 0 where
         every chain had its own.
@@ -90,7 +90,7 @@ def _of_rows(
     size_of = _size_by_chains if superchains else _effective_size
     split = draws if superchains else _halves(draws)
     values = split.reshape(len(split), -1)
-    with np.errstate(invalid="ignore", divide="ignore"):  # of constants, and what is no number
+    with np.errstate(invalid="ignore", divide="ignore"):  # of constants, and what is not a number
         order = np.argsort(values, axis=1)
         scores = _normal_scores(values, order).reshape(split.shape)
         folded = np.abs(values - np.median(values, axis=1, keepdims=True))
@@ -100,9 +100,9 @@ def _of_rows(
         rhat = np.where(np.isnan(tail), bulk, np.maximum(bulk, tail))
         ends = np.quantile(draws.reshape(len(draws), -1), TAILS, axis=1)
         sizes = [size_of((split <= end[:, None, None]).astype(float)) for end in ends]
-        found = np.stack([rhat, size_of(scores), np.minimum(*sizes)])
-    found[:, np.isnan(values).any(axis=1)] = np.nan
-    return found
+        diagnostics = np.stack([rhat, size_of(scores), np.minimum(*sizes)])
+    diagnostics[:, np.isnan(values).any(axis=1)] = np.nan
+    return diagnostics
 
 
 def _halves(

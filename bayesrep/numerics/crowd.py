@@ -46,7 +46,7 @@ from scipy.special import stdtrit
 from bayesrep.numerics.estimands import NORMAL
 from bayesrep.types import Bool, Float, Floats, Int
 
-LARGEST = 20_000_000
+LARGEST_SAMPLE = 20_000_000
 """Pairs of answers about one image that are looked at for workers who meet; of more, a sample."""
 
 
@@ -62,7 +62,7 @@ def residuals(
     Parameters
     ----------
     image, worker, selected
-        Of every answer.
+        Image, worker and selection of every answer.
     images, workers
         How many there are.
 
@@ -90,8 +90,8 @@ def meetings(datasets: Sequence[sparse.csr_array]) -> float:
     shown = met.sum(axis=1)
     several = np.flatnonzero(shown > 1)
     work = np.square(shown[several]).sum()
-    if work > LARGEST:
-        size = max(2, int(len(several) * LARGEST / work))
+    if work > LARGEST_SAMPLE:
+        size = max(2, int(len(several) * LARGEST_SAMPLE / work))
         several = np.random.default_rng(0).choice(several, size, replace=False)
     met, others = met[several], shown[several] - 1
     answered = met.sum(axis=0)
@@ -120,7 +120,7 @@ class Clustered(NamedTuple):
     effective: Float[np.ndarray, "quantity"]
 
 
-def clustered(
+def cluster_covariance(
     parts: Iterable[tuple[sparse.csr_array, Float[np.ndarray, "block _ quantity"]]],
     met: float,
 ) -> Clustered:
@@ -153,11 +153,11 @@ def clustered(
     if blocks > 1:  # products of different blocks have no noise in common
         within -= sum(each.T @ each - own for each, own in zip(moves, both[:-1], strict=True))
         within /= blocks * (blocks - 1)
-    effective, stretch = stretched(weight)
-    return Clustered(positive(within / met) * np.outer(stretch, stretch), effective)
+    effective, stretch = stretch_of_workers(weight)
+    return Clustered(clip_eigenvalues(within / met) * np.outer(stretch, stretch), effective)
 
 
-def stretched(
+def stretch_of_workers(
     weight: Float[np.ndarray, "worker quantity"],
 ) -> tuple[Float[np.ndarray, "quantity"], Float[np.ndarray, "quantity"]]:
     """The effective number of workers, and by what few of them stretch a standard deviation.
@@ -171,7 +171,7 @@ def stretched(
     return effective, stdtrit(np.maximum(effective - 1, 1.0), 0.975) / NORMAL
 
 
-def positive(matrix: Floats) -> Floats:
+def clip_eigenvalues(matrix: Floats) -> Floats:
     """The nearest symmetric matrix without negative eigenvalues."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return (vectors * np.maximum(values, 0)) @ vectors.T

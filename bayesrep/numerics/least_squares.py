@@ -2,6 +2,7 @@
 
     minimise ‖D ω − y‖²  subject to  lower ≤ G ω ≤ upper
 
+D: design matrix; ω: coefficients; y: targets; G: matrix whose products with ω are bounded.
 With D = Q R and z = R ω this is the point of a polytope nearest to Qᵀ y, found by the dual
 active-set method of Goldfarb and Idnani (1983, Mathematical Programming 27): start at the
 unbounded solution, take the most violated bound, move until it holds, letting go of bounds whose
@@ -111,19 +112,17 @@ def _project(
     )  # fmt: skip
 
     def step(state: _State) -> _State:
-        state = _most_violated(state, inverse, rows, lower, upper)
+        state = _choose_bound(state, inverse, rows, lower, upper)
         moved = _restore(state)
         return jax.tree.map(lambda new, old: jnp.where(state.done, old, new), moved, state)
 
-    def unfinished(state: _State) -> Array:
+    def goes_on(state: _State) -> Array:
         return ~state.done & (state.steps < _MOST_STEPS)
 
-    return jax.lax.while_loop(unfinished, step, state).z
+    return jax.lax.while_loop(goes_on, step, state).z
 
 
-def _most_violated(
-    state: _State, inverse: Array, rows: Array, lower: Bound, upper: Bound
-) -> _State:
+def _choose_bound(state: _State, inverse: Array, rows: Array, lower: Bound, upper: Bound) -> _State:
     """Unless a bound is being restored, choose the most violated one; done where none is."""
     # All problems share the rows: kept apart from each problem's inverse, this is one product.
     value = rows @ (inverse @ state.z)

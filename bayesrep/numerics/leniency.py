@@ -5,7 +5,8 @@ Worker w selects an image of selection frequency s with probability
     P(select | s, w)  =  σ(α(s) + b_w),        b_w ~ Normal(0, τ²),        E_b σ(α(s) + b) = s,
 
 so that s is the frequency in the population of workers, whoever happened to answer. α is the logit
-of s, stretched (by about sqrt(1 + 0.35 τ²)): a worker is surer than the crowd.
+of s, stretched (by about sqrt(1 + 0.35 τ²)): a worker is surer than the crowd. b_w is the leniency
+of worker w, in logits, τ the standard deviation of leniencies, and σ the logistic function.
 
 Leniencies are found by expectation propagation (Minka 2001): every answer has a normal site on its
 worker's b; without its own site (the cavity, normal with mean m and variance v) an answer says of s
@@ -40,30 +41,30 @@ from bayesrep.numerics.binomial import log_binomial
 from bayesrep.types import Bool, Float, Floats, Int, Ints
 
 HERMITE = 9
-AT_ONCE = 4096
+ANSWERS_AT_ONCE = 4096
 """Answers that are integrated together."""
 REACH = 12.0
 """Largest |logit s| where leniencies are found."""
 SWEEPS = 30
 DENSITY_SWEEPS = 5
-DAMPED = 0.7
-"""Part of the way that sites go in a sweep."""
-SETTLED = 5e-3
+DAMPING = 0.7
+"""Share of the way to its new value that a site moves in one sweep."""
+SETTLED_CHANGE = 5e-3
 """Largest change of a leniency in the last sweep, in logits."""
-FIRST_SPREAD = 0.5
-AS_MANY = 0.1
-"""Workers that the first spread counts for: where nobody answers twice there is nothing else."""
+STARTING_SPREAD = 0.5
+PRIOR_WORKERS = 0.1
+"""Number of workers that the starting spread counts as: it decides where nobody answers twice."""
 LARGEST_PANEL = 50
-"""Workers of whom n are asked that are more than any n with replacement."""
+"""Workers of a crowd whose panels are without replacement; of more, as if with replacement."""
 LENIENCIES = 400
 """Places at which a crowd's leniencies are counted."""
-SMALLEST = 1e-300
-MOST_DENSE = 3_000
+SMALLEST_POSITIVE = 1e-300
+MOST_DENSE_WORKERS = 3_000
 """Workers whose leniencies have a covariance; of more, those with the most answers."""
 SMOOTH = 5
 """Polynomials of s by which the log density of a data set may be wrong."""
 PRIOR = 0.1
-"""Their precision."""
+"""Prior precision of these polynomials' coefficients."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +74,10 @@ class CrowdAnswers:
     Attributes
     ----------
     image, worker, selected : [A]
-        Of every answer; images of all data sets are numbered in one row.
+        Image, worker and selection of every answer; images of all data sets are numbered in one
+        row.
     dataset : [I]
-        Of every image.
+        Data set of every image.
     workers
         How many there are.
     """
@@ -89,20 +91,20 @@ class CrowdAnswers:
 
 @dataclass(frozen=True, eq=False)
 class Leniencies:
-    """Where expectation propagation ended.
+    """The workers' leniencies when expectation propagation ended.
 
     Attributes
     ----------
     spread
         τ.
     mean, variance : [W]
-        Of every worker's b, in logits.
+        Mean and variance of every worker's b, in logits.
     cavity_mean, cavity_variance : [A]
-        Of the worker's b without the answer.
+        Mean and variance of the worker's b without the answer.
     known : [V]
-        Workers with several answers, at most `MOST_DENSE`.
+        Workers with several answers, at most `MOST_DENSE_WORKERS`.
     covariance : [V, V]
-        Of their leniencies.
+        Covariance of the leniencies of these workers.
     """
 
     spread: float
@@ -132,7 +134,7 @@ def panel_logit(
     logit
         t.
     mean, variance
-        Of every worker's leniency.
+        Mean and variance of every worker's leniency.
     """
     leniency, share = _places(mean, variance, np.ones(len(mean)))
     return _logit_where(logit, leniency, np.log(share))
@@ -202,7 +204,7 @@ def find_leniencies(answers: CrowdAnswers) -> Leniencies:
     Parameters
     ----------
     answers
-        Of all data sets.
+        Answers about all data sets.
     """
     log_s, log_rest, log_width = logit_quadrature.nodes()
     logit = log_s - log_rest
@@ -211,12 +213,12 @@ def find_leniencies(answers: CrowdAnswers) -> Leniencies:
     datasets = int(answers.dataset.max()) + 1
     log_density = np.tile(uniform - logsumexp(uniform), (datasets, 1))
     nothing = np.zeros(len(answers.image))
-    sites = _Sites(nothing, nothing, FIRST_SPREAD, log_density)
+    sites = _Sites(nothing, nothing, STARTING_SPREAD, log_density)
     seen = _see(answers, sites, logit[kept])
     for sweep in range(SWEEPS):
-        sites = _swept(answers, sites, seen, part=DAMPED if sweep else 1.0)
+        sites = _swept(answers, sites, seen, part=DAMPING if sweep else 1.0)
         before, seen = seen.mean, _see(answers, sites, logit[kept])
-        if np.abs(seen.mean - before).max() < SETTLED:
+        if np.abs(seen.mean - before).max() < SETTLED_CHANGE:
             break
     return Leniencies(
         sites.spread,
@@ -262,7 +264,7 @@ def _see(answers: CrowdAnswers, sites: _Sites, logit: Floats) -> _Seen:
     # With densities that are free nothing but the prior speaks of a crowd's mean: it is 0.
     shift = _means(pull / precision, crowd)[crowd]
     mean = (pull[worker] - sites.pull) * variance - shift[worker]
-    log_said = _all(_chance, alpha, answers, mean, variance)
+    log_said = _run_in_parts(_chance, alpha, answers, mean, variance)
     numbers = np.arange(len(answers.image))
     sums = sparse.csr_array(
         (np.ones(len(numbers)), (answers.image, numbers)), (len(answers.dataset), len(numbers))
@@ -277,7 +279,7 @@ def _swept(answers: CrowdAnswers, sites: _Sites, seen: _Seen, *, part: float) ->
     without = seen.log_image[answers.image] - seen.log_said
     without = np.exp(without - without.max(axis=1, keepdims=True))
     mean, variance = seen.cavity_mean, seen.cavity_variance
-    tilted = _all(_moments, seen.alpha, answers, mean, variance, without)
+    tilted = _run_in_parts(_moments, seen.alpha, answers, mean, variance, without)
     precision = np.maximum(1 / np.maximum(tilted[:, 1], 1e-12) - 1 / variance, 1e-9)
     pull = tilted[:, 0] * (precision + 1 / variance) - mean / variance
     log_density = sites.log_density
@@ -291,11 +293,11 @@ def _swept(answers: CrowdAnswers, sites: _Sites, seen: _Seen, *, part: float) ->
     # of a crowd.
     crowds = int(_crowds(answers).max()) + 1
     told = float(np.sum(1 - 1 / (seen.precision * sites.spread**2))) - crowds
-    square = seen.mean @ seen.mean + AS_MANY * FIRST_SPREAD**2
+    square = seen.mean @ seen.mean + PRIOR_WORKERS * STARTING_SPREAD**2
     return _Sites(
         sites.precision + part * (precision - sites.precision),
         sites.pull + part * (pull - sites.pull),
-        float(np.sqrt(square / (max(told, 0.0) + AS_MANY))),
+        float(np.sqrt(square / (max(told, 0.0) + PRIOR_WORKERS))),
         log_density,
     )
 
@@ -320,7 +322,7 @@ def log_given(
         image, sign = answers.image[mine], np.where(answers.selected[mine], 1.0, -1.0)
         cavity = found.cavity_mean[mine], np.sqrt(found.cavity_variance[mine])
         start = 0
-        for part in _chunks(_said, each, *cavity, sign):
+        for part in _chunks(_log_answer_probability, each, *cavity, sign):
             of = image[start : start + len(part)]
             first = np.flatnonzero(np.diff(of, prepend=-1))
             total[of[first]] += np.add.reduceat(np.asarray(part), first, axis=0)
@@ -348,13 +350,13 @@ def log_counts(
     alpha
         From `stretched_logit`.
     mean, variance, asked
-        Of every worker's leniency, and how many answers there are of his.
+        Mean and variance of every worker's leniency, and how many answers each gave.
     """
     if len(mean) > LARGEST_PANEL:
         leniency, share = _places(mean, variance, asked.astype(float))
         logit = alpha[:, None] + leniency
         log_yes, log_no = (
-            np.log(np.maximum(expit(each) @ share, SMALLEST)) for each in (logit, -logit)
+            np.log(np.maximum(expit(each) @ share, SMALLEST_POSITIVE)) for each in (logit, -logit)
         )
         return selected[:, None] * log_yes + (shown - selected)[:, None] * log_no
     at, log_weight = _hermite()
@@ -368,10 +370,10 @@ def log_counts(
         more[:, 1:] += total[:-1, :-1] * p
         total[1:] += more
     sets = log_binomial(np.full_like(shown, len(mean)), shown) + log_binomial(shown, selected)
-    return np.log(np.maximum(total[shown, selected], SMALLEST)) - sets[:, None]
+    return np.log(np.maximum(total[shown, selected], SMALLEST_POSITIVE)) - sets[:, None]
 
 
-def _all(
+def _run_in_parts(
     program: Callable[..., Array],
     alpha: Floats,
     answers: CrowdAnswers,
@@ -388,7 +390,7 @@ def _all(
 def _chunks(program: Callable[..., Array], alpha: Floats, *columns: Floats) -> Iterator[Array]:
     """A program's results for some answers at a time, of one shape."""
     answers = len(columns[0])
-    size = min(AT_ONCE, 1 << max(answers - 1, 1).bit_length())
+    size = min(ANSWERS_AT_ONCE, 1 << max(answers - 1, 1).bit_length())
     with jax.enable_x64(new_val=True):
         for start in range(0, answers, size):
             part = [each[start : start + size] for each in columns]
@@ -404,7 +406,7 @@ def _hermite() -> tuple[Floats, Floats]:
 
 
 @jax.jit
-def _said(
+def _log_answer_probability(
     alpha: Float[Array, "node"],
     mean: Float[Array, "answer"],
     deviation: Float[Array, "answer"],
@@ -479,7 +481,9 @@ def _covariance(
     """The workers who are known, and the covariance of their leniencies."""
     given, density = np.exp(seen.log_image), np.exp(sites.log_density)
     asked = np.bincount(answers.worker, minlength=answers.workers)
-    known = np.sort(np.argsort(-asked, kind="stable")[: min(int((asked > 1).sum()), MOST_DENSE)])
+    known = np.sort(
+        np.argsort(-asked, kind="stable")[: min(int((asked > 1).sum()), MOST_DENSE_WORKERS)]
+    )
     place = np.full(answers.workers, -1)
     place[known] = np.arange(len(known))
     kept = np.flatnonzero(place[answers.worker] >= 0)

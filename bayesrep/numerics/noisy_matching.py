@@ -33,7 +33,7 @@ class BetaMixture(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Of s."""
+        """Mean of s."""
         return float(self.weights @ (self.a / (self.a + self.b)))
 
     def density(self, s: Float[np.ndarray, "frequency"]) -> Float[np.ndarray, "frequency"]:
@@ -46,7 +46,7 @@ class BetaMixture(NamedTuple):
         """P(k) of n answers, k = 0..n."""
         return np.exp(logsumexp(self._log_joint(n), axis=1))
 
-    def given(self, n: int) -> "GivenCounts":
+    def condition_on_counts(self, n: int) -> "GivenCounts":
         """The mixtures of images of which k of n are known, k = 0..n."""
         joint, k = self._log_joint(n), np.arange(n + 1)[:, None]
         weights = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
@@ -69,7 +69,7 @@ class GivenCounts(NamedTuple):
     weights: Float[np.ndarray, "count component"]
 
 
-def replicated(reference: BetaMixture, pool: BetaMixture, n: int) -> BetaMixture:
+def replication_mixture(reference: BetaMixture, pool: BetaMixture, n: int) -> BetaMixture:
     """The distribution of s among images matched on n answers: p₂ of the module's docstring.
 
     Parameters
@@ -79,11 +79,11 @@ def replicated(reference: BetaMixture, pool: BetaMixture, n: int) -> BetaMixture
     n
         Answers about an image by which it is matched; with none the pool itself is left.
     """
-    given = pool.given(n)
+    given = pool.condition_on_counts(n)
     weights = reference.masses(n)[:, None] * given.weights
     return BetaMixture(given.a.ravel(), given.b.ravel(), weights.ravel())
 
 
 def left_by_matching(reference: BetaMixture, pool: BetaMixture, n: int) -> float:
     """By how much the mean of what is matched on n answers lies below the reference's."""
-    return reference.mean - replicated(reference, pool, n).mean
+    return reference.mean - replication_mixture(reference, pool, n).mean

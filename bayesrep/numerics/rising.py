@@ -11,21 +11,23 @@ import numpy as np
 
 from bayesrep.types import Float, Floats, Int
 
-SUMMED = 64  # steps; from there three terms of the series are exact to 1e-16
+SUMMED_STEPS = 64  # steps; from there three terms of the series are exact to 1e-16
 
 
 def log_rising(
     x: Float[np.ndarray, "*batch"], counts: Int[np.ndarray, "count"]
 ) -> Float[np.ndarray, "*batch count"]:
     """log (x)_r for every x > 0 and every count r ≥ 0."""
-    few = np.minimum(counts, SUMMED)
+    few = np.minimum(counts, SUMMED_STEPS)
     steps = int(few.max(initial=0))
     sums = np.zeros((*x.shape, steps + 1))
     np.cumsum(np.log(x[..., None] + np.arange(steps)), axis=-1, out=sums[..., 1:])
     logs = sums[..., few]
-    many = counts > SUMMED
+    many = counts > SUMMED_STEPS
     if many.any():
-        logs[..., many] += _long(x[..., None] + SUMMED, (counts[many] - SUMMED).astype(float))
+        logs[..., many] += _stirling_difference(
+            x[..., None] + SUMMED_STEPS, (counts[many] - SUMMED_STEPS).astype(float)
+        )
     return logs
 
 
@@ -39,17 +41,19 @@ def log_ratio(
     The difference of two long rising factorials is turned around: behind the first steps it is
     Γ(y + a) / Γ(y) at the begin over the same at the end.
     """
-    few = np.minimum(counts, SUMMED)
+    few = np.minimum(counts, SUMMED_STEPS)
     logs = log_rising(b, few) - log_rising(a + b, few)
-    many = counts > SUMMED
+    many = counts > SUMMED_STEPS
     if many.any():
-        begin, end = b[..., None] + SUMMED, b[..., None] + counts[many]
-        logs[..., many] += _long(begin, a[..., None]) - _long(end, a[..., None])
+        begin, end = b[..., None] + SUMMED_STEPS, b[..., None] + counts[many]
+        logs[..., many] += _stirling_difference(begin, a[..., None]) - _stirling_difference(
+            end, a[..., None]
+        )
     return logs
 
 
-def _long(y: Floats, m: Floats) -> Floats:
-    """log Γ(y + m) − log Γ(y) for y of at least `SUMMED`."""
+def _stirling_difference(y: Floats, m: Floats) -> Floats:
+    """log Γ(y + m) − log Γ(y) for y of at least `SUMMED_STEPS`."""
     end = y + m
     return (y - 0.5) * np.log1p(m / y) + m * (np.log(end) - 1) + _tail(end) - _tail(y)
 

@@ -9,7 +9,8 @@ probability C(n, c) f(c, n), and all of k attempts fail with probability f(0, k)
 
     pass@k = 1 − E(1 − s)^k = 1 − f(0, k),
 
-exact for any k, however far beyond the attempts.
+exact for any k, however far beyond the attempts. π_0, π_1: shares of items never and always solved;
+w_j: weight of beta component j; a_j, b_j: its shape parameters; (a)_c: rising factorial.
 
 The prior is stated in independent standard normal numbers z, which is how it is sampled. Each mass
 is nothing with probability 0.6, else a Beta(1, 2) share; weights of the betas are broken off a
@@ -34,7 +35,7 @@ DIMENSION = 1 + 3 * COMPONENTS
 MASS_PRESENT, MASS_SHAPE = 0.4, 2.0
 ODDS_SD = 2.5
 SMALLER_SD = 1.2
-_LEAST = 1e-300
+_LEAST_PROBABILITY = 1e-300
 
 
 class SolveRates(NamedTuple):
@@ -75,7 +76,7 @@ def log_counts(
     """log f(c, n), without C(n, c)."""
     mass = np.einsum("sj,sjc->sc", rates.weights, np.exp(log_parts(rates, solved, attempts)))
     mass += rates.at_zero[:, None] * (solved == 0) + rates.at_one[:, None] * (solved == attempts)
-    return np.log(np.maximum(mass, _LEAST))
+    return np.log(np.maximum(mass, _LEAST_PROBABILITY))
 
 
 def log_parts(
@@ -91,7 +92,7 @@ def log_parts(
     return right + wrong - all_of
 
 
-def passed(rates: SolveRates, k: Int[np.ndarray, "k"]) -> Float[np.ndarray, "draw k"]:
+def pass_rate(rates: SolveRates, k: Int[np.ndarray, "k"]) -> Float[np.ndarray, "draw k"]:
     """pass@k of the population of items."""
     failed = np.exp(log_ratio(rates.b, rates.a, k))
     return 1 - rates.at_zero[:, None] - np.einsum("sj,sjk->sk", rates.weights, failed)
@@ -116,7 +117,7 @@ def passed_items(
     k
         Numbers of attempts.
     rng
-        Of the rates.
+        Random numbers for the rates.
     """
     failed = np.zeros((len(rates.at_zero), len(k)))
     for c, n, count in zip(solved, attempts, items, strict=True):

@@ -16,8 +16,8 @@ from bayesrep.types import Float, Floats
 LogLikelihood = Callable[[Floats], Floats]
 
 MOVES, LAST_MOVES = 10, 30  # after each power, and after the last
-_KEPT = 0.5  # share of the particles that a step of the power leaves, as an effective size
-_ACCEPTED = 0.25  # share of proposals that the steps' length aims at
+_KEPT_SHARE = 0.5  # share of the particles that a step of the power leaves, as an effective size
+_ACCEPTANCE = 0.25  # share of proposals that the steps' length aims at
 _BISECTIONS = 40
 
 
@@ -29,13 +29,13 @@ def tempered_draws(
     Parameters
     ----------
     log_likelihood
-        Of rows of parameters [particle, dimension]: finite numbers [particle].
+        Log-likelihood of rows of parameters [particle, dimension]: finite numbers [particle].
     dimension
-        Of the parameters, each N(0, 1) beforehand.
+        Number of parameters, each N(0, 1) beforehand.
     particles
         Some hundreds at least.
     rng
-        Of everything random.
+        Random numbers for everything.
     """
     places = rng.standard_normal((particles, dimension))
     heights = log_likelihood(places)
@@ -47,8 +47,10 @@ def tempered_draws(
         chosen = np.searchsorted(edges[:-1], even)
         places, heights = places[chosen], heights[chosen]
         for _ in range(MOVES if power < 1 else LAST_MOVES):
-            places, heights, accepted = _moved(places, heights, power, scale, log_likelihood, rng)
-            scale *= np.exp((accepted - _ACCEPTED) / 2)
+            places, heights, accepted = _move_particles(
+                places, heights, power, scale, log_likelihood, rng
+            )
+            scale *= np.exp((accepted - _ACCEPTANCE) / 2)
     return places
 
 
@@ -59,19 +61,19 @@ def _next_power(heights: Floats, power: float) -> tuple[Floats, float]:
         logs = (to - power) * heights
         return np.exp(logs - logs.max())
 
-    def kept(each: Floats) -> bool:
-        return bool(each.sum() ** 2 > _KEPT * len(each) * np.square(each).sum())
+    def keeps_enough(each: Floats) -> bool:
+        return bool(each.sum() ** 2 > _KEPT_SHARE * len(each) * np.square(each).sum())
 
     low, high = power, 1.0
-    if kept(weights(high)):
+    if keeps_enough(weights(high)):
         return weights(high), high
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        low, high = (middle, high) if kept(weights(middle)) else (low, middle)
+        low, high = (middle, high) if keeps_enough(weights(middle)) else (low, middle)
     return weights(high), high
 
 
-def _moved(
+def _move_particles(
     places: Floats,
     heights: Floats,
     power: float,

@@ -112,11 +112,11 @@ def violations(posterior: Posterior) -> Iterator[Violation]:
         except (KeyError, TypeError, PosteriorError):
             yield Violation("posterior-group-draws-differ")
     accuracy = groups["posterior"]["adjusted_accuracy"].values
-    if accuracy.dtype.kind != "f" or not accuracy.size or not _within(accuracy):
+    if accuracy.dtype.kind != "f" or not accuracy.size or not _is_accuracy(accuracy):
         yield Violation("adjusted-accuracy-out-of-range")
 
 
-def _within(accuracy: Floats) -> bool:
+def _is_accuracy(accuracy: Floats) -> bool:
     return bool(((accuracy >= 0) & (accuracy <= 1)).all())  # NaN is not
 
 
@@ -198,7 +198,7 @@ def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[Violation]:
     if missing:
         yield Violation(
             "posterior-attributes-missing",
-            plural_ending="s" * (len(missing) > 1),
+            plural_ending=("s" if len(missing) > 1 else ""),
             attributes=", ".join(missing),
         )
         return

@@ -56,7 +56,7 @@ class Fitted:
     Raises
     ------
     OptionError
-        If the standard deviation is no fraction, or nothing is left to assume.
+        If the standard deviation is not a fraction, or nothing is left to assume.
     PosteriorError
         If the posterior is another study's, does not say whose, or has no adjusted accuracies.
 
@@ -164,19 +164,21 @@ class Fitted:
 
         Where it is known who answered, or assumed how crowds differ, they allow for it.
         """
-        return self._moved(crowds=True) if self.allows_for_crowds else self.together_of_one_crowd
+        return (
+            self._move_draws(crowds=True) if self.allows_for_crowds else self.together_of_one_crowd
+        )
 
     @cached_property
     def together_of_one_crowd(self) -> Float[np.ndarray, "chain draw classifier"]:
         """Joint draws that take every answer for another worker's, of crowds that are alike."""
-        return self._moved(crowds=False) if self.recorded.traits.collapsed else self.adjusted
+        return self._move_draws(crowds=False) if self.recorded.traits.collapsed else self.adjusted
 
     @property
     def single(self) -> Float[np.ndarray, "chain draw classifier"]:
         """Draws of the adjusted accuracies for one classifier at a time, crowds allowed for."""
         return self.together if self.allows_for_crowds else self.adjusted
 
-    def _moved(self, *, crowds: bool) -> Float[np.ndarray, "chain draw classifier"]:
+    def _move_draws(self, *, crowds: bool) -> Float[np.ndarray, "chain draw classifier"]:
         """Draws of a collapsed model, moved."""
         directions, excess = self._excess
         crowd = self._over_crowds(directions) if crowds else None
@@ -214,10 +216,10 @@ class Fitted:
         sites = [group[name] for name in made.traits.shared if name in group]
         flat = [site.values[:, kept].reshape(len(site), len(kept), -1) for site in sites]
         shared = np.concatenate(flat, axis=2).astype(float)
-        return Influences.of(self._kept, shared, self.recorded.weight)
+        return Influences.of(self._kept_draws, shared, self.recorded.weight)
 
     @cached_property
-    def _kept(self) -> Float[np.ndarray, "chain kept classifier"]:
+    def _kept_draws(self) -> Float[np.ndarray, "chain kept classifier"]:
         """The draws of the adjusted accuracies of which there are log likelihoods."""
         return self.adjusted[:, draws_of(self.need("log_density"), self.group)]
 
@@ -251,7 +253,7 @@ class Fitted:
         """
         from bayesrep.posterior.workers import crowd_effect
 
-        nameless = (self._answered(role) for role in self._nameless)
+        nameless = (self._answered_images(role) for role in self._nameless)
         effects = [crowd_effect(each, self._influences, directions) for each in nameless]
         return np.reshape(effects, (-1, directions.shape[1]))
 
@@ -265,7 +267,7 @@ class Fitted:
         total = np.zeros((directions.shape[1], directions.shape[1]))
         if known:
             if self.recorded.model.crowd is None:
-                datasets = [self._answered(role) for role in known]
+                datasets = [self._answered_images(role) for role in known]
                 total += worker_covariance(datasets, self._influences, directions).covariance
             else:
                 total += self._over_leniencies(self.recorded.model.crowd, directions)
@@ -282,16 +284,16 @@ class Fitted:
         """Covariance over the leniencies that a model was given."""
         from bayesrep.posterior.workers import leniency_covariance
 
-        found = crowd(self.images, self.recorded.roles)
-        if not len(found.leniencies.known):
+        met = crowd(self.images, self.recorded.roles)
+        if not len(met.leniencies.known):
             return np.zeros((directions.shape[1], directions.shape[1]))
         scores = self.need("posterior", "leniency_score")["leniency_score"].values
-        size = len(found.leniencies.known)
+        size = len(met.leniencies.known)
         if scores.ndim != 3 or scores.shape[2] != size or not np.isfinite(scores).all():
             raise PosteriorError("posterior-of-other-workers")
-        return leniency_covariance(scores, found, self.adjusted, directions)
+        return leniency_covariance(scores, met, self.adjusted, directions)
 
-    def _answered(self, role: str) -> "Answered":
+    def _answered_images(self, role: str) -> "Answered":
         """A data set with what the posterior says of its images."""
         from bayesrep.posterior.workers import Answered  # sparse matrices take long to import
 
@@ -316,14 +318,14 @@ class Fitted:
         Parameters
         ----------
         seed
-            Of the accuracies on the reference's population, where the model has none.
+            Seed of the accuracies on the reference's population, where the model has none.
         """
         if "population_reference_accuracy" in self.group:
             population = self.group["population_reference_accuracy"].values
             return JointDraws(self.together, np.asarray(population, dtype=float))
         self.need("log_density", "reference_images")
         reference = reference_draws(
-            self._kept,
+            self._kept_draws,
             self.together,
             self._log_mass("reference"),
             self.cell_of_images("reference"),

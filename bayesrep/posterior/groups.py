@@ -99,12 +99,12 @@ class Recorded:
     Attributes
     ----------
     name, given
-        Of the model: its name, and its options as they are recorded. `model` and `options` are
-        itself and what it makes of them; asking for them imports JAX.
+        Name of the model, and its options as they are recorded. `model` and `options` are the
+        model itself and what it makes of them; asking for them imports JAX.
     traits
         What reading a posterior has to know of its model.
     roles
-        Of the data sets in the model.
+        Roles of the data sets in the model.
     grouping
         The study's column that divides the images into groups, or None.
     method

@@ -142,7 +142,7 @@ def moved_along(
 def _target(root: Floats, inverse: Floats, excess: Floats) -> Floats:
     """The covariance with what is added to it, of the root of the one without."""
     white = np.eye(len(root)) + inverse @ excess @ inverse
-    return root @ _at_least(white, LEAST_WHITE) @ root
+    return root @ _floor_eigenvalues(white, LEAST_WHITE) @ root
 
 
 def _move(root: Floats, inverse: Floats, target: Floats) -> Floats:
@@ -165,7 +165,7 @@ def _leading_precision(moves: Floats) -> Floats:
     return (vectors / values) @ vectors.T
 
 
-def _at_least(matrix: Floats, floor: float) -> Floats:
+def _floor_eigenvalues(matrix: Floats, floor: float) -> Floats:
     """The nearest symmetric matrix without eigenvalues below a floor."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return (vectors * np.clip(values, floor, None)) @ vectors.T
@@ -266,7 +266,7 @@ def excess_covariance(
     logit_right
         Draws of the logit of P(correct | cell).
     cell, correct
-        Of the replication's images.
+        Cell and correctness of the replication's images.
     """
     total = _excess_times(influences, logit_right, cell, correct, np.eye(influences.moves.shape[2]))
     return (total + total.T) / 2
@@ -295,8 +295,8 @@ def leading_excess(
     """
     among = influences, logit_right, cell, correct
     random = np.random.default_rng(0).standard_normal((influences.moves.shape[2], DIRECTIONS))
-    found = _excess_times(*among, np.linalg.qr(random)[0])
-    directions = np.linalg.qr(np.column_stack([wanted, found]))[0]
+    image = _excess_times(*among, np.linalg.qr(random)[0])
+    directions = np.linalg.qr(np.column_stack([wanted, image]))[0]
     excess = directions.T @ _excess_times(*among, directions)
     return directions, (excess + excess.T) / 2
 
@@ -367,9 +367,9 @@ def reference_draws(
     log_mass
         Draws of log P(k | n), for one image of each cell.
     cell, correct
-        Of the reference's images.
+        Cell and correctness of the reference's images.
     seed
-        Of what their answers leave open.
+        Seed of what these images' answers leave open.
     """
     flat = together.reshape(-1, together.shape[-1])
     moves = flat - flat.mean(axis=0)
@@ -384,7 +384,7 @@ def reference_draws(
         return (accuracy + draws).reshape(together.shape)
     cross = residual.T @ influence[cell]  # [C, l]
     slope = cross @ _leading_precision(moves)
-    noise = _powers(_at_least(residual.T @ residual - cross @ slope.T, 0.0))[0]
+    noise = _powers(_floor_eigenvalues(residual.T @ residual - cross @ slope.T, 0.0))[0]
     draws = accuracy + moves @ slope.T + random.standard_normal(moves.shape) @ noise
     return draws.reshape(together.shape)
 
@@ -398,7 +398,7 @@ def _along_images(
     Rᵀ (I − J Λ⁻¹ Jᵀ) R of the residuals R [image, C], where J are the images' influences on V:
     a covariance of weights of images.
     """
-    variances, vectors = _leading(moves)
+    variances, vectors = _leading_directions(moves)
     scaled = influence[cell] @ vectors / np.sqrt(variances)  # J Λ^(−1/2)
     basis, lengths, right = np.linalg.svd(scaled, full_matrices=False)
     lengths = np.minimum(lengths, 1)  # more than all is noise: nothing explains so much
@@ -412,7 +412,7 @@ def _along_images(
     return draws
 
 
-def _leading(moves: Floats) -> tuple[Floats, Floats]:
+def _leading_directions(moves: Floats) -> tuple[Floats, Floats]:
     """Variances [K] and directions [C, K] of draws [S, C] that these determine well, of many."""
     draws, classifiers = moves.shape
     few = draws < classifiers  # the smaller of the two matrices has the same eigenvalues

@@ -74,33 +74,35 @@ def diagnostics(group: xr.Dataset) -> Diagnostics:
     superchains = int(group.attrs.get("superchains", 0))
     same = [name for name in SHIFTED if name in group and SOURCE in group]
     made = {
-        str(name): _converged(group[name], superchains)
+        str(name): _measure_convergence(group[name], superchains)
         for name in group.data_vars
         if name not in same
     }
     made |= {name: made[SOURCE] for name in same}
 
-    def of_all(kind: int) -> Mapping[str, xr.DataArray]:
+    def collect_diagnostic(kind: int) -> Mapping[str, xr.DataArray]:
         return {str(name): made[str(name)][kind] for name in group.data_vars}
 
-    return Diagnostics(*map(of_all, range(3)), nested=_nests(superchains, group.sizes["chain"]))
+    return Diagnostics(
+        *map(collect_diagnostic, range(3)), nested=_nests(superchains, group.sizes["chain"])
+    )
 
 
 def _nests(superchains: int, chains: int) -> bool:
     return 1 < superchains <= chains
 
 
-def _converged(draws: xr.DataArray, superchains: int) -> list[xr.DataArray]:
+def _measure_convergence(draws: xr.DataArray, superchains: int) -> list[xr.DataArray]:
     """R-hat, bulk and tail ESS of a variable, with its dimensions and names."""
     dims, shape = draws.dims[2:], draws.shape[2:]
     names = {dim: draws.coords[dim].values for dim in dims if dim in draws.coords}
     values = draws.values.reshape(*draws.shape[:2], math.prod(shape))
     told = superchains if _nests(superchains, len(values)) else 0
-    found = convergence(values, told)
-    return [xr.DataArray(each.reshape(shape), names, dims) for each in found]
+    measures = convergence(values, told)
+    return [xr.DataArray(each.reshape(shape), names, dims) for each in measures]
 
 
-def _worst(values: Mapping[str, xr.DataArray], *, largest: bool) -> tuple[str, float]:
+def _worst_entry(values: Mapping[str, xr.DataArray], *, largest: bool) -> tuple[str, float]:
     """Name with coordinates and value of the extreme entry; constants (NaN) do not count."""
     label, extreme = "", -np.inf if largest else np.inf
     for name, array in values.items():
@@ -129,11 +131,11 @@ def judge(checks: Diagnostics, divergences: int, draws: int) -> Verdict:
         Number of divergent draws and of all draws, over chains.
     """
     problems: list[str] = []
-    name, value = _worst(checks.rhat, largest=True)
+    name, value = _worst_entry(checks.rhat, largest=True)
     if value > MAX_RHAT:
         problems.append(f"{checks.agreement} of {name} is {value:.3f} (at most {MAX_RHAT} wanted)")
     for kind, sizes in (("bulk", checks.ess_bulk), ("tail", checks.ess_tail)):
-        name, value = _worst(sizes, largest=False)
+        name, value = _worst_entry(sizes, largest=False)
         if value < MIN_ESS:
             problems.append(f"{kind} ESS of {name} is {value:.0f} (at least {MIN_ESS:.0f} wanted)")
     if divergences:

@@ -25,10 +25,10 @@ from scipy.special import log_expit
 
 from bayesrep.numerics.crowd import (
     Clustered,
-    clustered,
+    clip_eigenvalues,
+    cluster_covariance,
     meetings,
-    positive,
-    stretched,
+    stretch_of_workers,
 )
 from bayesrep.posterior.groups import CellNames
 from bayesrep.posterior.joint_draws import Influences, centered
@@ -84,7 +84,7 @@ def worker_covariance(
         for each, of in zip(datasets, left, strict=True)
         for part in _parts(each, of, influences, directions)
     )
-    return clustered(parts, meetings(left))
+    return cluster_covariance(parts, meetings(left))
 
 
 def leniency_covariance(
@@ -120,8 +120,8 @@ def leniency_covariance(
     # Products of different blocks have no noise in common.
     within = total.T @ covariance @ total - sum(each.T @ covariance @ each for each in moves)
     within /= blocks * (blocks - 1)
-    _, stretch = stretched(np.abs(total))
-    return positive(within) * np.outer(stretch, stretch)
+    _, stretch = stretch_of_workers(np.abs(total))
+    return clip_eigenvalues(within) * np.outer(stretch, stretch)
 
 
 def crowd_effect(
@@ -165,7 +165,7 @@ def _parts(
     correct = each.data.correct.astype(float)
 
     @lru_cache(maxsize=4)
-    def right(cell: int) -> tuple[Floats, Floats]:
+    def derivatives_of_right(cell: int) -> tuple[Floats, Floats]:
         """By Σ log(1 − q) [block, direction], and by each logit q [block, c, direction]."""
         assert each.logit_right is not None
         logit = np.asarray(each.logit_right[..., cell], dtype=float)
@@ -190,7 +190,10 @@ def _parts(
                 continue
             one = (mass[:, high] - mass[:, low])[:, None]
             if each.logit_right is not None:
-                (wrong, logit), (wrong_below, logit_below) = right(high), right(low)
+                (wrong, logit), (wrong_below, logit_below) = (
+                    derivatives_of_right(high),
+                    derivatives_of_right(low),
+                )
                 one = one + (wrong - wrong_below)[:, None]
                 one = one + correct[images] @ (logit - logit_below)
             step = step + times * one

@@ -20,8 +20,8 @@ from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.types import Bools
 
-ALL = "all images"
-FAST = 60.0
+ALL_IMAGES = "all images"
+FAST_SECONDS = 60.0
 _FALSE = ("", "false", "0", "no")
 _TRUE = ("true", "1", "yes")
 
@@ -67,23 +67,26 @@ def compare_subsets(
     ProtocolWarning
         Where a subset has images in one of the data sets alone.
     """
-    if ALL in subsets:
-        raise StudyError("all-images-name-taken", subset=ALL)
+    if ALL_IMAGES in subsets:
+        raise StudyError("all-images-name-taken", subset=ALL_IMAGES)
     if reference.classifiers != replication.classifiers:
         raise StudyError("classifiers-differ-between-datasets")
     people = (None, None) if humans is None else humans
     given = (None, None) if sets is None else sets
     both = (reference, replication)
     sides = [side_of(*each) for each in zip(both, people, given, strict=True)]
+    # By label sets nothing is known of a data set without any.
     if sets is not None:
         sides = [
-            _unsaid(side) if each is None else side for side, each in zip(sides, sets, strict=True)
+            _hide_correctness(side) if each is None else side
+            for side, each in zip(sides, sets, strict=True)
         ]
     names, machines = sides[0].names, len(reference.classifiers)
     kinds = ["classifier"] * machines + ["human"] * (len(names) - machines)
     metric = "top-1" if sets is None else "multi-label"
-    every = {ALL: [np.ones(len(each.images), np.bool_) for each in both], **subsets}
+    every = {ALL_IMAGES: [np.ones(len(each.images), np.bool_) for each in both], **subsets}
     tables = []
+    # One table of accuracies a subset; a side on which nobody answered has none.
     for name, masks in every.items():
         counts = [
             ((side.right & mask).sum(axis=1), (side.answered & mask).sum(axis=1))
@@ -106,6 +109,7 @@ def compare_subsets(
                 )
         rows = accuracy_rows(names, kinds, metric, counts, interval)
         tables.append(rows.select(pl.lit(name).alias("subset"), pl.all()))
+    # All images are the first table: changes are from there.
     changes = [
         pl.concat(
             [table[f"{role}_accuracy"] - tables[0][f"{role}_accuracy"] for table in tables]
@@ -115,7 +119,7 @@ def compare_subsets(
     return pl.concat(tables).with_columns(changes)
 
 
-def _unsaid(side: Side) -> Side:
+def _hide_correctness(side: Side) -> Side:
     """The same participants, of whose answers nobody knows which are right."""
     nothing = np.zeros_like(side.answered)
     return Side(side.names, nothing, nothing)
@@ -151,12 +155,14 @@ def read_image_subsets(path: str | Path, *predictions: Predictions) -> dict[str,
     require(table, ("image",), str(file))
     text = table.select(normalize_names(pl.all()).fill_null(""))
     columns = [name for name in text.columns if name not in ("image", "dataset")]
+    # A table without further columns is one subset, named after its file.
     if not columns:
         text, columns = text.with_columns(pl.lit("true").alias(file.stem)), [file.stem]
     parts = [_rows_of(text, each, str(file)) for each in predictions]
     if not any(len(part) for part in parts):
         raise StudyError("subset-images-unknown", file=file, example=str(predictions[0].images[0]))
-    found: dict[str, tuple[Bools, ...]] = {}
+    # A column of flags is one subset; any other column is a subset for each of its values.
+    members: dict[str, tuple[Bools, ...]] = {}
     for column in columns:
         kinds = sorted({value for part in parts for value in part[column].str.to_lowercase()})
         flags = set(kinds) <= {*_FALSE, *_TRUE}
@@ -168,14 +174,14 @@ def read_image_subsets(path: str | Path, *predictions: Predictions) -> dict[str,
                 _mask(part.filter(wanted), each)
                 for part, each in zip(parts, predictions, strict=True)
             )
-            found[f"{column}: {value}" if value in found else value] = masks
-    return found
+            members[f"{column}: {value}" if value in members else value] = masks
+    return members
 
 
 def _rows_of(table: pl.DataFrame, data: Predictions, where: str) -> pl.DataFrame:
     if "dataset" in table.columns:
         table = table.filter(pl.col("dataset") == normalize_name(data.dataset))
-    rows = table.filter(pl.col("image").is_in(_called(data)))
+    rows = table.filter(pl.col("image").is_in(_image_names(data)))
     if (twice := rows.filter(rows["image"].is_duplicated())).height:
         names = listing(twice["image"].unique(maintain_order=True))
         raise StudyError("subset-image-twice", where=where, images=names, dataset=data.dataset)
@@ -183,16 +189,16 @@ def _rows_of(table: pl.DataFrame, data: Predictions, where: str) -> pl.DataFrame
 
 
 def _mask(rows: pl.DataFrame, data: Predictions) -> Bools:
-    return np.isin(_called(data), rows["image"].to_numpy().astype(np.str_))
+    return np.isin(_image_names(data), rows["image"].to_numpy().astype(np.str_))
 
 
-def _called(data: Predictions) -> list[str]:
+def _image_names(data: Predictions) -> list[str]:
     """The names of the images as tables have them."""
     return [normalize_name(name) for name in data.images.tolist()]
 
 
 def fast_images(
-    path: str | Path, *predictions: Predictions, seconds: float = FAST
+    path: str | Path, *predictions: Predictions, seconds: float = FAST_SECONDS
 ) -> tuple[Bools, ...]:
     """Images to which people's median time was at most so many seconds.
 
@@ -220,20 +226,22 @@ def fast_images(
     if "image" not in table.columns and "task" in table.columns:
         table = table.rename({"task": "image"})
     require(table, ("image", "seconds"), where)
+    # A time that is given must be a number; a missing one is skipped.
     times = table["seconds"].cast(pl.String).cast(pl.Float64, strict=False)
     strange = times.is_null() & table["seconds"].is_not_null()
     if strange.any() or bool((times < 0).any()):
         row = int((strange | (times < 0).fill_null(value=False)).arg_true()[0]) + 2
         raise StudyError("answer-time-not-number", where=where, line=row)
     rows = table.with_columns(normalize_names(pl.col("image")), times.alias("seconds"))
-    found = []
+    # Each data set's image takes the median over the people who answered about it.
+    masks = []
     for data in predictions:
         mine = rows
         if "dataset" in rows.columns:
             mine = rows.filter(normalize_names(pl.col("dataset")) == normalize_name(data.dataset))
         medians = mine.group_by("image").agg(pl.col("seconds").median()).drop_nulls()
-        found.append(_mask(medians.filter(pl.col("seconds") <= seconds), data))
-    return tuple(found)
+        masks.append(_mask(medians.filter(pl.col("seconds") <= seconds), data))
+    return tuple(masks)
 
 
 def missed_by_all(data: Predictions, sets: LabelSets) -> Bools:

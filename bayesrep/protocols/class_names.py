@@ -9,7 +9,7 @@ from bayesrep.studies.imagenet import synsets
 def class_numbers(
     names: Iterable[str], classes: Sequence[str], where: str, noun: str
 ) -> dict[str, int]:
-    """The number of every class named in a file; names that are no class are refused.
+    """The number of every class named in a file; names that are not classes are refused.
 
     Parameters
     ----------
@@ -23,9 +23,9 @@ def class_numbers(
     known = {name: number for number, name in enumerate(classes)}
     if tuple(classes) == synsets():
         known |= {str(number): number for number in range(len(classes))}
-    found = {name: known.get(name) for name in dict.fromkeys(names)}
-    if unknown := [name for name, number in found.items() if number is None]:
-        are = "is no class" if len(unknown) == 1 else "are no classes"
+    number_of = {name: known.get(name) for name in dict.fromkeys(names)}
+    if unknown := [name for name, number in number_of.items() if number is None]:
+        are = "is not a class" if len(unknown) == 1 else "are not classes"
         raise StudyError(
             "classes-not-of-predictions",
             where=where,
@@ -34,4 +34,4 @@ def class_numbers(
             class_count=len(classes),
             example=classes[0],
         )
-    return {name: number for name, number in found.items() if number is not None}
+    return {name: number for name, number in number_of.items() if number is not None}

@@ -25,7 +25,7 @@ class Side:
     Attributes
     ----------
     names
-        Of the C participants, classifiers first.
+        Names of the C participants, classifiers first.
     right, answered : bool [C, N]
         Whether there is a right answer, and one at all, on each image that counts.
     """
@@ -96,9 +96,9 @@ def compare(
         and images without a right label do not count. Without, it is right if it is the image's
         label.
     interval
-        Of the accuracies: see `proportion_interval`.
+        Kind of interval of the accuracies: see `proportion_interval`.
     seed
-        Of the bootstrap over images behind the lines' intervals.
+        Seed of the bootstrap over images behind the lines' intervals.
 
     Returns
     -------
@@ -117,6 +117,7 @@ def compare(
         side_of(data, persons, labels)
         for data, persons, labels in zip((reference, replication), people, given, strict=True)
     )
+    # Participants are classifiers first, then people, on both sides alike.
     machines = len(reference.classifiers)
     names = sides[0].names
     kinds = ["classifier"] * machines + ["human"] * (len(names) - machines)
@@ -153,11 +154,11 @@ def accuracy_rows(
     Parameters
     ----------
     names, kinds
-        Of the C participants.
+        Names and kinds of the C participants.
     metric
         What is right, in a word.
     counts
-        Of both data sets: right answers [C] and images [C].
+        Counts on both data sets: right answers [C] and images [C].
     interval
         See `proportion_interval`.
     """

@@ -87,7 +87,9 @@ def confusion_difference(
     first, second = (predictions.first[_number(predictions, name)] for name in (participant, other))
     both = (codes[first] >= 0) & (codes[second] >= 0) & (first >= 0) & (second >= 0)
     label, size = codes[predictions.labels], len(names)
+    # How often each participant gives each answer to each label.
     one, two = (_pair_counts(label, codes[each], both, size) for each in (first, second))
+    # Answers that both give cancel in the difference: its error is that of discordant images.
     same = _pair_counts(label, codes[first], both & (codes[first] == codes[second]), size)
     rows, columns = np.nonzero(one + two)
     images = one.sum(axis=1)[rows]

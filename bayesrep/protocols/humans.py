@@ -41,6 +41,7 @@ def read_humans(path: str | Path, *predictions: Predictions) -> tuple[Prediction
     """
     where = str(path)
     table = read_table(path, ("dataset", *_COLUMNS, *_CROWD_KIT))
+    # crowd-kit's names of columns are understood, too.
     if "labeler" not in table.columns:
         new = {old: new for old, new in _CROWD_KIT.items() if old in table.columns}
         table = table.rename({o: n for o, n in new.items() if n not in table.columns})
@@ -49,7 +50,8 @@ def read_humans(path: str | Path, *predictions: Predictions) -> tuple[Prediction
     rows = pl.DataFrame([texts(table[name], where) for name in held])
     rows = rows.with_columns(pl.arange(1, pl.len() + 1).alias("row"))
     labelers = rows["labeler"].unique(maintain_order=True).to_list()
-    parts = [_of(rows, data) for data in predictions]
+    # Every answer must be about an image of exactly one of the data sets.
+    parts = [_rows_on(rows, data) for data in predictions]
     placed = pl.concat([part["row"] for part in parts])
     if (lost := rows.filter(~pl.col("row").is_in(placed.implode()))).height:
         images = listing(lost["image"].unique(maintain_order=True))
@@ -63,7 +65,7 @@ def read_humans(path: str | Path, *predictions: Predictions) -> tuple[Prediction
     )
 
 
-def _of(rows: pl.DataFrame, data: Predictions) -> pl.DataFrame:
+def _rows_on(rows: pl.DataFrame, data: Predictions) -> pl.DataFrame:
     mine = rows
     if "dataset" in rows.columns:
         mine = rows.filter(pl.col("dataset") == data.dataset)
@@ -142,7 +144,7 @@ def shankar2020() -> pl.DataFrame:
     return table.with_columns(pl.selectors.float() / 100)
 
 
-def with_published(accuracies: pl.DataFrame) -> pl.DataFrame:
+def add_published(accuracies: pl.DataFrame) -> pl.DataFrame:
     """Accuracies of a `Comparison`, and below them those of `shankar2020` on all images."""
     published = shankar2020().filter(pl.col("subset") == "all").drop("subset")
     kind = pl.format("{} (published)", "kind").alias("kind")

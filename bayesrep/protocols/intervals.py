@@ -17,7 +17,7 @@ from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.types import Floats
 
 INTERVALS = get_args(AccuracyInterval)
-_EXACT = 1e-5  # of the spread: where a quantile is good enough
+_QUANTILE_TOLERANCE = 1e-5  # of the spread: where a quantile is good enough
 
 
 def _nodes(count: int) -> tuple[Floats, Floats]:
@@ -26,7 +26,7 @@ def _nodes(count: int) -> tuple[Floats, Floats]:
     return (places + 1) / 2, lengths / 2
 
 
-_MANY, _MANY_WEIGHTS = _nodes(128)
+_MANY_NODES, _MANY_WEIGHTS = _nodes(128)
 _NODES, _WEIGHTS = _nodes(32)  # for pairs, of which there are tens of thousands
 
 
@@ -60,7 +60,7 @@ def proportion_interval(
     if kind == "jeffreys":
         lower, upper = (betaincinv(x + 0.5, n - x + 0.5, tail) for tail in INTERVAL)
     elif kind == "clopper-pearson":
-        # Where nothing is right, x = 0 is no parameter of a beta function; the end is 0 there.
+        # Where nothing is right, x = 0 is not a parameter of a beta function; the end is 0 there.
         lower = betaincinv(np.where(x > 0, x, 1), n - x + 1, INTERVAL[0])
         upper = betaincinv(x + 1, np.where(x < n, n - x, 1), INTERVAL[1])
     elif kind == "wilson":
@@ -85,9 +85,9 @@ def independent_difference(
     Parameters
     ----------
     right, images
-        Of the first data set; any shape.
+        Right answers and images of the first data set; any shape.
     other_right, other_images
-        Of the second, of the same shape.
+        Right answers and images of the second, of the same shape.
 
     Returns
     -------
@@ -104,15 +104,17 @@ def independent_difference(
     swap = (variances[0] < variances[1]) | ((variances[0] == variances[1]) & (x > y))
     a, b = (np.where(swap, two, one) for one, two in zip(wide, narrow, strict=True))
     c, d = (np.where(swap, one, two) for one, two in zip(wide, narrow, strict=True))
-    other = betaincinv(c[..., None], d[..., None], _MANY)  # [..., node], the narrower one
+    other = betaincinv(c[..., None], d[..., None], _MANY_NODES)  # [..., node], the narrower one
 
-    def below(difference: Floats) -> Floats:
+    def probability_below(difference: Floats) -> Floats:
         at = np.clip(difference[..., None] + other, 0, 1)
         return betainc(a[..., None], b[..., None], at) @ _MANY_WEIGHTS
 
     spread = np.sqrt(_beta_variance(a, b) + _beta_variance(c, d))
-    low, high = (_quantile(below, a / (a + b) - c / (c + d), spread, tail) for tail in INTERVAL)
-    negative = below(np.zeros_like(a))
+    low, high = (
+        _quantile(probability_below, a / (a + b) - c / (c + d), spread, tail) for tail in INTERVAL
+    )
+    negative = probability_below(np.zeros_like(a))
     return (
         np.where(swap, -high, low),
         np.where(swap, -low, high),
@@ -155,23 +157,23 @@ def paired_difference(
         4 * ((b + c) ** 2 / total) ** 2 * _beta_variance(b, c)
     )
     ends = np.empty((2, *mean.shape))
-    for part, below in ((by_share, _below_by_share), (~by_share, _below_by_first)):
+    for part, below in ((by_share, _below_by_share), (~by_share, _first_conditional)):
         cell = below(b[part], c[part], rest[part])
         for end, tail in enumerate(INTERVAL):
             ends[end, part] = _quantile(cell, mean[part], spread[part], tail)
     return mean, ends[0], ends[1], betainc(c, b, 0.5)
 
 
-def _below_by_first(b: Floats, c: Floats, rest: Floats) -> Callable[[Floats], Floats]:
+def _first_conditional(b: Floats, c: Floats, rest: Floats) -> Callable[[Floats], Floats]:
     """P(q (2 t - 1) <= difference) by P(t <= ...) over the quantiles of q."""
     q = betaincinv((b + c)[..., None], rest[..., None], _NODES)
     q = np.maximum(q, np.finfo(float).tiny)
 
-    def below(difference: Floats) -> Floats:
+    def probability_below(difference: Floats) -> Floats:
         at = (1 + np.clip(difference[..., None] / q, -1, 1)) / 2
         return betainc(b[..., None], c[..., None], at) @ _WEIGHTS
 
-    return below
+    return probability_below
 
 
 def _below_by_share(b: Floats, c: Floats, rest: Floats) -> Callable[[Floats], Floats]:
@@ -179,12 +181,12 @@ def _below_by_share(b: Floats, c: Floats, rest: Floats) -> Callable[[Floats], Fl
     r = 2 * betaincinv(b[..., None], c[..., None], _NODES) - 1
     r = np.where(r == 0, np.finfo(float).tiny, r)
 
-    def below(difference: Floats) -> Floats:
+    def probability_below(difference: Floats) -> Floats:
         at = np.clip(difference[..., None] / r, 0, 1)
         under = betainc((b + c)[..., None], rest[..., None], at)
         return np.where(r > 0, under, 1 - under) @ _WEIGHTS
 
-    return below
+    return probability_below
 
 
 def _beta_variance(a: Floats, b: Floats) -> Floats:
@@ -201,7 +203,7 @@ def _quantile(
     low, high = np.full_like(mean, -1.0), np.full_like(mean, 1.0)
     last, at = mean, np.clip(mean + norm.ppf(tail) * spread, -1, 1)
     last_excess, excess = below(last) - tail, below(at) - tail
-    enough = _EXACT * spread
+    enough = _QUANTILE_TOLERANCE * spread
     for _ in range(100):
         low, high = np.where(excess <= 0, at, low), np.where(excess > 0, at, high)
         if np.all((high - low < enough) | (np.abs(at - last) < enough) | ~np.isfinite(excess)):

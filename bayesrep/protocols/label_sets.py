@@ -94,7 +94,7 @@ def read_label_sets(paths: Sequence[str | Path], predictions: Predictions) -> La
     Raises
     ------
     StudyError
-        Naming the file and the labels that are no classes, the images with two sets, or that the
+        Naming the file and the labels that are not classes, the images with two sets, or that the
         files hold none of the images.
 
     Warns
@@ -104,7 +104,7 @@ def read_label_sets(paths: Sequence[str | Path], predictions: Predictions) -> La
     """
     sets = _read(paths, predictions)
     if sets is None:
-        raise _of_others(paths, predictions)
+        raise _other_images_error(paths, predictions)
     return sets
 
 
@@ -123,28 +123,28 @@ def read_some_label_sets(
     ProtocolWarning
         As `read_label_sets`, and where a data set has none.
     """
-    found = tuple(_read(paths, data) for data in predictions)
-    if all(sets is None for sets in found):
-        raise _of_others(paths, predictions[0])
-    for data, sets in zip(predictions, found, strict=True):
+    read = tuple(_read(paths, data) for data in predictions)
+    if all(sets is None for sets in read):
+        raise _other_images_error(paths, predictions[0])
+    for data, sets in zip(predictions, read, strict=True):
         if sets is None:
             warnings.warn(
-                f"{_where(paths)}: no label set of any image of {data.dataset!r}, of which nothing "
-                "is said",
+                f"{_list_paths(paths)}: no label set of any image of {data.dataset!r}, of which "
+                "nothing is said",
                 ProtocolWarning,
                 stacklevel=2,
             )
-    return found
+    return read
 
 
-def _where(paths: Sequence[str | Path]) -> str:
+def _list_paths(paths: Sequence[str | Path]) -> str:
     return ", ".join(map(str, paths))
 
 
-def _of_others(paths: Sequence[str | Path], predictions: Predictions) -> StudyError:
+def _other_images_error(paths: Sequence[str | Path], predictions: Predictions) -> StudyError:
     return StudyError(
         "label-sets-of-other-images",
-        where=_where(paths),
+        where=_list_paths(paths),
         dataset=predictions.dataset,
         example=str(predictions.images[0]),
     )
@@ -174,7 +174,7 @@ def _read(paths: Sequence[str | Path], predictions: Predictions) -> LabelSets | 
     if not known.all():
         missing = predictions.images[~known].tolist()
         warnings.warn(
-            f"{_where(paths)}: no label set of {listing(missing)} of {predictions.dataset!r}; "
+            f"{_list_paths(paths)}: no label set of {listing(missing)} of {predictions.dataset!r}; "
             f"accuracies are those on the other {known.sum():,}",
             ProtocolWarning,
             stacklevel=3,
@@ -208,10 +208,10 @@ def _in_order(
     path: Path, content: list[Any], predictions: Predictions
 ) -> Iterator[tuple[str, Any]]:
     for image in predictions.images.tolist():
-        found = _VALIDATION.search(image)
-        if found is None:
+        match = _VALIDATION.search(image)
+        if match is None:
             continue
-        number = int(found.group(1))
+        number = int(match.group(1))
         if not 1 <= number <= len(content):
             raise StudyError(
                 "image-beyond-label-sets", path=path, label_set_count=len(content), image=image

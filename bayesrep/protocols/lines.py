@@ -26,7 +26,7 @@ def resampled_accuracies(
     right, answered : bool [C, N]
         Whether there is an answer, and a right one.
     seed
-        Of the weights of the images, which all participants share.
+        Seed of the weights of the images, which all participants share.
 
     Returns
     -------
@@ -70,11 +70,13 @@ def fit_lines(
     x, y = np.asarray(reference, float), np.asarray(replication, float)
     rows: list[dict[str, object]] = []
     for scale in SCALES:
-        used = _usable(x, y, scale)
+        used = _can_be_shown(x, y, scale)
         drawn = None
         if draws is not None:
-            drawn = tuple(_transformed(each[:, used], scale) for each in draws)
-        line = _line(_transformed(x[used], scale), _transformed(y[used], scale), drawn)
+            drawn = tuple(_transform_accuracies(each[:, used], scale) for each in draws)
+        line = _line(
+            _transform_accuracies(x[used], scale), _transform_accuracies(y[used], scale), drawn
+        )
         rows += [{"scale": scale, **row} for row in line]
     gap = x - y
     images = None if draws is None else (draws[0] - draws[1]).mean(axis=1)
@@ -84,12 +86,12 @@ def fit_lines(
     return pl.DataFrame(rows).fill_nan(None)
 
 
-def _usable(x: Floats, y: Floats, scale: str) -> Bools:
+def _can_be_shown(x: Floats, y: Floats, scale: str) -> Bools:
     """Accuracies that the scale can show."""
     return np.full(x.shape, scale == "linear") | ((x > 0) & (x < 1) & (y > 0) & (y < 1))
 
 
-def _transformed(accuracies: Floats, scale: str) -> Floats:
+def _transform_accuracies(accuracies: Floats, scale: str) -> Floats:
     return accuracies if scale == "linear" else ndtri(np.clip(accuracies, 1e-9, 1 - 1e-9))
 
 
@@ -152,8 +154,10 @@ def line_band(
         Accuracies on the replication.
     """
     x, y = np.asarray(reference, float), np.asarray(replication, float)
-    used = _usable(x, y, scale)
-    x, y, where = (_transformed(each, scale) for each in (x[used], y[used], np.asarray(at, float)))
+    used = _can_be_shown(x, y, scale)
+    x, y, where = (
+        _transform_accuracies(each, scale) for each in (x[used], y[used], np.asarray(at, float))
+    )
     slope, intercept = map(float, accuracy_line(x, y))
     spread, centre, size = _scatter(x, y)
     middle = slope * where + intercept

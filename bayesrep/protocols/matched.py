@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.bounds import at_most
+from bayesrep.bounds import refuse_above
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.progress import progress_bar
 from bayesrep.protocols.intervals import (
@@ -24,7 +24,7 @@ from bayesrep.protocols.intervals import (
     paired_difference,
     proportion_interval,
 )
-from bayesrep.protocols.matching import UNMATCHED, match_at_random, neighbours
+from bayesrep.protocols.matching import UNMATCHED_NUMBER, match_at_random, neighbours
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.types import Floats
@@ -84,9 +84,9 @@ def match(
     runs
         How many random matchings are averaged over; the paper's number is 10.
     seed
-        Of the matchings. Those of a classifier depend on the seed and its name alone.
+        Seed of the matchings. Those of a classifier depend on the seed and its name alone.
     interval
-        Of the accuracies: see `proportion_interval`.
+        Kind of interval of the accuracies: see `proportion_interval`.
     progress
         Show a bar on standard error.
 
@@ -120,10 +120,12 @@ def match(
     curves: list[pl.DataFrame] = []
     with progress_bar(len(known), "classifier", show=progress) as bar:
         for number, classifier in enumerate(reference.classifiers):
-            pair = _Pair(_one(reference, number), _one(replication, known[classifier]))
+            pair = _Pair(_judge_one(reference, number), _judge_one(replication, known[classifier]))
+            # The seed comes from the classifier's name, so that others do not change its matchings.
             state = np.random.SeedSequence([seed, zlib.crc32(classifier.encode())])
             for criterion, child in zip(CRITERIA, state.spawn(len(CRITERIA)), strict=True):
                 seeds = child.generate_state(runs, dtype=np.uint64).tolist()
+                # Each run matches every image to one of similar confidence, or to none.
                 partners = pair.matchings(epsilon, seeds, by_class=criterion == CRITERIA[0])
                 key = {"criterion": criterion, "classifier": classifier}
                 rows += [{**key, **row} for row in pair.quantities(partners)]
@@ -158,7 +160,7 @@ def _check(reference: Predictions, replication: Predictions, epsilon: float, run
         raise OptionError("epsilon-out-of-range", epsilon=epsilon)
     if runs < 1:
         raise OptionError("matching-runs-below-one", runs=runs)
-    at_most("runs", runs, LARGEST_RUNS)
+    refuse_above("runs", runs, LARGEST_RUNS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +175,7 @@ class _Judged:
         return len(self.right)
 
 
-def _one(data: Predictions, number: int) -> _Judged:
+def _judge_one(data: Predictions, number: int) -> _Judged:
     assert data.confidence is not None
     return _Judged(
         data.first[number],
@@ -220,7 +222,7 @@ class _Pair:
             "run_sd": 0.0,
             "independent": [float(count) for each in sums for count in each],
         }
-        matched = partners != UNMATCHED
+        matched = partners != UNMATCHED_NUMBER
         run, target = np.nonzero(matched)
         source = partners[matched]
         values = self.source.right[source], self.target.right[target]
@@ -243,7 +245,7 @@ class _Pair:
 
     def curves(self, partners: NDArray[np.integer[Any]]) -> pl.DataFrame:
         """Images, confidence and right answers by range of confidence."""
-        matched = partners != UNMATCHED
+        matched = partners != UNMATCHED_NUMBER
         used = np.bincount(partners[matched], minlength=len(self.source)) / len(partners)
         shares = used, matched.mean(axis=0)
         if not self.source_first:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from bayesrep.types import Floats
 
-UNMATCHED = -1
-_FEW = 24  # so few neighbours are looked at one by one
+UNMATCHED_NUMBER = -1
+_FEW_NEIGHBOURS = 24  # so few neighbours are looked at one by one
 _TRIES = 12  # draws that may hit a taken one before the tree is asked
 
 Integers = NDArray[np.integer[Any]]
@@ -70,7 +70,7 @@ def neighbours(
 
 
 def match_at_random(order: Integers, low: Integers, high: Integers, seed: int) -> Integers:
-    """Give every target [T] a random free neighbour, in the order of the targets, or `UNMATCHED`.
+    """Give every target [T], in order, a random free neighbour, or `UNMATCHED_NUMBER`.
 
     The order and ranges of the sources are those of `neighbours`.
     """
@@ -80,8 +80,8 @@ def match_at_random(order: Integers, low: Integers, high: Integers, seed: int) -
     places = []
     for begin, end in zip(low.tolist(), high.tolist(), strict=True):
         width = end - begin
-        place = UNMATCHED
-        if width > _FEW:
+        place = UNMATCHED_NUMBER
+        if width > _FEW_NEIGHBOURS:
             for _ in range(_TRIES):
                 place = begin + int(draw() * width)
                 if not taken[place]:
@@ -95,8 +95,8 @@ def match_at_random(order: Integers, low: Integers, high: Integers, seed: int) -
         if place >= 0:
             taken[place] = 1
         places.append(place)
-    found = np.asarray(places, dtype=np.int64)
-    return np.where(found >= 0, order[found], UNMATCHED)
+    numbers = np.asarray(places, dtype=np.int64)
+    return np.where(numbers >= 0, order[numbers], UNMATCHED_NUMBER)
 
 
 class _Free:
@@ -107,16 +107,16 @@ class _Free:
         self._top = (1 << size.bit_length()) >> 1
 
     def random(self, begin: int, end: int, places: list[int], uniform: float) -> int:
-        """A random free place in [begin, end), or `UNMATCHED`; `places` are taken."""
+        """A random free place in [begin, end), or `UNMATCHED_NUMBER`; `places` are taken."""
         if not self._known:
             self._counts = [place & -place for place in range(self._size + 1)]
         for place in places[self._known :]:
             if place >= 0:
                 self._take(place)
         self._known = len(places)
-        before = self._before(begin)
-        left = self._before(end) - before
-        return self._find(before + int(uniform * left)) if left else UNMATCHED
+        before = self._count_before(begin)
+        left = self._count_before(end) - before
+        return self._find(before + int(uniform * left)) if left else UNMATCHED_NUMBER
 
     def _take(self, place: int) -> None:
         at = place + 1
@@ -124,7 +124,7 @@ class _Free:
             self._counts[at] -= 1
             at += at & -at
 
-    def _before(self, place: int) -> int:
+    def _count_before(self, place: int) -> int:
         total = 0
         while place:
             total += self._counts[place]

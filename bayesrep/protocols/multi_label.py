@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.bounds import at_most
+from bayesrep.bounds import refuse_above
 from bayesrep.choices import Empty
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.protocols.intervals import proportion_interval
@@ -68,9 +68,9 @@ def multilabel(
     interval
         See `proportion_interval`.
     trials
-        Of the class bootstrap.
+        Resamples of the class bootstrap.
     seed
-        Of the class bootstrap.
+        Seed of the class bootstrap.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def multilabel(
         raise OptionError("unknown-empty-handling", empty=empty, choices=", ".join(EMPTY))
     if trials < 1:
         raise OptionError("trials-below-one", trials=trials)
-    at_most("trials", trials, LARGEST_TRIALS)
+    refuse_above("trials", trials, LARGEST_TRIALS)
     chosen = class_subsets(predictions.classes) if subsets is None else subsets
     if taken := [name for name in chosen if name in _PARTS]:
         raise StudyError("table-subset-name-taken", subsets=listing(taken, "subset"))
@@ -171,7 +171,7 @@ def _class_bootstrap(
     present = np.bincount(labels, minlength=classes) > 0
     with np.errstate(invalid="ignore", divide="ignore"):
         overall = right.sum(axis=1) / images.sum(axis=1)
-        found = np.full((len(subsets), len(right)), np.nan)
+        accuracies = np.full((len(subsets), len(right)), np.nan)
         for number, mask in enumerate(subsets.values()):
             size = int((mask & present).sum())
             if size in (0, present.sum()):
@@ -181,8 +181,8 @@ def _class_bootstrap(
             own = np.abs(right[:, mask].sum(axis=1) / images[:, mask].sum(axis=1) - overall)
             # Rounding must not make a draw of the subset itself count as a smaller change.
             as_large = (change >= own - 1e-12).sum(axis=0)
-            found[number] = np.where(np.isnan(own), np.nan, (1 + as_large) / (1 + len(ranks)))
-    return found
+            accuracies[number] = np.where(np.isnan(own), np.nan, (1 + as_large) / (1 + len(ranks)))
+    return accuracies
 
 
 def _by_class(values: Bools, labels: NDArray[np.integer], classes: int) -> Floats:

@@ -22,7 +22,7 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> Floats:
     Returns
     -------
     float64
-        Of b and c discordant images, twice the probability of at most min(b, c) heads in b + c
+        P-value for b and c discordant images: twice the chance of at most min(b, c) heads in b + c
         tosses of a coin, at most 1.
     """
     b, c = np.asarray(first), np.asarray(second)
@@ -32,7 +32,7 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> Floats:
 def holm(p_values: ArrayLike) -> Floats:
     """Adjust p-values [M] for being many: below a level with at most that probability by chance.
 
-    Holm (1979). A NaN is no test and stays.
+    Holm (1979). A NaN is not a test and stays.
     """
     given = np.asarray(p_values, float)
     order = np.argsort(given)  # NaN last
@@ -49,7 +49,7 @@ def compare_pairs(names: Sequence[str], right: Bools, answered: Bools) -> pl.Dat
     Parameters
     ----------
     names
-        Of the C participants.
+        Names of the C participants.
     right : bool [C, N]
         Whether an answer is right.
     answered : bool [C, N]

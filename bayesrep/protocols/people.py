@@ -42,7 +42,7 @@ class OfLabels:
     keys : int64 [L]
         image · K + label, increasing.
     values : [L]
-        Of each.
+        Value of each label.
     classes
         K.
     """
@@ -51,13 +51,13 @@ class OfLabels:
     values: NDArray[Any]
     classes: int
 
-    def at(self, labels: ArrayLike, missing: Any) -> NDArray[Any]:
+    def values_of(self, labels: ArrayLike, missing: Any) -> NDArray[Any]:
         """The values of labels [..., N], which may be -1; `missing` where none is known."""
         given = np.asarray(labels)
         wanted = np.arange(given.shape[-1], dtype=np.int64) * self.classes + given
         place = np.searchsorted(self.keys, wanted)
-        found = (np.append(self.keys, -1)[place] == wanted) & (given >= 0)
-        return np.where(found, np.append(self.values, missing)[place], missing)
+        is_known = (np.append(self.keys, -1)[place] == wanted) & (given >= 0)
+        return np.where(is_known, np.append(self.values, missing)[place], missing)
 
     @property
     def image(self) -> NDArray[np.int64]:
@@ -154,8 +154,8 @@ def read_people(
     Raises
     ------
     StudyError
-        Naming the file: a column that is missing, labels that are no classes, the same label twice,
-        or none of the images.
+        Naming the file: a column that is missing, labels that are not classes, the same label
+        twice, or none of the images.
     """
     size, parts = len(predictions.classes), {}
     if counts is not None:
@@ -169,9 +169,9 @@ def read_people(
         parts["shown"] = OfLabels(keys, shown, size)
     if objects is not None:
         table, keys = _rows(objects, OBJECTS, predictions)
-        of = _whole(table["object"], objects, "0").to_numpy()
+        of = _whole_column(table["object"], objects, "0").to_numpy()
         # Of an image that was clear nobody had to be asked: its own label is that of its object.
-        table = table.with_columns(_whole(table["selected"], objects, "1"))
+        table = table.with_columns(_whole_column(table["selected"], objects, "1"))
         parts["object"] = OfLabels(keys, of, size)
         named = all_flags(table["names"], str(objects)).to_numpy()
         parts["names"] = OfLabels(keys, named, size)
@@ -206,7 +206,7 @@ def read_people(
     return People(**parts)
 
 
-def _whole(column: pl.Series, path: Path, missing: str) -> pl.Series:
+def _whole_column(column: pl.Series, path: Path, missing: str) -> pl.Series:
     """A column of whole numbers, with one in place of what is missing."""
     return whole_numbers(column.cast(pl.String).fill_null(missing), str(path))
 
@@ -286,7 +286,7 @@ def own_and_other(frequency: OfLabels, own: ArrayLike) -> tuple[Floats, Floats]:
     Parameters
     ----------
     frequency
-        Of the labels that people were asked about.
+        Frequencies of the labels that people were asked about.
     own
         The own labels [N].
 
@@ -299,7 +299,7 @@ def own_and_other(frequency: OfLabels, own: ArrayLike) -> tuple[Floats, Floats]:
     best = np.full(len(labels), np.nan)
     other = frequency.label != labels[frequency.image]
     np.fmax.at(best, frequency.image[other], frequency.values[other])
-    return frequency.at(labels, np.nan), best
+    return frequency.values_of(labels, np.nan), best
 
 
 def _as_often(of: Floats, own: Floats, share: float = 1.0) -> Bools:
@@ -331,7 +331,7 @@ def seen(predictions: Predictions, people: People, *, interval: str = "jeffreys"
     StudyError
         Where nothing is known of any image.
     """
-    rows = list(_seen(predictions, people))
+    rows = list(_image_statistics(predictions, people))
     if not rows:
         raise StudyError("seen-by-people-unknown")
     is_so, of = (np.array([int(row[place]) for row in rows]) for place in (2, 3))
@@ -349,7 +349,9 @@ def _shares(
     return pl.DataFrame({**names, **numbers}).fill_nan(None)
 
 
-def _seen(predictions: Predictions, people: People) -> Iterator[tuple[str, str, int, int]]:
+def _image_statistics(
+    predictions: Predictions, people: People
+) -> Iterator[tuple[str, str, int, int]]:
     """Statistic, figure, images of which it is so, images that count."""
     own = predictions.labels
     if people.frequency is not None:
@@ -374,16 +376,16 @@ def _seen(predictions: Predictions, people: People) -> Iterator[tuple[str, str, 
         done = number > 0
         for count in range(1, 4):
             is_so = number == count if count < 3 else number >= count
-            text = f"{count} object{'s' * (count > 1)}{' or more' * (count == 3)}"
+            text = f"{count} object{'s' if count > 1 else ''}{' or more' if count == 3 else ''}"
             yield text, "3a", is_so.sum(), done.sum()
         another = done & (main != own)
         yield "the main label is another", "19", another.sum(), done.sum()
         many = number > 1
         if people.object is not None:
-            other = people.object.at(main, 0) != people.object.at(own, 0)
+            other = people.object.values_of(main, 0) != people.object.values_of(own, 0)
             text = "with several objects, the main one is another"
             yield text, "5", (other & many).sum(), many.sum()
-        missed = done & (people.chosen.at(own, 0) == 0)
+        missed = done & (people.chosen.values_of(own, 0) == 0)
         yield "the own label is chosen for no object", "26", missed.sum(), done.sum()
 
 
@@ -410,7 +412,7 @@ def judged(predictions: Predictions, people: People, *, interval: str = "jeffrey
         corrections*, wrong by top-1 and right by top-5, those whose first answer and label are both
         seen by people, as different objects (appendix C.1).
     """
-    rows = list(_judged(predictions, people))
+    rows = list(_prediction_statistics(predictions, people))
     if not rows:
         raise StudyError("seen-by-people-unknown")
     right, of = (np.stack([row[place] for row in rows], axis=1).ravel() for place in (2, 3))
@@ -422,39 +424,43 @@ def judged(predictions: Predictions, people: People, *, interval: str = "jeffrey
     return _shares(names, right, of, interval)
 
 
-def _judged(
+def _prediction_statistics(
     predictions: Predictions, people: People
 ) -> Iterator[tuple[str, str, NDArray[np.integer[Any]], NDArray[np.integer[Any]]]]:
     """Statistic, figure, and of every classifier the images of which it is so, and that count."""
     answered, own, first = predictions.answered, predictions.labels, predictions.first
 
-    def counted(is_so: Bools, of: Bools) -> tuple[Any, Any]:
+    def count_images(is_so: Bools, of: Bools) -> tuple[Any, Any]:
         return (is_so & of).sum(axis=1), np.broadcast_to(of, is_so.shape).sum(axis=1)
 
     if people.number is not None and people.object is not None and people.main is not None:
-        said = people.object.at(first, 0)
-        named = np.zeros_like(said) if people.names is None else people.names.at(first, missing=0)
+        said = people.object.values_of(first, 0)
+        named = (
+            np.zeros_like(said)
+            if people.names is None
+            else people.names.values_of(first, missing=0)
+        )
         for name, images in (
             ("several objects", people.number > 1),
             ("one object", people.number == 1),
         ):
             of = answered & images
-            yield f"{name}: right by the own label", "4a", *counted(predictions.correct, of)
-            yield f"{name}: right by any object", "4b", *counted(named > 0, of)
+            yield f"{name}: right by the own label", "4a", *count_images(predictions.correct, of)
+            yield f"{name}: right by any object", "4b", *count_images(named > 0, of)
         another = answered & (people.number > 0) & (people.main != own)
         text = "another main label: right by the"
-        yield f"{text} own label", "6", *counted(predictions.correct, another)
-        yield f"{text} main label", "6", *counted(first == people.main, another)
+        yield f"{text} own label", "6", *count_images(predictions.correct, another)
+        yield f"{text} main label", "6", *count_images(first == people.main, another)
         if predictions.answers.shape[2] >= TOP:
-            mine = people.object.at(own, 0)
+            mine = people.object.values_of(own, 0)
             corrected = predictions.correct_within(TOP) & ~predictions.correct & (people.number > 0)
             different = (said > 0) & (mine > 0) & (said != mine)
             text = "top-5 corrections that are two objects"
-            yield text, "22", *counted(different, answered & corrected)
+            yield text, "22", *count_images(different, answered & corrected)
     if people.frequency is not None:
-        mine: Floats = people.frequency.at(own, np.nan)
-        theirs: Floats = people.frequency.at(first, 0.0)
+        mine: Floats = people.frequency.values_of(own, np.nan)
+        theirs: Floats = people.frequency.values_of(first, 0.0)
         wrong = answered & ~predictions.correct & ~np.isnan(mine)
         as_often = _as_often(theirs, mine)
-        yield "mistakes selected as often as the own label", "11", *counted(as_often, wrong)
-        yield "mistakes selected by half or more", "10", *counted(theirs >= 0.5, wrong)
+        yield "mistakes selected as often as the own label", "11", *count_images(as_often, wrong)
+        yield "mistakes selected by half or more", "10", *count_images(theirs >= 0.5, wrong)

@@ -65,11 +65,13 @@ def read_groups(path: str | Path, classes: Sequence[str]) -> dict[str, NDArray[n
             raise StudyError("no-grouping-column", file=file)
         texts(table["class"], str(file))
         rows = table.select(normalize_names(pl.all()).fill_null(""))
-    found = class_numbers(rows["class"].to_list(), classes, str(file), "class")
-    numbers = [found[name] for name in rows["class"].to_list()]
+    # A class may be in one group of each column only.
+    group_numbers = class_numbers(rows["class"].to_list(), classes, str(file), "class")
+    numbers = [group_numbers[name] for name in rows["class"].to_list()]
     repeated = rows.filter(pl.Series(numbers).is_duplicated())["class"].unique(maintain_order=True)
     if len(repeated):
         raise StudyError("class-grouped-twice", file=file, classes=listing(repeated, "class"))
+    # A class that the file leaves out belongs to no group: the empty text.
     groups: dict[str, NDArray[np.str_]] = {}
     for column in rows.columns:
         if column != "class":

@@ -25,12 +25,12 @@ class Estimate:
     upper: float | None
 
     @property
-    def above(self) -> bool:
+    def is_above_zero(self) -> bool:
         """Whether the number and its whole interval are above 0."""
         return self.lower is not None and min(self.lower, self.value) > 0
 
     @property
-    def below(self) -> bool:
+    def is_below_zero(self) -> bool:
         """Whether the number and its whole interval are below 0."""
         return self.upper is not None and max(self.upper, self.value) < 0
 
@@ -59,7 +59,11 @@ class Drop:
     @property
     def told_share(self) -> Estimate | None:
         """The share, where drop, selection and remainder are all clear; it lies in [0, 1]."""
-        clear = self.measured.above and self.selection.above and self.remaining.above
+        clear = (
+            self.measured.is_above_zero
+            and self.selection.is_above_zero
+            and self.remaining.is_above_zero
+        )
         return (
             self.share if clear and self.share.lower is not None and is_share(self.share) else None
         )
@@ -94,28 +98,28 @@ def headline(drop: Drop, *, classifiers: int) -> str:
     """The finding in one short sentence; the same intervals choose it as choose the `answer`."""
     measured, remaining, selection = drop.measured, drop.remaining, drop.selection
     they = "The classifier is" if classifiers == 1 else "Classifiers are"
-    if measured.below:
+    if measured.is_below_zero:
         rise = write_points(-measured.value, _digits(measured))
         return f"{they} {rise} points more accurate on the replication"
-    if not measured.above:
-        if remaining.above:
+    if not measured.is_above_zero:
+        if remaining.is_above_zero:
             return "No clear drop as measured: selection hides one"
-        if remaining.below:
+        if remaining.is_below_zero:
             return "No clear drop as measured, and a rise at the same selection frequency"
         return "No clear drop in accuracy"
     size = f"{write_points(measured.value, _digits(measured))}-point drop"
     if remaining.lower is None:
         left = write_points(remaining.value, 1)
         return f"A {size}; by an estimate without interval, {left} points remain"
-    if remaining.below:
+    if remaining.is_below_zero:
         return f"Selection more than explains the {size}"
-    if not remaining.above:
-        if selection.above:
+    if not remaining.is_above_zero:
+        if selection.is_above_zero:
             return f"Selection may explain all of the {size}"
         return f"Cannot tell: the {size} may be all selection or none"
-    if selection.below:
+    if selection.is_below_zero:
         return f"None of the {size} is selection"
-    if not selection.above:
+    if not selection.is_above_zero:
         least = write_points(remaining.lower, _digits(remaining))
         return f"The {size} is real: at least {least} points remain after adjusting for selection"
     if (share := drop.told_share) is None:
@@ -160,9 +164,9 @@ def answer(
     classifiers
         Over how many it is the mean.
     images
-        Of the reference and of the replication.
+        Images of the reference and of the replication.
     names
-        Of the two data sets.
+        Names of the two data sets.
 
     Returns
     -------
@@ -174,14 +178,15 @@ def answer(
     alone = classifiers == 1
     they, subject = ("it is", "The classifier is") if alone else ("they are", "Classifiers are")
     measured = drop.measured
-    if measured.above:
+    # The sentence depends on whether the interval of the drop excludes zero, and on which side.
+    if measured.is_above_zero:
         return (
             f"{subject} {_points(measured)} less accurate on {other} than on {one}. "
             f"{_division(drop, they)}"
         )
-    if measured.below:
+    if measured.is_below_zero:
         return (
-            f"{subject} {_points(_turned(measured))} more accurate on {other} than on {one}. "
+            f"{subject} {_points(_negate(measured))} more accurate on {other} than on {one}. "
             f"{_at_equal_frequencies(drop.remaining, they)}"
         )
     return (
@@ -207,13 +212,13 @@ def _division(drop: Drop, they: str) -> str:
     remaining, selection = drop.remaining, drop.selection
     if remaining.lower is None:
         return f"Of these, {_points(remaining)} remain at equal selection frequencies."
-    if remaining.below:
+    if remaining.is_below_zero:
         return (
             f"Selection more than explains it: at equal selection frequencies {they} "
-            f"{_points(_turned(remaining))} more accurate."
+            f"{_points(_negate(remaining))} more accurate."
         )
-    if not remaining.above:
-        if selection.above:
+    if not remaining.is_above_zero:
+        if selection.is_above_zero:
             return (
                 f"Of these, {_interval(selection, _digits(selection))} are selection; the rest, "
                 f"{_interval(remaining, _digits(remaining))}, may be nothing."
@@ -222,12 +227,12 @@ def _division(drop: Drop, they: str) -> str:
             f"At equal selection frequencies {_points(remaining)} remain: selection may explain "
             "all of it or none."
         )
-    if selection.below:
+    if selection.is_below_zero:
         return (
             f"None of it is selection: at equal selection frequencies {they} "
             f"{_points(remaining)} less accurate, more than measured."
         )
-    if not selection.above:
+    if not selection.is_above_zero:
         return f"The drop is real: {_points(remaining)} remain after adjusting for selection."
     share = drop.told_share
     of_it = "" if share is None else f", {_interval(share, 0, unit=' %')} of the drop"
@@ -240,16 +245,16 @@ def _division(drop: Drop, they: str) -> str:
 def _at_equal_frequencies(remaining: Estimate, they: str) -> str:
     """The sentence on what is left where no drop was measured."""
     where = "At equal selection frequencies"
-    if remaining.above:
+    if remaining.is_above_zero:
         return f"{where} {they} {_points(remaining)} less accurate: selection hides a drop."
-    if remaining.below:
-        return f"{where} {they} {_points(_turned(remaining))} more accurate."
+    if remaining.is_below_zero:
+        return f"{where} {they} {_points(_negate(remaining))} more accurate."
     if remaining.lower is None:
         return f"{where} the difference is {_points(remaining)}."
     return f"{where} there is no clear difference: {_points(remaining)}."
 
 
-def _turned(estimate: Estimate) -> Estimate:
+def _negate(estimate: Estimate) -> Estimate:
     """Minus the number, with its interval."""
     lower, upper = (None if end is None else -end for end in (estimate.upper, estimate.lower))
     return Estimate(-estimate.value, lower, upper)

@@ -29,7 +29,7 @@ NEEDS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class FigureEntry:
     """One figure.
 
     Attributes
@@ -56,21 +56,21 @@ class Entry:
     why: str
 
     def lacks(self, there: Collection[str]) -> list[str]:
-        """Of what it needs, what is not among keys of `NEEDS` and options that are there."""
+        """Needs of the figure that the keys of `NEEDS` and options at hand do not meet."""
         return [need for need in self.needs if not set(need.split("|")) & set(there)]
 
 
 @cache
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[FigureEntry, ...]:
     """All of them: our own, then the papers' in their order."""
     text = files("bayesrep.report").joinpath("figures.csv").read_text(encoding="utf-8")
     return tuple(
-        Entry(name, paper, number, shows, tuple(needs.split()), why)
+        FigureEntry(name, paper, number, shows, tuple(needs.split()), why)
         for name, paper, number, shows, needs, why in list(csv.reader(text.splitlines()))[1:]
     )
 
 
-def of_paper(paper: str) -> Iterator[Entry]:
+def of_paper(paper: str) -> Iterator[FigureEntry]:
     """The figures of one paper, or with "" our own."""
     return (entry for entry in entries() if entry.paper == paper)
 

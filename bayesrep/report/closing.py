@@ -14,7 +14,7 @@ from bayesrep.studies.study import Study
 
 if TYPE_CHECKING:  # which import JAX
     from bayesrep.estimators.annotators import Linearity
-    from bayesrep.estimators.kept import Kept
+    from bayesrep.estimators.kept import AnnotatorMatch
 
 SURE = 0.975
 """Two classifiers are told apart where one is better with at least this probability."""
@@ -56,7 +56,7 @@ def annotators_sentence(
     table: pl.DataFrame,
     line: "Linearity | None",
     error: float | None = None,
-    kept: "Kept | None" = None,
+    kept: "AnnotatorMatch | None" = None,
 ) -> str:
     """Whether more annotators would change the answer.
 
@@ -75,6 +75,7 @@ def annotators_sentence(
         float(np.mean((last["reference_accuracy"] - last[name]).to_numpy()))
         for name in ("naive", "jackknife")
     )
+    # Without a curve nothing can be extrapolated; the reason may be a few images.
     if line is None or last["jackknife"].null_count():
         if kept is not None and kept.without > count:
             return (
@@ -86,12 +87,14 @@ def annotators_sentence(
             f"With {count} annotators an image nothing can be said of more: the naive estimates "
             "show no curve. EM + spline and the joint model allow for so few."
         )
+    # The jackknife extrapolates the naive gap to infinitely many annotators.
     moved = naive - jackknife
     way = "fall" if moved > 0 else "rise"
     verdict = "yes, more would change it" if abs(moved) >= 0.002 else "no, more would hardly"
     told = ""
     if error is not None:
         told = f" (standard error over images {write_points(error)})"
+        # A change within two standard errors is noise.
         if abs(moved) < 2 * error:
             verdict = "which is within its noise, so that cannot be told"
     return (
@@ -106,11 +109,11 @@ def pairs_sentence(table: pl.DataFrame) -> str:
     probability = table["probability"]
     sure = int(((probability >= SURE) | (probability <= 1 - SURE)).sum())
     turned = int((table["raw_difference"] * table["difference"] < 0).sum())
-    pairs = f"{len(table):,} pair{'s' * (len(table) != 1)}"
+    pairs = f"{len(table):,} pair{'s' if len(table) != 1 else ''}"
     return (
         f"Of {pairs}, {sure:,} {'is' if sure == 1 else 'are'} told apart (one is better with at "
-        f"least {percent(SURE)} %); {turned:,} change{'s' * (turned == 1)} places once selection "
-        "is removed."
+        f"least {percent(SURE)} %); {turned:,} change{'s' if turned == 1 else ''} places once "
+        "selection is removed."
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from bayesrep.errors import quoted
-from bayesrep.report.text import Cell, listed
+from bayesrep.report.text import Cell, list_rows
 
 if TYPE_CHECKING:
     from bayesrep.collect import Answered, Collection, Shortlist
@@ -25,7 +25,7 @@ def candidates_text(sizes: pl.DataFrame) -> str:
         "images": "{images:,}",
         "": lambda row: "#" * max(1, round(BAR * row["images"] / most)),
     }
-    return f"{listed(sizes, shown)}\n\n{images:,} images with {mean:.1f} labels each on average."
+    return f"{list_rows(sizes, shown)}\n\n{images:,} images with {mean:.1f} labels each on average."
 
 
 def tasks_text(kind: str, facts: Mapping[str, Any], where: Mapping[str, Any]) -> str:
@@ -82,7 +82,7 @@ def read_text(collection: "Collection", found: "Answered", progress: pl.DataFram
     }
     busiest = progress.head(MOST_WORKERS).with_row_index("number", offset=1)
     more = len(progress) - len(busiest)
-    table = listed(busiest, shown) + (f"\n... and {more:,} more" if more > 0 else "")
+    table = list_rows(busiest, shown) + (f"\n... and {more:,} more" if more > 0 else "")
     return "\n".join([*lines, "", table])
 
 
@@ -101,11 +101,11 @@ def shortlist_text(chosen: "Shortlist") -> str:
     }
     fates = chosen.images.group_by("fate", maintain_order=True).len("images")
     images: dict[str, Cell] = {"fate": "{fate}", "images": "{images:,}"}
-    lines = [listed(chosen.steps, shown)]
+    lines = [list_rows(chosen.steps, shown)]
     if not chosen.by_wordnet:
-        lines.append("Step 3 was not done: labels are no WordNet numbers (--wnids gives them).")
+        lines.append("Step 3 was not done: labels are not WordNet numbers (--wnids gives them).")
     mean = float(chosen.images["candidates"].mean() or 0)  # type: ignore[arg-type]
-    lines += [f"{mean:.2f} labels an image on average.", "", listed(fates, images)]
+    lines += [f"{mean:.2f} labels an image on average.", "", list_rows(fates, images)]
     return "\n".join(lines)
 
 
@@ -124,7 +124,7 @@ def objects_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
     known = images.join(own, on=key)
     other = int((known["main_label"] != known["mine"]).sum())
     tied = int(images["tied"].is_not_null().sum())
-    lines += [listed(numbers, shown), ""]
+    lines += [list_rows(numbers, shown), ""]
     if len(known):
         lines.append(
             f"The main label is another than the data set's own on {other:,} of {len(known):,} "
@@ -169,9 +169,9 @@ def matching_text(
             "answers": "{answers}",
             **{name: f"{{{name}:2p}}" for name in names},
         }
-        more = f"\n\nLeft with other numbers of answers:\n\n{listed(planned, by_answers)}"
+        more = f"\n\nLeft with other numbers of answers:\n\n{list_rows(planned, by_answers)}"
     return (
-        f"{listed(rows, shown)}{more}\n\nMean selection frequencies, noise taken out: reference "
+        f"{list_rows(rows, shown)}{more}\n\nMean selection frequencies, noise taken out: reference "
         f"{100 * reference:.2f} %, pool {100 * pool:.2f} %. What is left is the reference's less "
         "that of the images chosen, in points; distance is that of the two distributions. Measure "
         "what is chosen again, by other answers than these."

@@ -19,14 +19,20 @@ from typing import Any, get_args
 from bayesrep.checks.finding import Trust
 from bayesrep.errors import OptionError, plain
 
-TOGETHER: Mapping[str, str] = {
+JOINT_QUANTITIES: Mapping[str, str] = {
     "measured_gap": "measured",
     "adjusted_gap": "remaining",
     "selection_gap": "selection",
     "share_explained": "share",
 }
 """Means over classifiers, and what they are called in `bayesrep.report.numbers`."""
-EACH = ("reference_accuracy", "replication_accuracy", "adjusted_accuracy", "adjusted_gap", "rank")
+CLASSIFIER_QUANTITIES = (
+    "reference_accuracy",
+    "replication_accuracy",
+    "adjusted_accuracy",
+    "adjusted_gap",
+    "rank",
+)
 OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -42,7 +48,7 @@ _COMPARISON = re.compile(
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ConditionTerm:
     """One comparison of a quantity with a number, or of the verdict with a word."""
 
     text: str
@@ -57,7 +63,7 @@ class Comparison:
 class Condition:
     """Comparisons that hold or do not hold together."""
 
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[ConditionTerm, ...]
 
     def finding(self, numbers: Mapping[str, Any]) -> str:
         """What holds, with the numbers that make it hold; empty where it does not.
@@ -73,10 +79,10 @@ class Condition:
             If a quantity is not known of this study: a classifier that it lacks, an interval
             without replicates, a verdict without a posterior.
         """
-        found = [(each, _value(each, numbers)) for each in self.comparisons]
-        if not all(OPERATORS[each.operator](left, each.right) for each, left in found):
+        values = [(each, _value(each, numbers)) for each in self.comparisons]
+        if not all(OPERATORS[each.operator](left, each.right) for each, left in values):
             return ""
-        return " and ".join(f"{each.text} ({_shown(left)})" for each, left in found)
+        return " and ".join(f"{each.text} ({_show_value(left)})" for each, left in values)
 
 
 def parse_condition(text: str) -> Condition:
@@ -91,27 +97,27 @@ def parse_condition(text: str) -> Condition:
     return Condition(tuple(_comparison(part, text) for part in parts))
 
 
-def _comparison(part: str, whole: str) -> Comparison:
-    shown, found = plain(whole), _COMPARISON.fullmatch(part)
-    if found is None:
+def _comparison(part: str, whole: str) -> ConditionTerm:
+    shown, match = plain(whole), _COMPARISON.fullmatch(part)
+    if match is None:
         raise OptionError("condition-malformed", condition=shown)
-    name, classifier, end = found["name"], found["classifier"], found["end"] or "value"
-    sign, right = found["operator"], found["right"].strip()
+    name, classifier, end = match["name"], match["classifier"], match["end"] or "value"
+    sign, right = match["operator"], match["right"].strip()
     if name == "trust":
         verdict = right.strip("\"'")
         if verdict not in get_args(Trust):
             choices = ", ".join(get_args(Trust))
             raise OptionError("condition-verdict-unknown", condition=shown, choices=choices)
-        if classifier or found["end"] or sign not in ("==", "!="):
+        if classifier or match["end"] or sign not in ("==", "!="):
             raise OptionError("condition-trust-misread", condition=shown)
-        return Comparison(part, name, None, end, sign, verdict)
-    if classifier and name not in EACH:
-        choices = ", ".join(EACH)
+        return ConditionTerm(part, name, None, end, sign, verdict)
+    if classifier and name not in CLASSIFIER_QUANTITIES:
+        choices = ", ".join(CLASSIFIER_QUANTITIES)
         raise OptionError("condition-quantity-of-one-unknown", condition=shown, choices=choices)
-    if not classifier and name not in TOGETHER:
-        choices = ", ".join(TOGETHER)
+    if not classifier and name not in JOINT_QUANTITIES:
+        choices = ", ".join(JOINT_QUANTITIES)
         raise OptionError("condition-quantity-of-all-unknown", condition=shown, choices=choices)
-    if classifier and name in EACH[:2] and found["end"]:
+    if classifier and name in CLASSIFIER_QUANTITIES[:2] and match["end"]:
         raise OptionError("condition-quantity-without-interval", condition=shown, quantity=name)
     try:
         number = float(right)
@@ -119,28 +125,28 @@ def _comparison(part: str, whole: str) -> Comparison:
         raise OptionError(
             "condition-number-invalid", condition=shown, number=plain(right)
         ) from None
-    return Comparison(part, name, classifier, end, sign, number)
+    return ConditionTerm(part, name, classifier, end, sign, number)
 
 
-def _value(each: Comparison, numbers: Mapping[str, Any]) -> float | str:
+def _value(each: ConditionTerm, numbers: Mapping[str, Any]) -> float | str:
     """The left side, in percent or points."""
     if each.name == "trust":
         if numbers["trust"] is None:
             raise OptionError("condition-verdict-not-known", condition=plain(each.text))
         return str(numbers["trust"]["verdict"])
     of = each.classifier
-    found = _together(each, numbers) if of is None else _of_one(each, of, numbers)
-    if found is None:
+    value = _joint_value(each, numbers) if of is None else _value_of_one(each, of, numbers)
+    if value is None:
         raise OptionError("condition-quantity-not-known", condition=plain(each.text))
-    return found if each.name == "rank" else 100 * found
+    return value if each.name == "rank" else 100 * value
 
 
-def _together(each: Comparison, numbers: Mapping[str, Any]) -> float | None:
+def _joint_value(each: ConditionTerm, numbers: Mapping[str, Any]) -> float | None:
     drop = numbers["drop"]
-    return None if drop is None else drop[TOGETHER[each.name]][each.end]
+    return None if drop is None else drop[JOINT_QUANTITIES[each.name]][each.end]
 
 
-def _of_one(each: Comparison, name: str, numbers: Mapping[str, Any]) -> float | None:
+def _value_of_one(each: ConditionTerm, name: str, numbers: Mapping[str, Any]) -> float | None:
     table, method = numbers["classifiers"], numbers["method"]
     if table is None:
         return None
@@ -166,5 +172,5 @@ def _of_one(each: Comparison, name: str, numbers: Mapping[str, Any]) -> float | 
             return table[each.name.removesuffix("_accuracy")][row]
 
 
-def _shown(left: float | str) -> str:
+def _show_value(left: float | str) -> str:
     return left if isinstance(left, str) else f"{left:.4g}"

@@ -127,7 +127,7 @@ def _methods(study: Study, table: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFr
     inside = pl.col("true_adjusted_accuracy").is_between(pl.col("lower"), pl.col("upper"))
     raw_gap = (pl.col("reference_accuracy") - pl.col("replication_accuracy")).mean()
     share = pl.col("selection_gap").mean() / raw_gap
-    clear = measured_drop(study).above
+    clear = measured_drop(study).is_above_zero
     methods = table.group_by("method", maintain_order=True).agg(
         mean_gap=pl.col("bias_corrected_gap").mean(),
         mean_error=error.mean(),
@@ -147,10 +147,12 @@ def _methods(study: Study, table: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFr
 def demo_text(demo: Demo) -> str:
     """The demo's result as printed."""
     names = [demo.study.classifiers[i] for i in spread(len(demo.study.classifiers))]
+    # One row a classifier, with the estimate of every method side by side.
     wide = demo.table.filter(pl.col("classifier").is_in(names)).pivot(
         "method", index=["classifier", "true_adjusted_accuracy"], values="adjusted_accuracy"
     )
     model = demo.fitted.recorded.name
+    # The model alone has an interval here.
     interval = demo.table.filter(pl.col("method") == model)
     shown = wide.join(
         interval.select("classifier", "reference_accuracy", "lower", "upper"), on="classifier"

@@ -35,7 +35,7 @@ from bayesrep.report.paper import (
     shankar2020,
     tsipras2020,
 )
-from bayesrep.report.paper.known import Known
+from bayesrep.report.paper.known import KnownStudy
 from bayesrep.report.people import judged_figure, people_figure
 from bayesrep.report.robustness import robustness
 from bayesrep.report.sections import (
@@ -109,12 +109,12 @@ class Inputs:
         return read_posterior(self.given.posterior)
 
     @cached_property
-    def both(self) -> Sequence[Predictions]:
+    def answers_to_both(self) -> Sequence[Predictions]:
         """The answers to both data sets."""
         return read_predictions(self._path, self.given.roles)
 
     @cached_property
-    def confident(self) -> Sequence[Predictions]:
+    def answers_with_confidence(self) -> Sequence[Predictions]:
         """The same with their probabilities."""
         return read_predictions(self._path, self.given.roles, ranks=1, confidence=True)
 
@@ -143,12 +143,16 @@ class Inputs:
     @cached_property
     def both_sets(self) -> Sequence[LabelSets]:
         """Right labels of the images of both data sets."""
-        return [read_label_sets(self.given.labels, each) for each in self.both]
+        return [read_label_sets(self.given.labels, each) for each in self.answers_to_both]
 
     @cached_property
     def humans(self) -> Sequence[Predictions] | None:
         """People's answers to both data sets, if they are given."""
-        return None if self.given.humans is None else read_humans(self.given.humans, *self.both)
+        return (
+            None
+            if self.given.humans is None
+            else read_humans(self.given.humans, *self.answers_to_both)
+        )
 
     @cached_property
     def groups(self) -> Any:
@@ -173,7 +177,7 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Figure:
+class NamedFigure:
     """One figure.
 
     Attributes
@@ -211,27 +215,31 @@ def _options(function: Callable[..., Any]) -> frozenset[str]:
     return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
 
-def _of(draw: Callable[..., Any], *inputs: str, optional: frozenset[str] = frozenset()) -> Figure:
-    return Figure(draw, inputs, _options(draw), optional)
+def _make_figure(
+    draw: Callable[..., Any], *inputs: str, optional: frozenset[str] = frozenset()
+) -> NamedFigure:
+    return NamedFigure(draw, inputs, _options(draw), optional)
 
 
-def _of_posterior(draw: Callable[..., Any]) -> Figure:
-    return _of(draw, "study", "posterior")
+def _of_posterior(draw: Callable[..., Any]) -> NamedFigure:
+    return _make_figure(draw, "study", "posterior")
 
 
-def _of_paper(module: ModuleType, *inputs: str) -> Figure:
+def _of_paper(module: ModuleType, *inputs: str) -> NamedFigure:
     """One whose numbers are of a study, with the truth that it carries, or of none."""
 
     def draw(*studies: Study, seed: int = 0, **options: Any) -> Any:
-        known = (Known.of(study, seed=seed) for study in studies)
+        known = (KnownStudy.from_study(study, seed=seed) for study in studies)
         return module.draw(module.numbers(*known, **options))
 
-    return Figure(draw, inputs, _options(module.numbers) | ({"seed"} if inputs else frozenset()))
+    return NamedFigure(
+        draw, inputs, _options(module.numbers) | ({"seed"} if inputs else frozenset())
+    )
 
 
 _PEOPLE = "reference", "people"
 _HUMANS, _IMAGES = frozenset({"--humans"}), frozenset({"--images"})
-FIGURES: Mapping[str, Figure] = {
+FIGURES: Mapping[str, NamedFigure] = {
     "answer": _of_posterior(answer.figure),
     "accuracies": _of_posterior(accuracies.figure),
     "frequencies": _of_posterior(frequencies.figure),
@@ -242,61 +250,63 @@ FIGURES: Mapping[str, Figure] = {
     "pairs": _of_posterior(ranking.pair_figure),
     "chains": _of_posterior(trust.chains),
     "energy": _of_posterior(trust.energy),
-    "robustness": _of(robustness, "study_or_answers"),
-    "people": _of(people_figure, *_PEOPLE),
-    "judged": _of(judged_figure, *_PEOPLE),
-    "paper-1": _of(gallery.three_of_a_class, "study", "pictures"),
+    "robustness": _make_figure(robustness, "study_or_answers"),
+    "people": _make_figure(people_figure, *_PEOPLE),
+    "judged": _make_figure(judged_figure, *_PEOPLE),
+    "paper-1": _make_figure(gallery.three_of_a_class, "study", "pictures"),
     "paper-2": _of_paper(figure2),
     "paper-3": _of_paper(figure3),
     "paper-4": _of_paper(figure4, "study"),
     "paper-5": _of_paper(figure5, "study"),
     "paper-6": _of_paper(figure6, "study"),
     "paper-7": _of_paper(figure7, "study"),
-    "paper-8": _of(gallery.of_all_frequencies, "study", "pictures"),
+    "paper-8": _make_figure(gallery.of_all_frequencies, "study", "pictures"),
     "paper-11": _of_paper(figure11, "study"),
     "paper-12": _of_paper(figure12, "study"),
     "paper-13": _of_paper(figure13, "study"),
     "paper-14": _of_paper(figure14, "study"),
-    "anzaku-1": _of(anzaku2022.scatter, "confident"),
-    "anzaku-3": _of(anzaku2022.by_label, "confident"),
-    "anzaku-4": _of(anzaku2022.by_label, "confident"),
-    "anzaku-5": _of(anzaku2022.one_classifier, "confident"),
-    "anzaku-6": _of(anzaku2022.by_probability, "confident"),
-    "anzaku-7": _of(anzaku2022.by_probability, "confident"),
-    "anzaku-8": _of(anzaku2022.one_classifier, "confident"),
-    "shankar-1": _of(shankar2020.both_sets, "both", "both_sets", "humans", optional=_HUMANS),
-    "shankar-3": _of(gallery.several_labels, "reference", "sets", "pictures"),
-    "shankar-4": _of(shankar2020.beside_top, "reference", "sets"),
-    "shankar-5": _of(gallery.missed_by_all, "reference", "sets", "pictures"),
-    "tsipras-1": _of(gallery.another_main, *_PEOPLE, "pictures"),
-    "tsipras-3": _of(tsipras2020.objects, *_PEOPLE),
-    "tsipras-4": _of(tsipras2020.by_objects, *_PEOPLE),
-    "tsipras-5": _of(tsipras2020.main_objects, *_PEOPLE, "any_pictures", optional=_IMAGES),
-    "tsipras-6": _of(tsipras2020.other_main, *_PEOPLE),
-    "tsipras-7": _of(tsipras2020.labels_selected, *_PEOPLE),
-    "tsipras-8": _of(tsipras2020.labels_and_objects, *_PEOPLE),
-    "tsipras-9": _of(tsipras2020.confused_pairs, *_PEOPLE),
-    "tsipras-10": _of(tsipras2020.assessed, *_PEOPLE),
-    "tsipras-11": _of(tsipras2020.mistakes, *_PEOPLE),
-    "tsipras-12": _of(tsipras2020.superclasses, *_PEOPLE, "groups"),
-    "tsipras-13": _of(tsipras2020.candidates, "reference"),
-    "tsipras-17": _of(gallery.several_objects, *_PEOPLE, "pictures"),
-    "tsipras-18": _of(tsipras2020.number_agreed, *_PEOPLE),
-    "tsipras-19": _of(gallery.another_main, *_PEOPLE, "pictures"),
-    "tsipras-20": _of(tsipras2020.other_main_classes, *_PEOPLE),
-    "tsipras-21": _of(tsipras2020.co_occurring_classes, *_PEOPLE),
-    "tsipras-22": _of(tsipras2020.top5, *_PEOPLE),
-    "tsipras-23": _of(tsipras2020.with_fewer, *_PEOPLE),
-    "tsipras-24": _of(tsipras2020.by_class, *_PEOPLE),
-    "tsipras-25": _of(gallery.selected_by_nobody, *_PEOPLE, "pictures"),
-    "tsipras-26": _of(gallery.chosen_by_nobody, *_PEOPLE, "pictures"),
-    "tsipras-27": _of(tsipras2020.classes, *_PEOPLE),
-    "tsipras-28": _of(tsipras2020.superclasses_of_several, *_PEOPLE, "groups"),
-    "tsipras-31": _of(tsipras2020.within_superclass, *_PEOPLE, "groups"),
+    "anzaku-1": _make_figure(anzaku2022.scatter, "confident"),
+    "anzaku-3": _make_figure(anzaku2022.by_label, "confident"),
+    "anzaku-4": _make_figure(anzaku2022.by_label, "confident"),
+    "anzaku-5": _make_figure(anzaku2022.one_classifier, "confident"),
+    "anzaku-6": _make_figure(anzaku2022.by_probability, "confident"),
+    "anzaku-7": _make_figure(anzaku2022.by_probability, "confident"),
+    "anzaku-8": _make_figure(anzaku2022.one_classifier, "confident"),
+    "shankar-1": _make_figure(
+        shankar2020.both_sets, "both", "both_sets", "humans", optional=_HUMANS
+    ),
+    "shankar-3": _make_figure(gallery.several_labels, "reference", "sets", "pictures"),
+    "shankar-4": _make_figure(shankar2020.beside_top, "reference", "sets"),
+    "shankar-5": _make_figure(gallery.draw_missed_images, "reference", "sets", "pictures"),
+    "tsipras-1": _make_figure(gallery.another_main, *_PEOPLE, "pictures"),
+    "tsipras-3": _make_figure(tsipras2020.objects, *_PEOPLE),
+    "tsipras-4": _make_figure(tsipras2020.by_objects, *_PEOPLE),
+    "tsipras-5": _make_figure(tsipras2020.main_objects, *_PEOPLE, "any_pictures", optional=_IMAGES),
+    "tsipras-6": _make_figure(tsipras2020.other_main, *_PEOPLE),
+    "tsipras-7": _make_figure(tsipras2020.labels_selected, *_PEOPLE),
+    "tsipras-8": _make_figure(tsipras2020.labels_and_objects, *_PEOPLE),
+    "tsipras-9": _make_figure(tsipras2020.confused_pairs, *_PEOPLE),
+    "tsipras-10": _make_figure(tsipras2020.draw_assessment, *_PEOPLE),
+    "tsipras-11": _make_figure(tsipras2020.mistakes, *_PEOPLE),
+    "tsipras-12": _make_figure(tsipras2020.superclasses, *_PEOPLE, "groups"),
+    "tsipras-13": _make_figure(tsipras2020.candidates, "reference"),
+    "tsipras-17": _make_figure(gallery.several_objects, *_PEOPLE, "pictures"),
+    "tsipras-18": _make_figure(tsipras2020.number_agreed, *_PEOPLE),
+    "tsipras-19": _make_figure(gallery.another_main, *_PEOPLE, "pictures"),
+    "tsipras-20": _make_figure(tsipras2020.other_main_classes, *_PEOPLE),
+    "tsipras-21": _make_figure(tsipras2020.co_occurring_classes, *_PEOPLE),
+    "tsipras-22": _make_figure(tsipras2020.top5, *_PEOPLE),
+    "tsipras-23": _make_figure(tsipras2020.draw_with_fewer_annotators, *_PEOPLE),
+    "tsipras-24": _make_figure(tsipras2020.by_class, *_PEOPLE),
+    "tsipras-25": _make_figure(gallery.draw_unselected_labels, *_PEOPLE, "pictures"),
+    "tsipras-26": _make_figure(gallery.draw_unchosen_labels, *_PEOPLE, "pictures"),
+    "tsipras-27": _make_figure(tsipras2020.classes, *_PEOPLE),
+    "tsipras-28": _make_figure(tsipras2020.superclasses_of_several, *_PEOPLE, "groups"),
+    "tsipras-31": _make_figure(tsipras2020.within_superclass, *_PEOPLE, "groups"),
 }
 
 
-def named(name: str) -> Figure:
+def find_figure(name: str) -> NamedFigure:
     """The figure of that name.
 
     Raises
@@ -307,7 +317,7 @@ def named(name: str) -> Figure:
     """
     if name in FIGURES:
         return FIGURES[name]
-    if why := _why_not(name):
+    if why := _explain_missing_figure(name):
         raise OptionError("figure-not-drawn", figure=name, explanation=why)
     raise OptionError("unknown-figure", figure=name, choices=", ".join(FIGURES))
 
@@ -320,7 +330,7 @@ _PREFIXES = {
 }
 
 
-def _why_not(name: str) -> str:
+def _explain_missing_figure(name: str) -> str:
     """Why nothing draws a figure of a paper; empty where it is none."""
     prefix, _, number = name.partition("-")
     for entry in catalogue.of_paper(_PREFIXES.get(prefix, "none")):
@@ -336,7 +346,7 @@ def chosen_options(
 
     One that the figure does not take is refused if it was asked for, else left out.
     """
-    known = named(name).options
+    known = find_figure(name).options
     wanted = {option: value for option, value in asked.items() if value is not None}
     if strange := [option for option in wanted if option not in known]:
         option = {"classifiers": "classifier", "classes": "class"}.get(strange[0], strange[0])
@@ -350,7 +360,7 @@ _BY_OPTION = frozenset({"seed", "bootstrap", "progress", "points", "classifiers"
 
 def chosen_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """What `--set` gives to a figure's `draw`; a name that it does not know is refused."""
-    known = sorted(named(name).options - _BY_OPTION)
+    known = sorted(find_figure(name).options - _BY_OPTION)
     if strange := [setting for setting in settings if setting not in known]:
         choices = ", ".join(known) or "none"
         raise OptionError(
@@ -369,13 +379,13 @@ def read_inputs(name: str, given: Given, *, inputs: Inputs | None = None) -> lis
     Parameters
     ----------
     name
-        Of the figure.
+        Name of the figure.
     given
         The user's files.
     inputs
-        Of the same files, where several figures are drawn of them.
+        Inputs from the same files, where several figures are drawn of them.
     """
-    figure, needs = named(name), _needs(name)
+    figure, needs = find_figure(name), _needs(name)
     wants_study = bool(set(needs) & set(catalogue.NEEDS) - {"posterior"})
     if wants_study and given.study is None:
         raise OptionError("figure-needs-study", figure=name)

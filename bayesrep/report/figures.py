@@ -7,13 +7,13 @@ import numpy as np
 
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError
-from bayesrep.report.methods import EM_SPLINE, JACKKNIFE, NAIVE, OTHER, POSTERIOR, RAW
+from bayesrep.report.methods import EM_SPLINE, JACKKNIFE, NAIVE, OTHER_LOOK, POSTERIOR, RAW_LOOK
 from bayesrep.studies.words import VOICE, Voice
 
 FORMATS = (".pdf", ".svg", ".png")
 INK = "#222222"
 RED, YELLOW, GREEN, PURPLE, BLUE, GREY = (
-    look.paper for look in (RAW, NAIVE, JACKKNIFE, EM_SPLINE, POSTERIOR, OTHER)
+    look.paper for look in (RAW_LOOK, NAIVE, JACKKNIFE, EM_SPLINE, POSTERIOR, OTHER_LOOK)
 )
 ROLE_COLORS = {"reference": BLUE, "replication": RED, "candidates": GREY}
 
@@ -51,7 +51,7 @@ def accuracy_axes(axes: Any, reference: np.ndarray) -> None:
     Parameters
     ----------
     axes
-        Of `panels`.
+        Axes, from `panels`.
     reference
         Accuracies on the reference as fractions; the axes are in percent.
     """

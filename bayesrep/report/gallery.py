@@ -26,7 +26,7 @@ from bayesrep.types import Bools
 
 KINDS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp"})
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "WEBP")
-COLUMNS, MOST, SIDE = 5, 15, 160  # of a grid; pixels of a thumbnail
+COLUMNS, MOST_IMAGES, SIDE = 5, 15, 160  # of a grid; pixels of a thumbnail
 
 
 @dataclass(frozen=True)
@@ -58,22 +58,22 @@ class Pictures:
         """
         if not folder.is_dir():
             raise StudyError("picture-folder-missing", folder=folder)
-        found: dict[str, Path] = {}
+        files: dict[str, Path] = {}
         for here, folders, names in os.walk(folder):
             folders[:] = sorted(each for each in folders if not each.startswith("."))
             for name in sorted(names):
                 if Path(name).suffix.lower() in KINDS:
                     path = Path(here) / name
-                    found[path.relative_to(folder).as_posix()] = path
-        if not found:
+                    files[path.relative_to(folder).as_posix()] = path
+        if not files:
             raise StudyError(
                 "no-pictures-in-folder", folder=folder, endings=", ".join(sorted(KINDS))
             )
         times: dict[str, list[Path]] = {}
-        for path in found.values():
+        for path in files.values():
             for name in {path.name, path.stem}:
                 times.setdefault(name, []).append(path)
-        return cls(folder, found, {k: v[0] for k, v in times.items() if len(v) == 1})
+        return cls(folder, files, {k: v[0] for k, v in times.items() if len(v) == 1})
 
     def has(self, image: str) -> bool:
         """Whether there is a picture of an image."""
@@ -129,16 +129,16 @@ def grid(pictures: Pictures, images: Sequence[str], texts: Sequence[str], *, tit
     return figure
 
 
-def _there(pictures: Pictures, images: NDArray[np.str_], wanted: Bools, what: str) -> Any:
+def _find_available(pictures: Pictures, images: NDArray[np.str_], wanted: Bools, what: str) -> Any:
     """Numbers of the wanted images of which there are pictures; none of them is refused."""
     numbers = np.flatnonzero(wanted)
     if not len(numbers):
         raise StudyError("no-images-of-kind", kind=what)
-    found = [int(n) for n in numbers if pictures.has(str(images[n]))]
-    if not found:
+    available = [int(n) for n in numbers if pictures.has(str(images[n]))]
+    if not available:
         names = listing(images[numbers].tolist())
         raise StudyError("folder-lacks-pictures", folder=pictures.folder, images=names, kind=what)
-    return found
+    return available
 
 
 def three_of_a_class(
@@ -151,15 +151,17 @@ def three_of_a_class(
     study
         Whose reference is shown; where it has no labels of images, all are one class.
     pictures
-        Of its images.
+        Pictures of the data set's images.
     classes
         One class by its name; by default one at random.
     seed
-        Of that.
+        Seed of the choice of class and images.
     """
     data = study.reference
     labels = _labels_of(data)
-    there = _there(pictures, data.images, np.ones(len(data.images), np.bool_), "of the reference")
+    there = _find_available(
+        pictures, data.images, np.ones(len(data.images), np.bool_), "of the reference"
+    )
     names = sorted({labels[n] for n in there})
     if len(classes) > 1:
         raise OptionError("figure-of-one-class", class_count=len(classes))
@@ -185,8 +187,8 @@ def _labels_of(data: AnnotatedSet) -> list[str]:
 
 def of_all_frequencies(study: Study, pictures: Pictures, *, seed: int = 0) -> Any:
     """Figure 8 of Engstrom et al. (2020): images drawn at random, by selection frequency."""
-    found = by_frequency(study, pictures, seed=seed)
-    return grid(pictures, *zip(*found, strict=True), title="images by selection frequency")
+    images = by_frequency(study, pictures, seed=seed)
+    return grid(pictures, *zip(*images, strict=True), title="images by selection frequency")
 
 
 def by_frequency(study: Study, pictures: Pictures, *, seed: int = 0) -> list[tuple[str, str]]:
@@ -197,7 +199,7 @@ def by_frequency(study: Study, pictures: Pictures, *, seed: int = 0) -> list[tup
     study, pictures
         The study, and the pictures of its images.
     seed
-        Of which are drawn.
+        Seed of the choice of images that are drawn.
 
     Raises
     ------
@@ -205,14 +207,16 @@ def by_frequency(study: Study, pictures: Pictures, *, seed: int = 0) -> list[tup
         Where there is no picture of the reference.
     """
     data = study.reference
-    there = _there(pictures, data.images, np.ones(len(data.images), np.bool_), "of the reference")
+    there = _find_available(
+        pictures, data.images, np.ones(len(data.images), np.bool_), "of the reference"
+    )
     frequency, labels = data.selected / data.shown, _labels_of(data)
     rng = np.random.default_rng(seed)
     edges = np.linspace(0, 1, 6)
     picked: list[int] = []
     for number, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
         inside = [n for n in there if low <= frequency[n] and (frequency[n] < high or number == 4)]
-        picked += rng.permutation(inside)[: MOST // 5].astype(int).tolist()
+        picked += rng.permutation(inside)[: MOST_IMAGES // 5].astype(int).tolist()
     picked.sort(key=lambda n: frequency[n])
     texts = [f"{labels[n]} {100 * frequency[n]:.0f} %".strip() for n in picked]
     return [(str(data.images[n]), text) for n, text in zip(picked, texts, strict=True)]
@@ -227,8 +231,8 @@ def _random_grid(
     said: NDArray[Any] | None = None,
 ) -> Any:
     """Some of the wanted images at random, with their labels and what is said instead."""
-    there = _there(pictures, data.images, wanted, what)
-    picked = np.random.default_rng(seed).permutation(there)[:MOST]
+    there = _find_available(pictures, data.images, wanted, what)
+    picked = np.random.default_rng(seed).permutation(there)[:MOST_IMAGES]
     classes = data.classes
     texts = [classes[data.labels[n]] for n in picked]
     if said is not None:
@@ -246,7 +250,9 @@ def several_labels(data: Predictions, sets: LabelSets, pictures: Pictures, *, se
     return _random_grid(data, pictures, sets.sizes > 1, "with several right labels", seed)
 
 
-def missed_by_all(data: Predictions, sets: LabelSets, pictures: Pictures, *, seed: int = 0) -> Any:
+def draw_missed_images(
+    data: Predictions, sets: LabelSets, pictures: Pictures, *, seed: int = 0
+) -> Any:
     """Figure 5 of Shankar et al. (2020): images that no classifier gets right."""
     return _random_grid(
         data, pictures, by_all(data, sets), "that every classifier gets wrong", seed
@@ -255,38 +261,38 @@ def missed_by_all(data: Predictions, sets: LabelSets, pictures: Pictures, *, see
 
 def another_main(data: Predictions, people: People, pictures: Pictures, *, seed: int = 0) -> Any:
     """Figures 1 and 19 of Tsipras et al. (2020): the main object's label is another."""
-    number, main = _classified(people)
+    number, main = _require_objects(people)
     wanted = (number > 0) & (main != data.labels)
     return _random_grid(data, pictures, wanted, "with another main label", seed, main)
 
 
 def several_objects(data: Predictions, people: People, pictures: Pictures, *, seed: int = 0) -> Any:
     """Figure 17 of Tsipras et al. (2020): images of several objects."""
-    number, _ = _classified(people)
+    number, _ = _require_objects(people)
     return _random_grid(data, pictures, number > 1, "of several objects", seed)
 
 
-def selected_by_nobody(
+def draw_unselected_labels(
     data: Predictions, people: People, pictures: Pictures, *, seed: int = 0
 ) -> Any:
     """Figure 25 of Tsipras et al. (2020): images whose own label nobody selects."""
     if people.frequency is None:
         raise StudyError("figure-needs-counts")
-    wanted = people.frequency.at(data.labels, np.nan) == 0
+    wanted = people.frequency.values_of(data.labels, np.nan) == 0
     return _random_grid(data, pictures, wanted, "whose label nobody selects", seed)
 
 
-def chosen_by_nobody(
+def draw_unchosen_labels(
     data: Predictions, people: People, pictures: Pictures, *, seed: int = 0
 ) -> Any:
     """Figure 26 of Tsipras et al. (2020): images whose own label is chosen for no object."""
-    number, main = _classified(people)
+    number, main = _require_objects(people)
     assert people.chosen is not None
-    wanted = (number > 0) & (people.chosen.at(data.labels, 0) == 0)
+    wanted = (number > 0) & (people.chosen.values_of(data.labels, 0) == 0)
     return _random_grid(data, pictures, wanted, "whose label is chosen for no object", seed, main)
 
 
-def _classified(people: People) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _require_objects(people: People) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if people.number is None or people.main is None:
         raise StudyError("figure-needs-objects")
     return people.number, people.main

@@ -16,7 +16,7 @@ from bayesrep.report.vega import Spec
 from bayesrep.studies.words import VOICE
 
 TITLE = "What does matching on a few answers leave?"
-LEAST, MOST = 0.5, 60.0
+LEAST_CONCENTRATION, MOST_CONCENTRATION = 0.5, 60.0
 """Concentrations a + b that the page's sliders reach."""
 MEANS = 1.0, 99.0
 
@@ -34,7 +34,7 @@ def write_lab(
         Populations that the sliders begin with: of a mixture the beta of the same mean and
         variance.
     rows
-        Of `bayesrep.lab.explore`, for the table.
+        Rows of `bayesrep.lab.explore`, for the table.
     """
     with replaced_file(path) as partial:
         partial.write_text(lab_page(reference, pool, rows), encoding="utf-8")
@@ -86,10 +86,17 @@ def _population(name: str, label: str, mixture: BetaMixture) -> list[Spec]:
     """Sliders for mean and concentration."""
     mean, concentration = moments(mixture)
     shown = float(np.clip(round(200 * mean) / 2, *MEANS))
-    spread = float(np.clip(round(2 * concentration) / 2, LEAST, MOST))
+    spread = float(np.clip(round(2 * concentration) / 2, LEAST_CONCENTRATION, MOST_CONCENTRATION))
     return [
         slider(name, f"{label}: mean (%)", *MEANS, shown, step=0.5),
-        slider(f"{name}-spread", f"{label}: a + b (large: alike)", LEAST, MOST, spread, step=0.5),
+        slider(
+            f"{name}-spread",
+            f"{label}: a + b (large: alike)",
+            LEAST_CONCENTRATION,
+            MOST_CONCENTRATION,
+            spread,
+            step=0.5,
+        ),
     ]
 
 
@@ -103,7 +110,7 @@ def moments(mixture: BetaMixture) -> tuple[float, float]:
 
 
 def _by_answers() -> Spec:
-    names, colors = ("every count", "five bins"), (vega.POSTERIOR, vega.RAW)
+    names, colors = ("every count", "five bins"), (vega.POSTERIOR, vega.RAW_COLOR)
     line = vega.mark(
         {"type": "line", "point": True},
         x=vega.number("answers", title="answers about an image"),

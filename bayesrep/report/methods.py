@@ -26,14 +26,14 @@ class Look(NamedTuple):
     dark: str
 
 
-RAW = Look("as measured", "--raw", "#D55E00", "#c4500a", "#ff9a57")
+RAW_LOOK = Look("as measured", "--raw", "#D55E00", "#c4500a", "#ff9a57")
 NAIVE = Look("naive matching", "--naive", "#E69F00", "#b98500", "#f0c04a")
 JACKKNIFE = Look("jackknife", "--jackknife", "#009E73", "#00805f", "#3fc7a2")
 EM_SPLINE = Look("EM + spline", "--em-spline", "#CC79A7", "#b5568a", "#e79cc4")
 POSTERIOR = Look("posterior", "--posterior", "#0072B2", "#0a6cb0", "#69b7f0")
-OTHER = Look("other", "--other", "#8a8a8a", "#57606a", "#a3adb8")
+OTHER_LOOK = Look("other", "--other", "#8a8a8a", "#57606a", "#a3adb8")
 ESTIMATORS: Mapping[str, Look] = {
-    "raw": RAW,
+    "raw": RAW_LOOK,
     "naive": NAIVE,
     "jackknife": JACKKNIFE,
     "em-spline": EM_SPLINE,
@@ -47,29 +47,29 @@ def look_of(method: str) -> Look:
     name = method.partition("(")[0]
     if name in MODELS:
         return POSTERIOR
-    look = ESTIMATORS.get(name, OTHER)
+    look = ESTIMATORS.get(name, OTHER_LOOK)
     return look if method in ESTIMATORS else look._replace(label=method)
 
 
 def color_of(method: str) -> str:
-    """Its colour on paper."""
+    """The method's colour on paper."""
     return look_of(method).paper
 
 
 def label_of(method: str) -> str:
-    """Its name within a sentence."""
+    """The method's name within a sentence."""
     return look_of(method).label
 
 
 def title_of(method: str) -> str:
-    """Its name where one begins."""
+    """The method's name at the beginning of a sentence."""
     label = label_of(method)
     return label[0].upper() + label[1:]
 
 
 def style() -> str:
     """The page's variables of these colours."""
-    looks = (*ESTIMATORS.values(), POSTERIOR, OTHER)
+    looks = (*ESTIMATORS.values(), POSTERIOR, OTHER_LOOK)
     light, dark = (
         " ".join(f"{look.css}: {getattr(look, scheme)};" for look in looks)
         for scheme in ("light", "dark")

@@ -17,7 +17,7 @@ from bayesrep.studies.shown import brief
 from bayesrep.studies.study import Study, need_study
 
 HEIGHT = 800
-"""Of the report in a notebook, in pixels."""
+"""Height of the report in a notebook, in pixels."""
 VEGA_LITE = "application/vnd.vegalite.v5+json"
 """What Jupyter draws with Vega by itself."""
 
@@ -90,14 +90,14 @@ def report(
     bootstrap
         Replicates for the intervals of the point estimates; 0 leaves these out.
     seed
-        Of the bootstrap.
+        Seed of the bootstrap.
     crowd_sd
         As `bayesrep.summarize` takes it.
 
     Raises
     ------
     OptionError
-        If `out` exists or is no name of a page, or `crowd_sd` is out of range.
+        If `out` exists or is not a name of a page, or `crowd_sd` is out of range.
     PosteriorError
         If the posterior belongs to another study.
     StudyError
@@ -110,7 +110,7 @@ def report(
         _new(out, (".html", ".htm"), force=False)
     options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "crowd_sd": crowd_sd}
     content = gather(need_study(study), posterior, **options)
-    made = Report(page(content), content.missing)
+    made = Report(page(content), content.missing_sections)
     if out is not None:
         made.save(out)
     return made

@@ -35,7 +35,8 @@ def numbers_of(content: Content) -> dict[str, Any]:
     sections = content.sections
     answer, trust = sections[Answer], sections[Trust]
     accuracies, ranking = sections[Accuracies], sections[Ranking]
-    found: dict[str, Any] = {
+    # Every name is there in every report; what cannot be said is null.
+    facts: dict[str, Any] = {
         "format": FORMAT,
         "study": {
             "name": study.name,
@@ -51,23 +52,24 @@ def numbers_of(content: Content) -> dict[str, Any]:
         "classifiers": None,
         "trust": None,
         "ranks": None,
-        "missing": content.missing,
+        "missing": content.missing_sections,
     }
+    # Sections that could not be made are violations instead.
     if isinstance(answer, Answer):
         opening, drop = answer.opening(), answer.drop
         parts = ("measured", "remaining", "selection", "share")
-        found |= {
+        facts |= {
             "headline": opening.title,
             "answer": opening.sentence,
-            "method": answer.found.methods[-1],
-            "drop": {name: _three(getattr(drop, name)) for name in parts},
+            "method": answer.accuracies.methods[-1],
+            "drop": {name: _with_interval(getattr(drop, name)) for name in parts},
             "methods": answer.gaps.fill_nan(None).to_dicts(),
             "truth": answer.truth,
         }
     if isinstance(accuracies, Accuracies):
-        found["classifiers"] = accuracies.columns_of()
+        facts["classifiers"] = accuracies.columns_of()
     if isinstance(trust, Trust):
-        found["trust"] = {
+        facts["trust"] = {
             "verdict": trust.verdict,
             "assumption": trust.assumption,
             "sentences": list(trust.sentences),
@@ -75,15 +77,15 @@ def numbers_of(content: Content) -> dict[str, Any]:
         }
     if isinstance(ranking, Ranking):
         rank = dict(zip(("rank", "lower", "upper"), map(numbers, ranking.rank), strict=True))
-        found["ranks"] = {
+        facts["ranks"] = {
             "classifier": list(ranking.classifiers),
             **rank,
             "measured": numbers(ranking.measured),
         }
-    return found
+    return facts
 
 
-def _three(estimate: Estimate) -> dict[str, float | None]:
+def _with_interval(estimate: Estimate) -> dict[str, float | None]:
     three = np.array([estimate.value, estimate.lower, estimate.upper], dtype=float)
     value, lower, upper = numbers(three)
     return {"value": value, "lower": lower, "upper": upper}

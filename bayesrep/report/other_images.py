@@ -11,7 +11,7 @@ def frequencies_text(means: pl.DataFrame, gaps: pl.DataFrame | None) -> str:
     Parameters
     ----------
     means, gaps
-        Of `mean_frequencies` and, where there are classifiers, `finite_sample_gaps`.
+        Tables of `mean_frequencies` and, where there are classifiers, `finite_sample_gaps`.
     """
     lines = [
         f"  {row['dataset']}: mean selection frequency {percent(row['mean'], 2)} % "
@@ -34,7 +34,7 @@ def halves_text(halves: pl.DataFrame) -> str:
     Parameters
     ----------
     halves
-        Of `half_the_images`.
+        Table of `half_the_images`.
     """
     change = halves.filter(pl.col("repeat") > 0)["change"].to_numpy()
     sizes = halves.row(1, named=True)

@@ -17,7 +17,7 @@ from bayesrep.report import methods, vega
 from bayesrep.report.numbers import numbers_of
 from bayesrep.report.sections import Content, Trust, gather
 from bayesrep.report.sections.section import Block, Figure
-from bayesrep.report.wording import Say, real_minus, worded, worded_figure
+from bayesrep.report.wording import Say, real_minus, translate_block, worded_figure
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import PLAIN, Voice
 from bayesrep.version import __version__
@@ -61,9 +61,9 @@ def report_html(study: Study, posterior: Posterior | None = None, **options: Any
     study
         The study.
     posterior
-        Of it; None leaves out what takes one.
+        Posterior of the study; None leaves out the sections that need one.
     **options
-        Of `bayesrep.report.sections.gather`: bootstrap, seed, crowd_sd, points, people,
+        Options of `bayesrep.report.sections.gather`: bootstrap, seed, crowd_sd, points, people,
         pictures, progress.
 
     Raises
@@ -135,7 +135,7 @@ def page_of(
         return real_minus(voice(text), odd)
 
     environment.filters |= {"code": _with_code, "say": say}
-    front, blocks = _worded(front, say), [worded(block, say) for block in blocks]
+    front, blocks = _translate_front(front, say), [translate_block(block, say) for block in blocks]
     figures = [*([front.figure] if front.figure else [])]
     figures += [figure for block in blocks for figure in block.figures]
     content: dict[str, Any] = {figure.id: figure.rows for figure in figures if figure.rows}
@@ -160,7 +160,7 @@ def page_of(
     )
 
 
-def _worded(front: Front, say: Say) -> Front:
+def _translate_front(front: Front, say: Say) -> Front:
     """The first screen, said by ``say``; the study's name stays."""
     texts = {
         name: say(getattr(front, name)) for name in ("title", "summary", "sentence", "missing")
@@ -194,9 +194,12 @@ def _json(value: Any) -> str:
 def _summary(study: Study) -> str:
     count = len(study.classifiers)
     sizes = ", ".join(
-        f"{role}{f' ({data.name})' * (data.name != role)}: {len(data.images):,} images"
-        + f", {len(data.left_out):,} more left out, which could not be decoded"
-        * bool(data.left_out)
+        f"{role}{f' ({data.name})' if data.name != role else ''}: {len(data.images):,} images"
+        + (
+            f", {len(data.left_out):,} more left out, which could not be decoded"
+            if data.left_out
+            else ""
+        )
         for role, data in study.datasets.items()
     )
     low, high = (
@@ -204,6 +207,6 @@ def _summary(study: Study) -> str:
     )
     each = f"{low}" if low == high else f"{low} to {high}"
     return (
-        f"{count:,} classifier{'s' * (count != 1)}. {sizes[0].upper()}{sizes[1:]}. "
-        f"{each} annotator{'s' * (high != 1)} an image."
+        f"{count:,} classifier{'s' if count != 1 else ''}. {sizes[0].upper()}{sizes[1:]}. "
+        f"{each} annotator{'s' if high != 1 else ''} an image."
     )

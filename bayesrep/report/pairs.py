@@ -15,7 +15,7 @@ def pairs_between(
     Parameters
     ----------
     table
-        Of all pairs.
+        Table of all pairs.
     chosen
         Two names or more.
     classifiers
@@ -24,7 +24,7 @@ def pairs_between(
     Raises
     ------
     OptionError
-        If a name is no classifier's, or all are the same.
+        If a name is not a classifier's, or all are the same.
     """
     for name in chosen:
         if name not in classifiers:
@@ -41,7 +41,7 @@ def closest_pairs(table: pl.DataFrame, count: int) -> pl.DataFrame:
     Parameters
     ----------
     table
-        Of pairs.
+        Table of pairs.
     count
         How many rows, at most.
     """

@@ -18,11 +18,11 @@ from bayesrep.progress import progress_bar
 from bayesrep.report import catalogue, methods
 from bayesrep.report.figure_names import FIGURES, Inputs
 from bayesrep.report.figures import save_figure
-from bayesrep.report.printed import ours, printed_numbers
+from bayesrep.report.printed import printed_numbers, study_numbers
 from bayesrep.studies.study import Study
 from bayesrep.version import __version__
 
-_LEFT_OUT = "no number of a study"
+_LEFT_OUT_NOTE = "no number of a study"
 
 
 def write_paper(
@@ -45,14 +45,14 @@ def write_paper(
     out
         The folder.
     options
-        Of figures, those that take them: bootstrap, seed.
+        Options of the figures that take them: bootstrap, seed.
     progress
         Show a bar on standard error.
 
     Returns
     -------
     list of dict
-        Of every figure number, name, shows, file (None where it is not drawn) and why not.
+        Number, name, shows, file (None where it is not drawn) and why not, of every figure.
 
     Raises
     ------
@@ -63,10 +63,12 @@ def write_paper(
         raise OptionError("unknown-paper", paper=paper, choices=", ".join(catalogue.PAPERS))
     entries = list(catalogue.of_paper(paper))
     figures: list[dict[str, Any]] = []
+    # The folder takes its place only when all is written.
     with replaced_folder(out) as partial:
         with progress_bar(len(entries), "figure", show=progress) as bar:
             for entry in entries:
-                why = entry.why or _lacking(entry, there)
+                # A figure that cannot be drawn says why, in its place.
+                why = entry.why or _describe_needs(entry, there)
                 if not why:
                     try:
                         _draw(entry.name, inputs, options, partial)
@@ -79,13 +81,14 @@ def write_paper(
                     shown | {"file": file, "why_not": plain(why) or None, "command": command}
                 )
                 bar.advance(1)
-        values = ours(paper, inputs, there, **options)
+        # The paper's printed numbers beside those of this study.
+        values = study_numbers(paper, inputs, there, **options)
         rows = [
             {
                 "what": each.what,
                 "place": each.place,
                 "printed": each.printed,
-                "ours": plain(values.get(each.key, f"({_LEFT_OUT})")),
+                "ours": plain(values.get(each.key, f"({_LEFT_OUT_NOTE})")),
             }
             for each in printed_numbers()
             if each.paper == paper
@@ -98,7 +101,7 @@ def write_paper(
     return figures
 
 
-def _lacking(entry: catalogue.Entry, there: Collection[str]) -> str:
+def _describe_needs(entry: catalogue.FigureEntry, there: Collection[str]) -> str:
     lacks = [catalogue.NEEDS.get(need, catalogue.in_words(need)) for need in entry.lacks(there)]
     return f"it needs {', '.join(lacks)}" if lacks else ""
 

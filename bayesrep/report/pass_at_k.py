@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import plain
-from bayesrep.report.text import Cell, Row, ends, listed, percent
+from bayesrep.report.text import Cell, Row, ends, list_rows, percent
 
 if TYPE_CHECKING:
     from bayesrep.estimators.pass_at_k import PassAtK
@@ -45,7 +45,7 @@ def pass_at_k_text(found: "PassAtK", differences: pl.DataFrame | None) -> str:
         "95 % interval": lambda row: ends(row["never_lower"], row["never_upper"]),
     }
     heading = f"pass@k of {WHOSE[found.target]}, in percent"
-    parts = [listed(found.models, counted), f"{heading}\n\n{listed(found.table, shown)}"]
+    parts = [list_rows(found.models, counted), f"{heading}\n\n{list_rows(found.table, shown)}"]
     if differences is not None:
         compared: dict[str, Cell] = {
             **_names(differences),
@@ -58,7 +58,7 @@ def pass_at_k_text(found: "PassAtK", differences: pl.DataFrame | None) -> str:
             "unbiased": "{unbiased:1p}",
             "its interval": lambda row: ends(row["unbiased_lower"], row["unbiased_upper"]),
         }
-        parts.append(listed(differences, compared))
+        parts.append(list_rows(differences, compared))
     return "\n\n".join([*parts, plain(answer(found, differences))])
 
 
@@ -82,7 +82,7 @@ def _answer(
     rows = table.filter(pl.col("k") == k).sort("estimate", descending=True)
     best = rows.row(0, named=True)
     of = "items like these" if target == "population" else "these items"
-    attempts = f"{k:,} attempt{'s' * (k > 1)}"
+    attempts = f"{k:,} attempt{'s' if k > 1 else ''}"
     said = (
         f"{best['dataset']}: with {attempts} at each, {best['model']} solves "
         f"{percent(best['estimate'])} % of {of} at least once "
@@ -96,7 +96,7 @@ def _answer(
     if prior:
         worst = max(prior, key=lambda row: row["prior_share"])
         tried = most[worst["model"]]
-        few = f"{tried:,} attempt{'s' * (tried > 1)}"
+        few = f"{tried:,} attempt{'s' if tried > 1 else ''}"
         said += (
             f" {percent(worst['prior_share'], 0)} % of what is uncertain in pass@{k} of "
             f"{worst['model']} is the prior's, not the items': {few} at an item cannot tell one "

@@ -10,7 +10,7 @@ from bayesrep.report.figures import BLUE, GREEN, GREY, INK, RED, legend_below, p
 from bayesrep.studies.predictions import Predictions
 
 _BINS = np.linspace(-1, 1, 21)
-_MOST = 4
+_MOST_MARKED = 4
 
 
 def people_figure(predictions: Predictions, people: People) -> Any:
@@ -24,7 +24,7 @@ def people_figure(predictions: Predictions, people: People) -> Any:
         panel
         for panel, known in (
             (_objects, people.number is not None),
-            (_beside_others, people.frequency is not None),
+            (_draw_beside_others, people.frequency is not None),
             (_labels, people.number is not None and people.frequency is not None),
         )
         if known
@@ -46,7 +46,9 @@ def _objects(axes: Any, _: Predictions, __: People, table: pl.DataFrame) -> None
     axes.set(xlabel="objects", ylabel="images (%)")
 
 
-def _beside_others(axes: Any, predictions: Predictions, people: People, _: pl.DataFrame) -> None:
+def _draw_beside_others(
+    axes: Any, predictions: Predictions, people: People, _: pl.DataFrame
+) -> None:
     of = people.frequency
     assert of is not None
     mine, best = own_and_other(of, predictions.labels)
@@ -89,7 +91,7 @@ def _shares(axes: Any, table: pl.DataFrame) -> None:
 
 
 def top1_accuracy(predictions: Predictions) -> pl.DataFrame:
-    """Of the answers of every classifier the share that is right: `classifier`, `top-1`."""
+    """Share of every classifier's answers that are right: `classifier`, `top-1`."""
     right = (predictions.correct & predictions.answered).sum(axis=1)
     shares = right / predictions.answered.sum(axis=1).clip(1)
     return pl.DataFrame({"classifier": predictions.classifiers, "top-1": shares})
@@ -106,7 +108,7 @@ def judged_figure(predictions: Predictions, people: People) -> Any:
     parts = [part for part in parts if part]
     figure, axes = panels(len(parts))
     for panel, part in zip(axes, parts, strict=True):
-        for text, color in part[:_MOST]:
+        for text, color in part[:_MOST_MARKED]:
             rows = table.filter(statistic=text)
             x = [100 * top1[name] for name in rows["classifier"]]
             share, low, high = (

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesrep.report.text import Cell, listed
+from bayesrep.report.text import Cell, list_rows
 
-FEW = 10
+FEW_ANSWERS = 10
 """Answers about an image below which the assumed shape of p(s) speaks."""
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int)
         kind = "one crowd" if crowds == 1 else "two crowds"
         who = f"by {kind} of {workers:,} workers in all, {total / workers:,.0f} each"
     held = round(expected.mean_held * found.studies)
+    # The design, and what to expect of it.
     lines = [
         f"Collect {design.images:,} images of each data set with {design.answers} answers about "
         f"each: {total:,} answers, {who}; cost {found.cost:,.2f}.",
@@ -69,10 +70,11 @@ def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int)
         f"Over {found.studies} simulated studies ({found.certified} certified) intervals held the "
         f"true mean in {held}, and {100 * expected.single_held:.0f} % of single classifiers.",
     ]
-    if design.answers < FEW:
+    # What the numbers rest on.
+    if design.answers < FEW_ANSWERS:
         lines.append(
             f"{design.answers} answers per image say little about the shape of the distribution "
-            f"of selection frequencies: the rest comes from the prior. With {FEW} or more "
+            f"of selection frequencies: the rest comes from the prior. With {FEW_ANSWERS} or more "
             "(--answers) it comes from the data."
         )
     if np.isfinite(found.normal_over_certified):
@@ -86,6 +88,7 @@ def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int)
             for difference, power in found.power.items()
         )
         lines.append(f"Power to tell two classifiers apart, selection removed: {told}.")
+    # What else there would be for the width or the money.
     by_answers: dict[str, Cell] = {
         "answers": "{answers}",
         "images": "{images:,}",
@@ -96,10 +99,16 @@ def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int)
     title = "The cheapest design with each number of answers"
     if found.wanted is None:
         title = "The best for the money with each number of answers"
-    lines += ["", f"{title}:", "", listed([_row(o) for o in found.options], by_answers)]
+    lines += ["", f"{title}:", "", list_rows([_row(o) for o in found.options], by_answers)]
     if found.by_money:
-        lines += ["", "What money buys:", "", listed([_row(o) for o in found.by_money], by_answers)]
+        lines += [
+            "",
+            "What money buys:",
+            "",
+            list_rows([_row(o) for o in found.by_money], by_answers),
+        ]
         lines += ["", _trade(found, prices)]
+    # What other crowds would do to the same design.
     crowd_rows = [
         {"crowd": label, "workers": "" if size is None else f"{size:,}", "width": width}
         for label, size, width in found.crowds
@@ -109,7 +118,7 @@ def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int)
         "workers in all": "{workers}",
         "width": "{width:2p}",
     }
-    lines += ["", "The same design with other crowds:", "", listed(crowd_rows, shown)]
+    lines += ["", "The same design with other crowds:", "", list_rows(crowd_rows, shown)]
     return "\n".join(lines)
 
 
@@ -134,7 +143,7 @@ def batch_text(
         f"Go on: the interval is {100 * width_now:.2f} points wide with {design.images:,} images "
         f"of each data set and {design.answers} answers about each; {100 * wanted:g} were asked.\n"
         f"Buy {best.label}: {100 * best.width:.2f} points then, {reached}.\n\n"
-        f"{listed(rows, shown)}"
+        f"{list_rows(rows, shown)}"
     )
 
 
@@ -186,12 +195,13 @@ def rematch_text(found: "Rematched") -> str:
             "D.1  Mean accuracy gap of candidates weighted like the reference's counts, by answers "
             "about an image:",
             "",
-            listed(found.by_answers, shown),
+            list_rows(found.by_answers, shown),
             "",
             f"From {100 * first:.2f} points with one answer to {100 * last:.2f} with {most}. "
             f"{falls} there: matching on more answers would leave less of it.",
             "",
         ]
+    # D.2 compares what was matched with answers that were held out.
     shown = {
         "reference known by": "{reference_answers} answers",
         "frequencies by": "{by}",
@@ -203,10 +213,11 @@ def rematch_text(found: "Rematched") -> str:
     lines += [
         "D.2  Mean selection frequencies of images matched again:",
         "",
-        listed(found.held_out, shown),
+        list_rows(found.held_out, shown),
         "",
         _held_out_sentence(found.held_out.to_dicts()),
     ]
+    # D.3 needs four answers more to hold out.
     if found.by_source is None:
         lines += ["", "D.3  Too few answers to hold four more out."]
         return "\n".join(lines)
@@ -223,7 +234,7 @@ def rematch_text(found: "Rematched") -> str:
         "",
         "D.3  The same matching from candidates that 2 of 4 held-out answers select:",
         "",
-        listed(found.by_source, shown),
+        list_rows(found.by_source, shown),
     ]
     return "\n".join(lines)
 
@@ -261,7 +272,7 @@ def lab_text(table: "pl.DataFrame", reference: float, pool: float, out: "Path | 
         f"Mean selection frequency: reference {100 * reference:.1f} %, candidates "
         f"{100 * pool:.1f} %. Bias left after matching, by answers per image, in points:",
         "",
-        listed(table, shown),
+        list_rows(table, shown),
         "",
         "Reference's share: of the replication's distribution, by equation 1; the rest is like the "
         "candidates. Simulated: every count.",

@@ -30,14 +30,14 @@ from bayesrep.report.notebook import Plot
 from bayesrep.report.pairs import closest_pairs, pairs_between
 from bayesrep.report.sections import curves, frequencies
 from bayesrep.report.sections.section import quiet
-from bayesrep.report.text import SOME
-from bayesrep.report.wording import titled
+from bayesrep.report.text import SHOWN_ROWS
+from bayesrep.report.wording import translate_titles
 from bayesrep.studies.study import Study, need_study
 from bayesrep.studies.words import Voice
 from bayesrep.summary import compare_classifiers, rank_classifiers, summarize, summarize_gaps
 
-MEASURED, ADJUSTED = "as measured", "at equal selection frequencies"
-RANK, AHEAD = "rank (1 is the best)", "by how much the first is better (points)"
+MEASURED_LABEL, ADJUSTED_LABEL = "as measured", "at equal selection frequencies"
+RANK, LEAD_LABEL = "rank (1 is the best)", "by how much the first is better (points)"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 
@@ -63,6 +63,7 @@ def plot_accuracies(study: Study, posterior: Posterior, *, allow_unconverged: bo
 def _accuracies(rows: pl.DataFrame) -> vega.Spec:
     values = [column for column in rows.columns if column not in ("classifier",)]
     low, high = float(rows[values].to_numpy().min()), float(rows[values].to_numpy().max())
+    # Both axes have the same range, so that the diagonal means no drop.
     ends = [np.floor(low), np.ceil(high)]
     scale = {"domain": ends, "nice": False}
     x = vega.number("reference_accuracy", title="accuracy on the reference (%)", scale=scale)
@@ -84,8 +85,8 @@ def _accuracies(rows: pl.DataFrame) -> vega.Spec:
         "mark": {"type": "line", "strokeDash": [5, 4], "color": GREY},
         "encoding": {"x": vega.number("x", scale=scale), "y": vega.number("x", scale=scale)},
     }
-    shades = [methods.RAW.paper, methods.POSTERIOR.paper]
-    color = {"scale": {"domain": [MEASURED, ADJUSTED], "range": shades}, "title": None}
+    shades = [methods.RAW_LOOK.paper, methods.POSTERIOR.paper]
+    color = {"scale": {"domain": [MEASURED_LABEL, ADJUSTED_LABEL], "range": shades}, "title": None}
     moved: vega.Spec = {"type": "rule", "color": "#bbbbbb"}
     interval: vega.Spec = {"type": "rule", "color": methods.POSTERIOR.paper, "opacity": 0.5}
     return _chart(
@@ -99,14 +100,14 @@ def _accuracies(rows: pl.DataFrame) -> vega.Spec:
             {"type": "point", "size": 30},
             x=x,
             y=y("replication_accuracy"),
-            color={"datum": MEASURED, **color},
+            color={"datum": MEASURED_LABEL, **color},
             tooltip=tooltip,
         ),
         _mark(
             {"type": "circle", "size": 40},
             x=x,
             y=y("adjusted_accuracy"),
-            color={"datum": ADJUSTED, **color},
+            color={"datum": ADJUSTED_LABEL, **color},
             tooltip=tooltip,
         ),
         width=440,
@@ -119,9 +120,9 @@ def _draw_accuracies(rows: pl.DataFrame) -> Any:
     reference, measured, adjusted, low, high = rows[:, 1:].to_numpy().T
     accuracy_axes(axes, reference / 100)
     axes.vlines(reference, measured, adjusted, color="#cccccc", lw=0.8, zorder=1)
-    style = {"ms": 3.5, "mfc": "none", "color": methods.RAW.paper, "label": MEASURED}
+    style = {"ms": 3.5, "mfc": "none", "color": methods.RAW_LOOK.paper, "label": MEASURED_LABEL}
     axes.plot(reference, measured, "o", **style)
-    style: dict[str, Any] = {"color": methods.POSTERIOR.paper, "ms": 3.5, "label": ADJUSTED}
+    style: dict[str, Any] = {"color": methods.POSTERIOR.paper, "ms": 3.5, "label": ADJUSTED_LABEL}
     interval_points(axes, reference, adjusted, low, high, **style)
     legend_below(figure)
     return figure
@@ -155,10 +156,10 @@ def plot_gaps(
         As `bayesrep.summarize_gaps` and `bayesrep.estimate_gaps`.
     """
     options: dict[str, Any] = {"seed": seed, "allow_unconverged": allow_unconverged}
-    found = summarize_gaps(need_study(study), posterior, **options)
+    gaps = summarize_gaps(need_study(study), posterior, **options)
     points = estimate_gaps(study, bootstrap=bootstrap, seed=seed, progress=progress)
     columns = ("method", "quantity", "estimate", "lower", "upper")
-    table = pl.concat([points.select(columns), found.select(columns)], how="vertical_relaxed")
+    table = pl.concat([points.select(columns), gaps.select(columns)], how="vertical_relaxed")
     rows = table.filter(quantity="bias_corrected_gap").select(
         "method", pl.col("estimate", "lower", "upper") * 100
     )
@@ -280,7 +281,7 @@ def plot_pairs(
     Raises
     ------
     OptionError
-        If a name is no classifier's, or `top` shows nothing.
+        If a name is not a classifier's, or `top` shows nothing.
     StudyError
         If there is only one classifier.
     ConvergenceError, PosteriorError
@@ -292,11 +293,12 @@ def plot_pairs(
     table = compare_classifiers(need_study(study), posterior, **options)
     if table.is_empty():
         raise StudyError("pair-needs-two-classifiers", classifier=study.classifiers[0])
+    # Pairs between two sets are all shown unless a number is asked for.
     if between:
         table = pairs_between(table, between, study.classifiers)
         top = len(table) if top is None else top
     columns = ("raw_difference", "difference", "lower", "upper")
-    rows = closest_pairs(table, SOME if top is None else top).select(
+    rows = closest_pairs(table, SHOWN_ROWS if top is None else top).select(
         pl.format("{} \N{MINUS SIGN} {}", "classifier", "other").alias("pair"),
         *("classifier", "other"),
         pl.col(columns) * 100,
@@ -320,15 +322,15 @@ def _pairs(rows: pl.DataFrame) -> vega.Spec:
         "Differences of classifiers' accuracies, two by two, as measured and at equal selection "
         "frequencies",
         rows,
-        _zero(AHEAD),
-        *_rows_of(y, AHEAD, "difference", "raw_difference", tooltip),
+        _zero(LEAD_LABEL),
+        *_rows_of(y, LEAD_LABEL, "difference", "raw_difference", tooltip),
         width=440,
         height={"step": 18},
     )
 
 
 def _draw_pairs(rows: pl.DataFrame) -> Any:
-    figure = _drawn_rows(rows, "pair", AHEAD, "difference", "raw_difference")
+    figure = _drawn_rows(rows, "pair", LEAD_LABEL, "difference", "raw_difference")
     figure.axes[0].axvline(0, color=GREY, lw=1)
     return figure
 
@@ -380,14 +382,18 @@ def _plot(name: str, study: Study, draw: Callable[[], Any], spec: vega.Spec | No
     """A figure in the words of its study."""
     say = Voice.of(study)
 
-    def drawn() -> Any:
+    def draw_in_words() -> Any:
         figure = draw()
         say_in(figure, say)
         return figure
 
     if spec is None:
-        return Plot(name, drawn)
-    return Plot(name, drawn, {**titled(spec, say), "description": say(spec["description"])})
+        return Plot(name, draw_in_words)
+    return Plot(
+        name,
+        draw_in_words,
+        {**translate_titles(spec, say), "description": say(spec["description"])},
+    )
 
 
 def _rows_of(
@@ -402,7 +408,7 @@ def _rows_of(
             x2={"field": "upper"},
         ),
         _mark(
-            {"type": "point", "color": methods.RAW.paper},
+            {"type": "point", "color": methods.RAW_LOOK.paper},
             y=y,
             x=vega.number(measured, title=title),
             tooltip=tooltip,
@@ -420,8 +426,8 @@ def _drawn_rows(rows: pl.DataFrame, name: str, title: str, adjusted: str, measur
     """The same as a drawing."""
     figure, (axes,) = panels(1)
     figure.set_size_inches(7.2, max(2.5, 0.2 * len(rows) + 1.2))
-    place = _forest(axes, rows, rows[name].to_list(), adjusted, label=ADJUSTED)
-    style = {"mfc": "none", "ms": 5, "color": methods.RAW.paper, "label": MEASURED}
+    place = _forest(axes, rows, rows[name].to_list(), adjusted, label=ADJUSTED_LABEL)
+    style = {"mfc": "none", "ms": 5, "color": methods.RAW_LOOK.paper, "label": MEASURED_LABEL}
     axes.plot(rows[measured], place, "o", **style)
     axes.set_xlabel(title)
     legend_below(figure)

@@ -18,7 +18,7 @@ from bayesrep.estimators.other_images import (
     half_the_images,
     mean_frequencies,
 )
-from bayesrep.protocols.by_subset import ALL, compare_subsets, missed_by_all, of_classes
+from bayesrep.protocols.by_subset import ALL_IMAGES, compare_subsets, missed_by_all, of_classes
 from bayesrep.protocols.matched import CRITERIA, match
 from bayesrep.protocols.multi_label import multilabel
 from bayesrep.protocols.people import judged, seen
@@ -58,7 +58,7 @@ def printed_numbers() -> tuple[Printed, ...]:
 Values = Iterator[tuple[str, str]]
 
 
-def ours(
+def study_numbers(
     paper: str,
     inputs: Inputs,
     there: Collection[str],
@@ -78,29 +78,30 @@ def ours(
     there
         What it holds: keys of `NEEDS` and options.
     bootstrap, seed
-        Of the estimates' intervals.
+        Bootstrap replicates and seed of the estimates' intervals.
     progress
         Show a bar on standard error.
 
     Returns
     -------
     mapping of key to text
-        Of a number that cannot be had: why, in brackets.
+        Text of each number; for one that cannot be had, the reason in brackets.
     """
-    found: dict[str, str] = {}
-    for of, keys, needs, make in _MADE:
+    texts: dict[str, str] = {}
+    for of, keys, needs, make in _NUMBER_MAKERS:
         if of != paper:
             continue
+        # A number whose inputs are missing says what it needs.
         if lacks := [need for need in needs if not set(need.split("|")) & set(there)]:
             why = f"(needs {', '.join(map(in_words, lacks))})"
-            found |= dict.fromkeys(keys, why)
+            texts |= dict.fromkeys(keys, why)
             continue
         try:
             options = {"bootstrap": bootstrap, "seed": seed, "progress": progress}
-            found |= dict(make(inputs, **options))
+            texts |= dict(make(inputs, **options))
         except BayesrepError as error:
-            found |= dict.fromkeys(keys, f"(not had: {reason(error)})")
-    return found
+            texts |= dict.fromkeys(keys, f"(not had: {reason(error)})")
+    return texts
 
 
 def _points(value: float | None, digits: int = 1) -> str:
@@ -119,7 +120,7 @@ def _of_estimates(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) 
     analyses = analyse(study, bootstrap=bootstrap, seed=seed, progress=progress)
     by = {analysis.method: analysis for analysis in analyses}
 
-    def told(method: str, quantity: str, scale: float = 100, digits: int = 1) -> str:
+    def show_estimate(method: str, quantity: str, scale: float = 100, digits: int = 1) -> str:
         analysis: Analysis = by[method]
         place = len(study.classifiers) + QUANTITIES.index(quantity)
         return _with_ends(
@@ -127,14 +128,14 @@ def _of_estimates(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) 
         )
 
     yield "classifiers", f"{len(study.classifiers)}"
-    yield "drop", told("raw", "bias_corrected_gap")
-    yield "slope", told("raw", "slope", 1, 2)
+    yield "drop", show_estimate("raw", "bias_corrected_gap")
+    yield "slope", show_estimate("raw", "slope", 1, 2)
     for method, key in (("naive", "naive"), ("jackknife", "jackknife"), ("em-spline", "em")):
         if method in by:
-            yield f"{key}-gap", told(method, "bias_corrected_gap")
-    yield "naive-gain", told("naive", "selection_gap")
-    yield "selection-gap", told("em-spline", "selection_gap")
-    yield "em-slope", told("em-spline", "slope", 1, 2)
+            yield f"{key}-gap", show_estimate(method, "bias_corrected_gap")
+    yield "naive-gain", show_estimate("naive", "selection_gap")
+    yield "selection-gap", show_estimate("em-spline", "selection_gap")
+    yield "em-slope", show_estimate("em-spline", "slope", 1, 2)
 
 
 def _of_images(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
@@ -153,7 +154,7 @@ def _of_images(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> 
 
 def _of_confidence(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
     del bootstrap
-    both = inputs.confident
+    both = inputs.answers_with_confidence
     table = match(*both, seed=seed, progress=progress).accuracies
     rows = table.filter(criterion=CRITERIA[0]).pivot(
         "quantity", index="classifier", values="estimate"
@@ -172,7 +173,7 @@ def _of_confidence(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool)
 
 
 def _of_subsets(inputs: Inputs, **_: Any) -> Values:
-    both = inputs.both
+    both = inputs.answers_to_both
     masks = class_subsets(both[0].classes)
     for key, name in (
         ("objects", "objects"),
@@ -185,11 +186,12 @@ def _of_subsets(inputs: Inputs, **_: Any) -> Values:
 
 
 def _of_label_sets(inputs: Inputs, **_: Any) -> Values:
-    both, sets = inputs.both, inputs.both_sets
+    both, sets = inputs.answers_to_both, inputs.both_sets
     humans = inputs.humans
     wanted = {"dogs": "without dogs", "objects": "objects"}
     masks = class_subsets(both[0].classes)
     chosen = {name: masks[name] for name in wanted.values() if name in masks}
+    # Accuracies on all images and on the subsets that the paper names.
     table = compare_subsets(
         both[0],
         both[1],
@@ -197,13 +199,15 @@ def _of_label_sets(inputs: Inputs, **_: Any) -> Values:
         humans=None if humans is None else (humans[0], humans[1]),
         sets=(sets[0], sets[1]),
     )
-    every = table.filter(subset=ALL)
+    # Drops of classifiers and of people.
+    every = table.filter(subset=ALL_IMAGES)
     machines = every.filter(kind="classifier")
     least, most = machines["gap"].min(), machines["gap"].max()
     yield "machine-drop", f"{_points(least)} to {_points(most)}"  # type: ignore[arg-type]
     people = every.filter(kind="human")
     if len(people):
         yield "human-drop", _points(float(people["gap"].abs().max()))  # type: ignore[arg-type]
+    # How people and the best classifier change on the subsets.
     best = machines.sort("reference_accuracy")["participant"][-1]
     for key, name in wanted.items():
         if name not in chosen:
@@ -216,13 +220,16 @@ def _of_label_sets(inputs: Inputs, **_: Any) -> Values:
             if len(part):
                 changes = [part[f"{role}_change"].mean() for role in REQUIRED_ROLES]
                 yield f"{key}-{who}", " and ".join(_points(each) for each in changes)  # type: ignore[arg-type]
+    # Images that nobody gets right.
     missed = [missed_by_all(data, labels).sum() for data, labels in zip(both, sets, strict=True)]
     yield "missed-classifiers", f"{int(sum(missed)):,}"
     if humans is not None:
         wrong = [missed_by_all(data, labels) for data, labels in zip(humans, sets, strict=True)]
         yield "missed-people", f"{int(sum(each.sum() for each in wrong)):,}"
+    # How many predictions there were to judge.
     distinct = sum(len(np.unique(_pairs(each))) for each in both)
     yield "predictions", f"{distinct:,}"
+    # How many labels images have.
     reference = sets[0]
     known = reference.sizes[reference.known & (reference.sizes > 0)]
     yield "several", _points(float((known > 1).mean()))
@@ -296,7 +303,7 @@ def _of_accuracies(inputs: Inputs, **_: Any) -> Values:
     yield "accuracies", ", ".join(rows) or "(none of these)"
 
 
-_MADE: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Callable[..., Values]], ...] = (
+_NUMBER_MAKERS: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Callable[..., Values]], ...] = (
     (
         "engstrom2020",
         (

@@ -4,7 +4,7 @@ import polars as pl
 
 from bayesrep.report.text import columns, percent
 
-_BESIDE = 4
+_MOST_BESIDE = 4
 
 
 def subsets_text(table: pl.DataFrame) -> str:
@@ -15,8 +15,8 @@ def subsets_text(table: pl.DataFrame) -> str:
     names = table["subset"].unique(maintain_order=True).to_list()
     who = table.filter(subset=names[0])
     parts = []
-    for start in range(0, len(names), _BESIDE):
-        shown = names[start : start + _BESIDE]
+    for start in range(0, len(names), _MOST_BESIDE):
+        shown = names[start : start + _MOST_BESIDE]
         header = ["participant", "kind"]
         rows = [[row["participant"], row["kind"]] for row in who.to_dicts()]
         for name in shown:

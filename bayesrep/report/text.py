@@ -25,10 +25,10 @@ if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.studies.allows import Allowed
     from bayesrep.studies.selection import Selection
 
-MISSING = "-"
+MISSING_TEXT = "-"
 FORMAT: ContextVar[str] = ContextVar("FORMAT", default="text")
 """How tables are written: a key of `WRITERS`."""
-SOME = 10
+SHOWN_ROWS = 10
 """Rows of a long table that are shown unless more are asked for."""
 
 
@@ -38,39 +38,41 @@ class Name(str):
 
 Row: TypeAlias = Mapping[str, Any]
 Cell: TypeAlias = str | Callable[[Row], str]
-"""What a column shows of a row: a format string of its names (see `_Cells`), or a function."""
+"""What a column shows of a row: a format string of its names (`_CellFormatter`), or a function."""
 
 
 def percent(value: float | None, digits: int = 1) -> str:
     """A fraction as percent, '-' where there is none."""
     if value is None or not np.isfinite(value):
-        return MISSING
+        return MISSING_TEXT
     text = f"{100 * value:.{digits}f}"
     return text if text.strip("-0.") else text.lstrip("-")
 
 
-def ends(lower: float | None, upper: float | None, digits: int = 1, none: str = MISSING) -> str:
+def ends(
+    lower: float | None, upper: float | None, digits: int = 1, none: str = MISSING_TEXT
+) -> str:
     """An interval as percent."""
     return none if lower is None else f"{percent(lower, digits)} to {percent(upper, digits)}"
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table, as `FORMAT` has it; the first column to the left, the others to the right."""
-    return WRITERS[FORMAT.get()](_worded((header, *rows)))
+    return WRITERS[FORMAT.get()](_translate_cells((header, *rows)))
 
 
-def _worded(table: Iterable[Sequence[str]]) -> list[list[str]]:
+def _translate_cells(table: Iterable[Sequence[str]]) -> list[list[str]]:
     """The cells in the words of the study that a command is about, before they are put in line."""
     say = VOICE.get()
 
-    def said(cell: str) -> str:
+    def translate_cell(cell: str) -> str:
         text = say(plain(cell))
         return Name(text) if isinstance(cell, Name) else text
 
-    return [list(map(said, row)) for row in table]
+    return [list(map(translate_cell, row)) for row in table]
 
 
-def _aligned_right(table: Sequence[Sequence[str]]) -> str:
+def _align_right(table: Sequence[Sequence[str]]) -> str:
     header = table[0]
     widths = [max(len(row[i]) for row in table) for i in range(len(header))]
 
@@ -86,7 +88,7 @@ _NUMBERS = re.compile(r"(?:to|[\s\d.,()%±*+-])+")
 _HYPHEN = re.compile(r"(?<![\w-])-(?=[\d.])")
 
 
-def _signed(row: Sequence[str]) -> list[str]:
+def _use_minus_signs(row: Sequence[str]) -> list[str]:
     """Numbers with real minus signs, as in a paper; names, which rows begin with, as they are."""
     return [row[0], *map(_with_minus, row[1:])]
 
@@ -96,12 +98,14 @@ def _with_minus(cell: str) -> str:
     return _HYPHEN.sub("\N{MINUS SIGN}", cell) if is_number else cell
 
 
-_MARKED = re.compile(r"[\\|<>\[\]*`~$]|&(?=#?\w+;)|(?<!\w)_|_(?!\w)")
+_MARKDOWN_SIGNS = re.compile(r"[\\|<>\[\]*`~$]|&(?=#?\w+;)|(?<!\w)_|_(?!\w)")
 """What Markdown may take for marks: an underline within a word is none."""
 
 
 def _markdown(table: Sequence[Sequence[str]]) -> str:
-    header, *rows = [[_MARKED.sub(r"\\\g<0>", cell) for cell in _signed(row)] for row in table]
+    header, *rows = [
+        [_MARKDOWN_SIGNS.sub(r"\\\g<0>", cell) for cell in _use_minus_signs(row)] for row in table
+    ]
     rule = ["---", *["---:"] * (len(header) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
 
@@ -119,7 +123,7 @@ _LATEX = {
 def _latex(table: Sequence[Sequence[str]]) -> str:
     """A tabular; its rules take the package booktabs."""
     header, *rows = [
-        ["".join(_LATEX.get(c, c) for c in cell) for cell in _signed(row)] for row in table
+        ["".join(_LATEX.get(c, c) for c in cell) for cell in _use_minus_signs(row)] for row in table
     ]
     body = [" & ".join(row) + r" \\" for row in rows]
     opening = rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
@@ -129,7 +133,7 @@ def _latex(table: Sequence[Sequence[str]]) -> str:
 
 
 WRITERS: Mapping[str, Callable[[Sequence[Sequence[str]]], str]] = {
-    "text": _aligned_right,
+    "text": _align_right,
     "markdown": _markdown,
     "latex": _latex,
 }
@@ -139,7 +143,7 @@ class _Missing(Exception):
     """A cell lacks what it shows."""
 
 
-class _Cells(Formatter):
+class _CellFormatter(Formatter):
     """Format strings; ``{name:2p}`` is a share as percent to two digits."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
@@ -150,7 +154,7 @@ class _Cells(Formatter):
         return format(value, format_spec)
 
 
-def listed(rows: pl.DataFrame | Iterable[Row], shown: Mapping[str, Cell]) -> str:
+def list_rows(rows: pl.DataFrame | Iterable[Row], shown: Mapping[str, Cell]) -> str:
     """Rows of a table under each other: of every column its heading, and what it shows."""
     each = rows.iter_rows(named=True) if isinstance(rows, pl.DataFrame) else rows
     return columns(list(shown), [[_cell(row, cell) for cell in shown.values()] for row in each])
@@ -161,9 +165,9 @@ def _cell(row: Row, cell: Cell) -> str:
         if callable(cell):
             return cell(row)
         value = row.get(cell[1:-1])  # where a name alone is shown
-        return Name(value) if isinstance(value, str) else _Cells().vformat(cell, (), row)
+        return Name(value) if isinstance(value, str) else _CellFormatter().vformat(cell, (), row)
     except _Missing:
-        return MISSING
+        return MISSING_TEXT
 
 
 def describe_study(study: Study) -> str:
@@ -223,10 +227,10 @@ def selection_text(selection: "Selection") -> str:
 def remeasured_table(table: pl.DataFrame) -> str:
     """Rows of `bayesrep.remeasure`, and in words what they say."""
 
-    def both(name: str) -> Callable[[Row], str]:
+    def value_with_interval(name: str) -> Callable[[Row], str]:
         def cell(row: Row) -> str:
             if row[name] is None:
-                return MISSING
+                return MISSING_TEXT
             ends = f"{percent(row[f'{name}_lower'], 2)} to {percent(row[f'{name}_upper'], 2)}"
             return f"{percent(row[name], 2)} ({ends})"
 
@@ -237,17 +241,18 @@ def remeasured_table(table: pl.DataFrame) -> str:
         "kept by": lambda row: row["selection"] or "no rule",
         "items": "{images:,}",
         "measured (%)": "{measured:2p}",
-        "truly selected (%)": both("frequency"),
+        "truly selected (%)": value_with_interval("frequency"),
         "falls by (points)": lambda row: percent(-row["regression"], 2),
-        "would drop (%)": both("dropped"),
+        "would drop (%)": value_with_interval("dropped"),
     }
-    lines = [listed(table, shown), ""]
+    lines = [list_rows(table, shown), ""]
     for row in table.iter_rows(named=True):
         if row["selection"] is not None:
             lines.append(
                 f"Measured again, {plain(row['dataset'])} would be selected "
-                f"{both('frequency')(row)} % of the time, where {percent(row['measured'], 2)} % "
-                f"was measured, and {both('dropped')(row)} % of its items would not pass the rule "
+                f"{value_with_interval('frequency')(row)} % of the time, where "
+                f"{percent(row['measured'], 2)} % was measured, and "
+                f"{value_with_interval('dropped')(row)} % of its items would not pass the rule "
                 "again (95 % intervals, about these very items)."
             )
     if table["selection"].null_count() == len(table):
@@ -272,7 +277,7 @@ def crowd_text(crowd: "CrowdDescription") -> str:
         "correlation": "{correlation:.3f}",
         "worth answers": "{effective_answers:,.0f}",
     }
-    lines = [listed(crowd.datasets, shown), "", plain(crowd.sentence)]
+    lines = [list_rows(crowd.datasets, shown), "", plain(crowd.sentence)]
     lines += [
         f"{plain(row['dataset'])}: workers select {percent(abs(row['drift']), 2)} points "
         f"{'more' if row['drift'] > 0 else 'less'} often at the end of their answers than at the "
@@ -286,8 +291,9 @@ def crowd_text(crowd: "CrowdDescription") -> str:
         if len(odd):
             share = float(odd["answers"].sum()) / float(crowd.workers["answers"].sum())
             lines.append(
-                f"{len(odd)} worker{'s' * (len(odd) != 1)} probably answer{'s' * (len(odd) == 1)} "
-                f"{words}: {percent(share, 1)} % of all answers."
+                f"{len(odd)} worker{'s' if len(odd) != 1 else ''} probably "
+                f"answer{'s' if len(odd) == 1 else ''} {words}: {percent(share, 1)} % of all "
+                "answers."
             )
     return "\n".join(lines)
 
@@ -303,7 +309,7 @@ def aggregators_text(table: pl.DataFrame) -> str:
         "as k/n": "{agreement:2p}",
     }
     return (
-        f"{listed(table, shown)}\n\nAggregators look for one true answer an image; the analysis "
+        f"{list_rows(table, shown)}\n\nAggregators look for one true answer an image; the analysis "
         "takes the selection frequency, which has none."
     )
 
@@ -318,7 +324,7 @@ def answers_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
         "answers": "{answers:,}",
         "yes": "{yes:2p}",
     }
-    lines = [listed(table, shown), ""]
+    lines = [list_rows(table, shown), ""]
     lines += [f"Left out, {why}: {count:,} answers." for why, count in left_out.items() if count]
     for row in table.iter_rows(named=True):
         if row["repeated"]:
@@ -335,7 +341,7 @@ def answers_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
 
 
 LEAST_ERROR = 1e-4
-"""Of a mean selection frequency, a hundredth of a point: less matters to no interval."""
+"""Smallest error of a mean selection frequency that is reported: a hundredth of a point."""
 
 
 def counted_text(datasets: pl.DataFrame) -> str:
@@ -349,7 +355,7 @@ def counted_text(datasets: pl.DataFrame) -> str:
         "s.e. images": "{error_images:2p}",
         "s.e. workers": "{error_workers:2p}",
     }
-    text, largest = listed(datasets, shown), max(datasets["error_workers"].to_list())
+    text, largest = list_rows(datasets, shown), max(datasets["error_workers"].to_list())
     if largest < LEAST_ERROR:
         return text
     return (
@@ -374,7 +380,7 @@ def cleaned_text(cleaned: "Cleaned") -> str:
         "after": "{after:2p}",
     }
     return (
-        f"{listed(cleaned.dropped, dropped)}\n\n{listed(cleaned.effect, effect)}\n\n"
+        f"{list_rows(cleaned.dropped, dropped)}\n\n{list_rows(cleaned.effect, effect)}\n\n"
         f"{len(cleaned.kept):,} answers are left."
     )
 
@@ -382,8 +388,8 @@ def cleaned_text(cleaned: "Cleaned") -> str:
 def left_out_lines(left_out: Mapping[str, Mapping[str, str]]) -> list[str]:
     """How many images each data set is left without, a line each; see `images_left_out`."""
     return [
-        f"{plain(dataset)}: {len(images):,} image{'s' * (len(images) != 1)} left out, which could "
-        "not be decoded"
+        f"{plain(dataset)}: {len(images):,} image{'s' if len(images) != 1 else ''} left out, which "
+        "could not be decoded"
         for dataset, images in left_out.items()
     ]
 
@@ -406,11 +412,11 @@ def side_by_side(table: pl.DataFrame, top: int | None) -> str:
         rows[row["classifier"]] |= {"reference": row["reference_accuracy"], **row}
         rows[row["classifier"]]["of"][row["method"]] = row
 
-    def of(method: str) -> Cell:
+    def accuracy_cell(method: str) -> Cell:
         return lambda row: percent(row["of"][method]["adjusted_accuracy"])
 
     shown: dict[str, Cell] = {"classifier": "{classifier}", "reference": "{reference:1p}"}
-    shown |= {label_of(method): of(method) for method in methods}
+    shown |= {label_of(method): accuracy_cell(method) for method in methods}
     known = table.filter(pl.col("method") == methods[-1])["lower"].null_count() < len(names)
     if known:
         last = methods[-1]
@@ -418,17 +424,17 @@ def side_by_side(table: pl.DataFrame, top: int | None) -> str:
             row["of"][last]["lower"], row["of"][last]["upper"]
         )
     every = list(rows.values())
-    chosen = _some(len(every), top)
-    return listed([every[i] for i in chosen], shown) + remaining(len(chosen), len(every))
+    chosen = _choose_places(len(every), top)
+    return list_rows([every[i] for i in chosen], shown) + remaining(len(chosen), len(every))
 
 
-def _some(count: int, top: int | None) -> list[int]:
+def _choose_places(count: int, top: int | None) -> list[int]:
     """Places of the classifiers that are shown: the first so many, or some spread over all."""
-    return spread(count, SOME) if top is None else list(range(min(top, count)))
+    return spread(count, SHOWN_ROWS) if top is None else list(range(min(top, count)))
 
 
 def remaining(shown: int, total: int, noun: str = "classifier") -> str:
-    """That not all rows are shown, and how to see them; nothing where they are."""
+    """Say that not all rows are shown, and how to see them; empty where all are."""
     return (
         ""
         if shown >= total
@@ -449,8 +455,8 @@ def estimates_table(table: pl.DataFrame, top: int | None) -> str:
         "R-hat": "{rhat:.3f}",
         "ESS": _effective,
     }
-    chosen = _some(len(table), top)
-    return listed(table[chosen], shown) + remaining(len(chosen), len(table))
+    chosen = _choose_places(len(table), top)
+    return list_rows(table[chosen], shown) + remaining(len(chosen), len(table))
 
 
 def _label(row: Row) -> str:
@@ -459,7 +465,7 @@ def _label(row: Row) -> str:
 
 def _effective(row: Row) -> str:
     sizes = row["ess_bulk"], row["ess_tail"]
-    return MISSING if None in sizes else f"{min(sizes):.0f}"
+    return MISSING_TEXT if None in sizes else f"{min(sizes):.0f}"
 
 
 def predictions_table(table: pl.DataFrame) -> str:
@@ -473,7 +479,7 @@ def predictions_table(table: pl.DataFrame) -> str:
         "failures": "{failures:,}",
         "status": "{status}",
     }
-    return listed(table, shown)
+    return list_rows(table, shown)
 
 
 def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
@@ -486,7 +492,7 @@ def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
         told = row["share_explained"]
         value = told["estimate"]
         known = value is not None and is_share(Estimate(value, told["lower"], told["upper"]))
-        return _with_interval(told, "0p") if clear and known else MISSING
+        return _with_interval(told, "0p") if clear and known else MISSING_TEXT
 
     shown: dict[str, Cell] = {
         "method": _label,
@@ -495,7 +501,7 @@ def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
         "share explained (%)": share,
         "slope": lambda row: _with_interval(row["slope"], ".3f"),
     }
-    return listed(_by_quantity(table, "method"), shown)
+    return list_rows(_by_quantity(table, "method"), shown)
 
 
 def _by_quantity(table: pl.DataFrame, *names: str) -> list[dict[str, Any]]:
@@ -513,7 +519,7 @@ def _with_interval(row: Row, form: str = "2p") -> str:
     """An estimate with its interval, if it has one."""
     told = _cell(row, f"{{estimate:{form}}}")
     interval = _cell(row, f"({{lower:{form}}} to {{upper:{form}}})")
-    return told if interval == MISSING else f"{told} {interval}"
+    return told if interval == MISSING_TEXT else f"{told} {interval}"
 
 
 def populations_text(table: pl.DataFrame) -> str:
@@ -529,7 +535,7 @@ def populations_text(table: pl.DataFrame) -> str:
 def ranks_table(table: pl.DataFrame, top: int | None = None) -> str:
     """The first rows of `bayesrep.rank_classifiers`; of one classifier, that there are none."""
     if len(table) == 1:
-        return _alone(str(table["classifier"][0]))
+        return _only_classifier_sentence(str(table["classifier"][0]))
     shown: dict[str, Cell] = {
         "classifier": "{classifier}",
         "adjusted": "{adjusted_accuracy:1p}",
@@ -539,18 +545,18 @@ def ranks_table(table: pl.DataFrame, top: int | None = None) -> str:
         "on replication": "{replication_rank:g}",
         "first (%)": "{best:0p}",
     }
-    size = SOME if top is None else top
-    return listed(table.head(size), shown) + remaining(min(size, len(table)), len(table))
+    size = SHOWN_ROWS if top is None else top
+    return list_rows(table.head(size), shown) + remaining(min(size, len(table)), len(table))
 
 
-def _alone(classifier: str) -> str:
+def _only_classifier_sentence(classifier: str) -> str:
     return f"{plain(classifier)} is the only classifier: there is none to compare it with."
 
 
 def pairs_table(table: pl.DataFrame, classifiers: Sequence[str], top: int | None = None) -> str:
     """The closest rows of `bayesrep.compare_classifiers`, differences in points."""
     if len(classifiers) == 1:
-        return _alone(classifiers[0])
+        return _only_classifier_sentence(classifiers[0])
     shown: dict[str, Cell] = {
         "classifier": "{classifier}",
         "other": "{other}",
@@ -559,15 +565,15 @@ def pairs_table(table: pl.DataFrame, classifiers: Sequence[str], top: int | None
         "95 % interval": "{lower:2p} to {upper:2p}",
         "better (%)": "{probability:1p}",
     }
-    size = SOME if top is None else top
+    size = SHOWN_ROWS if top is None else top
     closest = closest_pairs(table, size)
-    return listed(closest, shown) + remaining(len(closest), len(table), "pair")
+    return list_rows(closest, shown) + remaining(len(closest), len(table), "pair")
 
 
 def images_table(table: pl.DataFrame, shown: int = 10) -> str:
     """The images of `bayesrep.describe_images` hardest for classifiers, and for people."""
     machines, people = (
-        listed(
+        list_rows(
             rows.head(shown),
             {
                 "image": "{image}",
@@ -593,20 +599,20 @@ def components_table(table: pl.DataFrame) -> str:
         best(pl.col(name)).over("dataset").alias(f"best_{name}") for name, best in criteria.items()
     )
 
-    def starred(name: str) -> Cell:
+    def starred_value(name: str) -> Cell:
         return lambda row: f"{row[name]:.2f}{'*' if row[name] == row[f'best_{name}'] else ' '}"
 
     shown: dict[str, Cell] = {
         "data set": "{dataset}",
         "K": "{components}",
         "log likelihood": "{log_likelihood:.2f}",
-        "AIC ": starred("aic"),
-        "BIC ": starred("bic"),
-        "held out ": starred("held_out_log_likelihood"),
+        "AIC ": starred_value("aic"),
+        "BIC ": starred_value("bic"),
+        "held out ": starred_value("held_out_log_likelihood"),
         "degenerate": "{degenerate}",
         "converged": lambda row: "yes" if row["converged"] else "no",
     }
-    return listed(best, shown)
+    return list_rows(best, shown)
 
 
 def annotators_table(table: pl.DataFrame, line: "Linearity | None") -> str:
@@ -620,7 +626,7 @@ def annotators_table(table: pl.DataFrame, line: "Linearity | None") -> str:
         "naive": "{naive:2p}",
         "jackknife": "{jackknife:2p}",
     }
-    means = listed(table.group_by("annotators", maintain_order=True).agg(*gaps), shown)
+    means = list_rows(table.group_by("annotators", maintain_order=True).agg(*gaps), shown)
     text = ["Mean bias-corrected gap over classifiers, in points:", means]
     if line is not None:
         reference = float(table["reference_accuracy"].mean())  # type: ignore[arg-type]
@@ -650,8 +656,8 @@ def forward_table(told: pl.DataFrame) -> str:
     last = told.to_dicts()[-1]
     return (
         f"By EM + spline the naive gap would be, and lie above that without noise:\n"
-        f"{listed(told, shown)}\n\nWith {last['annotators']:,} annotators the naive estimate would "
-        f"still be {percent(abs(last['left']), 2)} points off."
+        f"{list_rows(told, shown)}\n\nWith {last['annotators']:,} annotators the naive "
+        f"estimate would still be {percent(abs(last['left']), 2)} points off."
     )
 
 
@@ -665,7 +671,7 @@ def method_table(methods: pl.DataFrame) -> str:
         "explained (% of the drop)": "{share_explained:0p}",
         "intervals right (%)": "{coverage:0p}",
     }
-    return listed(methods.with_columns(pl.col("mean_error") * 100), shown)
+    return list_rows(methods.with_columns(pl.col("mean_error") * 100), shown)
 
 
 def matched_table(table: pl.DataFrame) -> str:
@@ -681,7 +687,7 @@ def matched_table(table: pl.DataFrame) -> str:
         "unmatched (%)": "{fraction_unmatched[estimate]:1p}",
         "accuracy": "{unmatched_accuracy[estimate]:1p}",
     }
-    return listed(_by_quantity(table, "criterion", "classifier"), shown)
+    return list_rows(_by_quantity(table, "criterion", "classifier"), shown)
 
 
 def rows_table(table: pl.DataFrame, digits: int = 3) -> str:
@@ -689,7 +695,7 @@ def rows_table(table: pl.DataFrame, digits: int = 3) -> str:
 
     def cell(value: Any) -> str:
         if value is None:
-            return MISSING
+            return MISSING_TEXT
         return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
 
     return columns(table.columns, [[cell(value) for value in row] for row in table.iter_rows()])
@@ -713,7 +719,7 @@ def multilabel_table(table: pl.DataFrame) -> str:
         "one label": "{of[one label][multi-label][accuracy]:2p}",
         "several": "{of[several labels][multi-label][accuracy]:2p}",
     }
-    first = listed(classifiers.values(), shown)
+    first = list_rows(classifiers.values(), shown)
     means = table.group_by("subset", "metric", maintain_order=True).agg(
         pl.col("images").first(),
         pl.col("accuracy", "change").mean(),
@@ -731,7 +737,7 @@ def multilabel_table(table: pl.DataFrame) -> str:
         "change": "{multi-label[change]:2p}",
         "beyond chance": "{multi-label[beyond]}",
     }
-    second = listed(subsets.values(), shown)
+    second = list_rows(subsets.values(), shown)
     remark = (
         "Change: of multi-label accuracy against all images. Beyond chance: for how many of the "
         f"{len(classifiers)} classifiers fewer than 5 % of as many random classes change it as "
@@ -759,7 +765,7 @@ def comparison_table(table: pl.DataFrame, lines: pl.DataFrame) -> str:
 def lines_table(lines: pl.DataFrame) -> str:
     """Lines of `bayesrep.protocols.fit_lines`: what is an accuracy or a gap in percent."""
 
-    def shown(names: str) -> Callable[[Row], str]:
+    def value_with_ends(names: str) -> Callable[[Row], str]:
         def cell(row: Row) -> str:
             share = row["scale"] == "linear" and row["quantity"] != "slope"
             form = "2p" if share else ".3f"
@@ -767,21 +773,21 @@ def lines_table(lines: pl.DataFrame) -> str:
 
         return cell
 
-    return listed(
+    return list_rows(
         lines,
         {
             "scale": "{scale}",
             "quantity": lambda row: row["quantity"].replace("_", " "),
-            "estimate": shown("estimate"),
-            "95 %, other images": shown("lower upper"),
-            "95 %, other classifiers": shown("classifiers_lower classifiers_upper"),
+            "estimate": value_with_ends("estimate"),
+            "95 %, other images": value_with_ends("lower upper"),
+            "95 %, other classifiers": value_with_ends("classifiers_lower classifiers_upper"),
         },
     )
 
 
 def tested_pairs_table(table: pl.DataFrame) -> str:
     """Pairs of `bayesrep.protocols.Comparison`, a line each, differences in percent points."""
-    return listed(
+    return list_rows(
         table,
         {
             "dataset": "{dataset}",
@@ -815,20 +821,20 @@ def comparison_finding(table: pl.DataFrame, lines: pl.DataFrame, names: Sequence
         return ""
     who, mean = plain(rows["participant"][0]), rows["gap", "gap_lower", "gap_upper"].row(0)
     if len(rows) > 1:
-        found = lines.filter(scale="linear", quantity="mean_gap")
-        who, mean = f"The {len(known)} classifiers", found["estimate", "lower", "upper"].row(0)
+        mean_gap = lines.filter(scale="linear", quantity="mean_gap")
+        who, mean = f"The {len(known)} classifiers", mean_gap["estimate", "lower", "upper"].row(0)
     gap, low, high = mean
     if gap is None or low is None or high is None:
         return ""
-    verb = ("lose" if gap >= 0 else "gain") + "s" * (len(rows) == 1)
+    verb = ("lose" if gap >= 0 else "gain") + ("s" if len(rows) == 1 else "")
     size = percent(abs(gap), 2)
     span = ends(*((low, high) if gap >= 0 else (-high, -low)), digits=2)
     chance = " It may be chance." if low <= 0 <= high else ""
     one, other = map(plain, names)
     if size == "0.00":
         are = "is" if len(rows) == 1 else "are"
-        found = f"{who} {are} as accurate on {other} as on {one} (95 % of the gap {span})."
-        return f"{found}{chance}{_NO_REASON}"
+        mean_gap = f"{who} {are} as accurate on {other} as on {one} (95 % of the gap {span})."
+        return f"{mean_gap}{chance}{_NO_REASON}"
     on_average = " on average" if len(rows) > 1 else ""
     return (
         f"{who} {verb} {size} points{on_average} from {one} to {other} (95 % {span}).{chance}"
@@ -839,9 +845,9 @@ def comparison_finding(table: pl.DataFrame, lines: pl.DataFrame, names: Sequence
 _NO_REASON = " Accuracies alone do not say why."
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> str:
+def align_columns(rows: Sequence[Sequence[str]]) -> str:
     """Rows of words in columns, all to the left."""
-    form, table = FORMAT.get(), _worded(rows)
+    form, table = FORMAT.get(), _translate_cells(rows)
     return plainly_aligned(table) if form == "text" else WRITERS[form](table)
 
 
@@ -859,8 +865,8 @@ def diagnosis_text(
     """
     sentences = [f"- {plain(sentence)}" for sentence in diagnosis.sentences]
     sentences += remedies(diagnosis.sentences, study, posterior)
-    table = aligned([("check", "found", "wanted", "trust"), *diagnosis.checks.iter_rows()])
-    return "\n".join([diagnosis.verdict, "", *sentences, *[""] * bool(sentences), table])
+    table = align_columns([("check", "found", "wanted", "trust"), *diagnosis.checks.iter_rows()])
+    return "\n".join([diagnosis.verdict, "", *sentences, *([""] if sentences else []), table])
 
 
 _SETTING = re.compile(r'\b([a-z_]+)=("?)([\w.-]+)\2')
@@ -880,17 +886,17 @@ def remedies(
         Where they are.
     """
     study, posterior = quoted(study), quoted(posterior)
-    found: dict[str, None] = {}
+    commands: dict[str, None] = {}
     for sentence in sentences:
         for name, _, value in _SETTING.findall(plain(sentence)):
             value = value.rstrip(".")
             if name == "crowd_sd":
-                found[f"summarize {study} {posterior} --crowd-sd {value}"] = None
+                commands[f"summarize {study} {posterior} --crowd-sd {value}"] = None
             elif name in _OPTIONS:
-                found[f"fit {study} --out again.nc --{name} {value}"] = None
+                commands[f"fit {study} --out again.nc --{name} {value}"] = None
             else:
-                found[f"fit {study} --out again.nc --set {name}={value.lower()}"] = None
-    return [f"  $ bayesrep {command}" for command in found]
+                commands[f"fit {study} --out again.nc --set {name}={value.lower()}"] = None
+    return [f"  $ bayesrep {command}" for command in commands]
 
 
 def fits_text(table: pl.DataFrame) -> str:
@@ -912,7 +918,7 @@ def fits_text(table: pl.DataFrame) -> str:
     legend = (
         "s.e.: were the classifiers' answers independent; shared: as all answer the same images."
     )
-    return f"{aligned(rows)}\n{legend}\n\n{_decision(table)}"
+    return f"{align_columns(rows)}\n{legend}\n\n{_decision(table)}"
 
 
 def _decision(table: pl.DataFrame) -> str:

@@ -15,12 +15,12 @@ from bayesrep.report import methods
 
 Spec = dict[str, Any]
 
-POSTERIOR, RAW, SOFT, INK = (
-    f"var({name})" for name in (methods.POSTERIOR.css, methods.RAW.css, "--soft", "--ink")
+POSTERIOR, RAW_COLOR, SOFT, INK = (
+    f"var({name})" for name in (methods.POSTERIOR.css, methods.RAW_LOOK.css, "--soft", "--ink")
 )
 GREY, PAPER = "var(--grey)", "var(--paper)"
 ROLES = (
-    *(POSTERIOR, RAW, SOFT),
+    *(POSTERIOR, RAW_COLOR, SOFT),
     *(f"var({look.css})" for look in (methods.JACKKNIFE, methods.EM_SPLINE, methods.NAIVE)),
 )
 """Colours of the reference, the replication, the candidates and further data sets."""

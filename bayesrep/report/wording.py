@@ -27,11 +27,11 @@ def real_minus(text: str, names: Iterable[str] = ()) -> str:
         Those of the study, of which some may look like numbers.
     """
     kept = sorted((re.escape(name) for name in names if _MINUS.search(name)), key=len, reverse=True)
-    found = re.compile("|".join([*(rf"{name}(?![\w.])" for name in kept), _MINUS.pattern]))
-    return found.sub(lambda found: "\N{MINUS SIGN}" if found[0] == "-" else found[0], text)
+    pattern = re.compile("|".join([*(rf"{name}(?![\w.])" for name in kept), _MINUS.pattern]))
+    return pattern.sub(lambda part: "\N{MINUS SIGN}" if part[0] == "-" else part[0], text)
 
 
-def worded(block: Block, say: Say) -> Block:
+def translate_block(block: Block, say: Say) -> Block:
     """A part of the page, said by ``say``."""
     return replace(
         block,
@@ -43,7 +43,7 @@ def worded(block: Block, say: Say) -> Block:
         figures=[worded_figure(each, say) for each in block.figures],
         table=block.table and _table(block.table, say),
         sentences=list(map(say, block.sentences)),
-        data=titled(block.data, say),
+        data=translate_titles(block.data, say),
     )
 
 
@@ -51,22 +51,24 @@ def worded_figure(figure: Figure, say: Say) -> Figure:
     """A figure, said by ``say``: what describes it, and the titles of its axes and tooltips."""
     return figure._replace(
         label=say(figure.label),
-        spec=titled(figure.spec, say),
+        spec=translate_titles(figure.spec, say),
         reading=say(figure.reading),
         key=[(mark, say(text)) for mark, text in figure.key],
         play=say(figure.play),
     )
 
 
-def titled(value: Any, say: Say) -> Any:
+def translate_titles(value: Any, say: Say) -> Any:
     """Nested mappings and lists whose every title is said by ``say``."""
     if isinstance(value, Mapping):
         return {
-            name: say(each) if name == "title" and isinstance(each, str) else titled(each, say)
+            name: say(each)
+            if name == "title" and isinstance(each, str)
+            else translate_titles(each, say)
             for name, each in value.items()
         }
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [titled(each, say) for each in value]
+        return [translate_titles(each, say) for each in value]
     return value
 
 

@@ -95,18 +95,18 @@ def _read(dataset: str, folder: Path) -> Predictions:
     files = sorted(path for path in folder.glob("*.npy") if path.name != LABELS)
     if not files:
         raise StudyError("folder-without-classifier-arrays", folder=folder, labels_file=LABELS)
-    found = [_one(path, len(labels)) for path in files]
-    columns = {scores.shape[1] for _, scores in found if scores is not None}
-    classes = _classes(folder, columns, [labels, *(answers for answers, _ in found)])
+    predictions = [_read_one_classifier(path, len(labels)) for path in files]
+    columns = {scores.shape[1] for _, scores in predictions if scores is not None}
+    classes = _classes(folder, columns, [labels, *(answers for answers, _ in predictions)])
     check_range(folder / LABELS, labels, len(classes))
-    for path, (answers, _) in zip(files, found, strict=True):
+    for path, (answers, _) in zip(files, predictions, strict=True):
         check_range(path, answers, len(classes))
         refuse_mistake(labels, answers[:, 0], where=f"{folder / LABELS} and {path.name}")
-    ranks = min(answers.shape[1] for answers, _ in found)
-    stacked = np.stack([answers[:, :ranks] for answers, _ in found])
-    scores = [scores for _, scores in found if scores is not None]
+    ranks = min(answers.shape[1] for answers, _ in predictions)
+    stacked = np.stack([answers[:, :ranks] for answers, _ in predictions])
+    scores = [scores for _, scores in predictions if scores is not None]
     confidence = None
-    if len(scores) == len(found):
+    if len(scores) == len(predictions):
         confidence = np.stack([each.max(axis=1) for each in scores]).clip(0, 1)
     return Predictions(
         dataset,
@@ -129,7 +129,7 @@ def _array(path: Path) -> NDArray[Any]:
         raise StudyError("array-unreadable", path=path, reason=reason(error)) from None
 
 
-def _one(path: Path, images: int) -> tuple[NDArray[np.int64], Floats | None]:
+def _read_one_classifier(path: Path, images: int) -> tuple[NDArray[np.int64], Floats | None]:
     """The most probable classes [N, R] of one classifier, and its probabilities [N, K]."""
     values = _array(path)
     if values.ndim not in (1, 2) or len(values) != images or values.size == 0:

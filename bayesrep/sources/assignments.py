@@ -33,7 +33,7 @@ SCHEMA: Mapping[str, Any] = {
     "file": pl.String,
 }
 _MTURK = ("WorkerId", "Input.task")
-_FURTHER = ("Answer.taskAnswers", "Answer.selected", "Answer.main", "AssignmentStatus")
+_ANSWER_COLUMNS = ("Answer.taskAnswers", "Answer.selected", "Answer.main", "AssignmentStatus")
 _FACTS = ("WorkTimeInSeconds", "SubmitTime", "Reward")
 
 
@@ -64,11 +64,11 @@ def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
         part = _KINDS[kind](path).with_columns(
             normalize_names(pl.col("task", "worker")), file=pl.lit(str(path))
         )
-        parts.append(_checked(part.select(list(SCHEMA)), str(path)))
+        parts.append(_check_assignments(part.select(list(SCHEMA)), str(path)))
     return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA)
 
 
-def _checked(table: pl.DataFrame, where: str) -> pl.DataFrame:
+def _check_assignments(table: pl.DataFrame, where: str) -> pl.DataFrame:
     """Refuse assignments without a task, a worker or a list of places."""
     rules: Mapping[str, LiteralString] = {
         "task": "assignments-without-task",
@@ -96,7 +96,7 @@ def _mturk(path: str | Path) -> pl.DataFrame:
                 raise StudyError(
                     "batch-results-columns-missing", where=where, columns=listing(missing, "column")
                 )
-            wanted = [name for name in header if name in (*_MTURK, *_FURTHER, *_FACTS)]
+            wanted = [name for name in header if name in (*_MTURK, *_ANSWER_COLUMNS, *_FACTS)]
             file.seek(0)
             table = pl.read_csv(file, columns=wanted, infer_schema=False)
     except OSError as error:
@@ -148,7 +148,7 @@ def _json(path: str | Path) -> pl.DataFrame:
         raise StudyError("answers-file-not-recognised", path=path)
     try:
         return pl.DataFrame(rows(held, str(path)), schema=_WITHOUT_FILE, strict=True)
-    except (*_DAMAGED, pl.exceptions.PolarsError) as error:
+    except (*_DAMAGE_ERRORS, pl.exceptions.PolarsError) as error:
         raise StudyError(
             "answers-file-damaged",
             path=path,
@@ -184,7 +184,7 @@ def _of_tasks(held: Any, where: str) -> list[dict[str, Any]]:
 
 
 def _assignment(each: Annotation) -> dict[str, Any]:
-    said, held = _said(each), each.held
+    said, held = _collect_choices(each), each.held
     main = said.get("main", ())
     return {
         "task": each.data["task"],
@@ -198,7 +198,7 @@ def _assignment(each: Annotation) -> dict[str, Any]:
     }
 
 
-def _said(each: Annotation) -> Mapping[str, Sequence[str]]:
+def _collect_choices(each: Annotation) -> Mapping[str, Sequence[str]]:
     """The choices of an annotation by control."""
     if each.held is each.task:
         return {name: _choices(each.held.get(name)) for name in ("selected", "main")}
@@ -210,7 +210,7 @@ def _said(each: Annotation) -> Mapping[str, Sequence[str]]:
 
 
 def _choices(value: Any) -> Sequence[str]:
-    """Of `{"choices": [...]}`, one choice, or nothing."""
+    """The one choice of `{"choices": [...]}`, or nothing."""
     if isinstance(value, dict):
         value = value["choices"]
     return [value] if isinstance(value, str) else value or []
@@ -218,19 +218,19 @@ def _choices(value: Any) -> Sequence[str]:
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise TypeError("the places are no list")
+        raise TypeError("the places are not a list")
     return value
 
 
 def _place(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{value!r} is no place")
+        raise TypeError(f"{value!r} is not a place")
     return value
 
 
 def _text(value: Any) -> str | None:
     if value is not None and not isinstance(value, str):
-        raise TypeError(f"{value!r} is no time")
+        raise TypeError(f"{value!r} is not a time")
     return value
 
 
@@ -238,5 +238,5 @@ def _float(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-_DAMAGED = (TypeError, KeyError, AttributeError, ValueError, OverflowError)
+_DAMAGE_ERRORS = (TypeError, KeyError, AttributeError, ValueError, OverflowError)
 _KINDS = {".csv": _mturk, ".json": _json}

@@ -53,7 +53,7 @@ def read_answers(
     labels_path
         The labels of CIFAR-10's test set.
     version
-        Of CIFAR-10.1: "v4" or "v6".
+        Version of CIFAR-10.1: "v4" or "v6".
 
     Returns
     -------
@@ -88,7 +88,7 @@ def read_imported(paths: Sequence[str | Path], *, version: str = "v6") -> list[P
     paths
         The upstream repository's folder, and the labels of CIFAR-10's test set (.npy).
     version
-        Of CIFAR-10.1: "v4" or "v6".
+        Version of CIFAR-10.1: "v4" or "v6".
 
     Raises
     ------
@@ -108,7 +108,9 @@ def _read(dataset: str, folder: Path, labels_path: str | Path) -> Predictions:
     labels = whole_array(labels_path, read_array(labels_path), dimensions=1)
     check_range(labels_path, labels, len(CLASSES))
     files = json_files([folder])
-    answers = np.stack([predicted(path, len(labels)) for path in files]).astype(np.int16)
+    answers = np.stack([read_predicted_classes(path, len(labels)) for path in files]).astype(
+        np.int16
+    )
     refuse_mistake(labels, answers, where=f"{labels_path} and {folder}")
     return Predictions(
         dataset,
@@ -133,7 +135,7 @@ def json_files(paths: Sequence[str | Path]) -> list[Path]:
     return files
 
 
-def predicted(path: Path, images: int) -> Ints:
+def read_predicted_classes(path: Path, images: int) -> Ints:
     """One file's predictions [images]."""
     listed = strict_json.read(path)
     try:

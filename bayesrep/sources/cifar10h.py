@@ -18,7 +18,13 @@ from pathlib import Path
 import numpy as np
 
 from bayesrep.errors import StudyError
-from bayesrep.sources.cifar10_1 import SUFFIX, check_range, json_files, predicted, whole_array
+from bayesrep.sources.cifar10_1 import (
+    SUFFIX,
+    check_range,
+    json_files,
+    read_predicted_classes,
+    whole_array,
+)
 from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.sources.placebo import placebo_replication
 from bayesrep.studies.study import Study
@@ -26,7 +32,7 @@ from bayesrep.types import Bools, Ints
 
 COUNTS = "cifar10h-counts.npy"
 PREDICTIONS = "model_predictions/original_predictions"
-"""Where the published folders have what is read."""
+"""Places in the published folders of the files that are read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +67,7 @@ def read(paths: Sequence[str | Path], *, seed: int = 0) -> Study:
         predictions or a folder of them; or the folders as they are published, in which these are
         found by their names.
     seed
-        Of `placebo_replication`.
+        Seed of `placebo_replication`.
 
     Returns
     -------
@@ -73,7 +79,7 @@ def read(paths: Sequence[str | Path], *, seed: int = 0) -> Study:
     StudyError
         Naming the file that is missing, cannot be read or does not fit the others.
     """
-    files = [file for path in paths for file in _inside(Path(path))]
+    files = [file for path in paths for file in _list_published_files(Path(path))]
     vectors = {path: read_array(path) for path in files if path.suffix == ".npy"}
     counts = [path for path, values in vectors.items() if values.ndim == 2]
     labels = [path for path, values in vectors.items() if values.ndim == 1]
@@ -89,7 +95,7 @@ def read(paths: Sequence[str | Path], *, seed: int = 0) -> Study:
     return placebo_replication(data.counts, data.labels, data.correct, data.classifiers, seed=seed)
 
 
-def _inside(path: Path) -> list[Path]:
+def _list_published_files(path: Path) -> list[Path]:
     """What a published folder holds of the three; any other path is what it is."""
     if not path.is_dir() or any(path.glob("*.json")):
         return [path]
@@ -133,7 +139,8 @@ def read_cifar10h(
         )
     check_range(labels_path, labels, counts.shape[1])
     files = json_files(predictions)
-    columns = [predicted(path, len(labels)) == labels for path in files]
+    # A classifier is right where its most probable class is the label.
+    columns = [read_predicted_classes(path, len(labels)) == labels for path in files]
     return Cifar10H(
         counts=counts,
         labels=labels,

@@ -8,10 +8,10 @@ import polars as pl
 
 from bayesrep.atomic import find_moved_aside
 from bayesrep.errors import OptionError, StudyError, listing, plain
-from bayesrep.sources.evals.joined import together
-from bayesrep.sources.evals.reading import why_refused
+from bayesrep.sources.evals.joined import join_records
+from bayesrep.sources.evals.reading import explain_refusals
 from bayesrep.sources.evals.recognised import join_known_groups, read_logs
-from bayesrep.sources.evals.records import Asked
+from bayesrep.sources.evals.records import LogChoices
 from bayesrep.studies.allows import ADJUSTED, RAW, Allowed, of_answers, of_attempts, of_study
 from bayesrep.studies.attempts import ATTEMPTS, Attempts, read_attempts
 from bayesrep.studies.folder import MANIFEST, PREDICTIONS, names_in, predicted_by
@@ -20,10 +20,12 @@ from bayesrep.studies.reading import read_study
 from bayesrep.studies.words import VOCABULARIES, vocabulary_of
 from bayesrep.studies.writing import awaits_counts
 
-NOTHING_ASKED = Asked()
+NO_CHOICES = LogChoices()
 
 
-def examine_data(paths: Sequence[Path], asked: Asked = NOTHING_ASKED) -> tuple[str, list[Allowed]]:
+def examine_data(
+    paths: Sequence[Path], asked: LogChoices = NO_CHOICES
+) -> tuple[str, list[Allowed]]:
     """Say what is there, and what it allows.
 
     Parameters
@@ -56,11 +58,11 @@ def examine_data(paths: Sequence[Path], asked: Asked = NOTHING_ASKED) -> tuple[s
         return "answers that await their counts", _of_folder(path)
     if len(paths) == 1 and path.suffix in (".csv", ".parquet"):
         try:
-            found = read_attempts(path)
+            tried = read_attempts(path)
         except StudyError:
             pass  # a table of scores, which is a log
         else:
-            return "a table of attempts", _of_table(found)
+            return "a table of attempts", _of_table(tried)
     return _of_logs(paths, asked)
 
 
@@ -87,9 +89,9 @@ def _of_table(found: Sequence[Attempts]) -> list[Allowed]:
     return [*of_answers(names, sizes, models, words), of_attempts(found, words)]
 
 
-def _of_logs(paths: Sequence[Path], asked: Asked) -> tuple[str, list[Allowed]]:
+def _of_logs(paths: Sequence[Path], asked: LogChoices) -> tuple[str, list[Allowed]]:
     logs = join_known_groups(read_logs(paths, asked))
-    records = together(logs)
+    records = join_records(logs)
     tools = listing(list(dict.fromkeys(log.tool for log in logs)), "tool")
     tasks = records["task"].unique(maintain_order=True).to_list()
     by_task = records.group_by("task", maintain_order=True).agg(pl.col("item").n_unique())
@@ -97,14 +99,14 @@ def _of_logs(paths: Sequence[Path], asked: Asked) -> tuple[str, list[Allowed]]:
     models = records["model"].n_unique()
     scorers = [name for name in records["scorer"].unique(maintain_order=True) if name]
     words = VOCABULARIES["evaluation"]
-    found = of_answers(tasks, by_task["item"].to_list(), models, words)
-    refused = why_refused(logs, records, asked)
-    found = [_importable(each, refused, tasks) if each.what == RAW else each for each in found]
+    judged = of_answers(tasks, by_task["item"].to_list(), models, words)
+    refused = explain_refusals(logs, records, asked)
+    judged = [_judge_import(each, refused, tasks) if each.what == RAW else each for each in judged]
     solvers = len(on_several) - 1
-    found = [_by_solvers(each, solvers) if each.what == ADJUSTED else each for each in found]
+    judged = [_by_solvers(each, solvers) if each.what == ADJUSTED else each for each in judged]
     if len(scorers) > 1:
-        found[-1] = Allowed(
-            found[-1].what,
+        judged[-1] = Allowed(
+            judged[-1].what,
             "with care",
             f"the logs have the {listing(scorers, 'scorer')}: judges, if each says whether the "
             "same answer is right",
@@ -120,11 +122,11 @@ def _of_logs(paths: Sequence[Path], asked: Asked) -> tuple[str, list[Allowed]]:
             f"up to {most} attempts of a model at an item",
             "import evals writes them; then bayesrep passk",
         )
-    what = f"{len(logs)} log{'s' * (len(logs) > 1)} of the {tools}"
-    return what, [*found, passes]
+    what = f"{len(logs)} log{'s' if len(logs) > 1 else ''} of the {tools}"
+    return what, [*judged, passes]
 
 
-def _importable(raw: Allowed, refused: Mapping[str, Exception], tasks: Sequence[str]) -> Allowed:
+def _judge_import(raw: Allowed, refused: Mapping[str, Exception], tasks: Sequence[str]) -> Allowed:
     """What is said of the raw comparison, where some data sets cannot be imported as they are."""
     if raw.state != "yes" or not refused:
         return raw

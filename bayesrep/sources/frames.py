@@ -35,7 +35,7 @@ def read_frames(
         Columns dataset, image, classifier, correct; or dataset, image and one column of true and
         false per classifier. Like all tables a pandas or polars frame, a pyarrow table, a Hugging
         Face dataset, a mapping of columns or a sequence of rows (mappings); its other columns are
-        ignored, and an index is no column.
+        ignored, and an index is not a column.
     counts
         Columns dataset, image, selected, shown: how many of those who saw an image selected it.
     annotations

@@ -82,7 +82,7 @@ def read_answered(
     counts = pl.concat([_read_counts(path) for path in tables])
     answers = read_answers([folder], reference=reference, replication=replication)
     by_role: dict[str, Predictions] = dict(zip(REQUIRED_ROLES, answers, strict=True))
-    datasets = {role: _annotated(each, counts, tables) for role, each in by_role.items()}
+    datasets = {role: _build_annotated_set(each, counts, tables) for role, each in by_role.items()}
     without = {role: len(by_role[role].images) - len(datasets[role].images) for role in by_role}
     study = Study(
         datasets=datasets,
@@ -116,7 +116,7 @@ def read_answers(
     Returns
     -------
     list of Predictions
-        Of the reference and of the replication.
+        Answers to the reference and to the replication.
 
     Raises
     ------
@@ -177,6 +177,7 @@ def read_test_set(
     if not names:
         raise StudyError("folder-without-npy-predictions", folder=folder)
     numbers = {wnid: number for number, wnid in enumerate(classes)}
+    # One array for all, in the smallest type that holds the class numbers.
     answers = np.empty((len(names), len(images), 5), dtype=code_type(len(classes)))
     for row, name in zip(answers, names, strict=True):
         row[:] = _top5(folder / f"{name}.npy", len(images), len(classes))
@@ -236,7 +237,9 @@ def _read_counts(path: Path) -> pl.DataFrame:
     return pl.DataFrame(converted)
 
 
-def _annotated(answers: Predictions, counts: pl.DataFrame, tables: Sequence[Path]) -> AnnotatedSet:
+def _build_annotated_set(
+    answers: Predictions, counts: pl.DataFrame, tables: Sequence[Path]
+) -> AnnotatedSet:
     """Put counts and predictions together, in the order of the image list."""
     where = ", ".join(map(str, tables))
     rows = counts.filter(pl.col("dataset") == answers.dataset).drop("dataset")

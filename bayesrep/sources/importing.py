@@ -49,22 +49,22 @@ def import_files(
             raise OptionError("option-foreign-to-source", source=source, option=name)
     rules = {name: _rule(name, given) for name, given in (selections or {}).items()}
     if source == "evals":  # its workers are models and scorers, whose names stay
-        found = read_evaluations(files, progress=progress, **options)
-        if found.study is None:
+        evaluations = read_evaluations(files, progress=progress, **options)
+        if evaluations.study is None:
             if rules:
                 raise OptionError("selection-but-logs-lack-counts")
             write_answers(
-                found.answers,
+                evaluations.answers,
                 out,
                 force=force,
-                attempts=found.attempts,
-                provenance=found.provenance,
+                attempts=evaluations.attempts,
+                provenance=evaluations.provenance,
             )
         else:
-            study = _with_rules(found.study, rules)
-            study.write(out, force=force, attempts=found.attempts)
-            found = replace(found, study=study)
-        return found
+            study = _with_rules(evaluations.study, rules)
+            study.write(out, force=force, attempts=evaluations.attempts)
+            evaluations = replace(evaluations, study=study)
+        return evaluations
     answers: list[Predictions] = []
     alone = source in ANSWERS and all(path.is_dir() for path in files)
     if source not in READERS or alone:
@@ -82,7 +82,7 @@ def import_files(
     if isinstance(study, Study):
         study = _with_rules(study, rules)
     else:
-        study = _ruled(study, rules)
+        study = _apply_rules(study, rules)
     if isinstance(study, Study):
         study.write(out, force=force, answers=answers)
     else:
@@ -101,10 +101,10 @@ def _rule(name: str, given: Any) -> Selection:
 
 def _with_rules(study: Study, rules: Mapping[str, Selection]) -> Study:
     """The study with what selected the images of some data sets."""
-    return replace(study, datasets=_ruled(study.datasets, rules)) if rules else study
+    return replace(study, datasets=_apply_rules(study.datasets, rules)) if rules else study
 
 
-def _ruled(
+def _apply_rules(
     datasets: Mapping[str, AnnotatedSet], rules: Mapping[str, Selection]
 ) -> dict[str, AnnotatedSet]:
     names = [data.name for data in datasets.values()]

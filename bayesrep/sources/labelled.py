@@ -14,11 +14,11 @@ import polars as pl
 
 from bayesrep.errors import SHOWN, StudyError, TableWarning, listing, plain
 from bayesrep.files.names import normalize_names
-from bayesrep.sources.matching import matched
+from bayesrep.sources.matching import match_image_names
 from bayesrep.sources.raw_answers import EMPTY
 from bayesrep.sources.table_files import require, texts
 
-MOST = 10_000_000
+MOST_ROWS = 10_000_000
 """Rows of a table of all answers, or images, by all labels."""
 _IMAGE = ["dataset", "image"]
 _KEY = [*_IMAGE, "label"]
@@ -37,7 +37,7 @@ def ask_each(answers: pl.DataFrame, separator: str) -> pl.DataFrame:
     Raises
     ------
     StudyError
-        Where that would be more than `MOST` rows.
+        Where that would be more than `MOST_ROWS` rows.
 
     Warns
     -----
@@ -45,7 +45,7 @@ def ask_each(answers: pl.DataFrame, separator: str) -> pl.DataFrame:
         If labels differ in nothing but the case of their letters.
     """
     chosen = answers.with_row_index("row")
-    pairs = _chosen(chosen, separator)
+    pairs = _split_labels(chosen, separator)
     _tell_spellings(pairs["label"])
     vocabulary = chosen.select("row", "dataset").join(pairs, on="row").select("dataset", "label")
     vocabulary = vocabulary.unique().sort("dataset", "label")
@@ -58,7 +58,7 @@ def ask_each(answers: pl.DataFrame, separator: str) -> pl.DataFrame:
     )
 
 
-def _chosen(numbered: pl.DataFrame, separator: str) -> pl.DataFrame:
+def _split_labels(numbered: pl.DataFrame, separator: str) -> pl.DataFrame:
     """Every `label` that the answer of a `row` holds."""
     words = pl.col("answer").replace(EMPTY, "").str.split(separator)
     pairs = numbered.select("row", label=words).explode("label")
@@ -75,14 +75,14 @@ def _bound(asked: pl.DataFrame, vocabulary: pl.DataFrame, noun: str) -> None:
         .join(vocabulary.group_by("dataset").len("labels"), on="dataset")
     )
     rows = int((sizes["len"].cast(pl.Int64) * sizes["labels"].cast(pl.Int64)).sum())
-    if rows > MOST:
+    if rows > MOST_ROWS:
         raise StudyError(
             "too-many-answers-by-labels",
             number=len(asked),
             noun=noun,
             labels=int(vocabulary["label"].n_unique()),
             rows=rows,
-            most=MOST,
+            most=MOST_ROWS,
         )
 
 
@@ -169,8 +169,9 @@ def own_labels(
         raise StudyError("answers-name-no-label")
     numbered = answers.with_row_index("row")
     images = numbered.select(_IMAGE).unique(maintain_order=True)
+    # Names of images in the table of labels are brought to those of the answers.
     for (dataset,), counted in images.group_by("dataset", maintain_order=True):
-        own = matched(
+        own = match_image_names(
             own,
             counted["image"],
             dataset=str(dataset),
@@ -188,7 +189,9 @@ def own_labels(
         )
     _tell(where, "have answers and no label; these are left out", images.join(own, _IMAGE, "anti"))
     _tell(where, "have a label and no answers", own.join(images, on=_IMAGE, how="anti"))
+    # Answers about images without a label cannot count.
     about = numbered.join(asked.select(_IMAGE), on=_IMAGE, how="semi", maintain_order="left")
+    # Either each answer names the one label it is about, or it lists all labels selected.
     if separator is None:
         spellings = _spellings(own["label"], numbered["label"], where)
         named = about.with_columns(pl.col("label").replace(spellings))
@@ -196,7 +199,7 @@ def own_labels(
         if len(never := asked.join(kept, on=_IMAGE, how="anti", maintain_order="left")):
             raise StudyError("label-never-asked-about", where=where, images=listing(never["image"]))
     else:
-        pairs = _chosen(numbered, separator)
+        pairs = _split_labels(numbered, separator)
         spellings = _spellings(own["label"], pairs["label"], where)
         yes = pairs.with_columns(pl.col("label").replace(spellings), answer=pl.lit("yes"))
         _tell_unselected(where, asked, yes["label"])
@@ -205,6 +208,7 @@ def own_labels(
         )
         kept = kept.join(yes, on=["row", "label"], how="left", maintain_order="left")
         kept = kept.with_columns(pl.col("answer").fill_null("no"))
+    # Whatever does not count is counted here.
     left_out = {
         "about images without a label": len(numbered) - len(about),
         "about another label": len(about) - len(kept),
@@ -313,10 +317,10 @@ def count_choices(answers: pl.DataFrame, separator: str) -> pl.DataFrame:
     Raises
     ------
     StudyError
-        Where images and labels multiplied are more than `MOST` rows.
+        Where images and labels multiplied are more than `MOST_ROWS` rows.
     """
     numbered = _without_controls(answers).with_row_index("row")
-    pairs = _chosen(numbered, separator).join(numbered.select("row", *_IMAGE), on="row")
+    pairs = _split_labels(numbered, separator).join(numbered.select("row", *_IMAGE), on="row")
     vocabulary = pairs.select("dataset", "label").unique().sort("dataset", "label")
     shown = numbered.group_by(_IMAGE, maintain_order=True).agg(shown=pl.len().cast(pl.Int64))
     _bound(shown, vocabulary, "images")

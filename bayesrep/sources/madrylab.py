@@ -44,7 +44,7 @@ def read(paths: Sequence[str | Path]) -> Study:
     -------
     Study
         Data sets "v1" and "v2", images named by url in order of first appearance. A row with a
-        missing `selected` is no answer and is not counted. A missing `correct_` value takes
+        missing `selected` is not an answer and is not counted. A missing `correct_` value takes
         the value of the image's other rows.
 
     Raises
@@ -63,7 +63,7 @@ def read(paths: Sequence[str | Path]) -> Study:
         _check_constant(images, key, where)
     return Study(
         datasets={
-            role: _annotated(images.filter(pl.col("dataset") == name), name, keys, where)
+            role: _build_annotated_set(images.filter(pl.col("dataset") == name), name, keys, where)
             for name, role in _ROLES.items()
         },
         classifiers=tuple(key.removeprefix(_PREFIX) for key in keys),
@@ -93,7 +93,7 @@ def _annotations(path: Path, where: str) -> pl.DataFrame:
 
 
 def _series(name: str, values: NDArray[Any] | pl.Series) -> pl.Series:
-    """A column as a polars series; objects that are no texts become numbers or text."""
+    """A column as a polars series; objects that are not texts become numbers or text."""
     if isinstance(values, pl.Series):
         return values
     if values.dtype.kind != "O":
@@ -146,7 +146,9 @@ def _check_constant(images: pl.DataFrame, key: str, where: str) -> None:
             raise StudyError(rule, where=where, column=key, images=names)
 
 
-def _annotated(images: pl.DataFrame, name: str, keys: Sequence[str], where: str) -> AnnotatedSet:
+def _build_annotated_set(
+    images: pl.DataFrame, name: str, keys: Sequence[str], where: str
+) -> AnnotatedSet:
     unseen = images.filter(pl.col("shown") == 0)["url"]
     if unseen.len():
         raise StudyError("image-without-selected-value", where=where, images=listing(unseen))

@@ -22,30 +22,30 @@ _NAME = normalize_names(pl.col("image"))
 _PARTS = _NAME.str.replace_all("\\", "/", literal=True).str.split("/")
 _BARE = _PARTS.list.last()
 _STEM = _NAME.str.replace(_ENDING, "")
-_BOTH = _BARE.str.replace(_ENDING, "")
-_LAST = {said: _PARTS.list.tail(at).list.join("/") for at, said in enumerate(_FOLDERS, 2)}
+_BARE_STEM = _BARE.str.replace(_ENDING, "")
+_LAST_PARTS = {said: _PARTS.list.tail(at).list.join("/") for at, said in enumerate(_FOLDERS, 2)}
 WAYS: Mapping[str, pl.Expr] = {
     "in composed letters": _NAME,
     "without folders": _BARE,
     "without endings": _STEM,
-    "without folders and endings": _BOTH,
+    "without folders and endings": _BARE_STEM,
     "whatever their case": _NAME.str.to_lowercase(),
     "without endings, whatever their case": _STEM.str.to_lowercase(),
-    "without folders and endings, whatever their case": _BOTH.str.to_lowercase(),
-    **{f"by name and last {said}": way for said, way in _LAST.items()},
+    "without folders and endings, whatever their case": _BARE_STEM.str.to_lowercase(),
+    **{f"by name and last {said}": way for said, way in _LAST_PARTS.items()},
     **{
         f"by name without ending and last {said}": way.str.replace(_ENDING, "")
-        for said, way in _LAST.items()
+        for said, way in _LAST_PARTS.items()
     },
     "without leading zeros": _NAME.str.replace(_ZEROS, "$1"),
-    "without folders, endings and leading zeros": _BOTH.str.replace(_ZEROS, "$1"),
+    "without folders, endings and leading zeros": _BARE_STEM.str.replace(_ZEROS, "$1"),
     "without the eight digits before an upload": _BARE.str.replace(_UPLOAD, "$1"),
-    "without endings and the eight digits before an upload": _BOTH.str.replace(_UPLOAD, "$1"),
+    "without endings and the eight digits before an upload": _BARE_STEM.str.replace(_UPLOAD, "$1"),
 }
 """What names are compared by where they differ, and how that is said."""
 
 
-def matched(
+def match_image_names(
     frame: pl.DataFrame,
     counted: pl.Series,
     *,
@@ -91,8 +91,10 @@ def matched(
     theirs = counted.unique(maintain_order=True).to_frame("image")
     needed, held = (theirs, own) if covers else (own, theirs)
     strange = needed.join(held, on="image", how="anti").height
+    # Names that agree as they are need no way of reading them.
     if not own.height or not strange:
         return frame
+    # Of all ways of reading names the one that leaves the fewest unmatched, one to one.
     best: tuple[int, str, pl.DataFrame] | None = None
     for said, way in WAYS.items():
         mine, other = (names.with_columns(key=way) for names in (own, theirs))
@@ -106,6 +108,7 @@ def matched(
         return frame
     left, said, pairs = best
     old, new = next((row for row in pairs.iter_rows() if row[0] != row[1]), pairs.row(0))
+    # A way that helps but not for all is refused with examples.
     if left:
         side = "new" if covers else "image"
         lost = needed.join(pairs.select(pl.col(side).alias("image")), on="image", how="anti")

@@ -56,7 +56,7 @@ def placebo_replication(
     classifiers
         The C names.
     seed
-        Of the split, the dealing and the draw.
+        Seed of the split, the dealing and the draw.
     size
         Images of the replication.
     filter_batch, matching_batch, measuring_batch
@@ -80,11 +80,14 @@ def placebo_replication(
     _check_enough_answers(shown, sum(batches))
     rng = np.random.default_rng(seed)
     half = rng.permutation(len(shown)) < len(shown) // 2
-    kept, matched, measured = dealt(rng, selected, shown, batches)
+    # Three disjoint batches of each image's answers: to filter by, to match by, to measure by.
+    kept, matched, measured = deal_answers(rng, selected, shown, batches)
+    # Half of the images are the reference, if they pass the filter.
     reference = np.flatnonzero(half & (kept == filter_batch))
     if reference.size == 0:
         raise StudyError("no-image-passes-filter-batch", filter_batch=filter_batch)
     candidates = np.flatnonzero(~half)
+    # From the other half as many of each matching count as the reference has.
     histogram = np.bincount(matched[reference], minlength=matching_batch + 1)
     wanted = largest_remainders(histogram / reference.size, size)
     replication = _draw(rng, candidates, matched[candidates], wanted)
@@ -120,7 +123,7 @@ def selections(human_counts: NDArray[Any], labels: NDArray[Any]) -> tuple[Ints, 
     return counts[np.arange(len(counts)), labels.astype(np.int64)], counts.sum(axis=1)
 
 
-def dealt(
+def deal_answers(
     rng: np.random.Generator,
     selected: Ints,
     shown: Ints,

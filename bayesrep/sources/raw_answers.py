@@ -102,7 +102,7 @@ def decide(
         What the words of `maybe` count as: "yes", "no", "half" (a random half of them counts as
         yes, so that counts stay whole numbers) or "left-out".
     seed
-        Of the half.
+        Seed of the half.
 
     Returns
     -------
@@ -114,7 +114,8 @@ def decide(
     OptionError
         Where words are left without a place or have two, or `maybe` has no meaning.
     """
-    words = {"yes": _lower(yes), "no": _lower(no), "maybe": _lower(maybe)}
+    words = {"yes": _lower_case(yes), "no": _lower_case(no), "maybe": _lower_case(maybe)}
+    # Without words of the user's the usual ones of yes and no hold.
     if not any(words.values()):
         words |= {"yes": set(TRUE_WORDS), "no": set(FALSE_WORDS)}
     for one, other in (("yes", "no"), ("yes", "maybe"), ("no", "maybe")):
@@ -124,16 +125,20 @@ def decide(
             )
     if bool(words["maybe"]) != (maybe_is is not None):
         raise OptionError("maybe-half-given")
-    if maybe_is not in (None, *MAYBE):
-        raise OptionError("unknown-meaning-of-maybe", choices=", ".join(MAYBE), maybe_is=maybe_is)
+    if maybe_is not in (None, *MAYBE_RULES):
+        raise OptionError(
+            "unknown-meaning-of-maybe", choices=", ".join(MAYBE_RULES), maybe_is=maybe_is
+        )
     word = answers["answer"].str.to_lowercase()
     is_yes, is_no, is_maybe = (word.is_in(sorted(words[name])) for name in ("yes", "no", "maybe"))
+    # A word in no list is refused with how often it occurs.
     if len(strange := answers.filter(~(is_yes | is_no | is_maybe))):
         counted = strange["answer"].value_counts(sort=True).rows()
         told = listing([f"{text} ({count:,} times)" for text, count in counted], "answer")
         raise OptionError("answer-without-meaning", answers=told)
     if maybe_is == "yes":
         is_yes |= is_maybe
+    # A random half of the maybes counts as yes, the other as no.
     elif maybe_is == "half":
         rows = np.flatnonzero(is_maybe.to_numpy())
         half = np.random.default_rng(seed).permutation(rows)[: len(rows) // 2]
@@ -142,14 +147,14 @@ def decide(
     return decided.filter(~is_maybe) if maybe_is == "left-out" else decided
 
 
-MAYBE = ("yes", "no", "half", "left-out")
+MAYBE_RULES = ("yes", "no", "half", "left-out")
 
 
-def _lower(words: Sequence[str]) -> set[str]:
+def _lower_case(words: Sequence[str]) -> set[str]:
     return {normalize_name(word).lower() for word in words}
 
 
-def described(answers: pl.DataFrame) -> pl.DataFrame:
+def describe_answers(answers: pl.DataFrame) -> pl.DataFrame:
     """What a table of answers holds, a row a data set.
 
     Parameters

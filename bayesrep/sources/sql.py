@@ -79,6 +79,7 @@ def statement(
             raise OptionError("table-name-not-sql", table=name, dialect=dialect)
         return ".".join(f"{quote}{part}{quote}" for part in parts)
 
+    # Spark and BigQuery escape with a backslash, which must be doubled itself.
     escaped = "\\'" if dialect in ("spark", "bigquery") else "''"
 
     def text(value: str) -> str:

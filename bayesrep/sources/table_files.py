@@ -19,7 +19,7 @@ from bayesrep.studies import rules
 from bayesrep.studies.words import COLUMNS, in_our_words
 
 _ABSENT = ["", "nan", "none", "null", "na", "n/a"]
-_DECIMAL_COMMA, _GROUPED = r"^([+-]?\d+),(\d+)$", r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
+_DECIMAL_COMMA, _GROUPED_DIGITS = r"^([+-]?\d+),(\d+)$", r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
 
 
 def read_table(path: str | Path, columns: Collection[str] = ()) -> pl.DataFrame:
@@ -144,12 +144,12 @@ def whole_numbers(column: pl.Series, where: str | Place) -> pl.Series:
 
 
 def _count_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
-    """What is wrong with values that are no counts, by what they look like."""
+    """What is wrong with values that are not counts, by what they look like."""
     text = column.filter(wrong).cast(pl.String).str.strip_chars()
     share = text.str.contains("%", literal=True) | (_numbers(text) < 1)
     if len(text) and share.fill_null(value=False).all():
         return "count-given-as-share"
-    if len(text) and text.str.contains(_GROUPED).any():
+    if len(text) and text.str.contains(_GROUPED_DIGITS).any():
         return "count-with-thousands-separated"
     return "count-not-whole-in-rows"
 
@@ -191,11 +191,11 @@ def seconds(column: pl.Series, where: str | Place) -> pl.Series:
 
 
 def _numbers(column: pl.Series) -> pl.Series:
-    """A column as floats, null where a value is no number; a comma may part the decimals."""
+    """A column as floats, null where a value is not a number; a comma may part the decimals."""
     if column.dtype.is_numeric():
         return column.cast(pl.Float64, strict=False)
     text = column.cast(pl.String).str.strip_chars()
-    grouped = text.str.contains(_GROUPED)  # 1,000 may be a thousand, and is no number here
+    grouped = text.str.contains(_GROUPED_DIGITS)  # 1,000 may be a thousand or one
     return (
         text.str.replace(_DECIMAL_COMMA, "$1.$2").set(grouped, None).cast(pl.Float64, strict=False)
     )

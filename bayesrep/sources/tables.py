@@ -47,7 +47,7 @@ from bayesrep.files.delimited import Sheet
 from bayesrep.files.names import normalize_name
 from bayesrep.files.places import Place
 from bayesrep.files.tables import read_sheets
-from bayesrep.sources.matching import matched
+from bayesrep.sources.matching import match_image_names
 from bayesrep.sources.table_files import (
     all_flags,
     numbers,
@@ -73,12 +73,12 @@ _T = TypeVar("_T")
 
 CANDIDATES = "candidates"
 _KEY = ("dataset", "image")
-_LONG, _WIDE = "predictions", "wide predictions"
-_COUNTED = ("counts", "annotations")
+_LONG_KIND, _WIDE = "predictions", "wide predictions"
+_COUNTED_KINDS = ("counts", "annotations")
 _KINDS = {
     "annotations": (*_KEY, "worker", "selected"),
     "counts": (*_KEY, "selected", "shown"),
-    _LONG: (*_KEY, "classifier", "correct"),
+    _LONG_KIND: (*_KEY, "classifier", "correct"),
     "images": (*_KEY, "label"),
     _WIDE: _KEY,
 }
@@ -86,8 +86,8 @@ _NAMES = (
     *(*_KEY, *COLUMNS, "task", "worker", "selected", "shown", "position", "time"),
     *("classifier", "correct", "label", *LABELS, *PROBABILITIES),
 )
-_INSTEAD = {_LONG: ("correct", LABELS[0]), "annotations": ("worker", None)}
-"""Of a kind, a column that it can be without, where it has another in its place, or anyway."""
+_INSTEAD = {_LONG_KIND: ("correct", LABELS[0]), "annotations": ("worker", None)}
+"""Columns that a kind of table can be without: another takes their place, or none is needed."""
 _CROWD_KIT = {"task": "image", "label": "selected"}
 
 
@@ -101,12 +101,12 @@ class _Table:
     place: Place | None = None  # of a whole table, whose rows are numbered as in its file
     others: bool = False  # whether it speaks of items or judges
 
-    def of(self, dataset: str) -> pl.DataFrame:
+    def rows_of(self, dataset: str) -> pl.DataFrame:
         """The rows of one data set, without that column."""
         return self.frame.filter(pl.col("dataset") == dataset).drop("dataset")
 
     def lines(self, rows: pl.Expr) -> str:
-        """Where some of its rows stand, as `(lines 3, 7)`; nothing where that is not known."""
+        """Lines of some rows, as `(lines 3, 7)`; empty where they are not known."""
         if self.place is None:
             return ""
         return f" ({self.place.rows(self.frame.select(rows).to_series())})"
@@ -119,13 +119,13 @@ class _Tables:
     tables: Sequence[_Table]
     datasets: Mapping[str, str]
 
-    def of(self, *kinds: str) -> list[_Table]:
+    def of_kinds(self, *kinds: str) -> list[_Table]:
         """The tables of some kinds."""
         return [table for table in self.tables if table.kind in kinds]
 
-    def held(self, *kinds: str) -> list[str]:
+    def dataset_names(self, *kinds: str) -> list[str]:
         """Names of the data sets of which there are rows, in tables of some kinds or of any."""
-        tables = self.of(*kinds) if kinds else self.tables
+        tables = self.of_kinds(*kinds) if kinds else self.tables
         return sorted({name for table in tables for name in table.frame["dataset"].unique()})
 
 
@@ -171,8 +171,8 @@ def read_tables(
     TableWarning
         Where a file's encoding had to be guessed, or images are matched under other names.
     """
-    called = _called(reference, replication, candidates, further)
-    tables, annotated = _sound(_read(paths, called, _LONG, _WIDE))
+    called = _role_names(reference, replication, candidates, further)
+    tables, annotated = _sound(_read(paths, called, _LONG_KIND, _WIDE))
     return _study(tables, annotated, _provenance(paths), name)
 
 
@@ -203,9 +203,11 @@ def read_answered(
     StudyError
         As `read_tables`; where the labels of answers are missing.
     """
-    tables, annotated = _sound(_read(paths, _called(reference, replication, candidates, further)))
-    if tables.of(_LONG, _WIDE):
-        return _study(tables, annotated, _provenance(paths), name), _answered(tables)
+    tables, annotated = _sound(
+        _read(paths, _role_names(reference, replication, candidates, further))
+    )
+    if tables.of_kinds(_LONG_KIND, _WIDE):
+        return _study(tables, annotated, _provenance(paths), name), _read_answers(tables)
     return annotated, []
 
 
@@ -230,15 +232,15 @@ def check_tables(
         What `read_answered` returns first, None where something is wrong; and a line for each
         thing that is.
     """
-    called = _called(reference, replication, candidates, further)
-    found, problems = rules.collected(_read(paths, called))
-    if found is None or problems:
+    called = _role_names(reference, replication, candidates, further)
+    contents, problems = rules.collected(_read(paths, called))
+    if contents is None or problems:
         return None, problems
-    tables, annotated = found
+    tables, annotated = contents
     try:
-        if not tables.of(_LONG, _WIDE):
+        if not tables.of_kinds(_LONG_KIND, _WIDE):
             return annotated, []
-        _answered(tables)
+        _read_answers(tables)
         return _study(tables, annotated, _provenance(paths), "study"), []
     except StudyError as error:
         return None, [error.violation]
@@ -267,7 +269,7 @@ def of_frames(
     StudyError
         As `read_tables`.
     """
-    called = _called(reference, replication, candidates, further)
+    called = _role_names(reference, replication, candidates, further)
     tables, annotated = _sound(_of_frames(frames, called), "")
     return _study(tables, annotated, {"source": "frames"}, name)
 
@@ -277,11 +279,13 @@ def _of_frames(
 ) -> Generator[Violation, None, "_Found | None"]:
     sound, every = True, list[_Table]()
     for kind, frame in frames.items():
-        found, whole = yield from _of_kind(frame, kind)
-        every += found
+        table, whole = yield from _of_kind(frame, kind)
+        every += table
         sound &= whole
     tables = _Tables(every, called)
-    return (yield from _together(tables, [*frames], (_LONG, _WIDE), sound=sound, named=sound))
+    return (
+        yield from _join_tables(tables, [*frames], (_LONG_KIND, _WIDE), sound=sound, named=sound)
+    )
 
 
 def _of_kind(
@@ -289,13 +293,13 @@ def _of_kind(
 ) -> Generator[Violation, None, tuple[list[_Table], bool]]:
     """A table of a kind that is known, which is also what a message calls it."""
     place, (rows, others) = Place(kind), _in_our_words(frame)
-    if kind == _LONG and not {"classifier", "correct", LABELS[0]} & set(rows.columns):
+    if kind == _LONG_KIND and not {"classifier", "correct", LABELS[0]} & set(rows.columns):
         kind = _WIDE
     checked = yield from _attempt(partial(_with_columns, rows, kind, place))
     if checked is None:
         return [], False
     counted = kind == "counts" and "classifier" in rows.columns  # beside each prediction
-    converted, sound = yield from _converted(checked, kind, place)
+    converted, sound = yield from _convert_columns(checked, kind, place)
     if kind == "counts":
         sound &= yield from rules.checked(_count_violations(converted, place, sound=sound))
     if counted:
@@ -331,7 +335,7 @@ def _provenance(paths: Sequence[str | Path]) -> dict[str, JSON]:
     return {"source": "tables", "files": [Path(path).name for path in paths]}
 
 
-def _called(
+def _role_names(
     reference: str,
     replication: str,
     candidates: str | None,
@@ -353,17 +357,19 @@ def _called(
 _Found = tuple[_Tables, dict[str, AnnotatedSet]]
 
 
-LISTED = ": `bayesrep check` with the same files lists all"
+LISTING_ADVICE = ": `bayesrep check` with the same files lists all"
 
 
-def _sound(steps: Generator[Violation, None, _Found | None], listed: str = LISTED) -> _Found:
+def _sound(
+    steps: Generator[Violation, None, _Found | None], listed: str = LISTING_ADVICE
+) -> _Found:
     """What tables hold; `StudyError` with the first thing that is wrong with them."""
-    found, problems = rules.collected(steps)
-    if found is None or problems:
+    contents, problems = rules.collected(steps)
+    if contents is None or problems:
         more = len(problems) - 1
         also = f" ({more} more{listed})" if more else ""
-        raise StudyError(problems[0].followed_by(also))
-    return found
+        raise StudyError(problems[0].append_text(also))
+    return contents
 
 
 def _attempt(make: "partial[_T]") -> "Generator[Violation, None, _T | None]":
@@ -385,12 +391,12 @@ def _read(
         sheets = yield from _attempt(partial(read_sheets, path, _NAMES))
         named &= sheets is not None
         for sheet in sheets or ():
-            found, whole = yield from _tables(sheet)
-            every += found
+            parts, whole = yield from _tables(sheet)
+            every += parts
             sound &= whole
-            named &= bool(found)
+            named &= bool(parts)
     tables = _Tables(every, called)
-    return (yield from _together(tables, paths, needed, sound=sound, named=named))
+    return (yield from _join_tables(tables, paths, needed, sound=sound, named=named))
 
 
 def _refuse_copies(paths: Sequence[str | Path]) -> bool:
@@ -398,7 +404,7 @@ def _refuse_copies(paths: Sequence[str | Path]) -> bool:
     return True
 
 
-def _together(
+def _join_tables(
     tables: _Tables,
     paths: Sequence[str | Path],
     needed: Sequence[str],
@@ -411,9 +417,12 @@ def _together(
     Not all that is wrong is looked for where values were not `sound`, or tables not even `named`.
     """
     called = tables.datasets
-    required: dict[str, Sequence[str]] = {"counts or annotations": _COUNTED, "predictions": needed}
+    required: dict[str, Sequence[str]] = {
+        "counts or annotations": _COUNTED_KINDS,
+        "predictions": needed,
+    }
     for noun, kinds in required.items():
-        if kinds and not tables.of(*kinds) and named:
+        if kinds and not tables.of_kinds(*kinds) and named:
             named = False
             yield Violation(
                 "table-kind-absent",
@@ -421,19 +430,22 @@ def _together(
                 kind=noun,
                 columns=" or ".join(", ".join(_KINDS[kind]) for kind in kinds),
             )
+    # Without tables of each kind, or names of the data sets, nothing below can be asked.
     if (
         not named
         or not tables.tables
         or not (yield from rules.checked(_dataset_violations(tables)))
     ):
         return None
+    # Counts come first: they say which images there are.
     counts: dict[str, _Table] = {}
     for role, dataset in called.items():
         counted = yield from _counts(tables, dataset)
         if counted is not None:
             counts[role] = counted
-    tables, alike = yield from _named_alike(tables, counts)
-    graded = yield from _attempt(partial(_graded, tables))
+    # Names of images in other tables are brought to those of the counts.
+    tables, alike = yield from _rename_images(tables, counts)
+    graded = yield from _attempt(partial(_grade_predictions, tables))
     if graded is None:
         return None
     tables = graded
@@ -444,13 +456,14 @@ def _together(
             correct = yield from _correct(tables, called[role], counted, classifiers or [])
             groups = yield from _attempt(partial(_groups, tables, called[role], counted))
             parts[role] = correct, groups
+    # All violations have been collected; a study is built only if there are none.
     if not sound or classifiers is None or set(parts) != set(called):
         return None
     annotated: dict[str, AnnotatedSet] = {}
     for role, (correct, groups) in parts.items():
         if correct is None or groups is None:
             return None
-        made = partial(_annotated, tables, called[role], counts[role], correct, groups)
+        made = partial(_build_annotated_set, tables, called[role], counts[role], correct, groups)
         data = yield from _attempt(made)
         if data is None:
             return None
@@ -466,7 +479,7 @@ def _option(role: str) -> str:
 
 def _dataset_violations(tables: _Tables) -> Iterator[Violation]:
     """Check that the tables hold the data sets asked for, and none beside them."""
-    names, held = list(tables.datasets.values()), tables.held()
+    names, held = list(tables.datasets.values()), tables.dataset_names()
     where = _files(dict.fromkeys(table.where for table in tables.tables))
     missing = {role: name for role, name in tables.datasets.items() if name not in held}
     others = [name for name in held if name not in names]
@@ -507,12 +520,15 @@ def _dataset_violations(tables: _Tables) -> Iterator[Violation]:
             study_data_sets=" and ".join(map(repr, names)),
             hint=close,
         )
-    for kinds, noun in ((_COUNTED, "counts or annotations"), ((_LONG, _WIDE), "predictions")):
-        some = tables.held(*kinds)
+    for kinds, noun in (
+        (_COUNTED_KINDS, "counts or annotations"),
+        ((_LONG_KIND, _WIDE), "predictions"),
+    ):
+        some = tables.dataset_names(*kinds)
         for role, name in tables.datasets.items():
             optional = role == CANDIDATES and noun == "predictions"
             if some and name not in some and not optional:
-                where = _files(dict.fromkeys(table.where for table in tables.of(*kinds)))
+                where = _files(dict.fromkeys(table.where for table in tables.of_kinds(*kinds)))
                 yield Violation(
                     "data-set-lacks-kind",
                     where=where,
@@ -536,17 +552,17 @@ def _tables(sheet: Sheet) -> Generator[Violation, None, tuple[list[_Table], bool
         return [], False
     if not (yield from rules.checked(_row_violations(frame, place))):
         return [], False
-    rows, sound = yield from _converted(frame, kind, place)
-    found: list[_Table] = []
+    rows, sound = yield from _convert_columns(frame, kind, place)
+    tables: list[_Table] = []
     if kind == "counts":
         sound &= yield from rules.checked(_count_violations(rows, place, sound=sound))
-        if _lacks(_LONG, frame.columns) == []:
-            answers, right = yield from _converted(frame, _LONG, place)
+        if _lacks(_LONG_KIND, frame.columns) == []:
+            answers, right = yield from _convert_columns(frame, _LONG_KIND, place)
             sound &= right
-            found.append(_Table(_LONG, answers, str(place), place, others))
+            tables.append(_Table(_LONG_KIND, answers, str(place), place, others))
             rows = rows.unique(maintain_order=True)
-            return [*found, _Table(kind, rows, str(place), None, others)], sound
-    return [*found, _Table(kind, rows, str(place), place, others)], sound
+            return [*tables, _Table(kind, rows, str(place), None, others)], sound
+    return [*tables, _Table(kind, rows, str(place), place, others)], sound
 
 
 def _row_violations(frame: pl.DataFrame, place: Place) -> Iterator[Violation]:
@@ -577,11 +593,11 @@ def _lacks(kind: str, columns: Collection[str]) -> list[str]:
 
 def _kind(frame: pl.DataFrame, place: Place) -> str:
     columns, present = frame.columns, set(frame.columns)
-    for kind in ("annotations", "counts", _LONG):
+    for kind in ("annotations", "counts", _LONG_KIND):
         if set(_KINDS[kind]) <= present:
             return kind
-    if not _lacks(_LONG, columns) and not present & {"worker", "selected"}:
-        return _LONG
+    if not _lacks(_LONG_KIND, columns) and not present & {"worker", "selected"}:
+        return _LONG_KIND
     if not _lacks("annotations", columns) and _are_answers(frame):
         return "annotations"
     named = {column for kind in _KINDS.values() for column in kind} - set(_KEY)
@@ -590,13 +606,13 @@ def _kind(frame: pl.DataFrame, place: Place) -> str:
             return "images"
         if not present & named:
             return _WIDE
-    raise StudyError(_unknown(columns, place))
+    raise StudyError(_explain_unknown_kind(columns, place))
 
 
 def _are_answers(frame: pl.DataFrame) -> bool:
     """Whether rows are single answers of people without names, and not counts without `shown`."""
     several = frame.select(_KEY).is_duplicated().any()
-    if not several or {"shown", *_KINDS[_LONG]} & set(frame.columns) - set(_KEY):
+    if not several or {"shown", *_KINDS[_LONG_KIND]} & set(frame.columns) - set(_KEY):
         return False
     try:
         all_flags(frame["selected"], "")
@@ -605,7 +621,7 @@ def _are_answers(frame: pl.DataFrame) -> bool:
     return True
 
 
-def _unknown(columns: Sequence[str], place: Place) -> Violation:
+def _explain_unknown_kind(columns: Sequence[str], place: Place) -> Violation:
     """Why columns are those of no kind, by the kind that they come closest to."""
     named = {column for kind in _KINDS.values() for column in kind}
     others = [name for name in columns if name not in named]
@@ -615,7 +631,7 @@ def _unknown(columns: Sequence[str], place: Place) -> Violation:
         missing = [name for name in _KINDS[kind] if name not in columns]
         return sum(close[name] is None for name in missing), len(missing)
 
-    kinds = [kind for kind in (_LONG, "counts", "annotations", "images") if lacks(kind)[1]]
+    kinds = [kind for kind in (_LONG_KIND, "counts", "annotations", "images") if lacks(kind)[1]]
     kind = min(kinds, key=lacks)
     missing = [name for name in _KINDS[kind] if name not in columns]
     if not any(name in columns or close[name] for name in named - set(_KEY)):
@@ -636,8 +652,8 @@ def _unknown(columns: Sequence[str], place: Place) -> Violation:
         "verb": "is" if len(missing) == 1 else "are",
     }
     it = "it" if len(missing) == 1 else "them"
-    meant = [f"{found!r} to {name!r}" for name in missing if (found := close[name])]
-    others = ", ".join(repr(name) for name in _first_others(columns, kind))
+    meant = [f"{other!r} to {name!r}" for name in missing if (other := close[name])]
+    others = ", ".join(repr(name) for name in _first_other_columns(columns, kind))
     if meant:
         return Violation("table-columns-misnamed", **facts, renames=" and ".join(meant))
     if others:
@@ -646,11 +662,11 @@ def _unknown(columns: Sequence[str], place: Place) -> Violation:
     return Violation("table-kind-incomplete", **facts, pronoun=it)
 
 
-def _first_others(columns: Sequence[str], kind: str) -> Sequence[str]:
+def _first_other_columns(columns: Sequence[str], kind: str) -> Sequence[str]:
     return [name for name in columns if name not in _KINDS[kind]][:8]
 
 
-def _converted(
+def _convert_columns(
     frame: pl.DataFrame, kind: str, place: Place
 ) -> Generator[Violation, None, tuple[pl.DataFrame, bool]]:
     """The columns that count, each in its type, and whether none has values that are wrong."""
@@ -660,7 +676,7 @@ def _converted(
     types["selected"] = whole_numbers if kind == "counts" else all_flags
     if kind == _WIDE:
         types |= dict.fromkeys(extra, all_flags)
-    elif kind == _LONG:
+    elif kind == _LONG_KIND:
         extra = [column for column in extra if column in ("label", *LABELS, *PROBABILITIES)]
         types |= dict.fromkeys(PROBABILITIES, probabilities)
     elif kind == "annotations":
@@ -723,7 +739,7 @@ def _study(
     provenance: Mapping[str, JSON],
     name: str,
 ) -> Study:
-    predicted = _predicted(tables)[tables.datasets["reference"]]
+    predicted = _classifiers_by_dataset(tables)[tables.datasets["reference"]]
     return Study(
         datasets=annotated,
         classifiers=tuple(predicted),
@@ -735,7 +751,7 @@ def _study(
     )
 
 
-def _annotated(
+def _build_annotated_set(
     tables: _Tables,
     dataset: str,
     counts: _Table,
@@ -756,7 +772,7 @@ def _annotated(
 
 def _answers_by_worker(tables: _Tables, dataset: str, images: pl.Series) -> WorkerAnswers | None:
     """The annotations of one data set, where it is they that were counted."""
-    rows = [t.of(dataset) for t in tables.of("annotations") if t.of(dataset).height]
+    rows = [t.rows_of(dataset) for t in tables.of_kinds("annotations") if t.rows_of(dataset).height]
     if not rows or any("worker" not in table.columns for table in rows):
         return None
     places = pl.DataFrame({"image": images, "row": np.arange(len(images), dtype=np.int32)})
@@ -764,7 +780,9 @@ def _answers_by_worker(tables: _Tables, dataset: str, images: pl.Series) -> Work
     placed = answers.join(places, on="image", how="left", maintain_order="left")
     order = [name for name in ("position", "time") if name in placed.columns]
     if len(order) == 2 or (order and placed[order[0]].null_count()):
-        where = _files([t.where for t in tables.of("annotations") if t.of(dataset).height])
+        where = _files(
+            [t.where for t in tables.of_kinds("annotations") if t.rows_of(dataset).height]
+        )
         raise StudyError("order-of-answers-unclear", where=where)
     return WorkerAnswers.of(
         *(placed[name].to_numpy() for name in ("row", "worker", "selected", *order))
@@ -773,7 +791,7 @@ def _answers_by_worker(tables: _Tables, dataset: str, images: pl.Series) -> Work
 
 def _counts(tables: _Tables, dataset: str) -> Generator[Violation, None, _Table | None]:
     """image, selected and shown of one data set, from counts or from annotations."""
-    counted = [t for t in tables.of(*_COUNTED) if t.of(dataset).height]
+    counted = [t for t in tables.of_kinds(*_COUNTED_KINDS) if t.rows_of(dataset).height]
     kinds = dict.fromkeys(sorted((table.kind for table in counted), reverse=True))
     where = ", ".join(table.where for kind in kinds for table in counted if table.kind == kind)
     if len(kinds) == 2:
@@ -783,9 +801,9 @@ def _counts(tables: _Tables, dataset: str) -> Generator[Violation, None, _Table 
     (kind,) = kinds
     key = ["image"] if kind == "counts" else ["worker", "image"]
     named = [t for t in counted if set(key) <= set(t.frame.columns)]
-    sound = not named or (yield from rules.checked(_repeated(named, key, where, dataset)))
+    sound = not named or (yield from rules.checked(_find_repeats(named, key, where, dataset)))
     sound &= yield from rules.checked(_nameless_violations(counted, named, dataset))
-    rows = pl.concat([table.of(dataset) for table in counted], how="diagonal_relaxed")
+    rows = pl.concat([table.rows_of(dataset) for table in counted], how="diagonal_relaxed")
     if kind == "annotations":
         rows = rows.group_by("image", maintain_order=True).agg(
             pl.col("selected").sum().cast(pl.Int64), pl.len().cast(pl.Int64).alias("shown")
@@ -807,7 +825,7 @@ def _nameless_violations(
         )
     seen: dict[int, list[tuple[_Table, pl.DataFrame]]] = {}
     for table in nameless:
-        rows = table.of(dataset).select("image", "selected").sort("image", "selected")
+        rows = table.rows_of(dataset).select("image", "selected").sort("image", "selected")
         for other, held in seen.setdefault(len(rows), []):
             if rows.equals(held):
                 yield Violation(
@@ -816,7 +834,7 @@ def _nameless_violations(
         seen[len(rows)].append((table, rows))
 
 
-def _named_alike(
+def _rename_images(
     tables: _Tables, counts: Mapping[str, _Table]
 ) -> Generator[Violation, None, tuple[_Tables, dict[str, bool]]]:
     """The tables with the counts' names of images, where others mean them one to one.
@@ -827,11 +845,11 @@ def _named_alike(
     others: list[_Table] = []
     for table in tables.tables:
         for role, counted in counts.items():
-            if table.kind not in (_LONG, _WIDE, "images"):
+            if table.kind not in (_LONG_KIND, _WIDE, "images"):
                 continue
             frame = yield from _attempt(
                 partial(
-                    matched,
+                    match_image_names,
                     table.frame,
                     counted.frame["image"],
                     dataset=tables.datasets[role],
@@ -846,13 +864,13 @@ def _named_alike(
     return replace(tables, tables=others), alike
 
 
-def _graded(tables: _Tables) -> _Tables:
+def _grade_predictions(tables: _Tables) -> _Tables:
     """The tables with `correct` where predictions are labels: whether the first is the image's."""
     return replace(tables, tables=[_with_correct(table, tables) for table in tables.tables])
 
 
 def _with_correct(table: _Table, tables: _Tables) -> _Table:
-    if table.kind != _LONG or "correct" in table.frame.columns:
+    if table.kind != _LONG_KIND or "correct" in table.frame.columns:
         return table
     frame = table.frame
     if "label" not in frame.columns:
@@ -866,14 +884,14 @@ def _with_correct(table: _Table, tables: _Tables) -> _Table:
     return replace(table, frame=table.frame.with_columns(correct=correct))
 
 
-def _predicted(tables: _Tables) -> dict[str, list[str]]:
+def _classifiers_by_dataset(tables: _Tables) -> dict[str, list[str]]:
     """Classifiers with predictions, in order of appearance, by data set."""
     return {
         dataset: list(
             dict.fromkeys(
                 name
                 for table in tables.tables
-                for name in _predicted_by(table.kind, table.of(dataset))
+                for name in _classifiers_in(table.kind, table.rows_of(dataset))
             )
         )
         for dataset in tables.datasets.values()
@@ -882,12 +900,12 @@ def _predicted(tables: _Tables) -> dict[str, list[str]]:
 
 def _classifiers(tables: _Tables) -> Generator[Violation, None, list[str] | None]:
     """All classifiers in order of appearance, each on every data set."""
-    predicted = _predicted(tables)
+    predicted = _classifiers_by_dataset(tables)
     pool = tables.datasets.get(CANDIDATES, "")
     if not predicted.get(pool, True):  # a pool may come without predictions
         del predicted[pool]
     sound = True
-    where = _files([table.where for table in tables.of(_LONG, _WIDE)])
+    where = _files([table.where for table in tables.of_kinds(_LONG_KIND, _WIDE)])
     for dataset, names in predicted.items():
         for other, others in predicted.items():
             if not names or not (extra := [name for name in others if name not in names]):
@@ -909,8 +927,8 @@ def _classifiers(tables: _Tables) -> Generator[Violation, None, list[str] | None
     return predicted[tables.datasets["reference"]] if sound else None
 
 
-def _predicted_by(kind: str, rows: pl.DataFrame) -> list[str]:
-    if kind == _LONG:
+def _classifiers_in(kind: str, rows: pl.DataFrame) -> list[str]:
+    if kind == _LONG_KIND:
         return rows["classifier"].unique(maintain_order=True).to_list()
     if kind == _WIDE and rows.height:
         return [column for column in rows.columns if column != "image"]
@@ -927,15 +945,17 @@ def _correct(
     images = counts.frame["image"]
     if dataset == tables.datasets.get(CANDIDATES) and not _is_predicted(tables, dataset):
         classifiers = ()
+    # Rows follow the order of the counts; `times` counts the predictions of every entry.
     rows = pl.DataFrame({"image": images, "row": np.arange(images.len())})
     places = {name: place for place, name in enumerate(classifiers)}
     correct = np.zeros((images.len(), len(classifiers)), dtype=np.bool_)
     times = np.zeros(correct.shape, dtype=np.int32)
-    predictions = tables.of(_LONG, _WIDE)
+    predictions = tables.of_kinds(_LONG_KIND, _WIDE)
     sound = True
     for table in predictions:
-        predicted = table.of(dataset)
+        predicted = table.rows_of(dataset)
         strange = predicted.join(rows, on="image", how="anti")["image"].unique(maintain_order=True)
+        # Predictions about images without counts are named, and left out to go on looking.
         if len(strange):
             sound = False
             alone = images.filter(~images.is_in(predicted["image"].implode())).to_list()
@@ -958,6 +978,7 @@ def _correct(
             if name in places:
                 np.add.at(times[:, places[name]], at, 1)
                 correct[at, places[name]] = values
+    # Every entry must have been filled exactly once.
     once = yield from rules.checked(
         _times_violations(times, dataset, predictions, images.to_numpy(), classifiers)
     )
@@ -966,7 +987,7 @@ def _correct(
 
 def _is_predicted(tables: _Tables, dataset: str) -> bool:
     """Whether some table has predictions on a data set."""
-    return any(table.of(dataset).height for table in tables.of(_LONG, _WIDE))
+    return any(table.rows_of(dataset).height for table in tables.of_kinds(_LONG_KIND, _WIDE))
 
 
 def _columns(kind: str, rows: pl.DataFrame) -> Iterator[tuple[str, Ints, Bools]]:
@@ -975,7 +996,7 @@ def _columns(kind: str, rows: pl.DataFrame) -> Iterator[tuple[str, Ints, Bools]]
         for (name,), part in rows.group_by("classifier", maintain_order=True):
             yield str(name), part["row"].to_numpy(), part["correct"].to_numpy()
     else:
-        for name in _predicted_by(kind, rows.drop("row")):
+        for name in _classifiers_in(kind, rows.drop("row")):
             yield name, rows["row"].to_numpy(), rows[name].to_numpy()
 
 
@@ -998,11 +1019,11 @@ def _times_violations(
         name = str(classifiers[columns[0]])
         offenders = images[broken[:, columns[0]]]
         others = len(columns) - 1
-        too = f", and {others} classifier{'s' * (others > 1)} more" if others else ""
+        too = f", and {others} classifier{'s' if others > 1 else ''} more" if others else ""
         at = dict[str, str]()
         if rule == "prediction-repeated":
             these = (pl.col("dataset") == dataset) & pl.col("image").is_in(offenders.tolist())
-            long = [table for table in tables if table.kind == _LONG]
+            long = [table for table in tables if table.kind == _LONG_KIND]
             own = these & (pl.col("classifier") == name)
             at["lines"] = "".join(each.lines(own) for each in long[:1])
         yield Violation(
@@ -1018,14 +1039,14 @@ def _times_violations(
 
 def _groups(tables: _Tables, dataset: str, counts: _Table) -> dict[str, NDArray[np.str_]]:
     """Label and group columns of the counted images, by column name."""
-    described = [table for table in tables.of("images") if table.of(dataset).height]
+    described = [table for table in tables.of_kinds("images") if table.rows_of(dataset).height]
     if not described:
         return {}
     where = _files([table.where for table in described])
     if len({tuple(table.frame.columns) for table in described}) > 1:
         raise StudyError("image-tables-differ-in-columns", where=where)
-    rows = pl.concat([table.of(dataset) for table in described])
-    rules.raise_first(_repeated(described, ["image"], where, dataset))
+    rows = pl.concat([table.rows_of(dataset) for table in described])
+    rules.raise_first(_find_repeats(described, ["image"], where, dataset))
     if (strange := counts.frame.join(rows, on="image", how="anti")).height:
         raise StudyError(
             "counted-image-without-label",
@@ -1037,16 +1058,20 @@ def _groups(tables: _Tables, dataset: str, counts: _Table) -> dict[str, NDArray[
     return {name: joined[name].to_numpy().astype(np.str_) for name in rows.columns[1:]}
 
 
-def _answered(tables: _Tables) -> list[Predictions]:
+def _read_answers(tables: _Tables) -> list[Predictions]:
     """The answers on each data set; none where a table of predictions has no column label_1."""
-    long = tables.of(_LONG)
-    shared = set.intersection(*(set(table.frame.columns) for table in tables.of(_LONG, _WIDE)))
+    long = tables.of_kinds(_LONG_KIND)
+    shared = set.intersection(
+        *(set(table.frame.columns) for table in tables.of_kinds(_LONG_KIND, _WIDE))
+    )
     if LABELS[0] not in shared:
         return []
     kept = [name for name in ("label", *LABELS, *PROBABILITIES) if name in shared]
     answers: list[Predictions] = []
     for dataset in filter(partial(_is_predicted, tables), tables.datasets.values()):
-        rows = pl.concat([table.of(dataset).select("image", "classifier", *kept) for table in long])
+        rows = pl.concat(
+            [table.rows_of(dataset).select("image", "classifier", *kept) for table in long]
+        )
         if "label" not in kept:
             labels = _labels(tables).filter(pl.col("dataset") == dataset).drop("dataset")
             rows = rows.join(labels, on="image", how="left")
@@ -1056,10 +1081,11 @@ def _answered(tables: _Tables) -> list[Predictions]:
 
 def _labels(tables: _Tables) -> pl.DataFrame:
     """The labels of all images: dataset, image, label."""
-    described = tables.of("images")
+    described = tables.of_kinds("images")
     if not described:
         raise StudyError(
-            "answers-without-labels", where=_files([table.where for table in tables.of(_LONG)])
+            "answers-without-labels",
+            where=_files([table.where for table in tables.of_kinds(_LONG_KIND)]),
         )
     return pl.concat([table.frame.select(*_KEY, "label") for table in described]).unique(_KEY)
 
@@ -1090,11 +1116,11 @@ def _predictions(rows: pl.DataFrame, dataset: str) -> Predictions:
     )
 
 
-def _repeated(
+def _find_repeats(
     tables: Sequence[_Table], key: Sequence[str], where: str, dataset: str
 ) -> Iterator[Violation]:
     """Check that no two rows of a data set say the same thing."""
-    rows = pl.concat([table.of(dataset).select(key) for table in tables])
+    rows = pl.concat([table.rows_of(dataset).select(key) for table in tables])
     repeated = rows.filter(pl.struct(key).is_duplicated()).unique(maintain_order=True)
     if not repeated.height:
         return

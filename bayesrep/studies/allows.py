@@ -66,13 +66,13 @@ def of_study(study: Study, attempts: Sequence[Attempts] = ()) -> list[Allowed]:
     study
         With counts on both data sets.
     attempts
-        Of models that were asked several times.
+        Attempts of models that were asked several times.
     """
     words = words_of(study)
     return [
-        _raw(study, words),
-        *_adjusted(study, words),
-        _who(study, words),
+        _judge_raw(study, words),
+        *_judge_adjusted(study, words),
+        _judge_workers(study, words),
         of_attempts(attempts, words),
     ]
 
@@ -85,7 +85,7 @@ def of_answers(
     Parameters
     ----------
     names, items
-        Of the data sets, and how many items each has.
+        Names of the data sets, and how many items each has.
     models
         How many were evaluated.
     words
@@ -100,7 +100,7 @@ def of_answers(
     size = " and ".join(f"{count:,} on {name}" for name, count in zip(names, items, strict=True))
     answers = ENOUGH * sum(items)
     return [
-        Allowed(RAW, "yes", f"{models} {_many(models, words)}, {size} {words.images}"),
+        Allowed(RAW, "yes", f"{models} {_plural_of(models, words)}, {size} {words.images}"),
         Allowed(
             ADJUSTED,
             "no",
@@ -138,16 +138,16 @@ def of_attempts(attempts: Sequence[Attempts], words: Words) -> Allowed:
     return Allowed(
         PASSES,
         "yes",
-        f"{models} {_many(models, words)} with {many} attempts at an {words.image}: pass@k for any "
-        f"k, by the form of a mixture beyond {low}",
+        f"{models} {_plural_of(models, words)} with {many} attempts at an {words.image}: pass@k "
+        f"for any k, by the form of a mixture beyond {low}",
     )
 
 
-def _many(count: int, words: Words) -> str:
+def _plural_of(count: int, words: Words) -> str:
     return words.classifier if count == 1 else words.classifiers
 
 
-def _raw(study: Study, words: Words) -> Allowed:
+def _judge_raw(study: Study, words: Words) -> Allowed:
     accuracy = [data.correct.mean() for data in (study.reference, study.replication)]
     sizes = [len(data.images) for data in (study.reference, study.replication)]
     error = np.sqrt(sum(p * (1 - p) / n for p, n in zip(accuracy, sizes, strict=True)))
@@ -155,13 +155,13 @@ def _raw(study: Study, words: Words) -> Allowed:
     return Allowed(
         RAW,
         "yes",
-        f"{count} {_many(count, words)} on {sizes[0]:,} and {sizes[1]:,} {words.images}; a drop of "
-        f"one of them under {100 * NORMAL * error:.1f} points is within chance",
+        f"{count} {_plural_of(count, words)} on {sizes[0]:,} and {sizes[1]:,} {words.images}; a "
+        f"drop of one of them under {100 * NORMAL * error:.1f} points is within chance",
     )
 
 
-def _adjusted(study: Study, words: Words) -> list[Allowed]:
-    findings = [_counted(study.datasets[role], words) for role in REQUIRED_ROLES]
+def _judge_adjusted(study: Study, words: Words) -> list[Allowed]:
+    findings = [_judge_counts(study.datasets[role], words) for role in REQUIRED_ROLES]
     worst = max(findings, key=lambda each: ("yes", "with care", "no").index(each.state))
     if worst.state == "yes":
         both = [study.datasets[role] for role in REQUIRED_ROLES]
@@ -181,7 +181,7 @@ def _range(data: AnnotatedSet) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def _counted(data: AnnotatedSet, words: Words) -> Allowed:
+def _judge_counts(data: AnnotatedSet, words: Words) -> Allowed:
     """Whether one data set's counts measure its items."""
     lacking = int(np.maximum(ENOUGH - data.shown, 0).sum())
     if data.selection is None and (cut := looks_cut(data)) is not None:
@@ -248,7 +248,7 @@ def panel_of(data: AnnotatedSet) -> int | None:
     return len(asked) if few and (count >= ALL * len(data.images)).all() else None
 
 
-def _who(study: Study, words: Words) -> Allowed:
+def _judge_workers(study: Study, words: Words) -> Allowed:
     both = [study.datasets[role] for role in REQUIRED_ROLES]
     known = [data.name for data in both if data.answers is not None]
     panels = {data.name: size for data in both if (size := panel_of(data)) is not None}

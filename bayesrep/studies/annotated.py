@@ -66,8 +66,8 @@ class AnnotatedSet(Compared):
         if self.labels is not None:
             types["labels"] = np.str_
         for name, dtype in types.items():
-            object.__setattr__(self, name, _frozen(getattr(self, name), dtype))
-        groups = {name: _frozen(values, np.str_) for name, values in self.groups.items()}
+            object.__setattr__(self, name, _freeze(getattr(self, name), dtype))
+        groups = {name: _freeze(values, np.str_) for name, values in self.groups.items()}
         object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "left_out", dict(self.left_out))
 
@@ -100,7 +100,7 @@ class AnnotatedSet(Compared):
             yield from self.selection.violations(where, np.asarray(self.images), *counts)
 
 
-def _frozen(values: Any, dtype: type[np.generic]) -> NDArray[Any]:
+def _freeze(values: Any, dtype: type[np.generic]) -> NDArray[Any]:
     view = np.asarray(values).astype(dtype, copy=False).view()
     view.flags.writeable = False
     return view

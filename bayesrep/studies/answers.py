@@ -66,12 +66,12 @@ def read_predictions(
         In one line naming the file, images, rule and what to do.
     """
     root = Path(path)
-    names, manifest = _named(root, datasets)
+    names, manifest = _names_and_manifest(root, datasets)
     chosen = list(classifiers or _classifiers(root, names, manifest))
     probabilities = PROBABILITIES if confidence else ()
     read = [_Files(root, name, chosen, LABELS[:ranks], probabilities).read() for name in names]
-    found = set[str]().union(*(each.names for dataset in read for each in dataset.answers))
-    classes = synsets() if found <= set(synsets()) else sorted(found)
+    answered = set[str]().union(*(each.names for dataset in read for each in dataset.answers))
+    classes = synsets() if answered <= set(synsets()) else sorted(answered)
     return tuple(dataset.predictions(classes) for dataset in read)
 
 
@@ -84,7 +84,7 @@ def knows_answers(path: str | Path, datasets: Sequence[str] = rules.REQUIRED_ROL
         As `read_predictions` takes them.
     """
     root = Path(path)
-    names, manifest = _named(root, datasets)
+    names, manifest = _names_and_manifest(root, datasets)
     first = _classifiers(root, names, manifest)[0]
     files = [folder.prediction_file(name, first) for name in names]
     tables = (
@@ -108,7 +108,7 @@ def right_or_wrong(study: Study, roles: Sequence[str] = rules.REQUIRED_ROLES) ->
     ]
 
 
-def _named(root: Path, datasets: Sequence[str]) -> tuple[list[str], Manifest | None]:
+def _names_and_manifest(root: Path, datasets: Sequence[str]) -> tuple[list[str], Manifest | None]:
     """Names of data sets given by role or name, and study.json where there is one."""
     begun = root.is_dir() and not (root / folder.MANIFEST).exists()
     manifest = None if begun else rules.value(read_manifest(root), root)
@@ -201,7 +201,7 @@ class _Files:
         rules.raise_first(rules.image_violations(str(first), order.to_list()))
         given = self._labels(order)
         answers = read_classifiers(
-            lambda name: self._one(name, order, left_out, given), self.classifiers
+            lambda name: self._read_classifier(name, order, left_out, given), self.classifiers
         )
         return _Dataset(self.name, order, self.classifiers, [answer for _, answer in answers])
 
@@ -220,7 +220,7 @@ class _Files:
         joined = order.to_frame("image").join(rows, on="image", how="left", maintain_order="left")
         return None if joined["label"].null_count() else joined["label"]
 
-    def _one(
+    def _read_classifier(
         self, classifier: str, order: pl.Series, left_out: pl.Series, labels: pl.Series | None
     ) -> _Numbered:
         file = folder.prediction_file(self.name, classifier)

@@ -78,12 +78,18 @@ class Attempts:
                 return
             whole = np.isfinite(values) & (values == np.floor(values))
             within = whole & (values >= 0) & (values <= rules.LARGEST_COUNT)
-            yield from self._broken("attempt-column-no-count", ~within, where=where, column=name)
+            yield from self._violation_of_images(
+                "attempt-column-no-count", ~within, where=where, column=name
+            )
         solved, attempts = np.asarray(self.solved), np.asarray(self.attempts)
-        yield from self._broken("no-attempts-at-image", attempts == 0, where=where)
-        yield from self._broken("solved-exceeds-attempts", solved > attempts, where=where)
+        yield from self._violation_of_images("no-attempts-at-image", attempts == 0, where=where)
+        yield from self._violation_of_images(
+            "solved-exceeds-attempts", solved > attempts, where=where
+        )
 
-    def _broken(self, rule: LiteralString, wrong: Any, **facts: str) -> Iterator[Violation]:
+    def _violation_of_images(
+        self, rule: LiteralString, wrong: Any, **facts: str
+    ) -> Iterator[Violation]:
         if np.any(wrong):
             images = listing(np.asarray(self.images)[wrong].tolist())
             yield Violation(rule, images=images, **facts)
@@ -157,7 +163,11 @@ def of_table(
             raise StudyError(
                 "attempts-name-missing", where=place, column=name, rows=place.rows(absent)
             )
-    counted = _counted(table, place) if "attempts" in table.columns else _each(table, place)
+    counted = (
+        _read_counted(table, place)
+        if "attempts" in table.columns
+        else _count_attempts(table, place)
+    )
     return [
         Attempts(
             str(name),
@@ -203,7 +213,7 @@ def _parts(table: pl.DataFrame, name: str) -> Iterator[tuple[Any, pl.DataFrame]]
         yield value, rows
 
 
-def _counted(table: pl.DataFrame, place: Place) -> pl.DataFrame:
+def _read_counted(table: pl.DataFrame, place: Place) -> pl.DataFrame:
     """A row an image: both counts as whole numbers, each image once for a classifier."""
     for name in _COUNTS:
         column = table[name]  # of categories, in some tables
@@ -227,7 +237,7 @@ def _counted(table: pl.DataFrame, place: Place) -> pl.DataFrame:
     return table
 
 
-def _each(table: pl.DataFrame, place: Place) -> pl.DataFrame:
+def _count_attempts(table: pl.DataFrame, place: Place) -> pl.DataFrame:
     """A row an attempt: counted."""
     word = table["solved"].cast(pl.String).str.to_lowercase()
     yes, no = word.is_in(tables.TRUE_WORDS), word.is_in(tables.FALSE_WORDS)

@@ -42,7 +42,7 @@ def find_mistake(labels: Ints, answers: Ints, count: int) -> Mistake | None:
     labels : int64 [N]
         Class numbers as they were read.
     answers : int64 [N] or [C, N]
-        Of one classifier or several.
+        Answers of one classifier or several.
     count
         How many classes there are.
 
@@ -53,8 +53,8 @@ def find_mistake(labels: Ints, answers: Ints, count: int) -> Mistake | None:
         times chance, of 20 images and three classes or more; nor twice as high, of 10 images or
         more, where one side holds 0 to K - 1 and the other 1 to K.
     """
-    if (found := _from_one(labels, answers, count)) is not None:
-        return found
+    if (mistake := _find_shift_by_one(labels, answers, count)) is not None:
+        return mistake
     if len(labels) < FEWEST_IMAGES or len(np.unique(labels)) < 3:
         return None
     as_text = np.array([int(name) for name in sorted(map(str, range(count)))])
@@ -75,7 +75,7 @@ def find_mistake(labels: Ints, answers: Ints, count: int) -> Mistake | None:
     return None
 
 
-def _from_one(labels: Ints, answers: Ints, count: int) -> Mistake | None:
+def _find_shift_by_one(labels: Ints, answers: Ints, count: int) -> Mistake | None:
     """A side that counts from 1, where both reach their ends and the accuracy says so, too."""
     if len(labels) < FEWEST_IMAGES // 2:
         return None
@@ -107,22 +107,22 @@ def refuse_mistake(labels: NDArray[Any], answers: NDArray[Any], *, where: str) -
     StudyError
         With the mistake and both accuracies.
     """
-    numbers = [_whole(each) for each in (labels, answers)]
+    numbers = [_whole_or_none(each) for each in (labels, answers)]
     if numbers[0] is None or numbers[1] is None or not labels.size:
         return
     count = int(max(each.max(initial=0) for each in numbers if each is not None)) + 1
-    found = find_mistake(numbers[0], numbers[1], count)
-    if found is not None:
+    mistake = find_mistake(numbers[0], numbers[1], count)
+    if mistake is not None:
         raise StudyError(
             "class-numbers-not-alike",
             where=where,
-            mistake=found.what,
-            accuracy=found.accuracy,
-            otherwise=found.otherwise,
+            mistake=mistake.what,
+            accuracy=mistake.accuracy,
+            otherwise=mistake.otherwise,
         )
 
 
-def _whole(values: NDArray[Any]) -> Ints | None:
+def _whole_or_none(values: NDArray[Any]) -> Ints | None:
     """Whole numbers from 0, or None where some value is none."""
     if values.dtype.kind in "iu":
         return None if (values < 0).any() else values.astype(np.int64)

@@ -243,7 +243,7 @@ def _wnids(labels: pl.Series) -> pl.Series | None:
 
 
 def _other_wnids(values: pl.Series, labels: pl.Series) -> Bools:
-    """Where both are wnids, and not the same."""
+    """Mask of the pairs in which both are wnids, and not the same."""
     differ = (values != labels).fill_null(value=False)
     if differ.any():
         wnids = _wnids(values)

@@ -24,7 +24,8 @@ def held(path: str | Path, datasets: Sequence[str] = REQUIRED_ROLES) -> frozense
     Returns
     -------
     frozenset of str
-        Of "counts" (of annotators), "answers" (of a classifier to both data sets), "study" (both),
+        Any of "counts" (of annotators), "answers" (of a classifier to both data sets), "study"
+        (both),
         "labels" (which class was answered), "top-5" and "probabilities".
 
     Raises
@@ -37,15 +38,15 @@ def held(path: str | Path, datasets: Sequence[str] = REQUIRED_ROLES) -> frozense
         raise StudyError(describe_missing_study(root))
     manifest = collected(read_manifest(root))[0] if (root / folder.MANIFEST).exists() else None
     roles = manifest.roles if manifest is not None else read_roles(root)
-    found = set[str]()
+    contents = set[str]()
     if manifest is not None and any(
         (root / file).is_file() for file in (folder.COUNTS, folder.ANNOTATIONS)
     ):
-        found.add("counts")
+        contents.add("counts")
     names = [roles.get(role, role) for role in datasets]
     common = set.intersection(*(folder.predicted_by(root, name) for name in names))
     if common:
-        found.add("answers")
+        contents.add("answers")
         files = [root / folder.prediction_file(name, min(common)) for name in names]
         columns = set.intersection(*map(_columns, files))
         every = {
@@ -53,10 +54,10 @@ def held(path: str | Path, datasets: Sequence[str] = REQUIRED_ROLES) -> frozense
             "top-5": folder.LABELS,
             "probabilities": (folder.LABELS[0], folder.PROBABILITIES[0]),
         }
-        found |= {what for what, needed in every.items() if columns.issuperset(needed)}
-    if not found:
+        contents |= {what for what, needed in every.items() if columns.issuperset(needed)}
+    if not contents:
         raise StudyError("neither-study-nor-predictions", path=root)
-    return frozenset(found | ({"study"} if {"counts", "answers"} <= found else set()))
+    return frozenset(contents | ({"study"} if {"counts", "answers"} <= contents else set()))
 
 
 def _columns(file: Path) -> set[str]:

@@ -92,7 +92,7 @@ def read_roles(path: Path) -> dict[str, str]:
     Raises
     ------
     StudyError
-        If the file is no mapping of roles to names.
+        If the file is not a mapping of roles to names.
     """
     file = path / folder.ROLES
     if not file.exists():
@@ -111,7 +111,7 @@ def read_provenance(path: Path) -> dict[str, JSON]:
     Raises
     ------
     StudyError
-        If the file is no object.
+        If the file is not an object.
     """
     file = path / folder.PROVENANCE
     if not file.exists():
@@ -123,7 +123,7 @@ def read_provenance(path: Path) -> dict[str, JSON]:
 
 
 def describe_missing_study(path: Path) -> Violation:
-    """Why a path is no folder; what a killed process has left of it is named."""
+    """Why a path is not a folder; what a killed process has left of it is named."""
     if path.exists():
         return Violation("study-path-not-folder", path=path)
     older = find_moved_aside(path)

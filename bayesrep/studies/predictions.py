@@ -95,7 +95,7 @@ class Predictions:
             )
             return
         wrong = (self.answers < NO_ANSWER) | (self.answers >= len(self.classes))
-        yield from self._first("answer-not-a-class", where, np.any(wrong, axis=2))
+        yield from self._first_violation("answer-not-a-class", where, np.any(wrong, axis=2))
         if self.confidence is not None and self.confidence.shape != shape:
             yield Violation(
                 "confidence-shape-wrong",
@@ -105,9 +105,11 @@ class Predictions:
             )
         elif self.confidence is not None:
             within = (self.confidence >= 0) & (self.confidence <= 1)
-            yield from self._first("confidence-out-of-range", where, ~within)
+            yield from self._first_violation("confidence-out-of-range", where, ~within)
 
-    def _first(self, rule: LiteralString, where: str, wrong: Bools) -> Iterator[Violation]:
+    def _first_violation(
+        self, rule: LiteralString, where: str, wrong: Bools
+    ) -> Iterator[Violation]:
         if wrong.any():
             number = int(np.flatnonzero(wrong.any(axis=1))[0])
             images = listing(self.images[wrong[number]].tolist())

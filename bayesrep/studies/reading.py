@@ -53,8 +53,12 @@ def read_study(path: str | Path) -> Study:
     """
     study, lines = rules.collected(inspect(Path(path)))
     if study is None or lines:
-        more = f" ({len(lines) - 1} more: `bayesrep check {path}` lists them)" * (len(lines) > 1)
-        raise StudyError(lines[0].within(path).followed_by(more))
+        more = (
+            f" ({len(lines) - 1} more: `bayesrep check {path}` lists them)"
+            if len(lines) > 1
+            else ""
+        )
+        raise StudyError(lines[0].within(path).append_text(more))
     return study
 
 
@@ -138,7 +142,7 @@ def _attempts_violations(path: Path) -> Iterator[Violation]:
     try:
         read_attempts(path)
     except StudyError as error:
-        yield error.violation.retold(str(error).removeprefix(f"{path}{os.sep}"))
+        yield error.violation.reword(str(error).removeprefix(f"{path}{os.sep}"))
 
 
 def _dataset(

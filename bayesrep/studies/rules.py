@@ -84,7 +84,7 @@ def image_violations(where: str, images: Names) -> Iterator[Violation]:
     names: list[str] = np.asarray(images, dtype=np.str_).tolist()
     if not names:
         yield Violation("data-set-without-images", where=where)
-    if repeated := _repeated(names):
+    if repeated := _repeated_names(names):
         yield Violation("image-repeated", where=where, images=listing(repeated))
 
 
@@ -171,7 +171,7 @@ def classifier_violations(where: str, classifiers: Sequence[str]) -> Iterator[Vi
         yield Violation("classifier-name-empty", where=where)
     if long := folder.too_long(classifiers):
         yield Violation("name-too-long-for-file", where=where, names=listing(long, "classifier"))
-    if repeated := _repeated(classifiers):
+    if repeated := _repeated_names(classifiers):
         offenders = listing(repeated, "classifier")
         yield Violation("classifier-repeated", where=where, classifiers=offenders)
 
@@ -187,7 +187,7 @@ def role_violations(where: str, names: Sequence[tuple[str, str]]) -> Iterator[Vi
     for role in REQUIRED_ROLES:
         if role not in roles:
             yield Violation("required-role-missing", where=where, role=role)
-    if repeated := _repeated([name for _, name in names]):
+    if repeated := _repeated_names([name for _, name in names]):
         offenders = listing(repeated, "data set")
         yield Violation("data-set-with-several-roles", where=where, data_sets=offenders)
     if any(not role or not name for role, name in names):
@@ -247,7 +247,7 @@ def _absent(value: object) -> bool:
     return value is None or value == "" or value != value  # only NaN differs from itself
 
 
-def _repeated(names: Sequence[str]) -> list[str]:
+def _repeated_names(names: Sequence[str]) -> list[str]:
     if len(set(names)) == len(names):
         return []
     seen: set[str] = set()

@@ -74,7 +74,7 @@ class Scenario:
     says
         What is so, in a clause.
     process
-        Of frequencies and curves, where it is not the caller's choice.
+        Process that makes frequencies and curves, where the caller does not choose it.
     frequencies
         Logit-normal mixtures in place of the process's, by role.
     ones
@@ -123,7 +123,7 @@ class Scenario:
         )
 
 
-def _both(reference: Mixture, replication: Mixture) -> Mapping[str, Mixture]:
+def _by_role(reference: Mixture, replication: Mixture) -> Mapping[str, Mixture]:
     return {"reference": reference, "replication": replication}
 
 
@@ -132,24 +132,24 @@ SCENARIOS: Mapping[str, Scenario] = {
     "spike": Scenario("15 % of the images would be selected by every annotator", ones=0.15),
     "near-one": Scenario(
         "nearly every image is selected by nearly everybody",
-        frequencies=_both(
+        frequencies=_by_role(
             Mixture((0.9, 0.1), (3.5, 1.0), (0.7, 1.0)), Mixture((0.8, 0.2), (3.2, 1.0), (0.7, 1.0))
         ),
     ),
     "three-modes": Scenario(
         "images are clear, contested or wrong",
-        frequencies=_both(
+        frequencies=_by_role(
             Mixture((0.65, 0.25, 0.10), (2.8, 0.6, -1.5), (0.4, 0.3, 0.4)),
             Mixture((0.50, 0.35, 0.15), (2.8, 0.6, -1.5), (0.4, 0.3, 0.4)),
         ),
     ),
     "unimodal": Scenario(
         "frequencies have one mode, near 0.7",
-        frequencies=_both(Mixture((1.0,), (1.0,), (0.8,)), Mixture((1.0,), (0.75,), (0.8,))),
+        frequencies=_by_role(Mixture((1.0,), (1.0,), (0.8,)), Mixture((1.0,), (0.75,), (0.8,))),
     ),
     "u-shaped": Scenario(
         "most images are selected by nearly everybody or by nearly nobody",
-        frequencies=_both(
+        frequencies=_by_role(
             Mixture((0.7, 0.3), (3.5, -2.5), (1.5, 1.5)),
             Mixture((0.6, 0.4), (3.5, -2.5), (1.5, 1.5)),
         ),
@@ -245,7 +245,7 @@ def draw_counts(
     Parameters
     ----------
     rng
-        Of everything random.
+        Random numbers for everything.
     scenario
         How annotators answer.
     s
@@ -253,7 +253,7 @@ def draw_counts(
     low, high
         Annotators per image: uniform on low..high; of adaptive collections at most `high`.
     crowd
-        Whom to ask, in scenarios that have one.
+        Crowd to ask, in scenarios that have one.
     """
     if scenario.adaptive:
         return *_until_clear(rng, s, high), None
@@ -277,7 +277,7 @@ def draw_crowds(
     Parameters
     ----------
     rng
-        Of their thresholds.
+        Random numbers for the workers' thresholds.
     scenario
         How many they are, and whether they are the same.
     annotators
@@ -375,7 +375,7 @@ def draw_matched(rng: np.random.Generator, pool: Mixture, measured: Ints, shown:
         s = draw_logit_normal(rng, pool, 4 * len(measured))
         count = rng.binomial(shown, s)
         for k in np.flatnonzero(left):
-            found = s[count == k][: left[k]]
-            kept[k].append(found)
-            left[k] -= len(found)
+            frequencies = s[count == k][: left[k]]
+            kept[k].append(frequencies)
+            left[k] -= len(frequencies)
     return rng.permutation(np.concatenate([part for parts in kept for part in parts]))

@@ -50,7 +50,7 @@ class Selection:
     Raises
     ------
     StudyError
-        Where the words are no rule, or the table no probabilities.
+        Where the words are not a rule, or the table has no probabilities.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class Selection:
             known = {row[:2]: row[2] for row in self.table}
             pairs = zip(k.ravel().tolist(), n.ravel().tolist(), strict=True)
             return np.array([known.get(pair, 0.0) for pair in pairs]).reshape(k.shape)
-        rule = _parsed(self.once)
+        rule = _parse_rule(self.once)
         passes = (rule.least * np.where(rule.share, n, 1) - _SLACK <= k) & (
             k <= rule.most * np.where(rule.share, n, 1) + _SLACK
         )
@@ -124,7 +124,7 @@ class Selection:
 
     def asked(self, shown: Ints) -> Ints:
         """How many answers the rule is about, of images shown to so many [M]."""
-        rule = _parsed(self.once) if self.table is None else None
+        rule = _parse_rule(self.once) if self.table is None else None
         return shown if rule is None or rule.shown is None else np.full_like(shown, rule.shown)
 
     def violations(
@@ -149,7 +149,7 @@ class Selection:
 
     def _violations(self) -> Iterator[Violation]:
         if self.table is None:
-            if (rule := _parsed(self.once)) is None:
+            if (rule := _parse_rule(self.once)) is None:
                 yield Violation("selection-rule-unknown", selection=self.rule, known_rules=WORDS)
             elif rule.shown is not None and not rule.share and rule.least > rule.shown:
                 yield Violation("selection-needs-too-many", selection=self.rule)
@@ -175,23 +175,23 @@ class _Rule:
     shown: int | None
 
 
-def _parsed(rule: str) -> Any:
+def _parse_rule(rule: str) -> Any:
     """The bounds of a rule in words; None where it is none."""
-    found = _RULE.fullmatch(rule)
-    if found is None:
+    match = _RULE.fullmatch(rule)
+    if match is None:
         return None
-    shown = None if found["shown"] is None else int(found["shown"])
-    if word := found["word"]:
+    shown = None if match["shown"] is None else int(match["shown"])
+    if word := match["word"]:
         # The worst of n answers is good only where all are.
         share = 0.0 if word == "none" else 1.0
         return _Rule(share, share, share=True, shown=shown)
-    number, percent = float(found["number"]), found["percent"] is not None
+    number, percent = float(match["number"]), match["percent"] is not None
     if percent:
         number /= 100
     elif number != int(number):
         return None
-    least = 0.0 if found["bound"] == "at most" else number
-    most = np.inf if found["bound"] == "at least" else number
+    least = 0.0 if match["bound"] == "at most" else number
+    most = np.inf if match["bound"] == "at least" else number
     if percent and most == np.inf:
         most = 1.0
     return _Rule(least, float(most), share=percent, shown=shown)

@@ -50,7 +50,7 @@ def brief(data: object, *facts: str) -> str:
 
 def number(count: int, noun: str) -> str:
     """A number of things, as 1 image and 2,000 images."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+    return f"{count:,} {noun}{'s' if count != 1 else ''}"
 
 
 def spread(values: Any) -> str:
@@ -73,17 +73,19 @@ def html_table(
     """A table for a notebook: a caption above, notes below, every text escaped."""
 
     def row(cells: Sequence[str], tag: str) -> str:
-        inner = "".join(f'<{tag} style="text-align: left">{_safe(cell)}</{tag}>' for cell in cells)
+        inner = "".join(
+            f'<{tag} style="text-align: left">{_escape_markup(cell)}</{tag}>' for cell in cells
+        )
         return f"<tr>{inner}</tr>"
 
     body = "".join(row(cells, "td") for cells in rows)
     return (
-        f"<div><p><strong>{_safe(caption)}</strong></p>"
+        f"<div><p><strong>{_escape_markup(caption)}</strong></p>"
         f"<table><thead>{row(header, 'th')}</thead><tbody>{body}</tbody></table>"
-        + "".join(f"<p>{_safe(note)}</p>" for note in notes)
+        + "".join(f"<p>{_escape_markup(note)}</p>" for note in notes)
         + "</div>"
     )
 
 
-def _safe(text: str) -> str:
+def _escape_markup(text: str) -> str:
     return escape(plain(text))

@@ -39,7 +39,7 @@ import numpy as np
 from scipy.optimize import brentq, root
 from scipy.special import expit, ndtr, ndtri, roots_sh_jacobi
 
-from bayesrep.bounds import at_most
+from bayesrep.bounds import refuse_above
 from bayesrep.choices import Process
 from bayesrep.errors import OptionError
 from bayesrep.studies.manifest import Truth
@@ -175,7 +175,8 @@ class Populations(NamedTuple):
     classifiers
         Names.
     a, b, weights
-        Of the mixtures of selection frequencies: the reference's, then the replication's.
+        Parameters of the mixtures of selection frequencies: the reference's, then the
+        replication's.
     curves
         Accuracies g_c(s) on both data sets.
     shared_difficulty
@@ -191,7 +192,7 @@ class Populations(NamedTuple):
 
 
 def published_populations(classifiers: int, at: Float[np.ndarray, "frequency"]) -> Populations:
-    """Those of the process "inside", which agree with what is published of ImageNet-v2.
+    """Populations of the process "inside", which agree with what is published of ImageNet-v2.
 
     Parameters
     ----------
@@ -242,7 +243,7 @@ def _choose_classifiers(count: int) -> tuple[tuple[str, ...], Floats, Floats]:
 
 
 def _root(function: Callable[[float], float], tolerance: float) -> float:
-    """Where an increasing function crosses zero between -5 and 5."""
+    """The zero of an increasing function between -5 and 5."""
     crossing: Any = brentq(function, -5.0, 5.0, xtol=tolerance)
     return float(crossing)
 
@@ -250,16 +251,16 @@ def _root(function: Callable[[float], float], tolerance: float) -> float:
 def _set_mean(process: _Process, mixture: Mixture, mean: float) -> Mixture:
     """Shift all locations so that the mixture's mean selection frequency is `mean`."""
 
-    def shifted(shift: float) -> Mixture:
+    def shift_mixture(shift: float) -> Mixture:
         return Mixture(
             mixture.weights, tuple(m + shift for m in mixture.locations), mixture.spreads
         )
 
     def excess(shift: float) -> float:
-        s, weight = process.nodes(shifted(shift))
+        s, weight = process.nodes(shift_mixture(shift))
         return float(s @ weight) - mean
 
-    return shifted(_root(excess, 1e-14))
+    return shift_mixture(_root(excess, 1e-14))
 
 
 def _calibrate_curves(
@@ -343,7 +344,7 @@ class _World:
         return s
 
     def shares(self, role: Role) -> Floats:
-        """Of the classes."""
+        """Names of the classes."""
         return class_shares(0.0 if role == "reference" else -self.scenario.class_shift)
 
 
@@ -384,12 +385,12 @@ def _world(process: _Process, scenario: Scenario, classifiers: int, shown: int) 
     targets = {"reference": reference, "replication": adjusted}
     curves = {
         role: np.array(
-            [_shifted(world, curve, wanted) for curve, wanted in zip(*pair, strict=True)]
+            [_shift_curve(world, curve, wanted) for curve, wanted in zip(*pair, strict=True)]
         )
         for role, pair in ((role, (curves[role], targets[role])) for role in REQUIRED_ROLES)
     }
-    found = np.array([_accuracy(world, "replication", a, b) for a, b in curves["replication"]])
-    truth = replace(truth, replication_accuracy=found, mean_selection_frequency=means)
+    accuracies = np.array([_accuracy(world, "replication", a, b) for a, b in curves["replication"]])
+    truth = replace(truth, replication_accuracy=accuracies, mean_selection_frequency=means)
     return replace(world, curves=curves, truth=truth)
 
 
@@ -400,7 +401,7 @@ def _with_ones(nodes: tuple[Floats, Floats], share: float) -> tuple[Floats, Floa
 
 
 def _accuracy(world: _World, role: Role, a: float, b: float) -> float:
-    """Of a curve, averaged over the frequencies and classes of a data set."""
+    """Accuracy of a curve, averaged over the frequencies and classes of a data set."""
     s, weight = world.frequencies[role]
     if world.scenario.class_shift == 0:
         return float(world.process.curve(s, a, b) @ weight)
@@ -408,7 +409,7 @@ def _accuracy(world: _World, role: Role, a: float, b: float) -> float:
     return float(np.array(by_class) @ world.shares(role))
 
 
-def _shifted(world: _World, curve: Floats, accuracy: float) -> Floats:
+def _shift_curve(world: _World, curve: Floats, accuracy: float) -> Floats:
     """The curve as steep as before whose accuracy on the reference's population is this."""
     a, b = float(curve[0]), float(curve[1])
     by = _root(lambda by: _accuracy(world, "reference", a + by, b) - accuracy, 1e-13)
@@ -420,13 +421,13 @@ def _draw_kept(
 ) -> tuple[Floats, Ints, Ints]:
     """Frequencies and counts of images that the counts kept, drawn until there are enough."""
     rule = Selection.of(world.scenario.selection)
-    found: list[tuple[Floats, Ints, Ints]] = []
-    while sum(len(s) for s, _, _ in found) < size:
+    drawn: list[tuple[Floats, Ints, Ints]] = []
+    while sum(len(s) for s, _, _ in drawn) < size:
         s = world.draw(rng, role, size, shown)
         selected, asked, _ = draw_counts(rng, world.scenario, s, shown, shown)
         kept = rng.random(size) < rule.probability(selected, asked)
-        found.append((s[kept], selected[kept], asked[kept]))
-    s, selected, asked = (np.concatenate(parts)[:size] for parts in zip(*found, strict=True))
+        drawn.append((s[kept], selected[kept], asked[kept]))
+    s, selected, asked = (np.concatenate(parts)[:size] for parts in zip(*drawn, strict=True))
     return s, selected, asked
 
 
@@ -505,9 +506,9 @@ def simulate_study(
         )
     if world.selection is not None and low < high:
         raise OptionError("scenario-takes-one-annotator-number", scenario=scenario)
-    at_most("classifiers", classifiers, LARGEST_CLASSIFIERS)
-    at_most("images", images, LARGEST_ANSWERS // classifiers)
-    at_most("annotators", high, LARGEST_N)
+    refuse_above("classifiers", classifiers, LARGEST_CLASSIFIERS)
+    refuse_above("images", images, LARGEST_ANSWERS // classifiers)
+    refuse_above("annotators", high, LARGEST_N)
     drawn_from = _world(PROCESSES[process], world, classifiers, high)
 
     def dataset(role: Role, seed: np.random.SeedSequence) -> dict[str, Any]:

@@ -189,7 +189,7 @@ class SufficientStatistics(Compared):
 
     @classmethod
     def of(cls, study: "Study | SufficientStatistics") -> "SufficientStatistics":
-        """Those of a study; where there are statistics only, these.
+        """The statistics of a study; statistics are returned as they are.
 
         Raises
         ------

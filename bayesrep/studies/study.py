@@ -292,9 +292,9 @@ class Study(Compared):
         """The SHA-256, in hexadecimal, of the data and their order.
 
         Roles, names, images, counts, correctness, labels, groups, classifiers and the rules by
-        which counts selected images count; the study's own name, its provenance, truth, images
-        left out and whose the answers are do not, since no fit depends on them. Every fit of the
-        study records it, and nothing that looks at images takes another study's fit.
+        which counts selected images are digested. The study's own name, its provenance and truth,
+        the images left out and the workers' names are not, since no fit depends on them. Every fit
+        of the study records it, and nothing that looks at images takes another study's fit.
         """
         digest = hashlib.sha256()
         for part in self._contents():

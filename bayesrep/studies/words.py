@@ -69,7 +69,7 @@ class Words:
     people: str = "people"
 
     def others(self) -> dict[str, str]:
-        """Of our words those that are others here, and which."""
+        """The library's words that the study replaces, each with its replacement."""
         pairs = {str(each.default): getattr(self, each.name) for each in fields(self)}
         return {ours: other for ours, other in pairs.items() if ours != other}
 
@@ -99,7 +99,7 @@ def words_of(study: "Study") -> Words:
     Parameters
     ----------
     study
-        Of any source.
+        Study from any source.
     """
     return VOCABULARIES[vocabulary_of(study.provenance)]
 
@@ -114,15 +114,15 @@ def vocabulary_of(entries: Mapping[str, object]) -> str:
 class Voice:
     """Says what the library says of images, classifiers and annotators in the words of a study.
 
-    Of a study of images it says everything as it is. Of others it leaves alone what are no words:
+    Of a study of images it says everything as it is. Of others it leaves alone what are not words:
     names of the study's, `commands`, options, columns in quotes, paths.
 
     Attributes
     ----------
     words
-        Of the study.
+        Words of the study.
     names
-        Of its parts: those that hold one of our words.
+        Names of the study's parts: those that hold one of our words.
     """
 
     words: Words = VOCABULARIES["images"]
@@ -147,37 +147,37 @@ class Voice:
 
     def __call__(self, text: str) -> str:
         """The text in the study's words."""
-        return self._pattern.sub(self._said, text) if self._others else text
+        return self._pattern.sub(self._replace_word, text) if self._other_words else text
 
     @cached_property
-    def _others(self) -> Mapping[str, str]:
+    def _other_words(self) -> Mapping[str, str]:
         return self.words.others()
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         kept = "|".join(map(re.escape, sorted(self.names, key=len, reverse=True)))
         names = rf"(?<!\w)(?:{kept})(?!\w)|" if kept else ""
-        ours = "|".join(f"[{word[0].upper()}{word[0]}]{word[1:]}" for word in self._others)
+        ours = "|".join(f"[{word[0].upper()}{word[0]}]{word[1:]}" for word in self._other_words)
         return re.compile(
             rf"{names}`[^`]*`|(?<![\w./:@'\"=-])(?<!bayesrep )"
             rf"(?:([Aa])n?(\s))?({ours})(?![\w/@=\"\\-]|[.:]\w)"
         )
 
-    def _said(self, found: re.Match[str]) -> str:
+    def _replace_word(self, found: re.Match[str]) -> str:
         article, space, ours = found.groups()
         if ours is None:
             return found[0]
-        other = self._others[ours.lower()]
+        other = self._other_words[ours.lower()]
         other = other.capitalize() if ours[0].isupper() else other
         if article is None:
             return other
-        return f"{article}{'n' * (other[0] in 'aeiou')}{space}{other}"
+        return f"{article}{'n' if other[0] in 'aeiou' else ''}{space}{other}"
 
 
 PLAIN = Voice()
-"""Of studies of images, in whose words the library's sentences are."""
+"""Voice of studies of images, in whose words the library's sentences are written."""
 VOICE: ContextVar[Voice] = ContextVar("VOICE", default=PLAIN)
-"""That of the study which a command is about: printed tables and texts are in its words."""
+"""Voice of the study that a command is about: printed tables and texts are in its words."""
 
 
 def in_our_words(
@@ -192,7 +192,7 @@ def in_our_words(
     Parameters
     ----------
     columns
-        Of the table.
+        Columns of the table.
     *together
         Our names that mean something together only: by default those of images, of predictions
         and of annotations.
@@ -202,8 +202,8 @@ def in_our_words(
     renamed: dict[str, str] = {}
     for wanted in together or _TOGETHER:
         # The first other name wins: a table with an item may have the question's text beside it.
-        found = {new: old for old, new in reversed(list(others.items())) if old in columns}
-        new = {found[name]: name for name in wanted if name not in columns and name in found}
+        names = {new: old for old, new in reversed(list(others.items())) if old in columns}
+        new = {names[name]: name for name in wanted if name not in columns and name in names}
         if all(name in columns or name in new.values() for name in wanted):
             renamed |= new
     return renamed

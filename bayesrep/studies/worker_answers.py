@@ -36,7 +36,7 @@ class WorkerAnswers(Compared):
     workers : str [W]
         Distinct names; the same name in two data sets is the same person.
     image, worker : int32 [A]
-        Of every answer: row of the image in the data set, and place among `workers`.
+        Image (its row in the data set) and worker (its place among `workers`) of every answer.
     selected : bool [A]
         Whether the worker selected the image.
     position : float64 [A] or None
@@ -116,7 +116,7 @@ class WorkerAnswers(Compared):
         where
             What a message begins with.
         images, selected, shown
-            Of the data set.
+            Images of the data set, with their counts.
         """
         if not len(self.image) == len(self.worker) == len(self.selected):
             yield Violation("worker-answers-lengths-differ", where=where)

@@ -39,7 +39,7 @@ def write_study(
     known = {each.dataset: each for each in answers}
     listed = manifest.classifiers or ()
     tables = {
-        data.name: _answered(data, listed, known[data.name])
+        data.name: _tables_of_answers(data, listed, known[data.name])
         if data.name in known
         else _correctness(data, listed)
         for data in datasets
@@ -229,7 +229,7 @@ def _correctness(data: AnnotatedSet, classifiers: Sequence[str]) -> dict[str, pl
     }
 
 
-def _answered(
+def _tables_of_answers(
     data: AnnotatedSet, classifiers: Sequence[str], predictions: Predictions
 ) -> dict[str, pl.DataFrame]:
     """The answers to a study's images, in its order."""

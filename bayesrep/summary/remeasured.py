@@ -52,7 +52,7 @@ def remeasure(study: Study, posterior: Posterior, *, seed: int = 0) -> pl.DataFr
     posterior
         From `bayesrep.fit`.
     seed
-        Of what is uncertain about single images given the mixture.
+        Seed of what is uncertain about single images given the mixture.
 
     Returns
     -------
@@ -95,10 +95,10 @@ def _row(
         np.stack([data.shown, data.selected], axis=1), axis=0, return_counts=True
     )
     shown, selected = pairs.T
-    given = _given(log_density, selected, shown, dependence)
+    given = _posterior_at_nodes(log_density, selected, shown, dependence)
     measured = float((data.selected / data.shown).mean())
     at = np.exp(logit_quadrature.nodes()[0])
-    frequency = _drawn(_moments(given, at[None, :], images, sure=False), rng)
+    frequency = _draw_means(_moments(given, at[None, :], images, sure=False), rng)
     row: dict[str, object] = {
         "dataset": data.name,
         "role": role,
@@ -111,7 +111,7 @@ def _row(
     }
     if data.selection is not None:
         keeps = _keeps_again(data, shown, dependence)
-        row |= _columns("dropped", 1 - _drawn(_moments(given, keeps, images, sure=True), rng))
+        row |= _columns("dropped", 1 - _draw_means(_moments(given, keeps, images, sure=True), rng))
     return row
 
 
@@ -122,7 +122,7 @@ def _columns(name: str, draws: Floats | None) -> dict[str, float | None]:
     return {name: middle, f"{name}_lower": lower, f"{name}_upper": upper}
 
 
-def _given(
+def _posterior_at_nodes(
     log_density: Floats, selected: Ints, shown: Ints, dependence: float
 ) -> Float[np.ndarray, "draw cell node"]:
     """P(node | k, n) by every draw's mixture."""
@@ -148,7 +148,7 @@ def _moments(
     *,
     sure: bool,
 ) -> Moments:
-    """Of the mean over images of a value at each one's s; `sure`: of events of that probability."""
+    """Moments of a mean over images of a value at each s; `sure`: of events so probable."""
     mean = np.einsum("dcn,cn->dc", given, np.broadcast_to(values, given.shape[1:]))
     square = (
         mean
@@ -159,7 +159,7 @@ def _moments(
     return Moments(mean @ images / total, (square - mean**2) @ images / total**2)
 
 
-def _drawn(moments: Moments, rng: np.random.Generator) -> Float[np.ndarray, "draw"]:
+def _draw_means(moments: Moments, rng: np.random.Generator) -> Float[np.ndarray, "draw"]:
     """A value of every draw: the sum over many images is normal given the mixture."""
     noise = rng.standard_normal(len(moments.mean))
     return np.clip(moments.mean + np.sqrt(np.maximum(moments.variance, 0)) * noise, 0, 1)

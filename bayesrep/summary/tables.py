@@ -61,7 +61,7 @@ def summarize(
     ConvergenceError
         If the fit did not converge and `allow_unconverged` is false; carries the verdict.
     OptionError
-        If `crowd_sd` is no fraction, or the study says who answered: then intervals know it.
+        If `crowd_sd` is not a fraction, or the study says who answered: then intervals know it.
     PosteriorError
         If the posterior belongs to another study.
     """
@@ -121,7 +121,7 @@ def summarize_gaps(
     posterior
         From `bayesrep.fit` or `bayesrep.read_posterior`.
     seed
-        Of the accuracies on the reference's population, where the model has none.
+        Seed of the accuracies on the reference's population, where the model has none.
     crowd_sd
         As `summarize` takes it.
     allow_unconverged

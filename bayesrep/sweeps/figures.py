@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.report.figures import interval_points, legend_below, panels
-from bayesrep.report.methods import OTHER, POSTERIOR, color_of, label_of
+from bayesrep.report.methods import OTHER_LOOK, POSTERIOR, color_of, label_of
 from bayesrep.sweeps.runs import FITS
 from bayesrep.sweeps.tables import scores, varying_axes
 
@@ -85,7 +85,7 @@ def _look(method: str, methods: list[str]) -> dict[str, Any]:
             "marker": MARKERS[fits.index(method) % len(MARKERS)],
             "label": f"posterior by {method}",
         }
-    others = [each for each in methods if color_of(each) == OTHER.paper]
+    others = [each for each in methods if color_of(each) == OTHER_LOOK.paper]
     place = others.index(method) if method in others else 0
     marker = MARKERS[place % len(MARKERS)]
     return {"color": color_of(method), "marker": marker, "label": label_of(method)}

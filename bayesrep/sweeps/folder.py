@@ -18,7 +18,7 @@ from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.files import strict_json
 from bayesrep.sweeps.one import Result
-from bayesrep.sweeps.runs import Run
+from bayesrep.sweeps.runs import SweepRun
 from bayesrep.version import __version__
 
 RECORD, RUNS = "sweep.json", "runs"
@@ -40,7 +40,7 @@ ESTIMATES = {
 }
 
 
-def begin(out: Path, file: Path, runs: Sequence[Run]) -> None:
+def begin(out: Path, file: Path, runs: Sequence[SweepRun]) -> None:
     """Make the folder, or go on in it where every run that it knows is asked for again.
 
     Raises
@@ -92,13 +92,13 @@ def keep(out: Path, key: str, result: Result) -> None:
 
 def read_results(out: Path, keys: Iterable[str]) -> dict[str, Result]:
     """What those of the runs came to that are finished; a damaged file is of a run to be made."""
-    found: dict[str, Result] = {}
+    results: dict[str, Result] = {}
     for key in keys:
         with suppress(StudyError):
             result = strict_json.read(out / RUNS / f"{key}.json")
             if _is_whole(result):
-                found[key] = result
-    return found
+                results[key] = result
+    return results
 
 
 def _is_whole(result: Any) -> bool:
@@ -133,7 +133,7 @@ def read_tables(out: Path) -> tuple[pl.DataFrame, pl.DataFrame, int]:
 
 
 def _record(out: Path) -> dict[str, Any] | None:
-    """What was asked for in a folder; None if it is no sweep's."""
+    """What was asked for in a folder; None if it is not a sweep's."""
     with suppress(StudyError, KeyError, TypeError):
         record = strict_json.read(out / RECORD)
         if isinstance(record["version"], str) and isinstance(record["runs"], dict):
@@ -151,13 +151,13 @@ def tables(
     asked
         Places in the grid, by key.
     results
-        Of the finished runs.
+        Results of the finished runs.
     """
     keys = [key for key in asked if key in results]
     axes = list(dict.fromkeys(name for key in keys for name in asked[key]))
     stages = list(dict.fromkeys(name for key in keys for name in results[key]["seconds"]))
     rows: dict[str, list[Any]] = {"run": keys}
-    rows |= {name: _alike([asked[key].get(name) for key in keys]) for name in axes}
+    rows |= {name: _unify_column([asked[key].get(name) for key in keys]) for name in axes}
     rows |= {name: [_cell(results[key].get(name)) for key in keys] for name in FOUND}
     seconds = [results[key]["seconds"] for key in keys]
     rows["seconds"] = [working_seconds(each) for each in seconds]
@@ -177,7 +177,7 @@ def tables(
     return of_runs, pl.DataFrame(columns, schema=ESTIMATES)
 
 
-def _alike(values: list[Any]) -> list[Any]:
+def _unify_column(values: list[Any]) -> list[Any]:
     """A column of one kind: text, where some are words and others numbers."""
     words = any(isinstance(each, str) for each in values)
     return [each if each is None or not words else str(each) for each in values]

@@ -27,12 +27,12 @@ from bayesrep.estimators.methods import label, parse
 from bayesrep.models import MODELS
 from bayesrep.sweeps import stated
 from bayesrep.sweeps.grid_studies import studies_at
-from bayesrep.sweeps.runs import FITS, Run, StudyOf, Value, expand
-from bayesrep.sweeps.stated import Check, Place
+from bayesrep.sweeps.runs import FITS, StudyOf, SweepRun, Value, expand
+from bayesrep.sweeps.stated import Check, GridPlace
 
-ALL = "all"
+ALL_ANSWERS = "all"
 """How a grid names every answer that there is."""
-NEEDED = {"method": "a method or a list of them", "study": "a [[study]]"}
+NEEDED_KEYS = {"method": "a method or a list of them", "study": "a [[study]]"}
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Grid:
     axes: Mapping[str, tuple[Value, ...]]
     options: Mapping[str, tuple[Value, ...]]
 
-    def runs(self, studies: Sequence[StudyOf]) -> tuple[Run, ...]:
-        """Its runs with studies whose contents are known."""
+    def runs(self, studies: Sequence[StudyOf]) -> tuple[SweepRun, ...]:
+        """Runs of the grid, with studies whose contents are known."""
         known = {model: frozenset(_options(model)) for model in MODELS}
         return expand(studies, self.axes, self.options, known)
 
@@ -74,48 +74,48 @@ def read_grid(file: Path) -> Grid:
         raise OptionError("input-file-unreadable", file=file, reason=reason(error)) from error
     except ValueError as error:
         raise OptionError("grid-not-toml", file=file, reason=reason(error)) from error
-    top = Place(file)
+    top = GridPlace(file)
     stated.check_names(top, given, (*CHECKS, "options", "study"))
-    for name, wanted in NEEDED.items():
+    for name, wanted in NEEDED_KEYS.items():
         if name not in given:
-            raise OptionError("grid-key-missing", place=top.at(name), wanted=wanted)
-    given = {"annotators": ALL, "seed": 0, **given}
+            raise OptionError("grid-key-missing", place=top.child(name), wanted=wanted)
+    given = {"annotators": ALL_ANSWERS, "seed": 0, **given}
     axes = {
-        name: stated.values(top.at(name), given[name], check)
+        name: stated.values(top.child(name), given[name], check)
         for name, check in CHECKS.items()
         if name in given
     }
     models = [str(model or "joint") for model in axes.get("model", ("joint",))]
-    studies = tuple(studies_at(top.at("study"), given["study"]))
+    studies = tuple(studies_at(top.child("study"), given["study"]))
     return Grid(
-        file, studies, axes, _read_options(top.at("options"), given.get("options", {}), models)
+        file, studies, axes, _read_options(top.child("options"), given.get("options", {}), models)
     )
 
 
-def _method(place: Place, value: Any) -> str:
+def _method(place: GridPlace, value: Any) -> str:
     """A method under the name that tables have for it."""
     name = stated.text(place, value)
     if name in FITS:
         return name
     if name.partition("(")[0].strip() not in METHODS:
-        raise stated.wrong(place, value, f"one of {', '.join((*METHODS, *FITS))}")
-    return label(stated.within(place, parse, name))
+        raise stated.refuse_value(place, value, f"one of {', '.join((*METHODS, *FITS))}")
+    return label(stated.call_at_place(place, parse, name))
 
 
-def _annotators(place: Place, value: Any) -> Value:
-    return None if value == ALL else stated.whole(1)(place, value)
+def _annotators(place: GridPlace, value: Any) -> Value:
+    return None if value == ALL_ANSWERS else stated.whole_number(1)(place, value)
 
 
 CHECKS: Mapping[str, Check] = {
     "method": _method,
     "annotators": _annotators,
     "model": stated.optional(stated.word(tuple(MODELS))),
-    "chains": stated.optional(stated.whole(1)),
-    "warmup": stated.optional(stated.whole(10)),
-    "draws": stated.optional(stated.whole(10)),
+    "chains": stated.optional(stated.whole_number(1)),
+    "warmup": stated.optional(stated.whole_number(10)),
+    "draws": stated.optional(stated.whole_number(10)),
     "device": stated.optional(stated.text),
-    "bootstrap": stated.whole(0),
-    "seed": stated.whole(0, bounds.SEED),
+    "bootstrap": stated.whole_number(0),
+    "seed": stated.whole_number(0, bounds.SEED),
 }
 """The axes beside studies and options."""
 
@@ -127,7 +127,7 @@ def _options(model: str) -> Mapping[str, Field[Any]]:
 
 
 def _read_options(
-    place: Place, given: Any, models: Sequence[str]
+    place: GridPlace, given: Any, models: Sequence[str]
 ) -> Mapping[str, tuple[Value, ...]]:
     """Values of the options, each such as every model takes that has the option."""
     takers: dict[str, list[str]] = {}
@@ -136,18 +136,19 @@ def _read_options(
             takers.setdefault(name, []).append(model)
     stated.check_names(place, given, tuple(takers))
     return {
-        name: _values_of(place.at(name), name, given[name], takers[name]) for name in sorted(given)
+        name: _values_of(place.child(name), name, given[name], takers[name])
+        for name in sorted(given)
     }
 
 
-def _values_of(place: Place, name: str, given: Any, models: Sequence[str]) -> tuple[Value, ...]:
+def _values_of(place: GridPlace, name: str, given: Any, models: Sequence[str]) -> tuple[Value, ...]:
     """Values of one option: of a prior a pair, or a list of pairs."""
     default = _options(models[0])[name].default
     assert default is not MISSING
     is_pair = isinstance(given, list) and all(isinstance(each, int | float) for each in given)
     listed = [given] if isinstance(default, tuple) and is_pair and given else given
 
-    def check(place: Place, value: Any) -> Value:
+    def check(place: GridPlace, value: Any) -> Value:
         """A value of the kind that the default is; the models' own checks decide."""
         if isinstance(default, tuple) and isinstance(value, list):
             value = tuple(float(each) if isinstance(each, int) else each for each in value)
@@ -156,9 +157,9 @@ def _values_of(place: Place, name: str, given: Any, models: Sequence[str]) -> tu
         if isinstance(default, str):
             stated.text(place, value)
         if not isinstance(value, str | int | float | tuple):
-            raise stated.wrong(place, value, "text, a number, true or false")
+            raise stated.refuse_value(place, value, "text, a number, true or false")
         for model in models:
-            stated.within(place, MODELS[model].options, **{name: value})
+            stated.call_at_place(place, MODELS[model].options, **{name: value})
         return value
 
     return stated.values(place, listed, stated.optional(check))

@@ -12,40 +12,40 @@ from bayesrep.studies.scenarios import find_scenario
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.sweeps import stated
 from bayesrep.sweeps.runs import StudyOf, combinations
-from bayesrep.sweeps.stated import Check, Place
+from bayesrep.sweeps.stated import Check, GridPlace
 
 KINDS = ("folder", "simulate", "source")
 
 
-def studies_at(place: Place, given: Any) -> Iterator[StudyOf]:
+def studies_at(place: GridPlace, given: Any) -> Iterator[StudyOf]:
     """The studies of the tables [[study]]."""
     if not isinstance(given, list) or not given:
-        raise stated.wrong(place, given, "tables [[study]]")
+        raise stated.refuse_value(place, given, "tables [[study]]")
     for number, table in enumerate(given, 1):
-        here = place if len(given) == 1 else Place(place.file, f"{place.key} {number}")
+        here = place if len(given) == 1 else GridPlace(place.file, f"{place.key} {number}")
         if not isinstance(table, dict) or len(KINDS & table.keys()) != 1:
             raise OptionError("grid-study-kinds", place=here, kinds=", ".join(KINDS))
-        name = stated.text(here.at("name"), table["name"]) if "name" in table else ""
+        name = stated.text(here.child("name"), table["name"]) if "name" in table else ""
         (kind,) = KINDS & table.keys()
         find = {"folder": _folders, "simulate": _simulations, "source": _read}[kind]
         yield from find(here, table, name)
 
 
-def _folders(place: Place, table: Mapping[str, Any], name: str) -> Iterator[StudyOf]:
+def _folders(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[StudyOf]:
     stated.check_names(place, table, ("folder", "name"))
-    inside = place.at("folder")
+    inside = place.child("folder")
     for value in stated.values(inside, table["folder"], stated.text):
         yield StudyOf("folder", name or str(value), files=(stated.path(inside, value),))
 
 
-def _simulations(place: Place, table: Mapping[str, Any], name: str) -> Iterator[StudyOf]:
+def _simulations(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[StudyOf]:
     stated.check_names(place, table, ("simulate", "name"))
-    inside, given = place.at("simulate"), table["simulate"]
+    inside, given = place.child("simulate"), table["simulate"]
     checks: dict[str, Check] = {
-        "seed": stated.whole(0, bounds.SEED),
-        "images": stated.whole(1),
+        "seed": stated.whole_number(0, bounds.SEED),
+        "images": stated.whole_number(1),
         "annotators": _annotators,
-        "classifiers": stated.whole(1),
+        "classifiers": stated.whole_number(1),
         "process": stated.word(get_args(Process)),
         "scenario": _scenario,
         "dependence": stated.share,
@@ -53,35 +53,35 @@ def _simulations(place: Place, table: Mapping[str, Any], name: str) -> Iterator[
     assert checks.keys() == inspect.signature(simulate_study).parameters.keys()
     stated.check_names(inside, given, tuple(checks))
     asked = {
-        n: stated.values(inside.at(n), given[n], stated.optional(checks[n]))
+        n: stated.values(inside.child(n), given[n], stated.optional(checks[n]))
         for n in checks
         if n in given
     }
     yield from (StudyOf("simulate", name or "simulated", each) for each in combinations(asked))
 
 
-def _annotators(place: Place, value: Any) -> int | str:
+def _annotators(place: GridPlace, value: Any) -> int | str:
     if isinstance(value, str):
         low, colon, high = value.partition(":")
         if colon and low.isdecimal() and high.isdecimal():
             return value
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise stated.wrong(place, value, 'a whole number from 1 on or "LOW:HIGH"')
+        raise stated.refuse_value(place, value, 'a whole number from 1 on or "LOW:HIGH"')
     return value
 
 
-def _scenario(place: Place, value: Any) -> str:
+def _scenario(place: GridPlace, value: Any) -> str:
     name = stated.text(place, value)
-    stated.within(place, find_scenario, name)
+    stated.call_at_place(place, find_scenario, name)
     return name
 
 
-def _read(place: Place, table: Mapping[str, Any], name: str) -> Iterator[StudyOf]:
-    source = str(stated.word(tuple(READERS))(place.at("source"), table["source"]))
+def _read(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[StudyOf]:
+    source = str(stated.word(tuple(READERS))(place.child("source"), table["source"]))
     parameters = inspect.signature(READERS[source]).parameters.values()
     own = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "name"]
     stated.check_names(place, table, ("source", "files", "name", *own))
-    inside = place.at("files")
+    inside = place.child("files")
     if "files" not in table:
         raise OptionError(
             "grid-key-missing", place=inside, wanted="the files that the source is read from"
@@ -89,7 +89,7 @@ def _read(place: Place, table: Mapping[str, Any], name: str) -> Iterator[StudyOf
     files = stated.values(inside, table["files"], stated.text)
     paths = tuple(stated.path(inside, each) for each in files)
     scalar = stated.optional(stated.scalar)
-    asked = {n: stated.values(place.at(n), table[n], scalar) for n in own if n in table}
+    asked = {n: stated.values(place.child(n), table[n], scalar) for n in own if n in table}
     yield from (
         StudyOf("source", name or source, each, paths, source) for each in combinations(asked)
     )

@@ -16,7 +16,7 @@ from bayesrep.errors import (
     reason,
 )
 from bayesrep.estimators.analysis import QUANTITIES, analyse
-from bayesrep.files.strict_json import finite
+from bayesrep.files.strict_json import replace_non_finite
 from bayesrep.inference.fit import fit
 from bayesrep.machine import versions
 from bayesrep.numerics.estimands import INTERVAL, accuracy_line, bias_corrected_gap
@@ -25,13 +25,13 @@ from bayesrep.posterior.groups import Posterior, find_group
 from bayesrep.posterior.verdict import diagnostics
 from bayesrep.progress import Stopwatch
 from bayesrep.studies.study import Study
-from bayesrep.sweeps.runs import Run
+from bayesrep.sweeps.runs import SweepRun
 from bayesrep.sweeps.studies import keep_answers, study_of, true_accuracies
 from bayesrep.types import Floats
 from bayesrep.version import __version__
 
 SINGLE = ("adjusted_accuracy", "bias_corrected_gap")
-TOGETHER = ("mean_adjusted_accuracy", "mean_gap", "slope")
+SHARED_QUANTITIES = ("mean_adjusted_accuracy", "mean_gap", "slope")
 """What is reported of each classifier, and of all together; gaps are from what was measured."""
 PACKAGES = ("jax", "jaxlib", "numpyro", "numpy")
 QUIET = (ConvergenceWarning, EstimateWarning, TableWarning)
@@ -41,7 +41,7 @@ Result = dict[str, Any]
 """What is kept of a run: plain numbers and text, which JSON can hold."""
 
 
-def result_of(run: Run) -> Result:
+def result_of(run: SweepRun) -> Result:
     """Do a run; one that is refused or too large for the memory has its error, no estimates."""
     watch = Stopwatch()
     watch.stage("study")
@@ -107,33 +107,33 @@ def estimates(study: Study, value: Floats, sd: Floats, lower: Floats, upper: Flo
     truth = np.full_like(value, np.nan) if known is None else quantities(reference, known, known)
     columns = {"estimate": value, "sd": sd, "lower": lower, "upper": upper, "truth": truth}
     return {
-        "quantity": [each for each in SINGLE for _ in names] + [*TOGETHER],
-        "classifier": names * len(SINGLE) + [None] * len(TOGETHER),
-        **{name: finite(column.tolist()) for name, column in columns.items()},
+        "quantity": [each for each in SINGLE for _ in names] + [*SHARED_QUANTITIES],
+        "classifier": names * len(SINGLE) + [None] * len(SHARED_QUANTITIES),
+        **{name: replace_non_finite(column.tolist()) for name, column in columns.items()},
     }
 
 
-def _estimate(run: Run, study: Study, watch: Stopwatch) -> Result:
+def _estimate(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
     """What an estimator comes to; its intervals are those that the library gives it."""
     watch.stage("estimating")
     settings: dict[str, Any] = dict(run.settings)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", EstimateWarning)
-        (found,) = analyse(study, [run.method], seed=run.seed or 0, **settings)
+        (analysis,) = analyse(study, [run.method], seed=run.seed or 0, **settings)
     advice = " ".join(dict.fromkeys(str(each.message) for each in heard))
     count = len(study.classifiers)
-    adjusted, reference = found.values[:count], found.statistics.accuracy("reference")
+    adjusted, reference = analysis.values[:count], analysis.statistics.accuracy("reference")
     value = quantities(reference, adjusted, adjusted)
     ends = np.full((2, len(value)), np.nan)
-    ends[:, :count] = found.interval[:, :count]
+    ends[:, :count] = analysis.interval[:, :count]
     for place, name in ((-2, "bias_corrected_gap"), (-1, "slope")):
-        ends[:, place] = found.interval[:, count + QUANTITIES.index(name)]
+        ends[:, place] = analysis.interval[:, count + QUANTITIES.index(name)]
     nothing = np.full_like(value, np.nan)
     made = estimates(study, value, nothing, *ends)
     return {"device_kind": "cpu", "advice": advice, "estimates": made}
 
 
-def _fit(run: Run, study: Study, watch: Stopwatch) -> Result:
+def _fit(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
     """What a fit comes to, whether or not it has converged."""
     cut = run.method == "cut"
     method: Any = "nuts" if cut else run.method

@@ -32,7 +32,7 @@ class StudyOf:
     name
         What tables call it.
     settings
-        Of `bayesrep.simulate_study`, or of the source's reader.
+        Settings of `bayesrep.simulate_study`, or of the source's reader.
     files
         The folder, or what the reader is given.
     source
@@ -56,7 +56,7 @@ class StudyOf:
 
 
 @dataclass(frozen=True)
-class Run:
+class SweepRun:
     """One run.
 
     Attributes
@@ -68,7 +68,7 @@ class Run:
     annotators
         Answers that are kept of every image; None: all.
     seed
-        Of the method; None where nothing is random.
+        Seed of the method; None where nothing is random.
     settings
         Arguments of the method that were asked for.
     options
@@ -101,7 +101,7 @@ class Run:
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
 
     def axes(self) -> dict[str, Any]:
-        """Its place in the grid, as columns of a table."""
+        """Place of the run in the grid, as columns of a table."""
         of_study = {f"study_{name}": value for name, value in self.study.settings}
         return {
             "study": self.study.name,
@@ -119,7 +119,7 @@ def expand(
     axes: Mapping[str, tuple[Value, ...]],
     options: Mapping[str, tuple[Value, ...]],
     known: Mapping[str, frozenset[str]],
-) -> tuple[Run, ...]:
+) -> tuple[SweepRun, ...]:
     """The runs of a grid, each once, those of a study one after the other.
 
     Parameters
@@ -135,14 +135,14 @@ def expand(
         The fields that a model's options have, by model.
     """
     every = (
-        Run(study, method, annotators, seed, settings, chosen)  # type: ignore[arg-type]
+        SweepRun(study, method, annotators, seed, settings, chosen)  # type: ignore[arg-type]
         for study, annotators, method in product(
             studies, axes["annotators"], map(str, axes["method"])
         )
         for settings, chosen in _settings(method, axes, options, known)
         for seed in (axes["seed"] if has_use_of_seed(method, settings) else (None,))
     )
-    made: dict[str, Run] = {}
+    made: dict[str, SweepRun] = {}
     for run in every:
         made.setdefault(run.key, run)
     return tuple(made.values())

@@ -14,7 +14,7 @@ DEFAULT = "default"
 
 
 @dataclass(frozen=True)
-class Place:
+class GridPlace:
     """A name in a grid's file, for messages."""
 
     file: Path
@@ -23,16 +23,16 @@ class Place:
     def __str__(self) -> str:
         return f"{self.file}: {self.key}"
 
-    def at(self, name: str) -> "Place":
+    def child(self, name: str) -> "GridPlace":
         """A name inside this one."""
-        return Place(self.file, f"{self.key}.{name}" if self.key else name)
+        return GridPlace(self.file, f"{self.key}.{name}" if self.key else name)
 
 
-Check: TypeAlias = Callable[[Place, Any], Value]
+Check: TypeAlias = Callable[[GridPlace, Any], Value]
 """Takes the value that stands at a place, or refuses it."""
 
 
-def values(place: Place, stated: Any, check: Check) -> tuple[Value, ...]:
+def values(place: GridPlace, stated: Any, check: Check) -> tuple[Value, ...]:
     """The values at a place, one or a list of them."""
     if stated == []:
         raise OptionError("grid-axis-empty", place=place)
@@ -45,28 +45,28 @@ def optional(check: Check) -> Check:
     return lambda place, value: None if value == DEFAULT else check(place, value)
 
 
-def check_names(place: Place, stated: Any, names: Sequence[str]) -> None:
-    """Refuse what is no table, and names that nobody asks for."""
+def check_names(place: GridPlace, stated: Any, names: Sequence[str]) -> None:
+    """Refuse what is not a table, and names that nobody asks for."""
     if not isinstance(stated, dict):
-        raise wrong(place, stated, "a table of names and values")
+        raise refuse_value(place, stated, "a table of names and values")
     for name in stated:
         if name not in names:
             hint = did_you_mean(name, names) or f"; there are {', '.join(names)}"
-            raise OptionError("grid-key-unknown", place=place.at(name), hint=hint)
+            raise OptionError("grid-key-unknown", place=place.child(name), hint=hint)
 
 
-def wrong(place: Place, value: Any, wanted: str) -> OptionError:
+def refuse_value(place: GridPlace, value: Any, wanted: str) -> OptionError:
     """What refuses a value that is not what is wanted."""
     return OptionError("grid-value-of-wrong-kind", place=place, value=repr(value), wanted=wanted)
 
 
-def whole(least: int, most: int = bounds.DRAWS) -> Check:
+def whole_number(least: int, most: int = bounds.DRAWS) -> Check:
     """A whole number of some size."""
 
-    def check(place: Place, value: Any) -> int:
+    def check(place: GridPlace, value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise wrong(place, value, f"a whole number from {least} on")
-        within(place, bounds.at_most, place.key.rpartition(".")[2], value, most)
+            raise refuse_value(place, value, f"a whole number from {least} on")
+        call_at_place(place, bounds.refuse_above, place.key.rpartition(".")[2], value, most)
         return value
 
     return check
@@ -75,44 +75,44 @@ def whole(least: int, most: int = bounds.DRAWS) -> Check:
 def word(words: Sequence[str]) -> Check:
     """One of some words."""
 
-    def check(place: Place, value: Any) -> str:
+    def check(place: GridPlace, value: Any) -> str:
         if value not in words:
-            raise wrong(place, value, f"one of {', '.join(words)}")
+            raise refuse_value(place, value, f"one of {', '.join(words)}")
         return value
 
     return check
 
 
-def text(place: Place, value: Any) -> str:
+def text(place: GridPlace, value: Any) -> str:
     """Words of any kind."""
     if not isinstance(value, str) or not value:
-        raise wrong(place, value, "text")
+        raise refuse_value(place, value, "text")
     return value
 
 
-def share(place: Place, value: Any) -> float:
+def share(place: GridPlace, value: Any) -> float:
     """A number from 0 to below 1."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
-        raise wrong(place, value, "a number from 0 to below 1")
+        raise refuse_value(place, value, "a number from 0 to below 1")
     return float(value)
 
 
-def scalar(place: Place, value: Any) -> Value:
+def scalar(place: GridPlace, value: Any) -> Value:
     """Text or a number."""
     if not isinstance(value, str | int | float):
-        raise wrong(place, value, "text or a number")
+        raise refuse_value(place, value, "text or a number")
     return value
 
 
-def path(place: Place, value: Value) -> str:
+def path(place: GridPlace, value: Value) -> str:
     """A path as the grid's folder sees it, of what exists."""
-    found = place.file.parent / str(value)
-    if not found.exists():
-        raise OptionError("grid-path-missing", place=place, path=found)
-    return str(found)
+    file = place.file.parent / str(value)
+    if not file.exists():
+        raise OptionError("grid-path-missing", place=place, path=file)
+    return str(file)
 
 
-def within(place: Place, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
+def call_at_place(place: GridPlace, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
     """What a function says of a value; its refusal names the place."""
     try:
         return function(*given, **named)

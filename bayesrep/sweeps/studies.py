@@ -12,7 +12,7 @@ import numpy as np
 from bayesrep.errors import StudyError
 from bayesrep.numerics.thinning import check_annotators
 from bayesrep.sources import READERS
-from bayesrep.sources.placebo import dealt
+from bayesrep.sources.placebo import deal_answers
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.reading import read_study
 from bayesrep.studies.selection import truncating
@@ -107,7 +107,7 @@ def _keep_of_set(data: AnnotatedSet, annotators: int, rng: np.random.Generator) 
     shown = np.full(len(data.images), annotators, dtype=np.int64)
     answers = data.answers
     if answers is None:
-        one_by_one = dealt(rng, data.selected, data.shown, [1] * annotators)
+        one_by_one = deal_answers(rng, data.selected, data.shown, [1] * annotators)
         return replace(data, selected=np.sum(one_by_one, axis=0), shown=shown)
     order = np.lexsort((rng.random(len(answers.image)), answers.image))
     kept = np.sort(order[_place_within(answers.image[order]) < annotators])

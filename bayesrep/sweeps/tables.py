@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from bayesrep.report.text import MISSING, Cell, listed
+from bayesrep.report.text import MISSING_TEXT, Cell, list_rows
 
 NOT_AXES = ("run", "seed", "study_seed")
 MEASURES = (
@@ -22,14 +22,14 @@ def varying_axes(runs: pl.DataFrame) -> list[str]:
     """
     columns = runs.columns[: runs.columns.index("fingerprint")]
     axes = [name for name in columns if name not in (*NOT_AXES, "method")]
-    return ["method", *(name for name in axes if _several(runs, name))]
+    return ["method", *(name for name in axes if _has_several(runs, name))]
 
 
-def _several(runs: pl.DataFrame, axis: str) -> bool:
-    found: dict[str, set[str]] = {}
+def _has_several(runs: pl.DataFrame, axis: str) -> bool:
+    words: dict[str, set[str]] = {}
     for owner, value in zip(_owners(runs, axis), runs[axis].to_list(), strict=True):
-        found.setdefault(owner, set()).add(_word(value))
-    return max(map(len, found.values())) > 1
+        words.setdefault(owner, set()).add(_word(value))
+    return max(map(len, words.values())) > 1
 
 
 def _owners(runs: pl.DataFrame, axis: str) -> list[str]:
@@ -45,7 +45,7 @@ def _words(runs: pl.DataFrame, axis: str) -> list[str]:
     having = {owner for owner, value in zip(owners, values, strict=True) if value is not None}
     default = "all" if axis == "annotators" else "default"
     return [
-        _word(value) if value is not None else default if owner in having else MISSING
+        _word(value) if value is not None else default if owner in having else MISSING_TEXT
         for owner, value in zip(owners, values, strict=True)
     ]
 
@@ -76,6 +76,7 @@ def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
     """
     axes = varying_axes(runs)
     shown = runs.with_columns(*(pl.Series(name, _words(runs, name)) for name in axes))
+    # Errors and coverage of the mean gap, and of single classifiers.
     gaps, singles = (
         estimates.filter(quantity=name).select(
             "run",
@@ -89,11 +90,13 @@ def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
     gaps = gaps.select(
         "run", mean_gap="estimate", gap_error="error", gap_held="held", gap_width="width"
     )
+    # Classifiers are averaged within a run first, so that each run counts once.
     of_singles = singles.group_by("run").agg(
         square=pl.col("error").pow(2).mean(),
         single_held=pl.col("held").mean(),
         single_width=pl.col("width").mean(),
     )
+    # Methods without convergence have none; failed runs have no times.
     known, made = pl.col("converged").count() > 0, pl.col("error").is_null()
     means = ("mean_gap", "gap_error", "gap_held", "gap_width", "single_held", "single_width")
     return (
@@ -113,7 +116,7 @@ def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-SHOWN: dict[str, tuple[str, Cell]] = {
+SHOWN_COLUMNS: dict[str, tuple[str, Cell]] = {
     "runs": ("runs", "{runs}"),
     "failed": ("failed", "{failed}"),
     "converged": ("converged", "{converged}"),
@@ -134,11 +137,11 @@ def scores_text(table: pl.DataFrame) -> str:
     """The table of `scores` in percent and points; columns without any value are left out."""
     axes = table.columns[: -len(MEASURES)]
     shown: dict[str, Cell] = {_title(name): f"{{{name}}}" for name in axes}
-    for name, (title, cell) in SHOWN.items():
+    for name, (title, cell) in SHOWN_COLUMNS.items():
         empty = table[name].null_count() == len(table)
         if not empty and not (name == "failed" and table[name].sum() == 0):
             shown[title] = cell
-    return listed(table, shown)
+    return list_rows(table, shown)
 
 
 def scores_facts(table: pl.DataFrame) -> list[dict[str, Any]]:
@@ -176,4 +179,4 @@ def advice_text(runs: pl.DataFrame) -> Sequence[str]:
 
 def count_runs(count: int) -> str:
     """1 run, 2 runs."""
-    return f"{count:,} run{'s' * (count != 1)}"
+    return f"{count:,} run{'s' if count != 1 else ''}"

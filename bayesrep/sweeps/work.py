@@ -20,11 +20,11 @@ from typing import Any, NamedTuple, TypeAlias
 from bayesrep.inference.compiling import kept_programs
 from bayesrep.sweeps.folder import keep, working_seconds
 from bayesrep.sweeps.one import Result, result_of
-from bayesrep.sweeps.runs import Run
+from bayesrep.sweeps.runs import SweepRun
 
 SIZES = ("study_images", "study_classifiers", "model", "chains", "warmup", "draws", "bootstrap")
 """Axes that decide how long a method takes, beside which study it is."""
-Heard: TypeAlias = Callable[[Run, Result], None]
+Heard: TypeAlias = Callable[[SweepRun, Result], None]
 """Called with every finished run."""
 
 
@@ -36,14 +36,14 @@ class Done(NamedTuple):
     seconds: float
 
 
-def done_of(run: Run, result: Result) -> Done:
+def finished_run(run: SweepRun, result: Result) -> Done:
     """A finished run."""
     return Done(
         run.method, size_of(run), working_seconds(result["seconds"]) + result["seconds"]["study"]
     )
 
 
-def size_of(run: Run) -> tuple[Any, ...]:
+def size_of(run: SweepRun) -> tuple[Any, ...]:
     """What decides how long a method takes."""
     axes = run.axes()
     return (run.study.name, *(axes.get(name) for name in SIZES))
@@ -55,7 +55,7 @@ class Forecast(NamedTuple):
     Attributes
     ----------
     seconds
-        Of those whose method has been timed.
+        Seconds of the runs whose method has been timed.
     untimed
         How many there are of each other method.
     """
@@ -64,7 +64,7 @@ class Forecast(NamedTuple):
     untimed: Mapping[str, int]
 
 
-def forecast(done: Sequence[Done], left: Sequence[Run], jobs: int) -> Forecast:
+def forecast(done: Sequence[Done], left: Sequence[SweepRun], jobs: int) -> Forecast:
     """The time that is left, from the finished runs of the same method and size.
 
     The first of them compiles what the others use, and does not count where there are others; of a
@@ -86,7 +86,7 @@ def forecast(done: Sequence[Done], left: Sequence[Run], jobs: int) -> Forecast:
     return Forecast(seconds / jobs, untimed)
 
 
-def make(missing: Sequence[Run], out: Path, *, jobs: int, gpus: int, heard: Heard) -> None:
+def make(missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, heard: Heard) -> None:
     """Make runs and keep what each comes to.
 
     Parameters
@@ -114,7 +114,7 @@ def make(missing: Sequence[Run], out: Path, *, jobs: int, gpus: int, heard: Hear
     pool = ProcessPoolExecutor(jobs, context, _begin, (places, jobs, gpus))
     try:
         # Not all at once: who interrupts does not wait, and runs are made in their order.
-        waiting, running = iter(missing), dict[Any, Run]()
+        waiting, running = iter(missing), dict[Any, SweepRun]()
         while True:
             while len(running) <= jobs and (run := next(waiting, None)) is not None:
                 running[pool.submit(_make_run, run, out)] = run
@@ -130,7 +130,7 @@ def make(missing: Sequence[Run], out: Path, *, jobs: int, gpus: int, heard: Hear
     pool.shutdown()
 
 
-def _make_run(run: Run, out: Path) -> Result:
+def _make_run(run: SweepRun, out: Path) -> Result:
     result = result_of(run)
     keep(out, run.key, result)
     return result

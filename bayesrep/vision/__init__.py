@@ -9,6 +9,6 @@ Importing this package loads neither torch nor timm; both come with the extra `[
 
 from bayesrep.vision.catalogs import catalog_names, read_catalog
 from bayesrep.vision.prediction import Report, predict
-from bayesrep.vision.results import kept
+from bayesrep.vision.results import describe_kept
 
-__all__ = ["Report", "catalog_names", "kept", "predict", "read_catalog"]
+__all__ = ["Report", "catalog_names", "describe_kept", "predict", "read_catalog"]

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, reason
 from bayesrep.types import Ints
-from bayesrep.vision.contents import UNKNOWN
-from bayesrep.vision.pixels import Kept, Preprocessing
+from bayesrep.vision.contents import UNKNOWN_CONTENT
+from bayesrep.vision.pixels import KeptPixels, Preprocessing
 
 
 class PixelCache:
@@ -59,8 +59,8 @@ class PixelCache:
         shape = (images, *preprocessing.size, 3)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._map = _mapped(self._folder / "pixels.uint8", math.prod(shape))
-            self._marks = _mapped(self._folder / "content.uint64", 8 * images)
+            self._map = _map_file(self._folder / "pixels.uint8", math.prod(shape))
+            self._marks = _map_file(self._folder / "content.uint64", 8 * images)
             about = {"images": images, "pillow": pillow, **asdict(preprocessing)}
             (self._folder / "about.json").write_text(json.dumps(about, indent=2) + "\n")
         except OSError as error:
@@ -76,19 +76,19 @@ class PixelCache:
         self._pending: list[int] = []
         self._lock = Lock()
 
-    def get(self, rows: Ints) -> Kept | None:
+    def get(self, rows: Ints) -> KeptPixels | None:
         """What is kept of these images, or None where some are not."""
         contents = self._known[rows]
-        if not len(rows) or (contents == UNKNOWN).any():
+        if not len(rows) or (contents == UNKNOWN_CONTENT).any():
             return None
         first, last = int(rows[0]), int(rows[-1])
         if last - first + 1 == len(rows) and (np.diff(rows) == 1).all():
-            return Kept(self._pixels[first : last + 1], contents)  # a view: nothing is copied
-        return Kept(self._pixels[rows], contents)
+            return KeptPixels(self._pixels[first : last + 1], contents)  # a view: nothing is copied
+        return KeptPixels(self._pixels[rows], contents)
 
     def put(self, row: int, pixels: NDArray[np.uint8], content: int) -> None:
         """Keep the pixels [H, W, 3] of one image, and the content they were made from."""
-        if self._known[row] != UNKNOWN:
+        if self._known[row] != UNKNOWN_CONTENT:
             return
         self._pixels[row] = pixels
         with self._lock:
@@ -107,7 +107,7 @@ class PixelCache:
             self._map.madvise(mmap.MADV_DONTNEED)
 
 
-def _mapped(path: Path, size: int) -> mmap.mmap:
+def _map_file(path: Path, size: int) -> mmap.mmap:
     """Map a file, with the disk's room reserved before anything is written."""
     with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
         if os.fstat(file.fileno()).st_size != size:

@@ -18,7 +18,7 @@ from bayesrep.files.names import normalize_names
 from bayesrep.studies.folder import RANKS
 from bayesrep.studies.imagenet import CLASSES, synsets
 
-MOST = 2**16  # class numbers are kept in 16 bits
+MOST_CLASSES = 2**16  # class numbers are kept in 16 bits
 _COLUMNS = ("index", "name", "folder")
 
 
@@ -55,7 +55,7 @@ class Classes:
         return min(RANKS, len(self))
 
     @property
-    def called(self) -> str:
+    def description(self) -> str:
         """What they are, for messages."""
         if self.file is None:
             return f"{CLASSES:,} ImageNet classes"
@@ -115,9 +115,9 @@ def read_classes(path: str | Path) -> Classes:
 
 def _order(file: Path, written: list[str]) -> list[int]:
     """The row of every index 0, 1, ..., each there once."""
-    if not 2 <= len(written) <= MOST:
+    if not 2 <= len(written) <= MOST_CLASSES:
         raise PredictionError(
-            "class-rows-out-of-range", file=file, row_count=len(written), most_rows=MOST
+            "class-rows-out-of-range", file=file, row_count=len(written), most_rows=MOST_CLASSES
         )
     if bad := [
         text for text in written if not (text.isascii() and text.isdigit() and len(text) < 10)

@@ -15,7 +15,7 @@ from bayesrep.errors import PredictionError, reason
 from bayesrep.types import Ints
 from bayesrep.vision.evaluate import Device
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.local import Found, Local, blocks_in_batch, weights_budget
+from bayesrep.vision.local import ImageResults, Local, blocks_in_batch, weights_budget
 from bayesrep.vision.networks import Architecture
 from bayesrep.vision.pixels import Preprocessing
 from bayesrep.vision.stages import Crew
@@ -26,7 +26,7 @@ CHUNK = 4  # batches in a chunk: what a dead worker costs
 class Worker(Local):
     """What runs on each Ray worker."""
 
-    def answer(self, blocks: Sequence[Ints]) -> list[Found]:
+    def answer(self, blocks: Sequence[Ints]) -> list[ImageResults]:
         """Answer one chunk."""
         return list(self.through_images(blocks))
 
@@ -88,7 +88,7 @@ class Cluster:
         self._kept = folder, preprocessings
         self._ray.get([worker.keep.remote(*self._kept) for worker in self.workers])
 
-    def through_images(self, blocks: Sequence[Ints]) -> Iterator[Found]:
+    def through_images(self, blocks: Sequence[Ints]) -> Iterator[ImageResults]:
         """Yield what the loaded classifiers say about all blocks, in any order."""
         size = self._chunk
         chunks = [blocks[first : first + size] for first in range(0, len(blocks), size)][::-1]

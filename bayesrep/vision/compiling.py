@@ -13,9 +13,9 @@ import numpy as np
 
 from bayesrep.errors import PredictionError, kind_and_reason, reason
 from bayesrep.vision.evaluate import Device, Input, TopFive, answer, in_batches
-from bayesrep.vision.networks import Compiled, Network
+from bayesrep.vision.networks import CompiledNetwork, Network
 
-CHECKED = 96  # images whose answers are compared, at least one batch
+CHECKED_IMAGES = 96  # images whose answers are compared, at least one batch
 TOLERANCES = {"float32": 2e-3, "float16": 2e-2, "bfloat16": 5e-2}  # of probabilities
 _number = count()
 
@@ -26,7 +26,7 @@ def check_compiler(device: Device) -> None:
 
     now = time.time()  # in the code, so that no cache answers for a compiler that is gone
     try:
-        torch.compile(_by_itself(lambda values: values.sin() + now))(
+        torch.compile(_separate_call(lambda values: values.sin() + now))(
             torch.zeros(8, device=device.name)
         )
     except Exception as error:  # no compiler, no Triton, a Python that torch cannot compile yet
@@ -59,34 +59,34 @@ def compile_networks(
     """
     import torch
 
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     with torch.inference_mode():
         for key, networks in groups.items():
             images = [part for pixels in batches for part in in_batches(pixels, key, device)]
             for network in networks if images else ():
                 if network.compiled is None:
-                    network.compiled = _compiled(network, images, device)
-                    found[network.architecture.name] = network.compiled.why_not
-    return found
+                    network.compiled = _compile_network(network, images, device)
+                    reasons[network.architecture.name] = network.compiled.why_not
+    return reasons
 
 
-def _compiled(network: Network, images: Sequence[Any], device: Device) -> Compiled:
+def _compile_network(network: Network, images: Sequence[Any], device: Device) -> CompiledNetwork:
     """A network compiled for the largest batches, or why it stays as it is."""
     import torch
 
     shape = tuple(max(images, key=len).shape)
     same = [part for part in images if tuple(part.shape) == shape]
     try:
-        expected = TopFive.joined([answer(network, part, device) for part in same])
+        expected = TopFive.concatenate([answer(network, part, device) for part in same])
     except Exception:  # it has no answers: the pass over the images will say so
-        return Compiled(None, shape, "it has no usable answers")
-    call = torch.compile(_by_itself(network.module), dynamic=False)
-    network.compiled = Compiled(call, shape)
+        return CompiledNetwork(None, shape, "it has no usable answers")
+    call = torch.compile(_separate_call(network.module), dynamic=False)
+    network.compiled = CompiledNetwork(call, shape)
     try:
-        found = TopFive.joined([answer(network, part, device) for part in same])
+        actual = TopFive.concatenate([answer(network, part, device) for part in same])
     except Exception as error:  # whatever compiling stumbles over
-        return Compiled(None, shape, f"compiling fails ({kind_and_reason(error)[:200]})")
-    return Compiled(call, shape, _difference(expected, found, device))
+        return CompiledNetwork(None, shape, f"compiling fails ({kind_and_reason(error)[:200]})")
+    return CompiledNetwork(call, shape, _difference(expected, actual, device))
 
 
 def _difference(expected: TopFive, found: TopFive, device: Device) -> str:
@@ -107,7 +107,7 @@ def forget_compiled() -> None:
     torch.compiler.reset()
 
 
-def _by_itself(module: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _separate_call(module: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A call of a network in code of its own.
 
     torch gives up on code that it has compiled eight times, and networks of one class share theirs.

@@ -24,15 +24,15 @@ from bayesrep.studies import folder
 from bayesrep.types import Ints
 from bayesrep.vision.images import ImageSet
 
-UNKNOWN = 0  # the content of an image that has not been read, or cannot be
+UNKNOWN_CONTENT = 0  # the content of an image that has not been read, or cannot be
 _COLUMNS = {"stamp": pl.UInt64, "content": pl.UInt64}
-_AT_ONCE = 256  # images digested between two chances to be interrupted
+_IMAGES_AT_ONCE = 256  # images digested between two chances to be interrupted
 
 
 def digest(data: bytes) -> int:
-    """64 bits that tell images apart; never `UNKNOWN`."""
-    found = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
-    return found or UNKNOWN + 1
+    """64 bits that tell images apart; never `UNKNOWN_CONTENT`."""
+    number = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
+    return number or UNKNOWN_CONTENT + 1
 
 
 def write(table: pl.DataFrame, file: Path, facts: Mapping[str, str] | None = None) -> None:
@@ -59,21 +59,21 @@ class Contents:
     Attributes
     ----------
     known : uint64 [N]
-        The content of each image, `UNKNOWN` where nobody has needed it.
+        The content of each image, `UNKNOWN_CONTENT` where nobody has needed it.
     """
 
     def __init__(self, images: ImageSet, study: Path, dataset: str) -> None:
         self._images, self._stamps = images, images.stamps()
         self._file = study / ".contents" / f"{folder.prediction_folder(dataset).name}.parquet"
-        self.known = self._remembered()
+        self.known = self._recall_contents()
         self._written = self.known.copy()
 
-    def of(self, rows: Ints) -> NDArray[np.uint64]:
+    def contents_of(self, rows: Ints) -> NDArray[np.uint64]:
         """The contents of some images, reading those that are not known."""
-        unknown = rows[self.known[rows] == UNKNOWN]
+        unknown = rows[self.known[rows] == UNKNOWN_CONTENT]
         with ThreadPoolExecutor(cores(), "bayesrep-digest") as pool:
-            for first in range(0, len(unknown), _AT_ONCE):
-                some = unknown[first : first + _AT_ONCE]
+            for first in range(0, len(unknown), _IMAGES_AT_ONCE):
+                some = unknown[first : first + _IMAGES_AT_ONCE]
                 self.known[some] = list(pool.map(self._digest, some.tolist()))
         return self.known[rows]
 
@@ -85,7 +85,7 @@ class Contents:
         """Remember what is known for later runs."""
         if np.array_equal(self.known, self._written):
             return
-        rows = np.flatnonzero(self.known != UNKNOWN)
+        rows = np.flatnonzero(self.known != UNKNOWN_CONTENT)
         table = pl.DataFrame(
             {"stamp": self._stamps[rows], "content": self.known[rows]}, schema=_COLUMNS
         )
@@ -96,11 +96,11 @@ class Contents:
         try:
             return digest(self._images.read(row))
         except (OSError, PredictionError):  # decoding will stumble over it too, and say so
-            return UNKNOWN
+            return UNKNOWN_CONTENT
 
-    def _remembered(self) -> NDArray[np.uint64]:
+    def _recall_contents(self) -> NDArray[np.uint64]:
         """The contents of images whose stamp is that of an earlier run."""
-        known = np.full(len(self._images), UNKNOWN, dtype=np.uint64)
+        known = np.full(len(self._images), UNKNOWN_CONTENT, dtype=np.uint64)
         try:
             table = parquet.read(self._file, self._file.name, list(_COLUMNS))
         except StudyError:  # without it, images are read again

@@ -20,7 +20,7 @@ from bayesrep.choices import Precision
 from bayesrep.errors import PredictionError, kind_and_reason
 from bayesrep.studies.folder import RANKS
 from bayesrep.vision.networks import Architecture, Network
-from bayesrep.vision.pixels import Block, Preprocessing
+from bayesrep.vision.pixels import ImageBlock, Preprocessing
 
 PRECISIONS = get_args(Precision)
 GPU_BATCH, CPU_BATCH = 256, 24  # on a CPU, a batch whose activations stay in the cache is fastest
@@ -49,7 +49,7 @@ class TopFive:
     seconds: float
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
         """The answers on several groups of images, one after the other."""
         return cls(
             np.concatenate([part.labels for part in parts]),
@@ -122,11 +122,13 @@ def choose_device(
     if name == "auto":
         mps = torch.backends.mps.is_available()
         name = "cuda" if torch.cuda.is_available() else "mps" if mps else "cpu"
+    # A device may be named and still not be there: try it.
     try:
         torch.zeros(1, device=name)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise PredictionError("device-not-available", device=name) from error
     cuda = name.startswith("cuda")
+    # Half precision is the default with CUDA alone.
     if precision == "auto":
         precision = "float16" if cuda else "float32"
     batch_size = batch_size or (CPU_BATCH if name == "cpu" else GPU_BATCH)
@@ -142,7 +144,7 @@ def in_groups(networks: Iterable[Network]) -> dict[Input, list[Network]]:
 
 
 def upload(
-    blocks: Sequence[Block], preprocessings: Iterable[Preprocessing], device: Device
+    blocks: Sequence[ImageBlock], preprocessings: Iterable[Preprocessing], device: Device
 ) -> dict[Preprocessing, Any]:
     """The pixels of some blocks on the device, as tensors uint8 [n, H, W, 3].
 
@@ -177,7 +179,7 @@ def evaluate(
     answers: dict[str, TopFive | str] = {}
     with torch.inference_mode():
         for key, networks in groups.items():
-            found: dict[str, list[TopFive]] = {n.architecture.name: [] for n in networks}
+            top_five: dict[str, list[TopFive]] = {n.architecture.name: [] for n in networks}
             for images in in_batches(pixels, key, device):
                 for network in networks:
                     name = network.architecture.name
@@ -186,17 +188,19 @@ def evaluate(
                     if stop is not None and stop.is_set():
                         raise CancelledError
                     try:
-                        found[name].append(answer(network, images, device))
+                        top_five[name].append(answer(network, images, device))
                     except Exception as error:  # a network raises whatever its parts do
                         answers[name] = kind_and_reason(error)
-            answers |= {name: TopFive.joined(p) for name, p in found.items() if name not in answers}
+            answers |= {
+                name: TopFive.concatenate(p) for name, p in top_five.items() if name not in answers
+            }
     return answers
 
 
 def in_batches(pixels: Mapping[Preprocessing, Any], key: Input, device: Device) -> Iterator[Any]:
     """Yield what networks take, float32 [n, 3, H, W], a batch at a time."""
     for part in pixels[key[0]].split(device.batch_size):
-        yield _normalised(part, key)
+        yield _normalise(part, key)
 
 
 def _input(architecture: Architecture) -> Input:
@@ -215,7 +219,7 @@ def _on_device(arrays: Sequence[NDArray[np.uint8]], device: Device) -> Any:
     return tensors[0] if len(tensors) == 1 else torch.cat(tensors)
 
 
-def _normalised(pixels: Any, key: Input) -> Any:
+def _normalise(pixels: Any, key: Input) -> Any:
     """The input float32 [n, 3, H, W] in channels-last layout from uint8 [n, H, W, 3]."""
     import torch
 

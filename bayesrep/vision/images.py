@@ -27,10 +27,10 @@ from bayesrep.vision.tars import members
 _SUFFIXES = frozenset(
     {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 )
-LARGEST = 2**28  # bytes of one encoded image
+LARGEST_BYTES = 2**28  # bytes of one encoded image
 LABEL_BYTES = 1024  # of a .cls file, more than any label has
-_SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))  # bytes of names that are no UTF-8
-_COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
+_SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))  # bytes of names that are not UTF-8
+_COMPRESSED_ENDINGS = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class ImageSet:
     files : tuple of str
         Files on disk.
     place : int64 [N, 3]
-        Of each image: its file's number in `files`, where it begins, and how many bytes it has
+        Number in `files` of each image's file, where the image begins, and how many bytes it has
         (-1: the whole file).
     classes
         Which there are.
@@ -67,8 +67,10 @@ class ImageSet:
         file, offset, size = self.place[image].tolist()
         with open(self.files[file], "rb") as stream:
             held = os.fstat(stream.fileno()).st_size if size < 0 else size
-            if held > LARGEST:
-                raise PredictionError("image-file-too-large", byte_count=held, most_bytes=LARGEST)
+            if held > LARGEST_BYTES:
+                raise PredictionError(
+                    "image-file-too-large", byte_count=held, most_bytes=LARGEST_BYTES
+                )
             stream.seek(offset)
             return stream.read(held)
 
@@ -102,7 +104,7 @@ class ImageSet:
 
 
 @dataclass(frozen=True)
-class _File:
+class _ImageFile:
     """A file in a folder or an archive: its relative path, as a name, and where its bytes are."""
 
     name: str
@@ -147,13 +149,15 @@ def list_images(
         raise PredictionError("images-path-missing", path=path)
     if path.is_file() and path.name.lower().endswith(tables.ENDINGS):
         return _from_table(path, classes)
+    # Archives first: a folder of shards is not a folder of images.
     archives = _archives(path)
-    entries = list(_archived(archives) if archives else _in_folder(path))
+    entries = list(_archived_files(archives) if archives else _in_folder(path))
     images = [entry for entry in entries if PurePosixPath(entry.name).suffix.lower() in _SUFFIXES]
     if not images:
         kinds = ", ".join(sorted(_SUFFIXES))
         raise PredictionError("no-images-at-path", path=path, endings=kinds)
     names = [entry.name for entry in images]
+    # Where a class stands: a file that is given, .cls files in shards, folders, or names.
     beside = [entry for entry in entries if entry.name.endswith(".cls")]
     if labels is not None:
         numbers = read_labels(Path(labels), names, classes)
@@ -164,6 +168,7 @@ def list_images(
         numbers = labels_by_folder(names, str(path), classes)
         if numbers is None:
             numbers = labels_of_flat(names, path if path.is_dir() else path.parent, classes)
+    # Images in the order of their classes, as ImageNet's own lists have them.
     order = sorted(range(len(images)), key=lambda at: (int(numbers[at]), names[at]))
     return _image_set([images[at] for at in order], numbers[order], classes)
 
@@ -202,8 +207,8 @@ def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
             return replace(images.take([rows[name][0] for name in wanted]), names=tuple(names))
         best = min(best, missing, key=len)
     for folders in (1, 2, 3, 0):
-        rows = _rows_of([_last(name, folders) for name in images.names])
-        keys = [_last(name, folders) for name in wanted]
+        rows = _rows_of([_last_folders(name, folders) for name in images.names])
+        keys = [_last_folders(name, folders) for name in wanted]
         if len(set(keys)) == len(keys) and all(len(rows.get(key, ())) == 1 for key in keys):
             return replace(images.take([rows[key][0] for key in keys]), names=tuple(names))
     raise PredictionError(
@@ -222,12 +227,12 @@ def _rows_of(called: Sequence[str]) -> dict[str, list[int]]:
     return rows
 
 
-def _last(name: str, folders: int) -> str:
+def _last_folders(name: str, folders: int) -> str:
     """A path's name with its last folders."""
     return "/".join(name.split("/")[-folders - 1 :])
 
 
-def _image_set(entries: Sequence[_File], labels: Ints, classes: Classes) -> ImageSet:
+def _image_set(entries: Sequence[_ImageFile], labels: Ints, classes: Classes) -> ImageSet:
     names = tuple(entry.name for entry in entries)
     if strange := [name for name in names if _SURROGATES & set(name)]:
         raise PredictionError("image-names-not-utf8", images=listing(strange))
@@ -242,23 +247,23 @@ def _archives(path: Path) -> list[Path]:
     """The tar files meant by a path, none where it is a folder of images."""
     if path.is_dir():
         return sorted(file for file in path.glob("*.tar") if file.is_file())
-    if path.name.lower().endswith(_COMPRESSED):
+    if path.name.lower().endswith(_COMPRESSED_ENDINGS):
         raise PredictionError("image-archive-compressed", path=path)
     if path.suffix.lower() != ".tar" or not path.is_file():
         raise PredictionError("images-source-kind-unknown", path=path)
     return [path]
 
 
-def _archived(archives: Sequence[Path]) -> Iterator[_File]:
+def _archived_files(archives: Sequence[Path]) -> Iterator[_ImageFile]:
     for archive in archives:
         for member in members(archive):
             name = PurePosixPath(member.name)
             if not name.name.startswith("."):
                 shown = f"{archive.stem}/{name}" if len(archives) > 1 else str(name)
-                yield _File(normalize_name(shown), str(archive), member.offset, member.size)
+                yield _ImageFile(normalize_name(shown), str(archive), member.offset, member.size)
 
 
-def _in_folder(path: Path) -> Iterator[_File]:
+def _in_folder(path: Path) -> Iterator[_ImageFile]:
     above: dict[str, frozenset[str]] = {str(path): frozenset()}
     for folder, inside, files in os.walk(path, followlinks=True):
         inside[:] = sorted(name for name in inside if not name.startswith("."))
@@ -270,26 +275,28 @@ def _in_folder(path: Path) -> Iterator[_File]:
         for name in sorted(files):
             file = os.path.join(folder, name)
             if not name.startswith(".") and os.path.isfile(file):  # no pipe, which would wait
-                yield _File(normalize_name(str(relative / name)), file)
+                yield _ImageFile(normalize_name(str(relative / name)), file)
 
 
-def _labels_beside(images: Sequence[_File], beside: Sequence[_File], classes: Classes) -> Ints:
+def _labels_beside(
+    images: Sequence[_ImageFile], beside: Sequence[_ImageFile], classes: Classes
+) -> Ints:
     """Read the `.cls` file of every WebDataset sample.
 
     It has the image's name with other endings, as much of it as any has: to `flickr.100.png`
     belongs `flickr.100.cls`, or else `flickr.cls`, which then may belong to no other image.
     """
-    stems: dict[str, _File] = {}
+    stems: dict[str, _ImageFile] = {}
     for entry in beside:
         if stems.setdefault(entry.name.removesuffix(".cls"), entry) is not entry:
             raise PredictionError("cls-file-repeated", archive=entry.file, cls_file=entry.name)
-    found = {image.name: _stem_of(image.name, stems) for image in images}
-    if missing := [name for name, stem in found.items() if stem is None]:
+    label_of = {image.name: _stem_of(image.name, stems) for image in images}
+    if missing := [name for name, stem in label_of.items() if stem is None]:
         raise PredictionError("images-without-cls-file", images=listing(missing))
     owner: dict[str, str] = {}
     labels: list[str] = []
     for image in images:
-        stem = str(found[image.name])
+        stem = str(label_of[image.name])
         entry = stems[stem]
         if owner.setdefault(stem, image.name) != image.name:
             raise PredictionError(
@@ -328,13 +335,13 @@ def _from_table(path: Path, classes: Classes) -> ImageSet:
     )
     if not all(names) or not all(labels):
         raise PredictionError("image-table-cell-empty", path=path)
-    entries = [_File(name, _openable(path.parent, name)) for name in names]
+    entries = [_ImageFile(name, _existing_path(path.parent, name)) for name in names]
     if missing := [entry.name for entry in entries if not os.path.isfile(entry.file)]:
         raise PredictionError("image-table-names-missing-files", path=path, images=listing(missing))
     return _image_set(entries, class_numbers(labels, names, str(path), classes), classes)
 
 
-def _openable(folder: Path, name: str) -> str:
+def _existing_path(folder: Path, name: str) -> str:
     """The path of a file, in the form of Unicode in which it is there."""
     files = [str(folder / unicodedata.normalize(form, name)) for form in ("NFC", "NFD")]
     return next((file for file in files if os.path.isfile(file)), files[0])

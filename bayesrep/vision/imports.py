@@ -8,7 +8,7 @@ from typing import Any
 
 from bayesrep.errors import PredictionError
 
-_MISSING = "operator torchvision::nms does not exist"
+_MISSING_OPERATOR = "operator torchvision::nms does not exist"
 _OPERATORS = (
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
@@ -45,7 +45,7 @@ def _load_torchvision() -> None:
     try:
         import_module("torchvision")
     except RuntimeError as error:
-        if _MISSING not in str(error):
+        if _MISSING_OPERATOR not in str(error):
             raise
         library = torch.library.Library("torchvision", "FRAGMENT")
         for operator in _OPERATORS:

@@ -67,23 +67,30 @@ def class_numbers(
     """
     named = [classes.index.get(label, -1) for label in labels]
     numbers = [_number(label) for label in labels]
-    found = named if max(named) >= 0 else numbers
-    result = np.array(found, dtype=np.int64)
+    # Names win over numbers: one name among the labels settles it.
+    labels_of_classes = named if max(named) >= 0 else numbers
+    result = np.array(labels_of_classes, dtype=np.int64)
     bad = (result < 0) | (result >= len(classes))
     if bad.any():
+        # Labels 1 to K without a 0 count from one, which is named as such.
         at = int(np.flatnonzero(bad)[0])
         from_one = max(numbers) == len(classes) and 0 not in numbers
         raise PredictionError(
             "image-labels-count-from-one" if from_one else "image-label-not-a-class",
             where=where,
             label=labels[at][:40],
-            known_classes=classes.called,
+            known_classes=classes.description,
             images=listing(np.asarray(images)[bad]),
             label_kind=classes.kind,
             example=classes.folders[0],
             largest_number=str(len(classes) - 1),
         )
-    if found is numbers and 0 not in numbers and not any(_number(label) == 0 for label in among):
+    # Numbers without any 0 may count from one without showing it.
+    if (
+        labels_of_classes is numbers
+        and 0 not in numbers
+        and not any(_number(label) == 0 for label in among)
+    ):
         least = min(numbers)
         warnings.warn(
             f"{where}: the class numbers are read as counting from 0 ({least} is "
@@ -129,7 +136,7 @@ def labels_by_folder(names: Sequence[str], where: str, classes: Classes) -> Ints
             where=where,
             folders=folders,
             label_kind=classes.kind,
-            known_classes=classes.called,
+            known_classes=classes.description,
         )
     return class_numbers(folders, names, where, classes)
 
@@ -146,7 +153,7 @@ def labels_of_flat(names: Sequence[str], folder: Path, classes: Classes) -> Ints
     raise PredictionError(
         "flat-images-without-labels-of-classes",
         folder=folder,
-        known_classes=classes.called,
+        known_classes=classes.description,
         known_files=known,
     )
 
@@ -181,12 +188,14 @@ def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -
     rows = _rows(path, classes)
     if not rows:
         raise PredictionError("image-labels-file-empty", path=path)
+    # A file of labels alone names the images by their order.
     if all(len(row) == 1 for row in rows):
         return _positional([row[0] for row in rows], names, path, classes)
     if short := [row for row in rows if len(row) < 2]:
         raise PredictionError(
             "lines-without-label", path=path, lines=listing([row[0] for row in short], "line")
         )
+    # Otherwise each line names its image, which has one label.
     labels: dict[str, str] = {}
     for named, label, *_ in rows:
         image = _with_slashes(named)
@@ -194,7 +203,7 @@ def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -
             raise PredictionError(
                 "image-labelled-twice", path=path, image=image, labels=f"{labels[image]}, {label}"
             )
-    return _named(labels, names, path, classes)
+    return _labels_by_name(labels, names, path, classes)
 
 
 def _rows(path: Path, classes: Classes) -> list[list[str]]:
@@ -254,7 +263,7 @@ def _positional(labels: list[str], names: Sequence[str], path: Path, classes: Cl
         )
     challenge = path.name == DEVKIT or ("1000" in labels and "0" not in labels)
     if challenge and classes.file is None:
-        labels = _translated(labels, path)
+        labels = _translate_numbers(labels, path)
     return class_numbers([labels[line] for line in lines], names, str(path), classes, labels)
 
 
@@ -268,17 +277,17 @@ def _lines(names: Sequence[str], count: int, path: Path) -> list[int] | None:
         text and behind it as a number.
     """
     shown = [PurePosixPath(name).name for name in names]
-    numbers = [int(found[1]) if (found := _VALIDATION.match(name)) else 0 for name in shown]
+    numbers = [int(match[1]) if (match := _VALIDATION.match(name)) else 0 for name in shown]
     if all(0 < number <= count for number in numbers):
         return [number - 1 for number in numbers]
     if len(names) != count:
         return None
 
-    def sorted_by(key: Callable[[int], object]) -> list[int]:
+    def order_of(key: Callable[[int], object]) -> list[int]:
         return sorted(range(count), key=key)  # type: ignore[arg-type]
 
-    order = sorted_by(lambda at: shown[at])
-    for other in (sorted_by(lambda at: _natural(shown[at])), sorted_by(lambda at: names[at])):
+    order = order_of(lambda at: shown[at])
+    for other in (order_of(lambda at: _natural(shown[at])), order_of(lambda at: names[at])):
         place = next((at for at in range(count) if order[at] != other[at]), None)
         if place is not None:
             raise PredictionError(
@@ -298,11 +307,13 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _with_slashes(name: str) -> str:
-    """A name as it is written where backslashes are no folders."""
+    """A name as it is written where backslashes are not folders."""
     return name.replace("\\", "/")
 
 
-def _named(labels: Mapping[str, str], names: Sequence[str], path: Path, classes: Classes) -> Ints:
+def _labels_by_name(
+    labels: Mapping[str, str], names: Sequence[str], path: Path, classes: Classes
+) -> Ints:
     def key(name: str) -> str | None:
         pure = PurePosixPath(whole := _with_slashes(name))
         return next((called for called in (whole, pure.name, pure.stem) if called in labels), None)
@@ -319,11 +330,11 @@ def _named(labels: Mapping[str, str], names: Sequence[str], path: Path, classes:
             )
     if missing := [name for name in names if key(name) is None]:
         raise PredictionError("images-missing-from-labels-file", path=path, images=listing(missing))
-    found = [labels[called] for name in names if (called := key(name)) is not None]
-    return class_numbers(found, names, str(path), classes, list(labels.values()))
+    labelled = [labels[called] for name in names if (called := key(name)) is not None]
+    return class_numbers(labelled, names, str(path), classes, list(labels.values()))
 
 
-def _translated(labels: list[str], path: Path) -> list[str]:
+def _translate_numbers(labels: list[str], path: Path) -> list[str]:
     """Turn the challenge's own numbers, 1 to 1,000, into wnids."""
     places = (path.parent / "meta.mat", path.parent.parent / "meta.mat")
     meta = next((place for place in places if place.is_file()), None)

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from bayesrep.errors import PredictionError, Violation
 from bayesrep.types import Ints
 from bayesrep.vision.cache import PixelCache
-from bayesrep.vision.compiling import CHECKED, compile_networks, forget_compiled
+from bayesrep.vision.compiling import CHECKED_IMAGES, compile_networks, forget_compiled
 from bayesrep.vision.evaluate import CPU_BATCH, Device, TopFive, evaluate, in_groups, upload
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.networks import Architecture, Network, load_network, offline_without_hub
-from bayesrep.vision.pixels import Block, Pixels, Preprocessing, read_block
+from bayesrep.vision.pixels import ImageBlock, Pixels, Preprocessing, read_block
 from bayesrep.vision.stages import Crew, Spent
 
 BLOCK = CPU_BATCH  # images read together by one thread, and on a CPU computed together
@@ -38,7 +38,7 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class ImageResults:
     """What came out of some images.
 
     Attributes
@@ -48,13 +48,13 @@ class Found:
     contents : uint64 [n]
         What they held (see `bayesrep.vision.contents`).
     answers
-        Of each classifier, on these images; or why it has none.
+        Answers of each classifier on these images; or why it has none.
     failures
         Images that could not be decoded, and why.
     spent
         What it took.
     compiled
-        Of classifiers that compiling was tried of: why it is not used, or nothing where it is.
+        Reason why compiling was not used, by classifier it was tried for; empty where it is used.
     """
 
     rows: Ints
@@ -91,51 +91,55 @@ def through_images(
     kept: Mapping[Preprocessing, Pixels],
     device: Device,
     workers: int,
-) -> Iterator[Found]:
+) -> Iterator[ImageResults]:
     """Yield what all networks say about all blocks, in order.
 
     Each image is preprocessed, when it is decoded, also for all pixels that are kept between
     passes. The workers are threads that read (and on a CPU, compute).
     """
+    # Networks with equal preprocessing share one input.
     groups = in_groups(networks)
     seen = list(dict.fromkeys(key[0] for key in groups))
     read_for = list(dict.fromkeys([*seen, *kept]))
     stop = Event()
 
-    def read(rows: Ints) -> Block:
+    def read(rows: Ints) -> ImageBlock:
         return read_block(images, rows, read_for, kept)
 
-    def answer(pixels: Mapping[Preprocessing, Any], read: Sequence[Block]) -> Found:
+    def answer(pixels: Mapping[Preprocessing, Any], read: Sequence[ImageBlock]) -> ImageResults:
         begin = time.perf_counter()
         rows = np.concatenate([block.rows for block in read])
         contents = np.concatenate([block.contents for block in read])
         failures = tuple(failure for block in read for failure in block.failures)
         answers = evaluate(pixels, groups, device, stop) if len(rows) else {}
         spent = Spent(compute=time.perf_counter() - begin)
-        return Found(rows, contents, answers, failures, sum((b.spent for b in read), spent))
+        return ImageResults(rows, contents, answers, failures, sum((b.spent for b in read), spent))
 
-    def whole(rows: Ints) -> Found:
+    def answer_block(rows: Ints) -> ImageResults:
         block = read(rows)
         return answer(upload([block], seen, device), [block])
 
-    def compiled() -> Found:
+    def answer_batches() -> ImageResults:
         begin, several = time.perf_counter(), blocks_in_batch(device)
-        first = [read(rows) for rows in blocks[: max(CHECKED // BLOCK, several)]]
-        batches = _batched((block for block in first if len(block.rows)), several)
+        first = [read(rows) for rows in blocks[: max(CHECKED_IMAGES // BLOCK, several)]]
+        batches = _gather_blocks((block for block in first if len(block.rows)), several)
         tried = compile_networks(groups, [upload(b, seen, device) for b in batches], device)
         took = (time.perf_counter() - begin) * (workers if device.name == "cpu" else 1)
         nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
-        return Found(*nothing, {}, spent=Spent(compile=took), compiled=tried)
+        return ImageResults(*nothing, {}, spent=Spent(compile=took), compiled=tried)
 
+    # Compiling is tried first, on some of the images, and judged by its answers.
     with _threads(workers, stop) as pool:
         if device.compiles and any(network.compiled is None for network in networks):
-            yield compiled()
+            yield answer_batches()
+        # On a CPU each thread decodes and computes its own blocks.
         if device.name == "cpu":
-            yield from _ahead(pool, whole, blocks, 2 * workers)
+            yield from _map_ahead(pool, answer_block, blocks, 2 * workers)
             return
+        # On an accelerator threads decode ahead while the device computes batches.
         ahead = 4 * workers + blocks_in_batch(device)
-        batches = _batched(_ahead(pool, read, blocks, ahead), blocks_in_batch(device))
-        for pixels, batch in _uploaded(batches, seen, device):
+        batches = _gather_blocks(_map_ahead(pool, read, blocks, ahead), blocks_in_batch(device))
+        for pixels, batch in _upload_batches(batches, seen, device):
             yield answer(pixels, batch)
 
 
@@ -202,13 +206,13 @@ class Local:
         digest, count = self._images.fingerprint(), len(self._images)
         self._kept = {key: PixelCache(folder, digest, count, key) for key in preprocessings}
 
-    def through_images(self, blocks: Sequence[Ints]) -> Iterator[Found]:
+    def through_images(self, blocks: Sequence[Ints]) -> Iterator[ImageResults]:
         """Yield what the loaded classifiers say about all blocks, in order."""
-        found = through_images(
+        results = through_images(
             self._images, blocks, self._networks, self._kept, self._device, self._workers
         )
         try:
-            for number, each in enumerate(found, start=1):
+            for number, each in enumerate(results, start=1):
                 yield each
                 if number % FLUSH == 0:
                     self._flush()
@@ -252,7 +256,7 @@ def _threads(workers: int, stop: Event) -> Generator[ThreadPoolExecutor]:
     pool.shutdown()
 
 
-def _ahead(
+def _map_ahead(
     pool: ThreadPoolExecutor, task: Callable[[_Item], _Result], items: Iterable[_Item], ahead: int
 ) -> Iterator[_Result]:
     """Yield task(item) in order while at most `ahead` further items are under way."""
@@ -270,22 +274,22 @@ def blocks_in_batch(device: Device) -> int:
     return 1 if device.name == "cpu" else max(1, device.batch_size // BLOCK)
 
 
-def _batched(blocks: Iterable[Block], count: int) -> Iterator[list[Block]]:
+def _gather_blocks(blocks: Iterable[ImageBlock], count: int) -> Iterator[list[ImageBlock]]:
     """Gather blocks; by number, so that batches are the same whoever takes them."""
     iterator = iter(blocks)
     while batch := list(islice(iterator, count)):
         yield batch
 
 
-def _uploaded(
-    batches: Iterable[list[Block]], preprocessings: Sequence[Preprocessing], device: Device
-) -> Iterator[tuple[dict[Preprocessing, Any], list[Block]]]:
+def _upload_batches(
+    batches: Iterable[list[ImageBlock]], preprocessings: Sequence[Preprocessing], device: Device
+) -> Iterator[tuple[dict[Preprocessing, Any], list[ImageBlock]]]:
     """Yield batches on the device, the next one on its way while one is computed."""
     import torch
 
     stream = torch.cuda.Stream(device.name) if device.is_cuda else None
 
-    def send(batch: list[Block]) -> tuple[dict[Preprocessing, Any], list[Block], Any]:
+    def send(batch: list[ImageBlock]) -> tuple[dict[Preprocessing, Any], list[ImageBlock], Any]:
         if stream is None:
             return upload(batch, preprocessings, device), batch, None
         with torch.cuda.stream(stream):
@@ -293,7 +297,7 @@ def _uploaded(
             return pixels, batch, stream.record_event()
 
     with ThreadPoolExecutor(1, "bayesrep-upload") as uploader:
-        for pixels, batch, ready in _ahead(uploader, send, batches, 1):
+        for pixels, batch, ready in _map_ahead(uploader, send, batches, 1):
             if ready is not None:
                 current = torch.cuda.current_stream(device.name)
                 current.wait_event(ready)

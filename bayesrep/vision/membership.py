@@ -96,11 +96,11 @@ def _labels(study: Path, dataset: str) -> dict[str, str]:
 
 def _compare_labels(study: Path, dataset: str, images: ImageSet, labels: Mapping[str, str]) -> None:
     """Refuse labels on disk that differ from the study's own, where these are names of classes."""
-    known, found = images.classes.index, images.classes.names
+    known, names = images.classes.index, images.classes.names
     differing = [
         name
         for name, number in zip(images.names, images.labels.tolist(), strict=True)
-        if labels.get(name) in known and labels[name] != found[number]
+        if labels.get(name) in known and labels[name] != names[number]
     ]
     if differing:
         number = int(images.labels[images.names.index(differing[0])])
@@ -110,5 +110,5 @@ def _compare_labels(study: Path, dataset: str, images: ImageSet, labels: Mapping
             dataset=dataset,
             images=listing(differing),
             study_label=labels[differing[0]],
-            disk_label=found[number],
+            disk_label=names[number],
         )

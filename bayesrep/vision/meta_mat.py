@@ -23,9 +23,11 @@ from numpy.typing import NDArray
 from bayesrep.errors import PredictionError, reason
 from bayesrep.studies.imagenet import CLASSES, synsets
 
-LARGEST = 2**24  # bytes, of the file and of what it unpacks to; the kit's has some hundred thousand
+LARGEST_BYTES = (
+    2**24
+)  # bytes, of the file and of what it unpacks to; the kit's has some hundred thousand
 _HEADER, _TAG = 128, 8
-_MATRIX, _COMPRESSED = 14, 15
+_MATRIX, _COMPRESSED_TYPE = 14, 15
 _STRUCT, _CHAR, _NUMERIC = 2, 4, range(6, 16)  # classes of matrices; numeric from double to uint64
 _TYPES = {
     1: "i1",
@@ -56,9 +58,9 @@ def read_wnids(path: Path) -> dict[int, str]:
     """The wnid of every number in a `meta.mat`, once it is the development kit's and whole."""
     try:
         with path.open("rb") as stream:
-            data = stream.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise ValueError(f"more than {LARGEST:,} bytes")
+            data = stream.read(LARGEST_BYTES + 1)
+        if len(data) > LARGEST_BYTES:
+            raise ValueError(f"more than {LARGEST_BYTES:,} bytes")
         return _synsets(data, path)
     except PredictionError:
         raise
@@ -71,8 +73,8 @@ def _synsets(data: bytes, path: Path) -> dict[int, str]:
     if order is None:
         raise ValueError("no MATLAB file of version 5")
     for element in _elements(memoryview(data)[_HEADER:], order, padded=False):
-        if element.type == _COMPRESSED:
-            (element,) = _elements(_unpacked(element.data, path), order)
+        if element.type == _COMPRESSED_TYPE:
+            (element,) = _elements(_unpack(element.data, path), order)
         if element.type == _MATRIX:
             flags, shape, name, *rest = _elements(element.data, order)
             if _text(name, order) == "synsets" and _class(flags, order) == _STRUCT:
@@ -92,19 +94,19 @@ def _elements(data: memoryview, order: str, *, padded: bool = True) -> Iterator[
                 raise ValueError("a small element of more than 4 bytes")
         else:
             kind, begin = first, at + _TAG
-            end = begin + (size if kind == _COMPRESSED and not padded else -(-size // 8) * 8)
+            end = begin + (size if kind == _COMPRESSED_TYPE and not padded else -(-size // 8) * 8)
         if begin + size > len(data):
             raise ValueError("an element is larger than what is left of the file")
         yield _Element(kind, data[begin : begin + size])
         at = end
 
 
-def _unpacked(data: memoryview, path: Path) -> memoryview:
+def _unpack(data: memoryview, path: Path) -> memoryview:
     unpacker = zlib.decompressobj()
-    found = unpacker.decompress(data, LARGEST)
+    unpacked = unpacker.decompress(data, LARGEST_BYTES)
     if not unpacker.eof:  # which also means that its checksum was right
-        raise PredictionError("meta-mat-unpacks-too-large", path=path, most_bytes=LARGEST)
-    return memoryview(found)
+        raise PredictionError("meta-mat-unpacks-too-large", path=path, most_bytes=LARGEST_BYTES)
+    return memoryview(unpacked)
 
 
 def _rows(count: int, elements: list[_Element], order: str, path: Path) -> dict[int, str]:
@@ -119,25 +121,25 @@ def _rows(count: int, elements: list[_Element], order: str, path: Path) -> dict[
     if len(cells) != count * len(fields):
         raise ValueError(f"{len(cells)} values in {count} rows of {len(fields)} fields")
     number, wnid = fields.index("ILSVRC2012_ID"), fields.index("WNID")
-    found: dict[int, str] = {}
+    wnid_of: dict[int, str] = {}
     for first in range(0, len(cells), len(fields)):
         key = _scalar(cells[first + number], order)
-        if key in found:
+        if key in wnid_of:
             raise ValueError(f"the number {key} is there twice")
-        found[key] = _characters(cells[first + wnid], order)
-    if len(set(found.values())) < len(found):
+        wnid_of[key] = _characters(cells[first + wnid], order)
+    if len(set(wnid_of.values())) < len(wnid_of):
         raise ValueError("a wnid is there twice")
-    classes = {found.get(number) for number in range(1, CLASSES + 1)}
-    if len(found) >= CLASSES and classes != set(synsets()):
+    classes = {wnid_of.get(number) for number in range(1, CLASSES + 1)}
+    if len(wnid_of) >= CLASSES and classes != set(synsets()):
         raise PredictionError("meta-mat-of-other-classes", path=path, class_count=CLASSES)
-    return found
+    return wnid_of
 
 
 def _scalar(cell: _Element, order: str) -> int:
     flags, _, _, values, *_ = _elements(cell.data, order)
     numbers = _numbers(values, order)
     if _class(flags, order) not in _NUMERIC or len(numbers) != 1 or numbers[0] != int(numbers[0]):
-        raise ValueError("an ILSVRC2012_ID that is no whole number")
+        raise ValueError("an ILSVRC2012_ID that is not a whole number")
     return int(numbers[0])
 
 

@@ -28,7 +28,7 @@ from bayesrep.vision.torchvision_networks import (
     is_torchvision,
     weights_of,
 )
-from bayesrep.vision.torchvision_networks import unknown as not_in_torchvision
+from bayesrep.vision.torchvision_networks import explain_unknown_name as not_in_torchvision
 
 HUB = ("hf-hub:", "hf_hub:")
 _CONFIG = "config.json"
@@ -75,7 +75,7 @@ class Architecture:
 
 
 @dataclass(frozen=True, eq=False)
-class Compiled:
+class CompiledNetwork:
     """What has come of compiling a network; see `bayesrep.vision.compiling`.
 
     Attributes
@@ -83,7 +83,7 @@ class Compiled:
     call
         The compiled network.
     shape
-        Of the only batches that it takes, [n, 3, H, W].
+        Shape of the only batches that it takes, [n, 3, H, W].
     why_not
         Why it is not used; empty where it is.
     """
@@ -116,7 +116,7 @@ class Network:
     module: Any
     size: int
     limit: int | None = None
-    compiled: Compiled | None = None
+    compiled: CompiledNetwork | None = None
 
     def for_batch(self, shape: Sequence[int]) -> Any:
         """What answers a batch of this shape: the compiled network, or the network itself."""
@@ -134,7 +134,7 @@ def check_names(names: Sequence[str], weights: Path | None = None) -> None:
     for name in filter(is_torchvision, names):
         if (why := not_in_torchvision(name)) is not None:
             raise PredictionError(why)
-    elsewhere = [n for n in names if is_torchvision(n) or is_of_hub(n) or _saved(n, weights)]
+    elsewhere = [n for n in names if is_torchvision(n) or is_of_hub(n) or _saved_folder(n, weights)]
     if unknown := [n for n in names if n not in elsewhere and not timm.is_model(n)]:
         base = unknown[0].split(".")[0]
         near = difflib.get_close_matches(base, timm.list_models(), n=1)
@@ -181,7 +181,7 @@ def describe(name: str, weights: Path | None = None, classes: Classes = IMAGENET
     if is_of_hub(name):
         return _of_config(name, None, classes)
     if classes.file is not None or not timm.is_model(name):  # else timm itself knows it
-        saved = _saved(name, weights)
+        saved = _saved_folder(name, weights)
         if saved is not None:
             return _of_config(name, saved, classes)
     config = _pretrained_config(name)
@@ -210,7 +210,7 @@ def describe(name: str, weights: Path | None = None, classes: Classes = IMAGENET
 
 def _input(config: dict[str, Any]) -> tuple[Preprocessing, tuple[float, ...], tuple[float, ...]]:
     data = load_timm().data.resolve_data_config(pretrained_cfg=config, use_test_size=True)
-    return Preprocessing.of(data), tuple(data["mean"]), tuple(data["std"])
+    return Preprocessing.from_config(data), tuple(data["mean"]), tuple(data["std"])
 
 
 def _check_input(name: str, full: str, size: Sequence[int]) -> None:
@@ -218,7 +218,7 @@ def _check_input(name: str, full: str, size: Sequence[int]) -> None:
         raise PredictionError("classifier-input-not-rgb", classifier=name, full_name=full)
 
 
-def _saved(name: str, weights: Path | None) -> Path | None:
+def _saved_folder(name: str, weights: Path | None) -> Path | None:
     """The folder of a classifier that timm has saved with its configuration."""
     folder = None if weights is None else weights / name
     return folder if folder is not None and (folder / _CONFIG).is_file() else None
@@ -268,7 +268,7 @@ def _saved_weights(name: str, folder: Path) -> Path:
 
 def _disagreement(shown: str, outputs: int, classes: Classes) -> Violation:
     """Say that a classifier has not an output for each class."""
-    plural = "s" * (outputs != 1)
+    plural = "s" if outputs != 1 else ""
     if classes.file is None:
         return Violation(
             "classifier-outputs-not-imagenet",
@@ -294,7 +294,7 @@ def _of_torchvision(name: str, folder: Path | None, classes: Classes) -> Archite
     file = None if folder is None else _weights_file(name, full, folder)
     source = _file_digest(file) if file else f"url:{weights.url}"
     data = data_config(weights)
-    preprocessed = Preprocessing.of(data), data["mean"], data["std"]
+    preprocessed = Preprocessing.from_config(data), data["mean"], data["std"]
     return Architecture(name, full, source, file, *preprocessed, full, classes)
 
 
@@ -319,7 +319,7 @@ def _load_torchvision(architecture: Architecture) -> Any:
 def load_network(architecture: Architecture, device: Any) -> Network:
     """Load a classifier with its weights; a PredictionError where they cannot be had or not fit."""
     if is_torchvision(architecture.name):
-        return _ready(architecture, _load_torchvision(architecture), device)
+        return _make_ready(architecture, _load_torchvision(architecture), device)
     timm = load_timm()
     overlay = None if architecture.file is None else _overlay(architecture)
     try:
@@ -340,7 +340,7 @@ def load_network(architecture: Architecture, device: Any) -> Network:
             head=heads,
             class_count=len(architecture.classes),
         )
-    return _ready(architecture, module, device)
+    return _make_ready(architecture, module, device)
 
 
 def _overlay(architecture: Architecture) -> dict[str, Any]:
@@ -375,7 +375,7 @@ def _check_outputs(
             raise PredictionError(_disagreement(shown, shape[0], architecture.classes))
 
 
-def _ready(architecture: Architecture, module: Any, device: Any) -> Network:
+def _make_ready(architecture: Architecture, module: Any, device: Any) -> Network:
     import torch
 
     module = module.eval().to(device, memory_format=torch.channels_last)

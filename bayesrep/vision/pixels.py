@@ -29,7 +29,7 @@ from bayesrep.vision.stages import Spent
 
 # What the known suffixes stand for. Pillow knows more, of which one starts other programs (EPS).
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-LARGEST = 89_478_485  # pixels; where Pillow begins to warn of decompression bombs
+LARGEST_PIXELS = 89_478_485  # pixels; where Pillow begins to warn of decompression bombs
 NARROWEST = 250  # of a longer side to the shorter, which grows to some 256 pixels before the crop
 
 
@@ -59,7 +59,7 @@ class Preprocessing:
     fill: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Self:
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
         """Take what counts from timm's data configuration of a model."""
         height, width = config["input_size"][-2:]
         mode = config["crop_mode"] or "center"
@@ -92,7 +92,7 @@ def decode(data: bytes) -> Any:
     PredictionError
         Where the image declares more pixels than are decoded, or is too narrow to be resized.
     Exception
-        Whatever the decoder stumbles over; see `why_not`.
+        Whatever the decoder stumbles over; see `explain_failure`.
     """
     from PIL import Image
 
@@ -116,7 +116,7 @@ def quiet_images() -> Generator[None]:
             logger.setLevel(level)
 
 
-def why_not(error: Exception) -> str:
+def explain_failure(error: Exception) -> str:
     """Say why an image cannot be decoded, in the same words on every run."""
     if isinstance(error, PredictionError):
         return str(error)
@@ -126,9 +126,9 @@ def why_not(error: Exception) -> str:
 
 def _check_size(width: int, height: int) -> None:
     """Refuse, before they are decoded, images whose pixels would not fit into memory."""
-    if width * height > LARGEST:
+    if width * height > LARGEST_PIXELS:
         raise PredictionError(
-            "image-has-too-many-pixels", width=width, height=height, most_pixels=LARGEST
+            "image-has-too-many-pixels", width=width, height=height, most_pixels=LARGEST_PIXELS
         )
     if max(width, height) > NARROWEST * min(width, height):
         raise PredictionError(
@@ -137,7 +137,7 @@ def _check_size(width: int, height: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class KeptPixels:
     """Preprocessed images of an earlier pass.
 
     Attributes
@@ -155,7 +155,7 @@ class Kept:
 class Pixels(Protocol):
     """Where preprocessed images are kept between passes; see `bayesrep.vision.cache`."""
 
-    def get(self, rows: Ints) -> Kept | None:
+    def get(self, rows: Ints) -> KeptPixels | None:
         """What is kept of these images, or None where some are not."""
         ...
 
@@ -165,7 +165,7 @@ class Pixels(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class ImageBlock:
     """Some images, decoded once and preprocessed for every group of classifiers.
 
     Attributes
@@ -194,22 +194,22 @@ def read_block(
     rows: Ints,
     preprocessings: Sequence[Preprocessing],
     kept: Mapping[Preprocessing, Pixels],
-) -> Block:
+) -> ImageBlock:
     """Read, decode and preprocess some images, by number [n].
 
     In `kept` are pixels of earlier passes, and there new ones go.
     """
-    found = {
+    decoded = {
         key: pixels
         for key in preprocessings
         if key in kept and (pixels := kept[key].get(rows)) is not None
     }
-    held = [of.contents for of in found.values()]
-    pixels = {key: of.pixels for key, of in found.items()}
-    if len(found) == len(preprocessings) and all((one == held[0]).all() for one in held):
-        return Block(rows, held[0], pixels)
-    arrays, contents, failures, spent = _decoded(
-        images, rows, [k for k in preprocessings if k not in found]
+    held = [of.contents for of in decoded.values()]
+    pixels = {key: of.pixels for key, of in decoded.items()}
+    if len(decoded) == len(preprocessings) and all((one == held[0]).all() for one in held):
+        return ImageBlock(rows, held[0], pixels)
+    arrays, contents, failures, spent = _decode_images(
+        images, rows, [k for k in preprocessings if k not in decoded]
     )
     if any((one != contents).any() for one in held):  # an image changed between two passes
         return read_block(images, rows, preprocessings, {})
@@ -221,10 +221,10 @@ def read_block(
     pixels |= arrays
     if failures:
         pixels = {key: values[good] for key, values in pixels.items()}
-    return Block(rows[good], contents[good], pixels, failures, spent)
+    return ImageBlock(rows[good], contents[good], pixels, failures, spent)
 
 
-def _decoded(
+def _decode_images(
     images: ImageSet, rows: Ints, preprocessings: Sequence[Preprocessing]
 ) -> tuple[
     dict[Preprocessing, NDArray[np.uint8]], NDArray[np.uint64], tuple[tuple[int, str], ...], Spent
@@ -248,5 +248,5 @@ def _decoded(
             took[1] += has_decoded - has_read
             took[2] += clock() - has_decoded
         except Exception as error:  # decoders raise whatever a broken file makes them stumble over
-            failures.append((row, why_not(error)))
+            failures.append((row, explain_failure(error)))
     return arrays, contents, tuple(failures), Spent(*took)

@@ -33,13 +33,13 @@ from bayesrep.vision.networks import (
 )
 from bayesrep.vision.pixels import quiet_images
 from bayesrep.vision.results import read_failures
-from bayesrep.vision.run import Engine, Run, open_results, still_failing
+from bayesrep.vision.run import DatasetRun, Engine, open_results, still_failing
 from bayesrep.vision.stages import Stages
 
 LARGEST_WORKERS = 1_024
 CHANCE_IMAGES = 200  # fewer images cannot tell a poor classifier from chance
 CHANCE_LEVEL = 1e-6  # as many right answers are rarer by chance: better than chance
-_DONE = ("done", "already done", "judged again")
+_DONE_STATES = ("done", "already done", "judged again")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Report:
     @property
     def left_out(self) -> pl.DataFrame:
         """The rows of classifiers without predictions."""
-        return self.table.filter(~pl.col("status").is_in(_DONE))
+        return self.table.filter(~pl.col("status").is_in(_DONE_STATES))
 
     @property
     def refused(self) -> pl.DataFrame:
@@ -193,24 +193,28 @@ def predict(
     check_names(names, place)
     if workers is not None and workers < 1:
         raise PredictionError("prediction-workers-below-one", workers=workers)
-    bounds.at_most("workers", workers or 1, LARGEST_WORKERS)
+    bounds.refuse_above("workers", workers or 1, LARGEST_WORKERS)
+    # All that may be refused is refused before images are read.
     target = choose_device(device, precision, batch_size, compiles=compile)
     _check_writable(folder)
     meant = IMAGENET if classes is None else read_classes(classes)
-    found = list_images(images, labels=labels, classes=meant)
-    listed = counted_images(folder, dataset, found)
+    image_set = list_images(images, labels=labels, classes=meant)
+    listed = counted_images(folder, dataset, image_set)
+    # What an earlier run has found is kept unless images, labels or weights changed.
     with quiet_images():
-        known, status = _described(names, place, meant)
+        known, status = _describe_classifiers(names, place, meant)
         contents = Contents(listed, folder, dataset)
         results = open_results(folder, dataset, listed, contents, known, target, force=force)
         failures = still_failing(listed, read_failures(folder, dataset))
-        run = Run(folder, dataset, listed, contents, results, failures, allow_failures, {**status})
+        run = DatasetRun(
+            folder, dataset, listed, contents, results, failures, allow_failures, {**status}
+        )
         _evaluate_missing(run, known, target, workers, cache, ray, show=progress)
     return _report(run, names, known)
 
 
 def _evaluate_missing(
-    run: Run,
+    run: DatasetRun,
     known: Sequence[Architecture],
     device: Device,
     workers: int | None,
@@ -243,16 +247,16 @@ def _check_writable(study: Path) -> None:
         raise PredictionError("study-folder-not-writable", study=study, folder=place)
 
 
-def _report(run: Run, names: Sequence[str], known: Sequence[Architecture]) -> Report:
+def _report(run: DatasetRun, names: Sequence[str], known: Sequence[Architecture]) -> Report:
     full = {architecture.name: architecture.full_name for architecture in known}
     rows = [_row(run, name, full.get(name)) for name in names]
     table = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-    if not table["status"].is_in(_DONE).any():
+    if not table["status"].is_in(_DONE_STATES).any():
         if len(run.failures) == len(run.images):
             first = next(iter(run.failures.values()))
             raise PredictionError("no-image-decoded", first=first)
         said = dict(table.select("classifier", "status").rows()) | run.status
-        raise PredictionError(_first_of([_violation(why) for why in said.values()]))
+        raise PredictionError(_first_reason([_violation(why) for why in said.values()]))
     _warn_of_chance(run, table)
     failures = [(name, f.reason, f.left_out) for name, f in run.named_failures().items()]
     schema = {"image": pl.String, "reason": pl.String, "left_out": pl.Boolean}
@@ -261,13 +265,13 @@ def _report(run: Run, names: Sequence[str], known: Sequence[Architecture]) -> Re
     return Report(table, listed, complete, tuple(run.stages))
 
 
-def _row(run: Run, name: str, full: str | None) -> tuple[Any, ...]:
+def _row(run: DatasetRun, name: str, full: str | None) -> tuple[Any, ...]:
     status, took = run.status.get(name), run.seconds.get(name, 0.0)
     result = run.results.get(name)
     if status is None:
         there = result is not None and result.file.exists()
-        status = _DONE[1] if there else "no image can be decoded"
-    if result is None or status not in _DONE:
+        status = _DONE_STATES[1] if there else "no image can be decoded"
+    if result is None or status not in _DONE_STATES:
         return name, full, 0, None, None, took, None, 0, 0, 0, str(status)
     count, top1, top5 = result.accuracies()
     earlier = result.judged_again, result.changed, result.dropped
@@ -276,11 +280,11 @@ def _row(run: Run, name: str, full: str | None) -> tuple[Any, ...]:
     return name, full, count, top1 / count, within5, took, missing, *earlier, status
 
 
-def _warn_of_chance(run: Run, table: pl.DataFrame) -> None:
+def _warn_of_chance(run: DatasetRun, table: pl.DataFrame) -> None:
     """Say what is probably wrong where classifiers are at chance: never a finding."""
     from scipy.stats import binom
 
-    done = table.filter(pl.col("status").is_in(_DONE))
+    done = table.filter(pl.col("status").is_in(_DONE_STATES))
     count, right = done["images"].to_numpy(), (done["top1"] * done["images"]).round().to_numpy()
     chance = binom.sf(right - 1, count, 1 / len(run.images.classes)) > CHANCE_LEVEL
     at_chance = done.filter(pl.Series(chance & (count >= CHANCE_IMAGES)))["classifier"].to_list()
@@ -296,7 +300,7 @@ def _warn_of_chance(run: Run, table: pl.DataFrame) -> None:
         best = int(np.argmax(right))
         name = done["classifier"][best]
         classes = run.images.classes
-        mistake = find_mistake(*run.results[name].predicted(), len(classes))
+        mistake = find_mistake(*run.results[name].labels_and_predictions(), len(classes))
         order = "the sorted wnids" if classes.file is None else str(classes.file)
         cause = (
             f"{mistake.what}: read otherwise, {name} is right on {mistake.otherwise:.1%}"
@@ -318,9 +322,9 @@ def _violation(why: str) -> Violation:
     return Violation("classifier-fails-on-images", failure=why)
 
 
-def _first_of(reasons: Sequence[Violation]) -> Violation:
+def _first_reason(reasons: Sequence[Violation]) -> Violation:
     more = f" ({len(reasons) - 1} more were left out)" if len(reasons) > 1 else ""
-    return reasons[0].followed_by(more)
+    return reasons[0].append_text(more)
 
 
 _SCHEMA = {
@@ -338,7 +342,7 @@ _SCHEMA = {
 }
 
 
-def _described(
+def _describe_classifiers(
     names: Sequence[str], weights: Path | None, classes: Classes
 ) -> tuple[list[Architecture], dict[str, Violation]]:
     """Describe every classifier; those that cannot be evaluated are left out with a warning."""
@@ -351,7 +355,7 @@ def _described(
             except PredictionError as error:
                 refused[name] = error.violation
     if not known:
-        raise PredictionError(_first_of(list(refused.values())))
+        raise PredictionError(_first_reason(list(refused.values())))
     for why in refused.values():
         warnings.warn(why, PredictionWarning, stacklevel=3)
     return known, refused

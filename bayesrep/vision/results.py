@@ -141,7 +141,7 @@ class Results:
         top5 = int(table.select(within.sum()).item() or 0)
         return len(table), int(table["correct"].sum()), top5
 
-    def predicted(self) -> tuple[Ints, Ints]:
+    def labels_and_predictions(self) -> tuple[Ints, Ints]:
         """The class numbers [n] that the images show, and the first answers [n]."""
         table = _read(self.file, ["label", LABELS[0]])
         known = self._images.classes.index
@@ -160,11 +160,11 @@ class Results:
         for file in files:
             self._check(file)
         table = pl.concat([_read(file, ["image", "label", "content"]) for file in files])
-        table = table.join(self._now(), on="image", how="left", maintain_order="left")
+        table = table.join(self._current_labels(), on="image", how="left", maintain_order="left")
         there = table["row"].is_not_null().to_numpy()
         rows = table["row"].fill_null(0).to_numpy()
         held = np.unique(rows[there])
-        contents.of(held)
+        contents.contents_of(held)
         same = there & (table["content"].to_numpy() == contents.known[rows])
         other = same & table["label"].ne_missing(table["label_now"]).to_numpy()
         self.done[rows[same]] = True
@@ -177,7 +177,7 @@ class Results:
     def _replace(self, files: Sequence[Path], contents: Contents) -> None:
         """Put what is still true into one part, judged by the labels of now, and drop the rest."""
         rows = pl.concat([_read(file, list(self._schema)) for file in files]).drop("label")
-        now = self._now().with_columns(content=contents.known)
+        now = self._current_labels().with_columns(content=contents.known)
         table = rows.join(now, on=["image", "content"], how="inner").unique("image", keep="first")
         table = table.rename({"label_now": "label"})
         table = table.with_columns(correct=pl.col(LABELS[0]) == pl.col("label"))
@@ -186,7 +186,7 @@ class Results:
         for file in files:
             file.unlink()
 
-    def _now(self) -> pl.DataFrame:
+    def _current_labels(self) -> pl.DataFrame:
         """What the images are now: image, row, label_now."""
         names = pl.Series(self._images.names, dtype=pl.String)
         classes = np.asarray(self._images.classes.names)
@@ -194,14 +194,14 @@ class Results:
         return pl.DataFrame({"image": names, "row": np.arange(len(names)), "label_now": labels})
 
     def _check(self, file: Path) -> None:
-        found = _facts_of(file)
+        facts = _facts_of(file)
         schema = pl.read_parquet_schema(file)
         advice = "remove it, or give force (--force) to replace it"
-        if found is not None and list(schema) == [c for c in self._schema if c != "content"]:
+        if facts is not None and list(schema) == [c for c in self._schema if c != "content"]:
             raise PredictionError("predictions-without-image-contents", file=file, advice=advice)
-        if found is not None:
+        if facts is not None:
             for name, value in (_IMAGENET | self._identity).items():
-                if (other := found.get(name, _IMAGENET.get(name))) != value:
+                if (other := facts.get(name, _IMAGENET.get(name))) != value:
                     raise PredictionError(
                         "predictions-made-otherwise",
                         file=file,
@@ -210,7 +210,7 @@ class Results:
                         value=value,
                         advice=advice,
                     )
-        if found is None or schema != self._schema:
+        if facts is None or schema != self._schema:
             raise PredictionError("predictions-not-made-here", file=file, advice=advice)
 
     def _all_rows(self) -> pl.DataFrame:
@@ -245,7 +245,7 @@ def _places(study: Path, dataset: str, classifier: str) -> tuple[Path, Path]:
     return file, file.parent / ".parts" / file.name.removesuffix(".parquet")
 
 
-def kept(study: Path, dataset: str, classifiers: Sequence[str]) -> str:
+def describe_kept(study: Path, dataset: str, classifiers: Sequence[str]) -> str:
     """Say in words what an interrupted run leaves on disk, and what to do.
 
     Parameters
@@ -288,20 +288,20 @@ def same_network(
 def _facts_of(file: Path) -> dict[str, Any] | None:
     """How a file's rows were made, None where it does not say."""
     if (line := trial.fault(parquet.examine, file, "it", [], [])) is not None:
-        raise PredictionError(_of_kept(line, file))
+        raise PredictionError(_explain_kept_file(line, file))
     try:
-        found = strict_json.parse(pl.read_parquet_metadata(file).get(_KEY) or "null")
+        facts = strict_json.parse(pl.read_parquet_metadata(file).get(_KEY) or "null")
     except ValueError as error:
         raise PredictionError(
             "predictions-origin-unreadable", file=file, reason=reason(error)
         ) from error
-    return found if isinstance(found, dict) else None
+    return facts if isinstance(facts, dict) else None
 
 
 def _files(file: Path, parts: Path) -> list[Path]:
     """The files with rows of a classifier: the one file of a finished run, then the parts."""
-    found = sorted(parts.glob("[0-9]*.parquet")) if parts.is_dir() else []
-    return [*([file] if file.exists() else []), *found]
+    files = sorted(parts.glob("[0-9]*.parquet")) if parts.is_dir() else []
+    return [*([file] if file.exists() else []), *files]
 
 
 def read_failures(study: Path, dataset: str) -> dict[str, Failure]:
@@ -326,7 +326,7 @@ def _all_failures(study: Path) -> pl.DataFrame:
     failures, violations = rules.collected(tables.read_failures(study))
     if failures is None:
         broken = violations[0]
-        raise PredictionError(broken.retold(f"{study / folder.FAILURES} cannot be read: {broken}"))
+        raise PredictionError(broken.reword(f"{study / folder.FAILURES} cannot be read: {broken}"))
     return failures
 
 
@@ -334,9 +334,9 @@ def _read(file: Path, columns: list[str]) -> pl.DataFrame:
     try:
         return parquet.read(file, "it", columns)
     except StudyError as error:
-        raise PredictionError(_of_kept(error.violation, file)) from error
+        raise PredictionError(_explain_kept_file(error.violation, file)) from error
 
 
-def _of_kept(broken: Violation, file: Path) -> Violation:
+def _explain_kept_file(broken: Violation, file: Path) -> Violation:
     """What is wrong with a file of an earlier run, which may be removed."""
-    return broken.retold(f"{file} cannot be read: {broken}, or remove it")
+    return broken.reword(f"{file} cannot be read: {broken}, or remove it")

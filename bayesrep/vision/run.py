@@ -22,7 +22,7 @@ from bayesrep.vision.evaluate import Device, TopFive
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.local import Local, in_blocks
 from bayesrep.vision.networks import Architecture
-from bayesrep.vision.pixels import Preprocessing, decode, why_not
+from bayesrep.vision.pixels import Preprocessing, decode, explain_failure
 from bayesrep.vision.results import (
     Failure,
     Results,
@@ -40,7 +40,7 @@ SAVE_SECONDS = 20.0  # a killed run loses at most about this much work
 
 
 @dataclass(eq=False)
-class Run:
+class DatasetRun:
     """What is known of one data set's classifiers, and what has been found in this run.
 
     Attributes
@@ -56,14 +56,14 @@ class Run:
     allow_failures
         Whether the study is to be left without images that cannot be decoded.
     status
-        Of each classifier that is done or left out: "done", "judged again" where other labels were
+        State of each classifier done or left out: "done", "judged again" where other labels were
         all there was to do, or why not.
     seconds
         Time that each network itself took.
     stages
         Where the time of each pass went.
     compiled
-        Of each classifier that compiling was tried of: nothing, or why it goes uncompiled.
+        Reason why a classifier goes uncompiled, where compiling was tried; empty where it does not.
     """
 
     study: Path
@@ -78,7 +78,7 @@ class Run:
     stages: list[Stages] = field(default_factory=list[Stages])
     compiled: dict[str, str] = field(default_factory=dict[str, str])
 
-    def failing(self) -> Bools:
+    def undecodable_images(self) -> Bools:
         """Which images [N] cannot be decoded."""
         mask = np.zeros(len(self.images), dtype=np.bool_)
         mask[list(self.failures)] = True
@@ -87,7 +87,7 @@ class Run:
     def is_finished(self, architecture: Architecture) -> bool:
         """Whether a classifier has its one file, after making it where all rows are there."""
         result = self.results[architecture.name]
-        if result.is_finished(self.failing()):
+        if result.is_finished(self.undecodable_images()):
             return True
         return self._finish(architecture, "judged again" if result.judged_again else "done")
 
@@ -97,12 +97,12 @@ class Run:
         What the study was once left without stays left out until it can be decoded.
         """
         earlier = read_failures(self.study, self.dataset)
-        found: dict[str, Failure] = {}
+        failures: dict[str, Failure] = {}
         for row, why in sorted(self.failures.items()):
             name = self.images.names[row]
             left_out = self.allow_failures or (name in earlier and earlier[name].left_out)
-            found[name] = Failure(why, left_out=left_out)
-        return found
+            failures[name] = Failure(why, left_out=left_out)
+        return failures
 
     def save_failures(self) -> None:
         """Write what could not be decoded, in place of what an earlier run said.
@@ -138,9 +138,11 @@ class Run:
         """
         missing = sum(int((~self.results[a.name].done).sum()) for a in todo)
         temporary = self.study / folder_of_pixels(self.dataset)
+        # Decoded pixels are kept where the user asked for it.
         if cache is not None:
             engine.keep(cache, _preprocessings(todo))
         with progress_bar(missing, "image", f"of {len(todo)} classifiers", show=show) as bar:
+            # Each turn takes as many classifiers as fit into memory, over all images.
             rest, first = todo, True
             while rest:
                 begin = time.monotonic()
@@ -148,6 +150,7 @@ class Run:
                 loaded, refused, rest = engine.load(rest)
                 for name, why in refused.items():
                     self._leave_out(name, why, bar)
+                # More passes are to come: decode once and keep the pixels until the run ends.
                 if first and rest and cache is None:
                     _keep_for_this_run(engine, temporary, todo, len(self.images), bar)
                 first = False
@@ -157,7 +160,8 @@ class Run:
                     total = time.monotonic() - begin
                     taken = Stages.of(len(loaded), count, spent, engine.crew, load, total)
                     self.stages.append(taken)
-                    bar.say(_went(loaded, taken))
+                    bar.say(_describe_times(loaded, taken))
+            # Times of a run of several passes are also given in sum.
             if len(self.stages) > 1:
                 bar.say(f"in all {Stages.joined(tuple(self.stages)).line()}")
         shutil.rmtree(temporary, ignore_errors=True)
@@ -167,26 +171,26 @@ class Run:
     ) -> tuple[int, Spent]:
         """Go once through all images that any classifier still needs; count what it took."""
         done = np.all([self.results[a.name].done for a in loaded], axis=0)
-        rows = np.flatnonzero(~done & ~self.failing())
+        rows = np.flatnonzero(~done & ~self.undecodable_images())
         waiting: Waiting = {a.name: [] for a in loaded}
         what = f"{len(loaded)} classifiers at once" if len(loaded) > 1 else loaded[0].name
         bar.stage(f"compiling {what}" if engine.compiles else what)
         saved, spent, count = time.monotonic(), Spent(), 0
         try:
-            for found in engine.through_images(in_blocks(rows)):
-                if found.compiled:
-                    self._take_compiled(found.compiled, bar)
+            for results in engine.through_images(in_blocks(rows)):
+                if results.compiled:
+                    self._take_compiled(results.compiled, bar)
                     bar.stage(what)
-                self.failures.update(found.failures)
-                self.contents.note(found.rows, found.contents)
-                spent += found.spent
-                count += len(found.rows)
-                for name, answers in found.answers.items():
+                self.failures.update(results.failures)
+                self.contents.note(results.rows, results.contents)
+                spent += results.spent
+                count += len(results.rows)
+                for name, answers in results.answers.items():
                     if isinstance(answers, TopFive):
-                        waiting[name].append((found.rows, found.contents, answers))
+                        waiting[name].append((results.rows, results.contents, answers))
                     elif name not in self.status:
                         self._leave_out(name, answers, bar)
-                bar.advance((len(found.rows) + len(found.failures)) * len(loaded))
+                bar.advance((len(results.rows) + len(results.failures)) * len(loaded))
                 if time.monotonic() - saved > SAVE_SECONDS:
                     self._save(waiting)
                     saved = time.monotonic()
@@ -200,7 +204,7 @@ class Run:
     def _finish(self, architecture: Architecture, status: str = "done") -> bool:
         """Put the rows of a classifier into its one file, if there is one for every image."""
         result = self.results[architecture.name]
-        if not (result.done | self.failing()).all() or not result.done.any():
+        if not (result.done | self.undecodable_images()).all() or not result.done.any():
             return False
         compiled = {"compiled": "yes"} if self.compiled.get(architecture.name) == "" else {}
         result.finish(_facts() | compiled)
@@ -212,7 +216,7 @@ class Run:
             if parts:
                 rows = np.concatenate([rows for rows, _, _ in parts])
                 contents = np.concatenate([contents for _, contents, _ in parts])
-                answers = TopFive.joined([answers for _, _, answers in parts])
+                answers = TopFive.concatenate([answers for _, _, answers in parts])
                 self.results[name].add(rows, contents, answers)
                 self.seconds[name] = self.seconds.get(name, 0.0) + answers.seconds
                 parts.clear()
@@ -220,7 +224,7 @@ class Run:
         self.save_failures()
 
     def _take_compiled(self, compiled: Mapping[str, str], bar: Progress) -> None:
-        """Take in what has come of compiling; say of whom it is not used, once for all workers."""
+        """Note what came of compiling; say once for which classifiers it is not used."""
         for name, why in compiled.items():
             if why and name not in self.compiled:
                 bar.pause()
@@ -283,11 +287,11 @@ def still_failing(images: ImageSet, failures: Iterable[str]) -> dict[int, str]:
             try:
                 decode(images.read(rows[name]))
             except Exception as error:  # as in `read_block`
-                failing[rows[name]] = why_not(error)
+                failing[rows[name]] = explain_failure(error)
     return failing
 
 
-def _went(loaded: Sequence[Architecture], stages: Stages) -> str:
+def _describe_times(loaded: Sequence[Architecture], stages: Stages) -> str:
     """Say where the time of a pass went."""
     who = loaded[0].name if len(loaded) == 1 else f"{len(loaded)} classifiers at once"
     return f"{who}, {stages.images:,} images, {stages.line()}"

@@ -16,7 +16,7 @@ from bayesrep.errors import PredictionError, reason
 BLOCK = 512
 LONGEST = 2**20  # bytes of the records that lengthen a name; names have some thousands
 _FILES = (b"0", b"\0", b"7")
-_NO_DATA = (b"1", b"2", b"3", b"4", b"5", b"6")  # links, devices, folders: their size is no data's
+_NO_DATA = (b"1", b"2", b"3", b"4", b"5", b"6")  # links, devices, folders: their size is not data's
 _RECORDS = (b"x", b"g", b"L", b"K")
 
 
@@ -120,7 +120,7 @@ def _records(kind: bytes, data: bytes, archive: Path) -> dict[str, str]:
         raise PredictionError("tar-name-record-empty", archive=archive)
     if kind == b"L":
         return {"path": _text(data)}
-    found: dict[str, str] = {}
+    records: dict[str, str] = {}
     while data.strip(b"\0"):
         length, _, rest = data.partition(b" ")
         if not length.isdigit() or len(length) > 8 or not len(length) < int(length) <= len(data):
@@ -130,8 +130,8 @@ def _records(kind: bytes, data: bytes, archive: Path) -> dict[str, str]:
         key, equals, value = rest[: int(length) - len(length) - 2].partition(b"=")
         if not equals:
             raise PredictionError("tar-record-without-value", archive=archive)
-        found[key.decode("utf-8", "replace")] = value.decode("utf-8", "surrogateescape")
+        records[key.decode("utf-8", "replace")] = value.decode("utf-8", "surrogateescape")
         data = data[int(length) :]
-    if "size" in found and not (found["size"].isascii() and found["size"].isdigit()):
+    if "size" in records and not (records["size"].isascii() and records["size"].isdigit()):
         raise PredictionError("tar-size-not-number", archive=archive)
-    return found
+    return records

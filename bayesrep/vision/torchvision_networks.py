@@ -34,7 +34,7 @@ def known_names() -> list[str]:
     return [PREFIX + name for name in models.list_models(module=models)]
 
 
-def unknown(name: str) -> Violation | None:
+def explain_unknown_name(name: str) -> Violation | None:
     """Why a name is none of torchvision's, with the nearest one; nothing where it is one."""
     base = name.removeprefix(PREFIX).split(".")[0]
     names = [each.removeprefix(PREFIX) for each in known_names()]

@@ -337,7 +337,7 @@ def attempts_files() -> Files:
 
 def run_files() -> Files:
     """The folder of a finished `bayesrep run`, of fewer words than a real one."""
-    from bayesrep.commands.run import FOUND, STAGES
+    from bayesrep.commands.run import RECORD_TYPES, STAGES
     from bayesrep.files.seals import digest_value, seal_files
 
     parts = {name: place if "." in place else f"{place}/part" for name, place in STAGES.items()}
@@ -347,7 +347,7 @@ def run_files() -> Files:
         for name, data in files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes(data)
-        found = {name: kind() for name, kind in FOUND.items()}
+        found = {name: kind() for name, kind in RECORD_TYPES.items()}
         found |= {"sentences": ["Read on."], "trust": "yes"}
         record = {
             "asked": {"contents": {"counts.csv": "0" * 64}, "options": {"seed": 1}, "version": "0"},

@@ -222,7 +222,7 @@ def _exported(root: Path) -> Any:
     read = raw_answers.read_raw(file.stem, file, columns)
     words = {"yes": ("yes", "on"), "no": ("no", raw_answers.EMPTY), "maybe": ()}
     decided = raw_answers.decide(read, **words, maybe_is=None, seed=0)
-    return raw_answers.described(decided.with_columns(dataset=pl.lit("v1")))
+    return raw_answers.describe_answers(decided.with_columns(dataset=pl.lit("v1")))
 
 
 def _attempts(root: Path) -> Any:
@@ -240,11 +240,11 @@ def _counted(root: Path) -> Any:
 
 
 def _cleaned(root: Path) -> Any:
-    from bayesrep.answers.quality import Asked, clean_answers
+    from bayesrep.answers.quality import RuleInputs, clean_answers
     from bayesrep.sources.table_files import read_answers
 
     rules = ("tsipras2020", "time", "repeats")
-    found = clean_answers(read_answers(_changed(root)), rules, Asked(6.0, None, 0))
+    found = clean_answers(read_answers(_changed(root)), rules, RuleInputs(6.0, None, 0))
     return found.kept, found.dropped, found.effect
 
 
@@ -256,26 +256,26 @@ def _run_record(root: Path) -> Any:
 
     out = root / "out"
     record = strict_json.read(out / run.RECORD)
-    if strange := run._strange(record):
+    if strange := run._find_strange_entry(record):
         raise OptionError("run-of-other-inputs", out=out, differences=strange)
     run._differences(record["asked"], {"contents": {}, "options": {"seed": 2}, "version": "1"})
     with redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()):
         run._examine(out, record)
         if len(record["seconds"]) == len(run.STAGES):
-            run._told(Namespace(out=out, json=False, command="run"), record)
+            run._print_answer(Namespace(out=out, json=False, command="run"), record)
     return record
 
 
 def _pixels(root: Path) -> Any:
     from bayesrep.errors import PredictionError
-    from bayesrep.vision.pixels import decode, quiet_images, why_not
+    from bayesrep.vision.pixels import decode, explain_failure, quiet_images
 
     changed = max(root.iterdir(), key=lambda path: path.stat().st_mtime_ns)
     try:
         with quiet_images():
             image = decode(changed.read_bytes())
     except Exception as error:  # as read_block does: one line beside the image's name
-        raise PredictionError("no-image-decoded", first=why_not(error)) from error
+        raise PredictionError("no-image-decoded", first=explain_failure(error)) from error
     return image.size, image.tobytes()
 
 

@@ -8,7 +8,7 @@ from test_jackknife import study_of, whole
 from bayesrep import Study, simulate_study
 from bayesrep.estimators import Jackknife, Naive
 from bayesrep.estimators.annotators import compare_annotators, linearity
-from bayesrep.estimators.jackknife import corrected
+from bayesrep.estimators.jackknife import correct_estimate
 from bayesrep.estimators.naive import ThinnedCounts, matched_accuracy
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.studies.study import AnnotatedSet
@@ -63,7 +63,7 @@ def jackknife_by_subsets(
         for group in range(min(n // d, subsets - len(parts))):
             gone = [rng.hypergeometric(k, n - group * d - k, d) for k in left]
             parts.append(naive_of(study, [k - g for k, g in zip(full, gone, strict=True)], n - d))
-            estimates.append(corrected(theta, parts[-1], n, d))
+            estimates.append(correct_estimate(theta, parts[-1], n, d))
             left = [k - g for k, g in zip(left, gone, strict=True)]
     return np.mean(estimates, axis=0), np.sqrt((n - d) / d * np.var(parts, axis=0))
 

@@ -9,7 +9,7 @@ from bayesrep import simulate_study
 from bayesrep.estimators.annotators import compare_annotators, extrapolate
 from bayesrep.lab import explore, rematch
 from bayesrep.lab.matching import fitted_mixtures
-from bayesrep.lab.pipeline import simulated
+from bayesrep.lab.pipeline import simulate_matching
 
 
 @pytest.mark.parametrize("careless", [0.0, 0.3])
@@ -17,7 +17,7 @@ from bayesrep.lab.pipeline import simulated
 def test_sampling_agrees(n, careless):
     """Within four standard errors: one false alarm in 2,000 such suites of eight."""
     table = explore(EASY, HARD, [n], careless=careless, sampled=400_000, seed=3)
-    found, error = simulated(EASY, HARD, n, careless=careless, size=400_000, seed=3)
+    found, error = simulate_matching(EASY, HARD, n, careless=careless, size=400_000, seed=3)
     assert (table["simulated"][0], table["error"][0]) == (found, error)
     assert abs(found - table["fine"][0]) < 4 * error + (2e-4 if careless else 0)
 

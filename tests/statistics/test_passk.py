@@ -11,7 +11,7 @@ from test_passk import DRAWS, attempts_of, one_mixture, pair
 from bayesrep import pass_at_k
 from bayesrep.estimators.solve_rates import fit_solve_rates
 from bayesrep.estimators.unbiased import item_passes
-from bayesrep.numerics.solve_rates import SolveRates, passed, passed_items
+from bayesrep.numerics.solve_rates import SolveRates, pass_rate, passed_items
 from bayesrep.numerics.tempering import tempered_draws
 from bayesrep.studies.attempts import Attempts
 
@@ -31,7 +31,7 @@ def test_items_own_rates_are_those_of_their_counts():
     rates = SolveRates(*(np.repeat(part, 4_000, axis=0) for part in one_mixture(0.7, 1.4)))
     c, n, items = np.array([0, 3]), np.array([5, 5]), np.array([2, 1])
     draws = passed_items(rates, c, n, items, np.array([1, 6]), np.random.default_rng(0))
-    each = [passed(one_mixture(0.7 + i, 6.4 - i), np.array([1, 6]))[0] for i in c]
+    each = [pass_rate(one_mixture(0.7 + i, 6.4 - i), np.array([1, 6]))[0] for i in c]
     exact = items @ np.array(each) / 3
     np.testing.assert_allclose(draws.mean(axis=0), exact, atol=5 * 0.2 / np.sqrt(4_000))
 
@@ -96,7 +96,7 @@ def test_all_or_nothing_solved(seed: int):
 def test_influences_add_up_to_the_variance_that_items_make(pair: list[Attempts]):
     """Well identified: the prior's share is little; and no more items, less of it."""
     posterior = fit_solve_rates(pair[0].solved, pair[0].attempts, draws=4_000)
-    values = passed(posterior.rates, np.array([1, 3]))
+    values = pass_rate(posterior.rates, np.array([1, 3]))
     told = np.square(posterior.influences(values)).sum(axis=0)
     np.testing.assert_allclose(told, values.var(axis=0), rtol=0.25)
 
@@ -112,7 +112,7 @@ def test_intervals_hold_the_truth():
         s = rng.beta(mean * total, (1 - mean) * total, 150) * (rng.random(150) >= share)
         k = np.array([2, 10, 100])
         mixture = one_mixture(mean * total, (1 - mean) * total, share)
-        truth = passed(mixture, k)[0]
+        truth = pass_rate(mixture, k)[0]
         table = pass_at_k(attempts_of(rng.binomial(6, s), 6), k, draws=DRAWS, seed=seed).table
         held = (table["lower"].to_numpy() <= truth) & (truth <= table["upper"].to_numpy())
         missed += int((~held).sum())

@@ -3,20 +3,20 @@
 from collections.abc import Mapping
 
 from bayesrep.commands.schemas.shapes import (
-    LEFT_OUT,
-    OUT,
+    LEFT_OUT_FIELD,
+    OUT_FILE,
     Schema,
     by_name,
     count,
     ends,
     fraction,
-    maybe,
+    nullable,
     number,
     rows,
     text,
 )
 
-DROPPED = rows(
+DROPPED_ROWS = rows(
     {
         "rule": text(),
         "workers": count("all of whose answers went"),
@@ -29,20 +29,20 @@ EFFECT = rows(
     {
         "dataset": text(),
         "before": fraction("mean selection frequency over images"),
-        "after": maybe(fraction("likewise")),
+        "after": nullable(fraction("likewise")),
         "images": count("before"),
         "images_lost": count("all of whose answers went"),
     }
 )
 
-COUNTED = {
+COUNT_FIELDS = {
     "dataset": text(),
     "images": count(),
     "answers": count(),
     "workers": count(),
     "selection_frequency": fraction("mean over images"),
-    "error_images": maybe(fraction("standard error of that, over images")),
-    "error_workers": maybe(fraction("and over workers")),
+    "error_images": nullable(fraction("standard error of that, over images")),
+    "error_workers": nullable(fraction("and over workers")),
 }
 
 FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
@@ -55,36 +55,36 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                     "questions": count("images and labels"),
                     "workers": count(),
                     "answers": count(),
-                    "yes": maybe(fraction("of the answers")),
+                    "yes": nullable(fraction("of the answers")),
                     "repeated": count("answers of a worker to the same question again"),
                 }
             ),
             "not_counted": by_name(count(), "answers, by reason"),
-            "out": OUT,
+            "out": OUT_FILE,
         }
     },
-    "clean": {"": {"rows": DROPPED, "effect": EFFECT, "out": OUT}},
+    "clean": {"": {"rows": DROPPED_ROWS, "effect": EFFECT, "out": OUT_FILE}},
     "crowd": {
         "": {
             "rows": rows(
                 {
-                    **COUNTED,
+                    **COUNT_FIELDS,
                     "answers_a_worker": number("median"),
-                    "correlation": maybe(number("of two answers of a worker")),
+                    "correlation": nullable(number("of two answers of a worker")),
                     "annotators": number("an image, mean"),
-                    "effective_answers": maybe(number()),
-                    "effective_annotators": maybe(number()),
-                    "drift": maybe(number("null where the order of answers is not known")),
-                    "drift_error": maybe(number()),
+                    "effective_answers": nullable(number()),
+                    "effective_annotators": nullable(number()),
+                    "drift": nullable(number("null where the order of answers is not known")),
+                    "drift_error": nullable(number()),
                 }
             ),
-            "in_common": maybe(count("workers of both data sets")),
-            "difference_images": maybe(
+            "in_common": nullable(count("workers of both data sets")),
+            "difference_images": nullable(
                 fraction("standard error of the difference of frequencies, over images")
             ),
-            "difference_workers": maybe(fraction("and over workers")),
+            "difference_workers": nullable(fraction("and over workers")),
             "sentence": text("the same in words"),
-            "aggregators": maybe(
+            "aggregators": nullable(
                 rows(
                     {
                         "dataset": text(),
@@ -98,7 +98,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                     "null without `--aggregators`",
                 )
             ),
-            **LEFT_OUT,
+            **LEFT_OUT_FIELD,
         }
     },
     "dependence": {

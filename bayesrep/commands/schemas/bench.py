@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from bayesrep.commands.schemas.shapes import (
     Schema,
     by_name,
+    conditional_name,
     count,
     flag,
-    many,
-    maybe,
+    list_of,
+    nullable,
     number,
-    only,
     rows,
     seconds,
     text,
@@ -19,19 +19,21 @@ from bayesrep.commands.schemas.shapes import (
 )
 
 _DEVICE = text("`cpu`, or another platform of JAX")
-_ERROR = {"error": only("where it failed", text("why, in one line"))}
-_MEASURED = "where it did not fail"
-_COMPILED = {
+_ERROR = {"error": conditional_name("where it failed", text("why, in one line"))}
+_MEASURED_WHEN = "where it did not fail"
+_COMPILE_FIELDS = {
     "compile_s": seconds("to compile, beside other programs"),
     "kernels": count("instructions that launch something; loops as often as they turn"),
     "waits": count("loops whose end depends on data"),
-    "flops": maybe(number("operations that the compiler counts")),
-    "bytes": maybe(number("that the compiler counts as read and written", "bytes")),
+    "flops": nullable(number("operations that the compiler counts")),
+    "bytes": nullable(number("that the compiler counts as read and written", "bytes")),
 }
-_FACTS = {name: only("where it was compiled", each) for name, each in _COMPILED.items()}
-_PEAK = only(
+_FACTS = {
+    name: conditional_name("where it was compiled", each) for name, each in _COMPILE_FIELDS.items()
+}
+_PEAK = conditional_name(
     "where the part did not fail",
-    by_name(maybe(count()), "most memory until then in bytes, by device; null where not told"),
+    by_name(nullable(count()), "most memory until then in bytes, by device; null where not told"),
 )
 _GRADIENTS = {
     "rows": rows(
@@ -41,13 +43,15 @@ _GRADIENTS = {
             "classifiers": count(),
             "chains": count("in one call"),
             "bits": count(),
-            "us": only(
-                _MEASURED, number("a call among others; on a CPU by itself", "microseconds")
+            "us": conditional_name(
+                _MEASURED_WHEN, number("a call among others; on a CPU by itself", "microseconds")
             ),
-            "us_alone": only(_MEASURED, number("a call that is waited for", "microseconds")),
-            "bound_us": only(
+            "us_alone": conditional_name(
+                _MEASURED_WHEN, number("a call that is waited for", "microseconds")
+            ),
+            "bound_us": conditional_name(
                 "with the roofline",
-                maybe(number("least for its bytes and operations", "microseconds")),
+                nullable(number("least for its bytes and operations", "microseconds")),
             ),
             **_FACTS,
             **_ERROR,
@@ -61,10 +65,10 @@ _MACHINE = {
     "system": text(),
     "cpu": text("its maker's name"),
     "cores": count("that the process may use"),
-    "memory_bytes": maybe(count()),
-    "gpus": many(by_name(text()), "what nvidia-smi tells of each"),
+    "memory_bytes": nullable(count()),
+    "gpus": list_of(by_name(text()), "what nvidia-smi tells of each"),
     "versions": by_name(text(), "by package"),
-    "torch": maybe(text("its version and whether it sees a GPU; null without either")),
+    "torch": nullable(text("its version and whether it sees a GPU; null without either")),
 }
 _RATES = {
     "bytes_per_s": number("copied", "bytes a second"),
@@ -91,19 +95,20 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             "seconds": by_name(seconds(), "by part"),
             "right": thing(
                 {
-                    "verdict": only(
+                    "verdict": conditional_name(
                         "where the part did not fail", word(*("right", "WRONG", "NOT KNOWN"))
                     ),
-                    "against": only("likewise", text("what is compared with")),
-                    "limit": only("likewise", number("on every difference")),
+                    "against": conditional_name("likewise", text("what is compared with")),
+                    "limit": conditional_name("likewise", number("on every difference")),
                     "rows": rows(
                         {
                             "what": text("is compared"),
                             "device": _DEVICE,
-                            "difference": only(
-                                _MEASURED, maybe(number("largest, relative; null: infinite"))
+                            "difference": conditional_name(
+                                _MEASURED_WHEN,
+                                nullable(number("largest, relative; null: infinite")),
                             ),
-                            "compile_s": only("beside the CPU", seconds()),
+                            "compile_s": conditional_name("beside the CPU", seconds()),
                             **_ERROR,
                         }
                     ),
@@ -113,16 +118,20 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             "gradients": thing(_GRADIENTS, "of the joint model, in 64 bits"),
             "draws": thing(
                 {
-                    "classifiers": only("where the part did not fail", count()),
+                    "classifiers": conditional_name("where the part did not fail", count()),
                     "rows": rows(
                         {
                             "device": _DEVICE,
                             "chains": count(),
-                            "draws_per_s": only(_MEASURED, number("of all chains")),
-                            "us_a_step": only(
-                                _MEASURED, number("of the longest trajectory", "microseconds")
+                            "draws_per_s": conditional_name(
+                                _MEASURED_WHEN, number("of all chains")
                             ),
-                            "steps_a_draw": only(_MEASURED, number("of the longest trajectory")),
+                            "us_a_step": conditional_name(
+                                _MEASURED_WHEN, number("of the longest trajectory", "microseconds")
+                            ),
+                            "steps_a_draw": conditional_name(
+                                _MEASURED_WHEN, number("of the longest trajectory")
+                            ),
                             **_FACTS,
                             **_ERROR,
                         }
@@ -132,7 +141,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                 }
             ),
             "images": thing(
-                {"images": only("where the part did not fail", count()), **_GRADIENTS},
+                {"images": conditional_name("where the part did not fail", count()), **_GRADIENTS},
                 "of the shared-difficulty model",
             ),
             "roofline": thing(
@@ -140,7 +149,10 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                     "rows": rows(
                         {
                             "device": _DEVICE,
-                            **{name: only(_MEASURED, each) for name, each in _RATES.items()},
+                            **{
+                                name: conditional_name(_MEASURED_WHEN, each)
+                                for name, each in _RATES.items()
+                            },
                             **_ERROR,
                         },
                         "what devices can do",

@@ -2,22 +2,22 @@
 
 from collections.abc import Mapping
 
-from bayesrep.commands.schemas.answers import DROPPED, EFFECT
+from bayesrep.commands.schemas.answers import DROPPED_ROWS, EFFECT
 from bayesrep.commands.schemas.shapes import (
-    LEFT_OUT,
-    OUT,
+    LEFT_OUT_FIELD,
+    OUT_FILE,
     Schema,
     by_name,
+    conditional_name,
     count,
     ends,
     file,
     flag,
     fraction,
-    many,
-    maybe,
+    list_of,
     money,
+    nullable,
     number,
-    only,
     probability,
     rows,
     text,
@@ -30,12 +30,12 @@ _TASKS = {
     "assignments": count("of tasks to people"),
     "images": count(),
 }
-_FILES = {"files": many(text(), "in the folder"), "out": OUT}
+_FILES = {"files": list_of(text(), "in the folder"), "out": OUT_FILE}
 _COLLECT: Mapping[str, Mapping[str, Schema]] = {
     "candidates": {
         "labels": by_name(count(), "images, by how many labels they have"),
         "written": count("rows of the table"),
-        "out": OUT,
+        "out": OUT_FILE,
     },
     "contains": {
         **_TASKS,
@@ -43,23 +43,23 @@ _COLLECT: Mapping[str, Mapping[str, Schema]] = {
         "same_neighbours": count("images of labels that fill no more than a grid"),
         **_FILES,
     },
-    "pilot": {"people": count(), "assignments": count("done"), "out": OUT},
+    "pilot": {"people": count(), "assignments": count("done"), "out": OUT_FILE},
     "read": {
         "rows": rows(
             {
                 "worker": text(),
                 "assignments": count(),
-                "hours": maybe(number(unit="hours")),
-                "pay": maybe(money()),
-                "per_hour": maybe(money()),
-                "selected": maybe(fraction("of the places")),
-                "controls": maybe(fraction("positive controls that are selected")),
+                "hours": nullable(number(unit="hours")),
+                "pay": nullable(money()),
+                "per_hour": nullable(money()),
+                "selected": nullable(fraction("of the places")),
+                "controls": nullable(fraction("positive controls that are selected")),
             }
         ),
         "not_counted": by_name(count(), "assignments, by reason"),
-        "out": OUT,
-        "dropped": only("with `--rules`", DROPPED),
-        "effect": only("with `--rules`", EFFECT),
+        "out": OUT_FILE,
+        "dropped": conditional_name("with `--rules`", DROPPED_ROWS),
+        "effect": conditional_name("with `--rules`", EFFECT),
     },
     "labels": {
         "rows": rows(
@@ -67,17 +67,17 @@ _COLLECT: Mapping[str, Mapping[str, Schema]] = {
         ),
         "by_wordnet": flag("whether step 3 could be done"),
         "images": by_name(count(), "by what becomes of them"),
-        "out": OUT,
+        "out": OUT_FILE,
     },
     "classify": {**_TASKS, **_FILES},
     "objects": {
         "not_counted": by_name(count(), "assignments, by reason"),
-        "images": only(
+        "images": conditional_name(
             "with `--fates`",
             by_name(count(), "by what became of them; `classified` and `clear_taken`, the table's"),
         ),
         "written": count("rows of the table"),
-        "out": OUT,
+        "out": OUT_FILE,
     },
     "review": {
         "rows": rows(
@@ -87,20 +87,20 @@ _COLLECT: Mapping[str, Mapping[str, Schema]] = {
                 "predictions": count("distinct"),
                 "judged": count(),
                 "right": count(),
-                "share": maybe(fraction("right of the judged")),
-                "several": maybe(fraction("images with more than one right label")),
-                "labels": maybe(number("right ones of an image that has several")),
+                "share": nullable(fraction("right of the judged")),
+                "several": nullable(fraction("images with more than one right label")),
+                "labels": nullable(number("right ones of an image that has several")),
             }
         ),
         "tasks": count("predictions to be judged"),
-        "out": OUT,
+        "out": OUT_FILE,
     },
 }
-_LEFT = fraction("reference's mean selection frequency less that of the images chosen")
+_GAP_LEFT = fraction("reference's mean selection frequency less that of the images chosen")
 _DESIGN = {
     "images": count("of each data set"),
     "answers": count("about an image"),
-    "workers": maybe(count("in all; null where every answer is another's")),
+    "workers": nullable(count("in all; null where every answer is another's")),
     "crowds": count("1: the same people answer about both data sets"),
 }
 _OPTIONS = rows(
@@ -111,16 +111,16 @@ _OPTIONS = rows(
         "width": fraction("expected, of the mean gap's 95 % interval"),
     }
 )
-_EXPECTED = thing(
+_EXPECTED_OUTCOME = thing(
     {
-        "mean_width": maybe(fraction("of the mean gap's 95 % interval")),
-        "mean_held": maybe(probability("that it holds the truth")),
-        "alone_width": maybe(fraction("without what workers add")),
-        "single_width": maybe(fraction("of a single classifier's")),
-        "single_held": maybe(probability()),
-        "pair_width": maybe(fraction("of the difference of two next to each other")),
-        "error": maybe(fraction("of the mean's estimate")),
-        "converged": maybe(probability("that the fit is certified")),
+        "mean_width": nullable(fraction("of the mean gap's 95 % interval")),
+        "mean_held": nullable(probability("that it holds the truth")),
+        "alone_width": nullable(fraction("without what workers add")),
+        "single_width": nullable(fraction("of a single classifier's")),
+        "single_held": nullable(probability()),
+        "pair_width": nullable(fraction("of the difference of two next to each other")),
+        "error": nullable(fraction("of the mean's estimate")),
+        "converged": nullable(probability("that the fit is certified")),
     },
     "over simulated studies",
 )
@@ -133,7 +133,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                 {
                     "method": word("published", "fine", "posterior"),
                     "images": count("chosen"),
-                    "gap": _LEFT,
+                    "gap": _GAP_LEFT,
                     **ends(),
                     "distance": number("between distributions of selection frequencies"),
                     "moved": count("images from another bin than the one that was short"),
@@ -149,7 +149,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             "reference_mean": fraction("selection frequency"),
             "pool_mean": fraction("selection frequency"),
             "method": word("published", "fine", "posterior", said="by which images were written"),
-            "out": OUT,
+            "out": OUT_FILE,
         }
     },
     "plan": {
@@ -157,18 +157,18 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             **_DESIGN,
             "cost": money(),
             "width": fraction("expected, of the mean gap's 95 % interval"),
-            "range": many(fraction(), "5 % and 95 % quantiles of it over simulated studies"),
-            "wanted": maybe(fraction("the width asked for")),
+            "range": list_of(fraction(), "5 % and 95 % quantiles of it over simulated studies"),
+            "wanted": nullable(fraction("the width asked for")),
             "reached": flag("whether the design has it within the limits"),
-            "expected": _EXPECTED,
+            "expected": _EXPECTED_OUTCOME,
             "studies": count("simulated"),
             "certified": count("of these fits"),
-            "normal_over_certified": maybe(number("ratio of widths by both ways to fit")),
+            "normal_over_certified": nullable(number("ratio of widths by both ways to fit")),
             "prices": thing({"answer": money(), "image": money()}),
             "options": {**_OPTIONS, "description": "the cheapest design of each number of answers"},
             "by_money": {**_OPTIONS, "description": "the best design at several budgets"},
             "other_crowds": rows(
-                {"crowd": text(), "workers": maybe(count()), "width": fraction()},
+                {"crowd": text(), "workers": nullable(count()), "width": fraction()},
                 "what other crowds would make of the width",
             ),
             "power": by_name(
@@ -196,8 +196,8 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             "rows": rows(
                 {
                     "answers": count(),
-                    "weight": maybe(fraction("of the reference's distribution")),
-                    **{name: _LEFT for name in ("published", "fine", "posterior")},
+                    "weight": nullable(fraction("of the reference's distribution")),
+                    **{name: _GAP_LEFT for name in ("published", "fine", "posterior")},
                     "simulated": fraction("of fine, by sampling"),
                     "error": fraction("standard error of that"),
                     "measured_reference": fraction("mean frequency by answers given afresh"),
@@ -206,7 +206,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             ),
             "reference_mean": fraction("selection frequency"),
             "pool_mean": fraction("selection frequency"),
-            "out": maybe(file("the page; null without `--out`")),
+            "out": nullable(file("the page; null without `--out`")),
         }
     },
     "rematch": {
@@ -215,7 +215,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                 {
                     "annotators": count(),
                     "gap": fraction("mean over classifiers, to the weighted candidates"),
-                    **ends(each=maybe(fraction())),
+                    **ends(each=nullable(fraction())),
                 },
                 "appendix D.1",
             ),
@@ -226,26 +226,26 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                     "reference": fraction("mean selection frequency"),
                     "sampled": fraction("likewise"),
                     "difference": fraction(),
-                    "error": maybe(fraction("standard error of that")),
+                    "error": nullable(fraction("standard error of that")),
                 },
                 "appendix D.2",
             ),
-            "by_source": maybe(
+            "by_source": nullable(
                 rows(
                     {
                         "source": text(),
                         "candidates": number("how many, mean over deals"),
-                        "frequency": maybe(fraction("of the sampled images")),
-                        "frequency_difference": maybe(fraction("to all candidates")),
-                        "frequency_error": maybe(fraction("standard error of that")),
-                        "accuracy": maybe(fraction("of them, mean over classifiers")),
-                        "accuracy_difference": maybe(fraction("to all candidates")),
-                        "accuracy_error": maybe(fraction("standard error of that")),
+                        "frequency": nullable(fraction("of the sampled images")),
+                        "frequency_difference": nullable(fraction("to all candidates")),
+                        "frequency_error": nullable(fraction("standard error of that")),
+                        "accuracy": nullable(fraction("of them, mean over classifiers")),
+                        "accuracy_difference": nullable(fraction("to all candidates")),
+                        "accuracy_error": nullable(fraction("standard error of that")),
                     },
                     "appendix D.3; null where there are too few answers to hold out",
                 )
             ),
-            **LEFT_OUT,
+            **LEFT_OUT_FIELD,
         }
     },
 }

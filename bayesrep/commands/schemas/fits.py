@@ -4,20 +4,20 @@ from collections.abc import Mapping
 
 from bayesrep.commands.schemas.drop import ACCURACIES, GAPS
 from bayesrep.commands.schemas.shapes import (
-    LEFT_OUT,
-    OUT,
+    LEFT_OUT_FIELD,
+    OUT_FILE,
     TRUST,
     Schema,
     by_name,
+    conditional_name,
     count,
     ends,
     file,
     fraction,
-    many,
-    maybe,
+    list_of,
     nats,
+    nullable,
     number,
-    only,
     probability,
     rows,
     text,
@@ -33,13 +33,13 @@ _CHECKS = rows(
         "trust": TRUST,
     }
 )
-_DEPENDENCE = maybe(
+_DEPENDENCE = nullable(
     rows(
         {
             "dependence": number("correlation of the answers about an image"),
-            "shift": maybe(fraction("of the mean gap under it")),
-            "widening": maybe(number("factor of its interval")),
-            "support": maybe(nats("below −10 the counts speak against it")),
+            "shift": nullable(fraction("of the mean gap under it")),
+            "widening": nullable(number("factor of its interval")),
+            "support": nullable(nats("below −10 the counts speak against it")),
         },
         "what the mean gap would be if answers depended on each other; null of another model",
     )
@@ -48,43 +48,43 @@ _PREDICTIONS = rows(
     {
         "kind": word("counts", "answers"),
         "name": text("data set or classifier"),
-        "discrepancy": maybe(number("posterior mean of X²")),
-        "bins": maybe(count()),
-        "p": maybe(probability("nearly uniform where the model holds")),
-        "p_adjusted": maybe(probability("for all rows of the kind")),
-        "worst_cell": maybe(text()),
-        "observed": maybe(number("images there, or the share of right answers")),
-        "expected": maybe(number("likewise")),
-        "effect": maybe(fraction("of the misfit, weighed as an accuracy")),
-        "unfilled": maybe(fraction("images expected at counts that none has")),
+        "discrepancy": nullable(number("posterior mean of X²")),
+        "bins": nullable(count()),
+        "p": nullable(probability("nearly uniform where the model holds")),
+        "p_adjusted": nullable(probability("for all rows of the kind")),
+        "worst_cell": nullable(text()),
+        "observed": nullable(number("images there, or the share of right answers")),
+        "expected": nullable(number("likewise")),
+        "effect": nullable(fraction("of the misfit, weighed as an accuracy")),
+        "unfilled": nullable(fraction("images expected at counts that none has")),
     },
     "replicated data; null where the posterior holds none",
 )
 _SENSITIVITY = rows(
     {
         "quantity": text("(mean gap), then classifiers"),
-        "prior": maybe(number("index of sensitivity to it")),
-        "likelihood": maybe(number("likewise")),
-        "noise": maybe(number("of prior")),
-        "shift": maybe(number("of the mean for twice the prior's power, in posterior sd")),
-        "shift_se": maybe(number()),
-        "sd": maybe(fraction("of the posterior")),
+        "prior": nullable(number("index of sensitivity to it")),
+        "likelihood": nullable(number("likewise")),
+        "noise": nullable(number("of prior")),
+        "shift": nullable(number("of the mean for twice the prior's power, in posterior sd")),
+        "shift_se": nullable(number()),
+        "sd": nullable(fraction("of the posterior")),
         "reading": text(),
     },
     "what the prior moves; null where the posterior does not hold it",
 )
 _ESTIMATE = thing(
     {
-        "value": maybe(fraction()),
-        **ends(each=maybe(fraction())),
+        "value": nullable(fraction()),
+        **ends(each=nullable(fraction())),
     }
 )
-_COLUMN = many(maybe(number()))
+_COLUMN = list_of(nullable(number()))
 _FIGURE = {
-    "name": maybe(text("by which `figure` draws it")),
+    "name": nullable(text("by which `figure` draws it")),
     "number": text("in the paper"),
     "shows": text(),
-    "why_not": maybe(text("why it is not drawn")),
+    "why_not": nullable(text("why it is not drawn")),
 }
 
 FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
@@ -92,12 +92,12 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
         "": {
             "trust": TRUST,
             "assumption": text("what every answer rests on and no check can see"),
-            "sentences": many(text(), "what is not as it should be, the worst first"),
+            "sentences": list_of(text(), "what is not as it should be, the worst first"),
             "checks": _CHECKS,
-            "predictions": maybe(_PREDICTIONS),
-            "sensitivity": maybe(_SENSITIVITY),
+            "predictions": nullable(_PREDICTIONS),
+            "sensitivity": nullable(_SENSITIVITY),
             "dependence": _DEPENDENCE,
-            **LEFT_OUT,
+            **LEFT_OUT_FIELD,
         }
     },
     "summarize": {
@@ -105,15 +105,15 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             "rows": rows(
                 {
                     **ACCURACIES,
-                    "rhat": maybe(number()),
-                    "ess_bulk": maybe(number()),
-                    "ess_tail": maybe(number()),
+                    "rhat": nullable(number()),
+                    "ess_bulk": nullable(number()),
+                    "ess_tail": nullable(number()),
                 },
                 "a row a classifier",
             ),
             "gaps": GAPS,
             "dependence": _DEPENDENCE,
-            **LEFT_OUT,
+            **LEFT_OUT_FIELD,
         }
     },
     "ranks": {
@@ -130,7 +130,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                 },
                 "the best first",
             ),
-            **LEFT_OUT,
+            **LEFT_OUT_FIELD,
         }
     },
     "pairs": {
@@ -145,7 +145,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                     "probability": probability("that the classifier is better than the other"),
                 }
             ),
-            **LEFT_OUT,
+            **LEFT_OUT_FIELD,
         }
     },
     "images": {
@@ -154,7 +154,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                 {
                     "dataset": text(),
                     "image": text(),
-                    "label": only("where there are labels", maybe(text())),
+                    "label": conditional_name("where there are labels", nullable(text())),
                     "selected": count(),
                     "shown": count(),
                     "right": fraction("classifiers that are"),
@@ -165,13 +165,15 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                         for name in ("difficulty", "difficulty_sd")
                     },
                     **{
-                        f"difficulty_{factor}{end}": only("of a model with more factors", number())
+                        f"difficulty_{factor}{end}": conditional_name(
+                            "of a model with more factors", number()
+                        )
                         for factor in (2, 3)
                         for end in ("", "_sd")
                     },
                 }
             ),
-            **LEFT_OUT,
+            **LEFT_OUT_FIELD,
         }
     },
     "loo": {
@@ -200,52 +202,56 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             "rows": rows(
                 {
                     "dataset": text(),
-                    "role": maybe(text("null without a posterior")),
-                    "selection": maybe(text("the rule by which images were kept")),
+                    "role": nullable(text("null without a posterior")),
+                    "selection": nullable(text("the rule by which images were kept")),
                     "images": count(),
                     "measured": fraction("mean of selected / shown"),
                     "frequency": fraction("mean true selection frequency, posterior median"),
                     **{f"frequency_{end}": fraction() for end in ("lower", "upper")},
                     "regression": fraction("frequency less measured"),
                     **{f"regression_{end}": fraction() for end in ("lower", "upper")},
-                    "dropped": maybe(fraction("images that would not pass the rule again")),
-                    **{f"dropped_{end}": maybe(fraction()) for end in ("lower", "upper")},
+                    "dropped": nullable(fraction("images that would not pass the rule again")),
+                    **{f"dropped_{end}": nullable(fraction()) for end in ("lower", "upper")},
                 }
             ),
-            **LEFT_OUT,
+            **LEFT_OUT_FIELD,
         }
     },
     "figure": {
-        "": {"figure": text("its name"), "out": OUT, **LEFT_OUT},
+        "": {"figure": text("its name"), "out": OUT_FILE, **LEFT_OUT_FIELD},
         "with `--list`": {
             "figures": rows(
                 {
                     **_FIGURE,
-                    "number": maybe(_FIGURE["number"]),
-                    "paper": maybe(text("null of our own")),
-                    "needs": many(text(), "of a study and of options"),
-                    "lacks": only("with a study", maybe(many(text(), "what is not there of that"))),
+                    "number": nullable(_FIGURE["number"]),
+                    "paper": nullable(text("null of our own")),
+                    "needs": list_of(text(), "of a study and of options"),
+                    "lacks": conditional_name(
+                        "with a study", nullable(list_of(text(), "what is not there of that"))
+                    ),
                 }
             )
         },
     },
     "paper": {
         "": {
-            "figures": rows({**_FIGURE, "file": maybe(text("in the folder")), "command": text()}),
-            "out": OUT,
+            "figures": rows(
+                {**_FIGURE, "file": nullable(text("in the folder")), "command": text()}
+            ),
+            "out": OUT_FILE,
         }
     },
     "report": {
         "": {
-            "out": OUT,
-            "failed": many(text(), "conditions of `--fail-if` that hold"),
+            "out": OUT_FILE,
+            "failed": list_of(text(), "conditions of `--fail-if` that hold"),
             "study": thing(
                 {"name": text(), "classifiers": count(), "images": by_name(count(), "by role")}
             ),
-            "headline": maybe(text("title of the page")),
-            "answer": maybe(text("its first sentence")),
-            "method": maybe(text("whose division `drop` is")),
-            "drop": maybe(
+            "headline": nullable(text("title of the page")),
+            "answer": nullable(text("its first sentence")),
+            "method": nullable(text("whose division `drop` is")),
+            "drop": nullable(
                 thing(
                     {name: _ESTIMATE for name in ("measured", "remaining", "selection", "share")},
                     "the mean over classifiers and its parts",
@@ -254,44 +260,44 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             "methods": rows(
                 {
                     "method": text(),
-                    "gap": maybe(fraction("bias-corrected")),
-                    **ends(each=maybe(fraction())),
-                    "share": maybe(fraction("of the drop that selection explains")),
+                    "gap": nullable(fraction("bias-corrected")),
+                    **ends(each=nullable(fraction())),
+                    "share": nullable(fraction("of the drop that selection explains")),
                 }
             ),
-            "truth": maybe(fraction("mean true gap, of a simulation")),
-            "classifiers": maybe(
+            "truth": nullable(fraction("mean true gap, of a simulation")),
+            "classifiers": nullable(
                 {
                     "type": "object",
                     "description": "by columns: classifier, reference, replication, of every "
                     "method METHOD, METHOD_lower and METHOD_upper (fractions); truth, rhat, ess "
                     "where there are any",
-                    "properties": {"classifier": many(text())},
+                    "properties": {"classifier": list_of(text())},
                     "required": ["classifier"],
                     "additionalProperties": _COLUMN,
                 }
             ),
-            "trust": maybe(
+            "trust": nullable(
                 thing(
                     {
                         "verdict": TRUST,
                         "assumption": text("what every answer rests on and no check can see"),
-                        "sentences": many(text(), "what is not as it should be"),
+                        "sentences": list_of(text(), "what is not as it should be"),
                         "checks": _CHECKS,
                     }
                 )
             ),
-            "ranks": maybe(
+            "ranks": nullable(
                 thing(
                     {
-                        "classifier": many(text()),
+                        "classifier": list_of(text()),
                         **{name: _COLUMN for name in ("rank", "lower", "upper", "measured")},
                     },
                     "by columns",
                 )
             ),
             "missing": by_name(text(), "what is not shown, and why"),
-            **LEFT_OUT,
+            **LEFT_OUT_FIELD,
         }
     },
 }

@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping
 
-from bayesrep.commands.schemas.answers import COUNTED
+from bayesrep.commands.schemas.answers import COUNT_FIELDS
 from bayesrep.commands.schemas.shapes import (
-    LEFT_OUT,
-    OUT,
+    LEFT_OUT_FIELD,
+    OUT_FILE,
     Schema,
+    conditional_name,
     count,
     flag,
     fraction,
-    many,
-    maybe,
-    only,
+    list_of,
+    nullable,
     rows,
     seconds,
     text,
@@ -20,8 +20,8 @@ from bayesrep.commands.schemas.shapes import (
 )
 
 _WRITTEN = {
-    "out": OUT,
-    "fingerprint": maybe(text("of the study; null where it still lacks counts or predictions")),
+    "out": OUT_FILE,
+    "fingerprint": nullable(text("of the study; null where it still lacks counts or predictions")),
 }
 _STAGES = {
     "classifiers": count("that answered together; in all"),
@@ -31,49 +31,55 @@ _STAGES = {
     "total": seconds(),
     "ideal": seconds("had the busiest never waited"),
 }
-_PREDICTED = {
+_CLASSIFIER_FIELDS = {
     "classifier": text(),
-    "full_name": maybe(text("timm's, with its tag")),
-    "images": maybe(count("answered")),
-    "top1": maybe(fraction()),
-    "top5": maybe(fraction("null of fewer than five classes")),
-    "seconds": maybe(seconds("of the network itself, summed over threads")),
-    "failures": maybe(count("images without an answer")),
-    "judged_again": maybe(count("of an earlier run's images, labelled otherwise now")),
-    "evaluated_again": maybe(count("whose files hold something else now")),
-    "dropped": maybe(count("that are no longer there")),
+    "full_name": nullable(text("timm's, with its tag")),
+    "images": nullable(count("answered")),
+    "top1": nullable(fraction()),
+    "top5": nullable(fraction("null of fewer than five classes")),
+    "seconds": nullable(seconds("of the network itself, summed over threads")),
+    "failures": nullable(count("images without an answer")),
+    "judged_again": nullable(count("of an earlier run's images, labelled otherwise now")),
+    "evaluated_again": nullable(count("whose files hold something else now")),
+    "dropped": nullable(count("that are no longer there")),
     "status": text("done, already done, judged again, or why there is nothing"),
 }
 _CATALOG = {
     "classifier": text("in the paper"),
-    "timm": maybe(text("its name in timm")),
+    "timm": nullable(text("its name in timm")),
     "note": text(),
 }
 
 FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
     "import": {
-        "": {**_WRITTEN, "notes": only("of evals", many(text(), "what was taken to be so"))},
+        "": {
+            **_WRITTEN,
+            "notes": conditional_name("of evals", list_of(text(), "what was taken to be so")),
+        },
         "of `evals`, without `--out`": {
             "datasets": rows(
                 {
                     "dataset": text(),
                     "items": count("that any model has"),
                     "attempts": count("the most of a model at an item"),
-                    **{name: many(text()) for name in ("models", "metrics", "filters", "scorers")},
+                    **{
+                        name: list_of(text())
+                        for name in ("models", "metrics", "filters", "scorers")
+                    },
                 },
                 "what the logs hold",
             ),
             "groups": {
                 "type": "object",
                 "description": "the tasks of groups that are known",
-                "additionalProperties": many(text()),
+                "additionalProperties": list_of(text()),
             },
         },
         "of `sql`": {"statement": text("to be asked of the database")},
     },
     "predict": {
         "": {
-            "rows": rows(_PREDICTED, "a row a classifier"),
+            "rows": rows(_CLASSIFIER_FIELDS, "a row a classifier"),
             "failures": rows(
                 {
                     "image": text(),
@@ -81,18 +87,18 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                     "left_out": flag("whether the study is left without it"),
                 }
             ),
-            "listed": many(text(), "classifiers that the study has now on every data set"),
-            "passes": many(thing(_STAGES), "where the time of each pass over the images went"),
+            "listed": list_of(text(), "classifiers that the study has now on every data set"),
+            "passes": list_of(thing(_STAGES), "where the time of each pass over the images went"),
             "stages": thing(_STAGES, "of all passes"),
-            **LEFT_OUT,
+            **LEFT_OUT_FIELD,
         },
         "with `--list`": {"catalogs": {"type": "object", "additionalProperties": rows(_CATALOG)}},
     },
     "simulate": {"": _WRITTEN},
     "count": {
         "": {
-            "rows": rows(COUNTED),
-            "out": OUT,
+            "rows": rows(COUNT_FIELDS),
+            "out": OUT_FILE,
         }
     },
 }

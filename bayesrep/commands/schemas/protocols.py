@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from bayesrep.commands.schemas.shapes import (
-    LEFT_OUT,
+    LEFT_OUT_FIELD,
     Schema,
     count,
     ends,
     fraction,
-    maybe,
+    nullable,
     number,
     probability,
     rows,
@@ -16,15 +16,15 @@ from bayesrep.commands.schemas.shapes import (
     word,
 )
 
-_ENDS = ends(each=maybe(fraction()))
+_ENDS = ends(each=nullable(fraction()))
 _ROLE = text("its role")
 
 
 def _table(names: Mapping[str, Schema]) -> Mapping[str, Schema]:
-    return {"rows": rows(names), **LEFT_OUT}
+    return {"rows": rows(names), **LEFT_OUT_FIELD}
 
 
-_BOTH: Mapping[str, Schema] = {
+_PARTICIPANT_FIELDS: Mapping[str, Schema] = {
     "participant": text("a classifier or a person"),
     "kind": text("classifier or human; (published) of `--published`"),
     "metric": text("top-1 or, by label sets, multi-label"),
@@ -32,23 +32,23 @@ _BOTH: Mapping[str, Schema] = {
         name: schema
         for role in ("reference", "replication")
         for name, schema in (
-            (f"{role}_images", maybe(count("answered; null of published rows"))),
-            (f"{role}_accuracy", maybe(fraction())),
-            (f"{role}_lower", maybe(fraction())),
-            (f"{role}_upper", maybe(fraction())),
+            (f"{role}_images", nullable(count("answered; null of published rows"))),
+            (f"{role}_accuracy", nullable(fraction())),
+            (f"{role}_lower", nullable(fraction())),
+            (f"{role}_upper", nullable(fraction())),
         )
     },
-    "gap": maybe(fraction("reference less replication")),
-    "gap_lower": maybe(fraction()),
-    "gap_upper": maybe(fraction()),
+    "gap": nullable(fraction("reference less replication")),
+    "gap_lower": nullable(fraction()),
+    "gap_upper": nullable(fraction()),
 }
 _LINES: Mapping[str, Schema] = {
     "scale": word("linear", "probit"),
     "quantity": text("slope, intercept, mean_gap"),
-    "estimate": maybe(number()),
-    **ends(each=maybe(number())),
-    "classifiers_lower": maybe(number("the interval for other classifiers")),
-    "classifiers_upper": maybe(number()),
+    "estimate": nullable(number()),
+    **ends(each=nullable(number())),
+    "classifiers_lower": nullable(number("the interval for other classifiers")),
+    "classifiers_upper": nullable(number()),
 }
 _CONFUSION: Mapping[str, Schema] = {
     "participant": text(),
@@ -64,7 +64,7 @@ _STATISTIC: Mapping[str, Schema] = {
     "figure": text("of Tsipras et al."),
     "of": count("images that count"),
     "images": count("of which it is so"),
-    "share": maybe(fraction()),
+    "share": nullable(fraction()),
     **_ENDS,
 }
 
@@ -75,8 +75,8 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                 "criterion": text(),
                 "classifier": text(),
                 "quantity": text("such as matched_gap"),
-                "estimate": maybe(fraction("mean over runs")),
-                "run_sd": maybe(fraction("standard deviation over runs")),
+                "estimate": nullable(fraction("mean over runs")),
+                "run_sd": nullable(fraction("standard deviation over runs")),
                 **_ENDS,
             }
         ),
@@ -102,8 +102,8 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                 "accuracy": fraction(),
                 **_ENDS,
                 "confidence": fraction("mean over images"),
-                "confidence_lower": maybe(fraction()),
-                "confidence_upper": maybe(fraction()),
+                "confidence_lower": nullable(fraction()),
+                "confidence_upper": nullable(fraction()),
             }
         ),
     },
@@ -115,10 +115,10 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                 "metric": text(),
                 "images": count(),
                 "right": count(),
-                "accuracy": maybe(fraction()),
+                "accuracy": nullable(fraction()),
                 **_ENDS,
-                "change": maybe(fraction("from all images")),
-                "p_value": maybe(probability("of a change as large, by random classes")),
+                "change": nullable(fraction("from all images")),
+                "p_value": nullable(probability("of a change as large, by random classes")),
             }
         ),
         "with `--table co-occurrence`": _table(
@@ -130,9 +130,9 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
     },
     "compare": {
         "with `--table accuracies`, or without": {
-            "rows": rows(_BOTH),
+            "rows": rows(_PARTICIPANT_FIELDS),
             "lines": rows(_LINES, "through the classifiers' accuracies"),
-            **LEFT_OUT,
+            **LEFT_OUT_FIELD,
         },
         "with `--table pairs`": _table(
             {
@@ -141,20 +141,20 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                 "other": text(),
                 "images": count("that both answered"),
                 **{name: count() for name in ("both", "only_first", "only_second", "neither")},
-                "difference": maybe(fraction("of accuracies, posterior mean")),
+                "difference": nullable(fraction("of accuracies, posterior mean")),
                 **_ENDS,
-                "probability": maybe(probability("that the first is better")),
-                "p_value": maybe(probability("McNemar's")),
-                "p_holm": maybe(probability("adjusted for all pairs of the data set")),
+                "probability": nullable(probability("that the first is better")),
+                "p_value": nullable(probability("McNemar's")),
+                "p_holm": nullable(probability("adjusted for all pairs of the data set")),
             }
         ),
         "with `--table lines`": _table(_LINES),
         "with `--table subsets`": _table(
             {
                 "subset": text(),
-                **_BOTH,
-                "reference_change": maybe(fraction("from all images")),
-                "replication_change": maybe(fraction("likewise")),
+                **_PARTICIPANT_FIELDS,
+                "reference_change": nullable(fraction("from all images")),
+                "replication_change": nullable(fraction("likewise")),
             }
         ),
         "with `--table missed`": _table(
@@ -187,10 +187,10 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                     "k": count("attempts"),
                     "estimate": fraction("items that k attempts solve, posterior mean"),
                     **ends(),
-                    "unbiased": maybe(fraction("null where an item has fewer attempts")),
-                    "unbiased_lower": maybe(fraction()),
-                    "unbiased_upper": maybe(fraction()),
-                    "prior_share": maybe(fraction("of the variance that counts do not decide")),
+                    "unbiased": nullable(fraction("null where an item has fewer attempts")),
+                    "unbiased_lower": nullable(fraction()),
+                    "unbiased_upper": nullable(fraction()),
+                    "prior_share": nullable(fraction("of the variance that counts do not decide")),
                 }
             ),
             "target": word("population", "items", said="whose pass@k it is"),
@@ -207,7 +207,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                     "never_upper": fraction(),
                 }
             ),
-            "differences": maybe(
+            "differences": nullable(
                 rows(
                     {
                         "dataset": text(),
@@ -217,9 +217,9 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                         "difference": fraction("of the posterior means"),
                         **ends(),
                         "probability": probability("that the model's is the larger"),
-                        "unbiased": maybe(fraction()),
-                        "unbiased_lower": maybe(fraction()),
-                        "unbiased_upper": maybe(fraction()),
+                        "unbiased": nullable(fraction()),
+                        "unbiased_lower": nullable(fraction()),
+                        "unbiased_upper": nullable(fraction()),
                     },
                     "of two models, or with `--between`; else null",
                 )

@@ -11,34 +11,34 @@ from typing import Any
 Schema = Mapping[str, Any]
 
 
-def _of(kind: str, said: str, unit: str = "") -> Schema:
+def _schema(kind: str, said: str, unit: str = "") -> Schema:
     unit_of = {"unit": unit} if unit else {}
     return {"type": kind, **unit_of, **({"description": said} if said else {})}
 
 
 def text(said: str = "") -> Schema:
     """Words, or a name."""
-    return _of("string", said)
+    return _schema("string", said)
 
 
 def file(said: str = "") -> Schema:
     """The path of a file or folder, as it was given."""
-    return _of("string", said, "file")
+    return _schema("string", said, "file")
 
 
 def flag(said: str = "") -> Schema:
     """True or false."""
-    return _of("boolean", said)
+    return _schema("boolean", said)
 
 
 def count(said: str = "") -> Schema:
     """How many: a whole number from 0."""
-    return {**_of("integer", said), "minimum": 0}
+    return {**_schema("integer", said), "minimum": 0}
 
 
 def number(said: str = "", unit: str = "") -> Schema:
     """Any number."""
-    return _of("number", said, unit)
+    return _schema("number", said, unit)
 
 
 def fraction(said: str = "") -> Schema:
@@ -68,13 +68,13 @@ def money(said: str = "") -> Schema:
 
 def word(*words: str, said: str = "") -> Schema:
     """One of these words."""
-    return {**_of("string", said), "enum": list(words)}
+    return {**_schema("string", said), "enum": list(words)}
 
 
 def thing(names: Mapping[str, Schema], said: str = "") -> Schema:
     """An object with these names and no others."""
     return {
-        **_of("object", said),
+        **_schema("object", said),
         "properties": dict(names),
         "required": [name for name, schema in names.items() if "when" not in schema],
         "additionalProperties": False,
@@ -83,26 +83,26 @@ def thing(names: Mapping[str, Schema], said: str = "") -> Schema:
 
 def by_name(each: Schema, said: str = "") -> Schema:
     """An object whose names are the data's own."""
-    return {**_of("object", said), "additionalProperties": each}
+    return {**_schema("object", said), "additionalProperties": each}
 
 
-def many(each: Schema, said: str = "") -> Schema:
+def list_of(each: Schema, said: str = "") -> Schema:
     """A list."""
-    return {**_of("array", said), "items": each}
+    return {**_schema("array", said), "items": each}
 
 
 def rows(names: Mapping[str, Schema], said: str = "") -> Schema:
     """A table, as a list with an object a row."""
-    return many(thing(names), said)
+    return list_of(thing(names), said)
 
 
-def maybe(schema: Schema) -> Schema:
+def nullable(schema: Schema) -> Schema:
     """The same, or null."""
     whole = {**schema, "type": [schema["type"], "null"]}
     return {**whole, "enum": [*schema["enum"], None]} if "enum" in schema else whole
 
 
-def only(when: str, schema: Schema) -> Schema:
+def conditional_name(when: str, schema: Schema) -> Schema:
     """A name that is not always there."""
     return {**schema, "when": when}
 
@@ -115,15 +115,15 @@ def ends(of: str = "95 %", each: Schema | None = None) -> dict[str, Schema]:
 
 _ENDS = ("lower", "upper")
 
-OUT = file("what was written")
+OUT_FILE = file("what was written")
 COMPONENTS: Mapping[str, Schema] = {
     "components_choice": text("why there are more than two components; empty of two")
 }
-TRIED: Mapping[str, Schema] = {
+TRIED_FIELD: Mapping[str, Schema] = {
     "tried": text("what was done before the draws held, and how it failed; empty where nothing")
 }
-LEFT_OUT: Mapping[str, Schema] = {
-    "left_out": only(
+LEFT_OUT_FIELD: Mapping[str, Schema] = {
+    "left_out": conditional_name(
         "where the study is left without images that could not be decoded",
         by_name(by_name(text()), "why, by data set and image"),
     )

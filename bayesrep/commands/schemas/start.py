@@ -4,21 +4,21 @@ from collections.abc import Mapping
 
 from bayesrep.commands.schemas.shapes import (
     COMPONENTS,
-    LEFT_OUT,
-    OUT,
-    TRIED,
+    LEFT_OUT_FIELD,
+    OUT_FILE,
+    TRIED_FIELD,
     TRUST,
     Schema,
     by_name,
+    conditional_name,
     count,
     ends,
     file,
     flag,
     fraction,
-    many,
-    maybe,
+    list_of,
+    nullable,
     number,
-    only,
     probability,
     rows,
     seconds,
@@ -27,34 +27,36 @@ from bayesrep.commands.schemas.shapes import (
     word,
 )
 
-_BROKEN = many(text(), "a sentence for every rule that is broken")
+_BROKEN_RULES = list_of(text(), "a sentence for every rule that is broken")
 _FREQUENCIES = {
     "dataset": text("its role"),
     "images": count(),
     "mean": fraction("selection frequency over images"),
-    **ends(each=maybe(fraction())),
-    "standard_error": maybe(fraction()),
+    **ends(each=nullable(fraction())),
+    "standard_error": nullable(fraction()),
 }
-_FINITE = {
-    "classifier": maybe(text("null: the mean over classifiers")),
+_FINITE_FIELDS = {
+    "classifier": nullable(text("null: the mean over classifiers")),
     "accuracy": fraction("on the replication"),
-    "standard_error": maybe(fraction("of the term, over images")),
-    **ends(each=maybe(fraction())),
+    "standard_error": nullable(fraction("of the term, over images")),
+    **ends(each=nullable(fraction())),
 }
 
 FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
     "run": {
         "": {
-            "out": OUT,
+            "out": OUT_FILE,
             "answer": text("what the fit says of the drop"),
             "trust": TRUST,
             "verdict": text("the same as a sentence"),
-            "sentences": many(text(), "what is not as it should be, the worst first"),
+            "sentences": list_of(text(), "what is not as it should be, the worst first"),
             "assumption": text("what every answer rests on and no check can see"),
-            "matching": many(text(), "which images naive matching takes, and what noise is left"),
+            "matching": list_of(
+                text(), "which images naive matching takes, and what noise is left"
+            ),
             "converged": flag(),
             **COMPONENTS,
-            **TRIED,
+            **TRIED_FIELD,
             "seconds": by_name(seconds(), "by stage"),
         }
     },
@@ -70,14 +72,14 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                 {
                     "method": text("`truth` is the last"),
                     "mean_gap": fraction("bias-corrected, over classifiers"),
-                    "mean_error": maybe(fraction("of that gap")),
-                    "share_explained": maybe(fraction("of the drop, by selection")),
-                    "coverage": maybe(probability("of the classifiers' 95 % intervals")),
-                    **ends(each=maybe(fraction())),
+                    "mean_error": nullable(fraction("of that gap")),
+                    "share_explained": nullable(fraction("of the drop, by selection")),
+                    "coverage": nullable(probability("of the classifiers' 95 % intervals")),
+                    **ends(each=nullable(fraction())),
                 }
             ),
             "fitted_by": word("laplace", "nuts", said="what made the draws"),
-            "max_rhat": maybe(number("of chains; null of weighted draws")),
+            "max_rhat": nullable(number("of chains; null of weighted draws")),
             "min_ess_bulk": number(),
             "min_ess_tail": number(),
             "verdict": text("on convergence, as a sentence"),
@@ -87,14 +89,16 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
     "check": {
         "of a study": {
             "study": file("what was checked"),
-            "broken": _BROKEN,
-            "frequencies": only("where no rule is broken and there are counts", rows(_FREQUENCIES)),
-            "finite_sample": only(
-                "likewise", rows(_FINITE, "what the replication's finite size adds to gaps")
+            "broken": _BROKEN_RULES,
+            "frequencies": conditional_name(
+                "where no rule is broken and there are counts", rows(_FREQUENCIES)
             ),
-            **LEFT_OUT,
+            "finite_sample": conditional_name(
+                "likewise", rows(_FINITE_FIELDS, "what the replication's finite size adds to gaps")
+            ),
+            **LEFT_OUT_FIELD,
         },
-        "of tables": {"files": many(file(), "what was checked"), "broken": _BROKEN},
+        "of tables": {"files": list_of(file(), "what was checked"), "broken": _BROKEN_RULES},
     },
     "doctor": {
         "": {

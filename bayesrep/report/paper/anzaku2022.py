@@ -33,8 +33,8 @@ def _over_classifiers(criterion: str) -> Any:
         seed: int = 0,
         progress: bool = False,
     ) -> Any:
-        found = match(*both, epsilon=epsilon, runs=runs, seed=seed, progress=progress)
-        return matched_accuracy_figure(found.accuracies, criterion)
+        accuracies = match(*both, epsilon=epsilon, runs=runs, seed=seed, progress=progress)
+        return matched_accuracy_figure(accuracies.accuracies, criterion)
 
     return draw
 
@@ -67,12 +67,14 @@ def one_classifier(
     if name not in both[0].classifiers:
         some = ", ".join(both[0].classifiers[:5])
         raise StudyError("figure-classifier-unknown", classifier=name, choices=some)
-    alone = [only(each, name) for each in both]
-    found: MatchedAccuracy = match(*alone, epsilon=epsilon, runs=runs, seed=seed, progress=False)
-    return confidence_figure(found.curves, name, CRITERIA[0])
+    alone = [select_classifier(each, name) for each in both]
+    accuracies: MatchedAccuracy = match(
+        *alone, epsilon=epsilon, runs=runs, seed=seed, progress=False
+    )
+    return confidence_figure(accuracies.curves, name, CRITERIA[0])
 
 
-def only(data: Predictions, name: str) -> Predictions:
+def select_classifier(data: Predictions, name: str) -> Predictions:
     """The answers of one classifier."""
     row = [data.classifiers.index(name)]
     confidence = None if data.confidence is None else data.confidence[row]
@@ -93,7 +95,7 @@ def matched_accuracy_figure(accuracies: pl.DataFrame, criterion: str) -> Any:
     Parameters
     ----------
     accuracies
-        Of `bayesrep.protocols.MatchedAccuracy`.
+        Accuracies of `bayesrep.protocols.MatchedAccuracy`.
     criterion
         Which to show.
     """
@@ -107,17 +109,20 @@ def matched_accuracy_figure(accuracies: pl.DataFrame, criterion: str) -> Any:
     def column(name: str) -> Floats:
         return 100 * wide[name].to_numpy().astype(float)
 
+    # Left: accuracies on all images and on the matched ones.
     for role, color in (("reference", BLUE), ("replication", RED)):
         left.plot(place, column(f"estimate_{role}_accuracy"), color=color, label=role, **dots)
         matched = column(f"estimate_matched_{role}_accuracy")
         left.plot(place, matched, color=color, ls="--", label=f"{role}, matched", **dots)
     left.set_ylabel("accuracy (%)")
+    # Right: the gaps before and after matching, with their intervals.
     for name, color, label in (("gap", INK, "gap"), ("matched_gap", GREEN, "matched gap")):
         right.plot(place, column(f"estimate_{name}"), color=color, label=label, **dots)
         ends = column(f"lower_{name}"), column(f"upper_{name}")
         right.fill_between(place, *ends, color=color, alpha=0.18, lw=0)
     right.axhline(0, color=GREY, lw=0.8)
     right.set_ylabel("difference of accuracies (%)")
+    # On an axis of its own: the share of images that found no partner.
     twin = right.twinx()
     unmatched = column("estimate_fraction_unmatched")
     twin.plot(place, unmatched, color=PURPLE, ls=":", label="unmatched", **dots)
@@ -137,7 +142,7 @@ def confidence_figure(curves: pl.DataFrame, classifier: str, criterion: str) -> 
     Parameters
     ----------
     curves
-        Of `bayesrep.protocols.MatchedAccuracy`.
+        Curves of `bayesrep.protocols.MatchedAccuracy`.
     classifier, criterion
         Which to show.
     """
@@ -168,7 +173,7 @@ def confidence_scatter(confidence: pl.DataFrame) -> Any:
     Parameters
     ----------
     confidence
-        Of `bayesrep.protocols.MatchedAccuracy`.
+        Confidences of `bayesrep.protocols.MatchedAccuracy`.
     """
     figure, (axes,) = panels(1)
     for role, color in (("reference", BLUE), ("replication", RED)):

@@ -14,14 +14,14 @@ import numpy as np
 from bayesrep.errors import StudyError
 from bayesrep.estimators.annotators import compare_annotators, linearity
 from bayesrep.report.figures import GREEN, GREY, INK, YELLOW, legend_below, panels
-from bayesrep.report.paper.known import Known
+from bayesrep.report.paper.known import KnownStudy
 
 FEWEST = 2
 CLASSIFIERS = 10
 NEAREST_TICKS = 0.03
 
 
-def numbers(known: Known, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
+def numbers(known: KnownStudy, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
     """Naive estimates for every n', lines and jackknife estimates of some classifiers and all.
 
     Parameters

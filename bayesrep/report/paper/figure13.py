@@ -12,7 +12,7 @@ import numpy as np
 from bayesrep.estimators import EMSpline, Naive, analyse
 from bayesrep.report.figures import accuracy_axes, interval_points, legend_below, panels, shades
 from bayesrep.report.methods import color_of, label_of
-from bayesrep.report.paper.known import Known
+from bayesrep.report.paper.known import KnownStudy
 from bayesrep.report.paper.parts import (
     analysis_numbers,
     line_at_truth,
@@ -27,7 +27,7 @@ QUARTERS = (1, 2, 3, 4)
 
 
 def numbers(
-    known: Known,
+    known: KnownStudy,
     *,
     quarters: Sequence[int] = QUARTERS,
     bootstrap: int = BOOTSTRAP,
@@ -45,14 +45,14 @@ def numbers(
         )
         for method, several in estimators.items()
     }
-    found = {
+    rows = {
         method: [
             {"annotators": n, **analysis_numbers(analysis)}
             for n, analysis in zip(sizes, several, strict=True)
         ]
         for method, several in analyses.items()
     }
-    return {**known.accuracies(), "bootstrap": bootstrap, "methods": found}
+    return {**known.accuracies(), "bootstrap": bootstrap, "methods": rows}
 
 
 def draw(found: dict[str, Any]) -> Any:

@@ -18,7 +18,7 @@ from bayesrep.report.figures import (
     panels,
     shades,
 )
-from bayesrep.report.paper.known import Known
+from bayesrep.report.paper.known import KnownStudy
 from bayesrep.report.paper.parts import analysis_numbers, line_at_truth, mark_truth, quantity
 
 COMPONENTS = (1, 2, 3, 4, 5, 6)
@@ -26,7 +26,7 @@ BOOTSTRAP = 200
 
 
 def numbers(
-    known: Known,
+    known: KnownStudy,
     *,
     components: Sequence[int] = COMPONENTS,
     bootstrap: int = BOOTSTRAP,

@@ -55,6 +55,7 @@ def numbers(
         raise OptionError(
             "figure2-selected-exceeds-annotators", selected=selected, annotators=annotators
         )
+    # The posterior of a beta after k of n is Beta(a + k, b + n − k).
     missed = annotators - selected
     return {
         "s": GRID.tolist(),

@@ -40,7 +40,7 @@ def replication_density(
     annotators
         n, the number of answers from which each candidate's frequency is read.
     alpha, beta
-        Of the candidates' Beta(α, β); the reference has Beta(α + 1, β).
+        Parameters of the candidates' Beta(α, β); the reference has Beta(α + 1, β).
 
     Returns
     -------
@@ -67,7 +67,7 @@ def numbers(
     Raises
     ------
     OptionError
-        Where alpha or beta is not positive, or n is no whole number from 1.
+        Where alpha or beta is not positive, or n is not a whole number from 1.
     """
     annotators = [annotators] if isinstance(annotators, int) else list(annotators)
     if not all(isinstance(n, int) and n >= 1 for n in annotators):

@@ -11,16 +11,16 @@ import numpy as np
 
 from bayesrep.estimators.naive import at_every_count, thinned_counts
 from bayesrep.report.figures import BLUE, RED, panels
-from bayesrep.report.paper.known import Known
+from bayesrep.report.paper.known import KnownStudy
 
 STYLES = {"reference": BLUE, "replication": RED}
 LEAST_SHARE = 0.001  # where the drawn range begins
 
 
-def numbers(known: Known) -> dict[str, Any]:
+def numbers(known: KnownStudy) -> dict[str, Any]:
     """Shares of images by count, mean selection frequencies and their standard errors."""
-    counts = at_every_count(thinned_counts(known.matched, known.annotators))
-    found: dict[str, Any] = {"annotators": known.annotators}
+    counts = at_every_count(thinned_counts(known.matched_cells, known.annotators))
+    facts: dict[str, Any] = {"annotators": known.annotators}
     for role, images in (
         ("reference", counts.reference[0]),
         ("replication", counts.replication[0]),
@@ -29,13 +29,13 @@ def numbers(known: Known) -> dict[str, Any]:
         frequency = data.selected / data.shown
         size = len(frequency)
         error = float(frequency.std(ddof=1) / np.sqrt(size)) if size > 1 else None
-        found[role] = {
+        facts[role] = {
             "images": size,
             "shares": (images / images.sum()).tolist(),
             "mean": float(frequency.mean()),
             "standard_error": error,
         }
-    return found
+    return facts
 
 
 def draw(found: dict[str, Any]) -> Any:

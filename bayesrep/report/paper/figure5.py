@@ -18,13 +18,13 @@ from bayesrep.estimators.naive import (
     thinned_counts,
 )
 from bayesrep.report.figures import accuracy_axes, legend_below, panels, shades
-from bayesrep.report.paper.known import Known
+from bayesrep.report.paper.known import KnownStudy
 from bayesrep.report.paper.parts import mark_truth
 
 FEWEST_IMAGES = 20  # a point of (b) with fewer, in expectation, is noise and is not drawn
 
 
-def numbers(known: Known, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
+def numbers(known: KnownStudy, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
     """The three panels' points for every n'.
 
     Parameters
@@ -54,8 +54,8 @@ def fractions(annotators: int, *parts: int) -> list[int]:
     return sorted({-(-annotators // part) for part in parts})
 
 
-def _series(known: Known, annotators: int, shown: int) -> dict[str, Any]:
-    counts = at_every_count(thinned_counts(known.matched, annotators))
+def _series(known: KnownStudy, annotators: int, shown: int) -> dict[str, Any]:
+    counts = at_every_count(thinned_counts(known.matched_cells, annotators))
     accuracy, seen = accuracy_by_count(counts)
     adjusted = matched_accuracy(counts)[0]
     given = np.where(seen[0], accuracy[0, :, shown], np.nan)
@@ -87,7 +87,7 @@ def draw(found: dict[str, Any]) -> Any:
     mark_truth(scatter, found)
     density.set_title("(a) reference: share of images × (n' + 1)", loc="left", fontsize=10)
     density.set_ylabel("density")
-    name = found["shown_classifier"]  # a $ in it is no mathematics
+    name = found["shown_classifier"]  # a $ in it is not mathematics
     curve.set_title(f"(b) replication: {name}", loc="left", fontsize=10, parse_math=False)
     curve.set_ylabel("accuracy (%)")
     for axes in (density, curve):

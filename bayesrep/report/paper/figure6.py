@@ -13,14 +13,16 @@ from bayesrep.estimators import analyse
 from bayesrep.numerics.estimands import slope_standard_error
 from bayesrep.report.figures import accuracy_axes, interval_points, legend_below, panels
 from bayesrep.report.methods import color_of, label_of
-from bayesrep.report.paper.known import Known
+from bayesrep.report.paper.known import KnownStudy
 from bayesrep.report.paper.parts import analysis_numbers, mark_truth, share_heights
 
 METHODS = ("raw", "jackknife", "em-spline")
 BOOTSTRAP = 450
 
 
-def numbers(known: Known, *, bootstrap: int = BOOTSTRAP, progress: bool = False) -> dict[str, Any]:
+def numbers(
+    known: KnownStudy, *, bootstrap: int = BOOTSTRAP, progress: bool = False
+) -> dict[str, Any]:
     """Adjusted accuracies with intervals, gaps and lines of every method."""
     analyses = analyse(
         known.study, METHODS, bootstrap=bootstrap, seed=known.seed, progress=progress
@@ -51,7 +53,7 @@ def draw(found: dict[str, Any]) -> Any:
             y, low, high = (
                 100 * np.array(part[key]) for key in ("adjusted_accuracy", "lower", "upper")
             )
-            color, label = color_of(name), label_of(name) + ", 95 %" * (name == method)
+            color, label = color_of(name), label_of(name) + (", 95 %" if name == method else "")
             style: dict[str, Any] = {"color": color, "label": label, "ms": 2.6, "zorder": 3}
             if name == method:
                 interval_points(axes, 100 * x, y, low, high, **style)

@@ -14,7 +14,7 @@ from scipy.stats import beta
 
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures, log_shares
 from bayesrep.report.figures import BLUE, INK, RED, YELLOW, legend_below, panels
-from bayesrep.report.paper.known import Known
+from bayesrep.report.paper.known import KnownStudy
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.types import Floats
 
@@ -24,7 +24,9 @@ LEAST_SHARE = 0.003  # where the drawn range begins
 GRID = expit(np.linspace(-6, 6, 601))
 
 
-def numbers(known: Known, *, true_density: Mapping[str, Floats] | None = None) -> dict[str, Any]:
+def numbers(
+    known: KnownStudy, *, true_density: Mapping[str, Floats] | None = None
+) -> dict[str, Any]:
     """Fitted parameters, densities, and induced and observed shares of every count.
 
     Parameters
@@ -32,16 +34,16 @@ def numbers(known: Known, *, true_density: Mapping[str, Floats] | None = None) -
     known
         The study.
     true_density
-        Of each role's s on `GRID`, where it is known.
+        Density of each role's s on `GRID`, where it is known.
     """
-    cells = complete_cells(known.whole, known.annotators)
+    cells = complete_cells(known.all_cells, known.annotators)
     fit = fit_mixtures(cells, components=COMPONENTS, seed=known.seed)
     induced = np.exp(log_shares(fit, cells)[:, 0])
-    found: dict[str, Any] = {"annotators": known.annotators, "s": GRID.tolist()}
+    facts: dict[str, Any] = {"annotators": known.annotators, "s": GRID.tolist()}
     for row, role in enumerate(REQUIRED_ROLES):
         a, b, weights = (field[row, 0] for field in (fit.a, fit.b, fit.weights))
-        smooth = ~fit.degenerate[row, 0]
-        found[role] = {
+        smooth = ~fit.degenerate_components[row, 0]
+        facts[role] = {
             "a": a.tolist(),
             "b": b.tolist(),
             "weights": weights.tolist(),
@@ -54,7 +56,7 @@ def numbers(known: Known, *, true_density: Mapping[str, Floats] | None = None) -
             "induced": induced[row].tolist(),
             "observed": (cells.images[row, 0] / cells.images[row, 0].sum()).tolist(),
         }
-    return found
+    return facts
 
 
 def points(part: dict[str, Any]) -> list[tuple[float, float]]:
@@ -92,15 +94,15 @@ def draw(found: dict[str, Any]) -> Any:
             )
         if part["true_density"] is not None:
             axes.plot(s, part["true_density"], color=INK, lw=1.1, ls="--", label="true p(s)")
-        axes.set(ylim=(0, top), xlim=(_lowest(found), 100.5), xlabel="selection frequency (%)")
+        axes.set(ylim=(0, top), xlim=(_axis_start(found), 100.5), xlabel="selection frequency (%)")
         axes.set_title(f"({letter}) {role}", loc="left", fontsize=10)
     both[0].set_ylabel("density")
     legend_below(figure)
     return figure
 
 
-def _lowest(found: dict[str, Any]) -> float:
-    """Where the drawn range begins (percent): at the first count with LEAST_SHARE."""
+def _axis_start(found: dict[str, Any]) -> float:
+    """Start of the drawn range, in percent: the first count with LEAST_SHARE of the images."""
     largest = np.maximum(*(found[role]["observed"] for role in REQUIRED_ROLES))
     first = int(np.flatnonzero(largest >= LEAST_SHARE)[0])
     return 100 * first / (found["annotators"] + 1)

@@ -12,11 +12,11 @@ from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats
 
-_NAMED = 5  # classifiers that a message lists
+_NAMED_CLASSIFIERS = 5  # classifiers that a message lists
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownStudy:
     """A study and what is known about it.
 
     Attributes
@@ -29,7 +29,7 @@ class Known:
         True bias-corrected gap, mean over classifiers. Left out, it is that of ``truth`` below the
         accuracies on the reference.
     seed
-        Of all that is random.
+        Seed of all that is random.
     """
 
     study: Study
@@ -43,7 +43,7 @@ class Known:
             object.__setattr__(self, "true_gap", float(gap))
 
     @classmethod
-    def of(cls, study: Study, *, seed: int = 0) -> "Known":
+    def from_study(cls, study: Study, *, seed: int = 0) -> "KnownStudy":
         """A study with the truth that it carries itself, if it does."""
         if study.truth is None:
             return cls(study, seed=seed)
@@ -52,29 +52,29 @@ class Known:
         return cls(study, adjusted, float(gap), seed)
 
     @property
-    def whole(self) -> Replicates:
+    def all_cells(self) -> Replicates:
         """The study's cells, as the estimators take them."""
         return Replicates.of(SufficientStatistics.from_study(self.study))
 
     @property
     def annotators(self) -> int:
         """The most annotators that 99 % of the images of each data set have."""
-        return usual_annotators(self.whole)
+        return usual_annotators(self.all_cells)
 
     @property
-    def matched(self) -> Replicates:
+    def matched_cells(self) -> Replicates:
         """The cells of the images that have as many."""
-        return take_annotated(self.whole, self.annotators)
+        return take_annotated(self.all_cells, self.annotators)
 
     @property
     def reference_accuracy(self) -> Floats:
         """Accuracy of each classifier on the reference, [C]."""
-        return self.whole.reference.accuracy()[0]
+        return self.all_cells.reference.accuracy()[0]
 
     @property
     def replication_accuracy(self) -> Floats:
         """Accuracy of each classifier on the replication, [C]."""
-        return self.whole.replication.accuracy()[0]
+        return self.all_cells.replication.accuracy()[0]
 
     @property
     def true_slope(self) -> float | None:
@@ -102,8 +102,8 @@ class Known:
         place = {name: column for column, name in enumerate(self.study.classifiers)}
         for name in classifiers:
             if name not in place:
-                some = ", ".join(self.study.classifiers[:_NAMED])
-                rest = ", ..." if len(place) > _NAMED else ""
+                some = ", ".join(self.study.classifiers[:_NAMED_CLASSIFIERS])
+                rest = ", ..." if len(place) > _NAMED_CLASSIFIERS else ""
                 raise StudyError(
                     "classifier-unknown-to-study", classifier=name, choices=some, ellipsis=rest
                 )

@@ -16,7 +16,7 @@ from bayesrep.report.figures import BLUE, GREY, INK, PURPLE, RED, legend_below, 
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 
-LEAST = 3  # classifiers, for a line with its band
+LEAST_CLASSIFIERS = 3  # classifiers, for a line with its band
 OBJECTS = "objects"
 _KINDS = {"classifier": (INK, "classifiers"), "human": (PURPLE, "people")}
 
@@ -53,7 +53,7 @@ def _scatter(axes: Any, table: pl.DataFrame) -> None:
     ends = ends.clip(0.001, 0.999)
     axes.plot(100 * ends, 100 * ends, color=GREY, lw=1, ls="--", label="y = x")
     machines = table.filter(kind="classifier")
-    if len(machines) >= LEAST:
+    if len(machines) >= LEAST_CLASSIFIERS:
         of = [machines[f"{role}_accuracy"].to_numpy() for role in REQUIRED_ROLES]
         at = np.linspace(max(ends[0], of[0].min()), of[0].max(), 100)
         line, low, high = (100 * each for each in line_band(of[0], of[1], at, "linear"))
@@ -92,7 +92,7 @@ def beside_top(predictions: Predictions, sets: LabelSets) -> Any:
         x = wide[metric].to_numpy()
         ends = np.array([min(x.min(), y.min()), max(x.max(), y.max())])
         axes.plot(100 * ends, 100 * ends, color=GREY, lw=1, ls="--", label="y = x")
-        if len(wide) >= LEAST:
+        if len(wide) >= LEAST_CLASSIFIERS:
             at = np.linspace(x.min(), x.max(), 100)
             line, *_ = line_band(x, y, at, "linear")
             axes.plot(100 * at, 100 * line, color=RED, lw=1.2, label="linear fit")

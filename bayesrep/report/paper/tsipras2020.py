@@ -33,7 +33,7 @@ from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools, Floats
 
-SHOWN = 15  # pairs or classes, as in figure 3b
+SHOWN_ROWS = 15  # pairs or classes, as in figure 3b
 FEWEST = 3  # images of a class, so that a share of them says something
 _PEOPLE = "people, choosing", "people, selecting"
 
@@ -52,7 +52,7 @@ def objects(predictions: Predictions, people: People) -> Any:
     )
     first = pairs.sort("lower", descending=True).unique("label", maintain_order=True)
     words = in_words(predictions.classes)
-    named = first.head(SHOWN).with_columns(
+    named = first.head(SHOWN_ROWS).with_columns(
         pl.col("label", "answer").replace_strict(words), share="rate"
     )
     _bars(right, named, "{label}, with {answer}")
@@ -94,7 +94,7 @@ def in_words(classes: Sequence[str]) -> dict[str, str]:
 
 
 def _literal(text: str) -> str:
-    """Text in which a dollar is no mathematics."""
+    """Text in which a dollar is not mathematics."""
     return text.replace("$", r"\$")
 
 
@@ -149,7 +149,7 @@ def main_objects(
         raise StudyError("objects-lack-main-shown")
     assert people.main is not None
     several = number > 1
-    share = people.first.at(predictions.labels, 0.0)[several]
+    share = people.first.values_of(predictions.labels, 0.0)[several]
     other = _another_is_main(predictions, people)
     figure, (axes, *right) = panels(1 if pictures is None else 2)
     weights = np.full(len(share), 100 / max(len(share), 1))
@@ -179,7 +179,9 @@ def _another_is_main(predictions: Predictions, people: People) -> Bools:
     _, number = _objects_of(people)
     assert people.main is not None
     assert people.object is not None
-    other = people.object.at(people.main, 0) != people.object.at(predictions.labels, 0)
+    other = people.object.values_of(people.main, 0) != people.object.values_of(
+        predictions.labels, 0
+    )
     return other & (number > 1)
 
 
@@ -289,12 +291,12 @@ def labels_and_objects(predictions: Predictions, people: People) -> Any:
     of it (b) cannot be drawn, and its place says so.
     """
     _frequency_of(people)
-    presented = _presented(predictions, people)
+    presented = _count_presented_labels(predictions, people)
     figure, (left, right) = panels(2)
     _selected_against_objects(left, predictions, people, least=2)
     if presented is None:
         right.set_axis_off()
-        right.text(0.5, 0.5, _NOT_PRESENTED, ha="center", va="center", fontsize=8, color=GREY)
+        right.text(0.5, 0.5, _NOT_PRESENTED_NOTE, ha="center", va="center", fontsize=8, color=GREY)
     else:
         _main_against_presented(right, people, presented)
     for axes, letter in ((left, "a"), (right, "b")):
@@ -302,13 +304,13 @@ def labels_and_objects(predictions: Predictions, people: People) -> Any:
     return figure
 
 
-_NOT_PRESENTED = (
+_NOT_PRESENTED_NOTE = (
     "not drawn: the table of objects\nhas only the labels that somebody chose,\n"
     "not all that there were to choose from"
 )
 
 
-def _presented(predictions: Predictions, people: People) -> NDArray[np.int64] | None:
+def _count_presented_labels(predictions: Predictions, people: People) -> NDArray[np.int64] | None:
     """How many labels annotators could choose from [N]; None where only chosen ones are known."""
     if people.mains is None or people.chosen is None:
         return None
@@ -355,7 +357,7 @@ def _dots_of_cells(axes: Any, x: NDArray[Any], y: NDArray[Any]) -> None:
     axes.scatter(*cells, s=np.maximum(area, 2), color=BLUE, alpha=0.7, lw=0)
 
 
-def with_fewer(
+def draw_with_fewer_annotators(
     predictions: Predictions, people: People, *, annotators: int = 5, seed: int = 0
 ) -> Any:
     """Figure 23: figures 7 and 8a with fewer annotators, drawn at random from each label's.
@@ -382,7 +384,7 @@ def confused_pairs(predictions: Predictions, people: People) -> Any:
     """
     of, own = _frequency_of(people), predictions.labels
     size = len(predictions.classes)
-    mine = of.at(own, np.nan)[of.image]
+    mine = of.values_of(own, np.nan)[of.image]
     other = (of.label != own[of.image]) & ~np.isnan(mine)
     label, second = own[of.image][other].astype(np.int64), of.label[other]
     pair = np.minimum(label, second) * size + np.maximum(label, second)
@@ -391,7 +393,7 @@ def confused_pairs(predictions: Predictions, people: People) -> Any:
     images, chosen = (np.bincount(place, weights) for weights in (None, both.astype(float)))
     best = int(predictions.correct.mean(axis=1).argmax())
     order = np.lexsort((-images, -chosen / images))
-    order = order[images[order] >= FEWEST][:SHOWN]
+    order = order[images[order] >= FEWEST][:SHOWN_ROWS]
     names = list(in_words(predictions.classes).values())
     rows = [
         (
@@ -415,7 +417,7 @@ def confused_pairs(predictions: Predictions, people: People) -> Any:
     return figure
 
 
-def assessed(predictions: Predictions, people: People) -> Any:
+def draw_assessment(predictions: Predictions, people: People) -> Any:
     """Figure 10: how often people select the prediction, and the own label, by accuracy."""
     said = [
         (title, of)
@@ -431,11 +433,11 @@ def assessed(predictions: Predictions, people: People) -> Any:
     x = 100 * predictions.correct.mean(axis=1)
     for axes, (title, of) in zip(every, said, strict=True):
         asked = np.bincount(of.image, minlength=len(predictions.images)) > 0
-        shares = of.at(predictions.first, 0.0)[:, asked]
+        shares = of.values_of(predictions.first, 0.0)[:, asked]
         error = 100 * shares.std(axis=1) / np.sqrt(max(asked.sum(), 1))
         mean = 100 * shares.mean(axis=1)
         axes.errorbar(x, mean, 1.96 * error, fmt="o", ms=3, lw=0.7, color=BLUE, label="predictions")
-        own = 100 * of.at(predictions.labels, 0.0)[asked].mean()
+        own = 100 * of.values_of(predictions.labels, 0.0)[asked].mean()
         axes.axhline(own, color=INK, ls="--", lw=1, label="the data set's labels")
         axes.set(xlabel="top-1 accuracy (%)", ylabel="annotators who do (%)")
         axes.set_title(title, loc="left", fontsize=10)
@@ -449,17 +451,19 @@ def mistakes(predictions: Predictions, people: People, *, classifiers: Sequence[
     asked = np.bincount(of.image, minlength=len(predictions.images)) > 0
     figure, (axes,) = panels(1)
     bins = np.linspace(0, 1, 11)
-    for row, color in zip(_chosen(predictions, classifiers, 3), (BLUE, GREEN, RED), strict=False):
+    for row, color in zip(
+        _choose_rows(predictions, classifiers, 3), (BLUE, GREEN, RED), strict=False
+    ):
         wrong = asked & predictions.answered[row] & ~predictions.correct[row]
-        values = of.at(predictions.first[row], 0.0)[wrong]
+        values = of.values_of(predictions.first[row], 0.0)[wrong]
         shares = 100 * np.histogram(values, bins)[0] / max(len(values), 1)
-        axes.stairs(shares, bins, color=color, lw=1.5, label=_named(predictions, row))
+        axes.stairs(shares, bins, color=color, lw=1.5, label=_name_classifier(predictions, row))
     axes.set(xlabel="selection frequency of the prediction", ylabel="wrong predictions (%)")
     legend_below(figure)
     return figure
 
 
-def _chosen(predictions: Predictions, names: Sequence[str], most: int) -> list[int]:
+def _choose_rows(predictions: Predictions, names: Sequence[str], most: int) -> list[int]:
     """Rows of classifiers: those named, or some spread over the accuracies."""
     if strange := [name for name in names if name not in predictions.classifiers]:
         some = ", ".join(predictions.classifiers[:5])
@@ -473,7 +477,7 @@ def _chosen(predictions: Predictions, names: Sequence[str], most: int) -> list[i
     return [int(order[place]) for place in wanted] if most > 1 else [int(order[-1])]
 
 
-def _named(predictions: Predictions, row: int) -> str:
+def _name_classifier(predictions: Predictions, row: int) -> str:
     accuracy = 100 * predictions.correct[row].mean()
     return f"{_literal(predictions.classifiers[row])} ({accuracy:.1f} %)"
 
@@ -555,7 +559,7 @@ def _said_and_matrices(
     most: int,
 ) -> tuple[list[str], dict[str, pl.DataFrame]]:
     """The confusions of the people and of some classifiers, on the images people were asked of."""
-    chosen = [predictions.classifiers[row] for row in _chosen(predictions, classifiers, most)]
+    chosen = [predictions.classifiers[row] for row in _choose_rows(predictions, classifiers, most)]
     every = people_beside(predictions, people)
     shown = [name for name in _PEOPLE if name in every.classifiers][:1] + chosen
     table = confusion(every, groups)
@@ -569,7 +573,11 @@ def _group_names(groups: NDArray[np.str_]) -> list[str]:
 def candidates(predictions: Predictions, *, classifiers: Sequence[str] = ()) -> Any:
     """Figure 13: labels of an image among the five first answers of classifiers, with its own."""
     rows = (
-        [predictions.classifiers.index(name) for name in classifiers if _known(predictions, name)]
+        [
+            predictions.classifiers.index(name)
+            for name in classifiers
+            if _knows_classifier(predictions, name)
+        ]
         if classifiers
         else list(range(len(predictions.classifiers)))
     )
@@ -586,8 +594,8 @@ def candidates(predictions: Predictions, *, classifiers: Sequence[str] = ()) -> 
     return figure
 
 
-def _known(predictions: Predictions, name: str) -> bool:
-    return bool(_chosen(predictions, [name], 1))
+def _knows_classifier(predictions: Predictions, name: str) -> bool:
+    return bool(_choose_rows(predictions, [name], 1))
 
 
 def label_numbers(predictions: Predictions, rows: Sequence[int]) -> NDArray[np.int64]:
@@ -634,7 +642,7 @@ def _worst_classes(
     right = np.bincount(predictions.labels[asked], correct, minlength=size)
     with np.errstate(invalid="ignore", divide="ignore"):
         share, accuracy = 100 * so / images, 100 * right / images
-    order = np.lexsort((accuracy, -np.where(images >= FEWEST, share, -1)))[:SHOWN]
+    order = np.lexsort((accuracy, -np.where(images >= FEWEST, share, -1)))[:SHOWN_ROWS]
     order = order[images[order] >= FEWEST]
     figure, (axes,) = panels(1)
     at = np.arange(len(order))[::-1]
@@ -670,10 +678,10 @@ def top5(predictions: Predictions, people: People) -> Any:
 def by_class(predictions: Predictions, people: People, *, classifiers: Sequence[str] = ()) -> Any:
     """Figure 24: accuracy of a classifier on each class by the selection frequency of the class."""
     of = _frequency_of(people)
-    mine = of.at(predictions.labels, np.nan)
+    mine = of.values_of(predictions.labels, np.nan)
     asked = ~np.isnan(mine)
     size = len(predictions.classes)
-    (row,) = _chosen(predictions, classifiers, 1)
+    (row,) = _choose_rows(predictions, classifiers, 1)
     labels = predictions.labels[asked]
     images = np.bincount(labels, minlength=size)
     some = images > 0
@@ -683,6 +691,6 @@ def by_class(predictions: Predictions, people: People, *, classifiers: Sequence[
     axes.plot(100 * frequency, 100 * right / images[some], "o", ms=3, color=BLUE, alpha=0.6)
     axes.set(
         xlabel="mean selection frequency of the class's own label (%)",
-        ylabel=f"accuracy of {_named(predictions, row)} (%)",
+        ylabel=f"accuracy of {_name_classifier(predictions, row)} (%)",
     )
     return figure

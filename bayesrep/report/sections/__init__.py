@@ -15,7 +15,7 @@ from bayesrep.report.gallery import Pictures
 from bayesrep.report.sections.accuracies import Accuracies
 from bayesrep.report.sections.answer import Answer, Opening
 from bayesrep.report.sections.bias import Bias
-from bayesrep.report.sections.curves import Curves
+from bayesrep.report.sections.curves import CurvesSection
 from bayesrep.report.sections.frequencies import Frequencies
 from bayesrep.report.sections.image import Image
 from bayesrep.report.sections.photographs import Photographs
@@ -35,7 +35,7 @@ SECTIONS: Sequence[type[Section]] = (
     Frequencies,
     Image,
     Bias,
-    Curves,
+    CurvesSection,
     Seen,
     Photographs,
 )
@@ -63,9 +63,9 @@ class Content:
         return Voice.of(self.study)
 
     @property
-    def missing(self) -> dict[str, str]:
+    def missing_sections(self) -> dict[str, str]:
         """What cannot be shown, and why."""
-        sections = ((kind, self.sections[kind]) for kind in self._shown)
+        sections = ((kind, self.sections[kind]) for kind in self._shown_sections)
         return {
             kind.takes: why
             for kind, section in sections
@@ -85,17 +85,17 @@ class Content:
         return trust.caveat if isinstance(trust, Trust) else ""
 
     @property
-    def _shown(self) -> list[type[Section]]:
+    def _shown_sections(self) -> list[type[Section]]:
         """All but the optional ones of which nothing is given."""
         return [k for k in SECTIONS if not (k.optional and isinstance(self.sections[k], str))]
 
     def blocks(self) -> Iterator[Block]:
         """The parts of the page in order; what cannot be shown is told at the end, and why."""
-        made = [s for k in self._shown if not isinstance(s := self.sections[k], str)]
+        made = [s for k in self._shown_sections if not isinstance(s := self.sections[k], str)]
         every = [block for section in made for block in section.blocks()]
         yield from sorted(every, key=lambda block: block.last)
         lacking: dict[str, list[str]] = {}
-        for kind in self._shown:
+        for kind in self._shown_sections:
             if isinstance(why := self.sections[kind], str):
                 lacking.setdefault(why, []).append(kind.title)
         if lacking:
@@ -129,7 +129,7 @@ def gather(
     bootstrap
         Replicates for the intervals of the point estimates; 0 leaves these out.
     seed
-        Of the bootstrap.
+        Seed of the bootstrap.
     crowd_sd
         As `bayesrep.summarize` takes it.
     points
@@ -138,14 +138,14 @@ def gather(
         The answers to the reference, and what people see on its images, from
         `bayesrep.protocols.read_people`.
     pictures
-        Of the reference's images, some of which are shown small.
+        Pictures of the reference's images, some of which are shown small.
     progress
         Show on standard error what is being made.
 
     Raises
     ------
     OptionError
-        If `crowd_sd` is no fraction, or the study says who answered.
+        If `crowd_sd` is not a fraction, or the study says who answered.
     PosteriorError
         If the posterior belongs to another study.
     StudyError
@@ -154,7 +154,7 @@ def gather(
     fitted = None if posterior is None else Fitted(study, posterior, crowd_sd)
     sections: dict[type[Section], Section | Violation] = {}
     if pictures is not None:  # a wrong folder is refused before all that takes long
-        sections[Photographs] = Photographs.of(Source(study, fitted, pictures=pictures))
+        sections[Photographs] = Photographs.compute(Source(study, fitted, pictures=pictures))
     with ThreadPoolExecutor(max_workers=1) as beside:
         # The point estimates and what is read off the posterior are two halves of the time: the
         # sections that wait for the one come after those that take the other.
@@ -166,13 +166,13 @@ def gather(
             for kind in sorted(SECTIONS, key=lambda kind: kind.waits):
                 bar.stage(f"report: {say(kind.title).lower()}")
                 if kind not in sections:
-                    sections[kind] = _made(kind, source)
+                    sections[kind] = _make_section(kind, source)
                 bar.advance(1)
         return Content(study, sections)
 
 
-def _made(kind: type[Section], source: Source) -> Section | Violation:
+def _make_section(kind: type[Section], source: Source) -> Section | Violation:
     try:
-        return kind.of(source)
+        return kind.compute(source)
     except BayesrepError as error:
         return error.violation

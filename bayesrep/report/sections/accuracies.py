@@ -41,7 +41,7 @@ from bayesrep.studies.study import Study
 from bayesrep.summary.tables import accuracies
 from bayesrep.types import Floats
 
-DIAGNOSED = (
+DIAGNOSTIC_COLUMNS = (
     {"name": "rhat", "title": "R-hat", "kind": "number"},
     {"name": "ess", "title": "ESS", "kind": "count"},
 )
@@ -57,7 +57,7 @@ TICK: vega.Spec = {
 }
 
 
-class Estimates(NamedTuple):
+class AccuracyEstimates(NamedTuple):
     """Accuracies of every classifier by every method.
 
     Attributes
@@ -80,7 +80,7 @@ class Estimates(NamedTuple):
         """Ends of both axes of the figure of all classifiers, in percent."""
         own = self.methods[-1]
         names = [*REQUIRED_ROLES, own, f"{own}_lower", f"{own}_upper"]
-        names += ["truth"] * self.knows_truth
+        names += ["truth"] if self.knows_truth else []
         return limits(*(self.classifiers[name].to_numpy() for name in names))
 
     @property
@@ -95,12 +95,12 @@ class Estimates(NamedTuple):
         return "truth" in self.classifiers.columns
 
 
-def estimates(source: Source) -> Estimates:
+def estimates(source: Source) -> AccuracyEstimates:
     """Take the point estimates and, where there is one, the posterior."""
-    return source.once("estimates", partial(_estimates, source))
+    return source.make_once("estimates", partial(_estimates, source))
 
 
-def _estimates(source: Source) -> Estimates:
+def _estimates(source: Source) -> AccuracyEstimates:
     study = source.study
     summary, missing = source.attempt(accuracies)
     table = pl.DataFrame({"classifier": study.classifiers}).with_columns(
@@ -117,7 +117,7 @@ def _estimates(source: Source) -> Estimates:
             methods.append(str(method))
             columns = _of_method(part, methods[-1])
             table = table.join(columns, on="classifier", how="left", maintain_order="left")
-    return Estimates(tuple(methods), table, missing)
+    return AccuracyEstimates(tuple(methods), table, missing)
 
 
 def _of_method(rows: pl.DataFrame, method: str) -> pl.DataFrame:
@@ -127,7 +127,11 @@ def _of_method(rows: pl.DataFrame, method: str) -> pl.DataFrame:
         "classifier",
         pl.col("adjusted_accuracy").alias(method),
         *(pl.col(end).alias(f"{method}_{end}") for end in ("lower", "upper")),
-        *[pl.col("rhat"), pl.min_horizontal("ess_bulk", "ess_tail").alias("ess")] * diagnosed,
+        *(
+            [pl.col("rhat"), pl.min_horizontal("ess_bulk", "ess_tail").alias("ess")]
+            if diagnosed
+            else []
+        ),
     )
 
 
@@ -138,7 +142,7 @@ class Accuracies(Section):
     Attributes
     ----------
     methods, classifiers
-        As in `Estimates`.
+        As in `AccuracyEstimates`.
     naive : float64 [n + 1, C]
         Adjusted accuracy by naive matching with 0 ... n annotators; with none it is as measured.
     matching : tuple of str
@@ -155,28 +159,32 @@ class Accuracies(Section):
     waits = True
 
     @classmethod
-    def of(cls, source: Source) -> Self:
+    def compute(cls, source: Source) -> Self:
         """Take the point estimates and, where there is one, the posterior."""
-        found = estimates(source)
+        estimated = estimates(source)
         by_annotators = compare_annotators(source.study)["naive"].to_numpy()
-        raw = found.classifiers["replication"].to_numpy()
+        raw = estimated.classifiers["replication"].to_numpy()
         return cls(
-            methods=found.methods,
-            classifiers=found.classifiers,
+            methods=estimated.methods,
+            classifiers=estimated.classifiers,
             naive=np.vstack([raw, by_annotators.reshape(-1, len(raw))]),
             matching=tuple(matching_sentences(source.points())),
-            missing=found.missing,
+            missing=estimated.missing,
         )
 
     def blocks(self) -> Iterator[Block]:
         """Drops of all classifiers, then the table."""
         most = len(self.naive) - 1
         own, titles = self.methods[-1], {method: title_of(method) for method in self.methods}
-        truth = [("truth", "truth, known of a simulation")] * ("truth" in self.classifiers.columns)
+        truth = (
+            [("truth", "truth, known of a simulation")]
+            if "truth" in self.classifiers.columns
+            else []
+        )
+        # A single classifier needs neither search nor choice.
         several = len(self.classifiers) > 1
         yield self.block(
-            lead="Choose a classifier by its name, or by touching its point. "
-            * several
+            lead=("Choose a classifier by its name, or by touching its point. " if several else "")
             + "Naive matching with no annotator is the accuracy as measured; more annotators leave "
             "less noise in the matching, never none.",
             controls=[
@@ -190,7 +198,7 @@ class Accuracies(Section):
                 slider(
                     "annotators", "Annotators used", 0, most, most, ends=("none", "all there are")
                 ),
-                *[search("search"), chooser("classifier")] * several,
+                *([search("search"), chooser("classifier")] if several else []),
             ],
             told=True,
             figures=[
@@ -221,12 +229,12 @@ class Accuracies(Section):
             lead="In percent: what each classifier would score on the replication if its images "
             "were selected as often as the reference's. In the bars a ring is the accuracy as "
             "measured, the dot the adjusted one with its 95 % interval"
-            + ", the upright line the truth" * bool(truth)
+            + (", the upright line the truth" if truth else "")
             + ("; click a heading to sort." if several else ".")
             + "".join(f" {sentence}" for sentence in self.matching),
             long=True,
             controls=[
-                *[search("table-search")] * several,
+                *([search("table-search")] if several else []),
                 {"kind": "check", "id": "all-methods", "label": "Other methods too"},
             ],
             table=Table("classifiers", "All estimates of every classifier", csv=True),
@@ -259,7 +267,7 @@ class Accuracies(Section):
                 yield {**column, "other": True}
                 yield from ({**each, "other": True} for each in self._interval(method))
         if "rhat" in self.classifiers.columns:
-            yield from ({**each, "other": True} for each in DIAGNOSED)
+            yield from ({**each, "other": True} for each in DIAGNOSTIC_COLUMNS)
 
     def _interval(self, method: str) -> Iterator[dict[str, Any]]:
         lower, upper = f"{method}_lower", f"{method}_upper"
@@ -268,7 +276,7 @@ class Accuracies(Section):
             yield {"name": lower, "upper": upper, "title": title, "kind": "interval"}
 
 
-def hero(found: Estimates) -> vega.Spec:
+def hero(found: AccuracyEstimates) -> vega.Spec:
     """Every classifier where it was measured and where it stands at the same frequencies.
 
     Both axes have the same ends and the same length, whatever the method and the screen.
@@ -283,6 +291,7 @@ def hero(found: Estimates) -> vega.Spec:
         axis={**axis, "grid": False},
     )
     y = {"title": "accuracy on the replication (%)", "scale": scale, "axis": axis}
+    # The diagonal of no drop, and what names it.
     line = vega.mark(
         {"type": "line", "color": vega.SOFT, "strokeDash": [5, 4]},
         data="lines",
@@ -296,6 +305,7 @@ def hero(found: Estimates) -> vega.Spec:
         y=vega.number("y", **y),
         text={"value": "no drop"},
     )
+    # The bracket that shows the mean drop as measured and what remains of it.
     guides = vega.mark(
         {"type": "rule", "color": vega.SOFT, "strokeDash": [1, 3]},
         data="guides",
@@ -319,7 +329,9 @@ def hero(found: Estimates) -> vega.Spec:
         y=vega.number("y", **y),
         text=vega.name("text"),
     )
+    # The text is drawn twice: a halo of paper below, ink above.
     over = {**told, "mark": {**told["mark"], "stroke": None, "color": vega.INK}}
+    # For each classifier: from the ring as measured to the dot adjusted, with its interval.
     shift = vega.mark(
         {"type": "rule", "color": vega.POSTERIOR, "opacity": 0.5},
         x=x,
@@ -336,15 +348,15 @@ def hero(found: Estimates) -> vega.Spec:
         {"type": "point", "color": vega.GREY, "size": 30, "strokeWidth": 1.3, "opacity": 1},
         x=x,
         y=vega.number("measured", **y),
-        tooltip=_told(),
+        tooltip=_tooltip_marks(),
     )
     dot = vega.mark(
         {"type": "circle", "opacity": 0.9},
         x=x,
         y=vega.number("place", **y),
-        color=vega.found(vega.RAW, vega.POSTERIOR),
+        color=vega.found(vega.RAW_COLOR, vega.POSTERIOR),
         size=vega.found(140, 34),
-        tooltip=_told(),
+        tooltip=_tooltip_marks(),
     )
     layers = [line, no_drop, guides, spread, shift, ring, dot]
     if found.knows_truth:
@@ -357,6 +369,7 @@ def _drops(found: "Accuracies") -> vega.Spec:
     """Accuracy lost against accuracy on the reference; the axes are the same by every method."""
     table = found.classifiers
     reference = table["reference"].to_numpy()
+    # Both axes hold whatever method and number of annotators the controls choose.
     lost = [reference - table[name].to_numpy() for name in found.methods]
     lost += [reference - found.naive[0]]
     own = found.methods[-1]
@@ -367,6 +380,7 @@ def _drops(found: "Accuracies") -> vega.Spec:
     scale = {"domain": limits(*lost, [0.0]), "nice": True}
     x = vega.number("reference", title="accuracy on the reference (%)", scale=across)
     y = {"title": "points lost on the replication", "scale": scale}
+    # From below to above: the line of no drop, the trend, intervals, rings and dots.
     zero = vega.mark({"type": "rule", "color": vega.SOFT}, data="zero", y=vega.number("y", **y))
     line = vega.mark(
         {"type": "line", "color": vega.SOFT, "strokeDash": [5, 4], "clip": True},
@@ -386,7 +400,7 @@ def _drops(found: "Accuracies") -> vega.Spec:
         {"type": "point", "color": vega.GREY, "size": 26, "strokeWidth": 1.2, "opacity": 1},
         x=x,
         y=vega.number("measured", **y),
-        tooltip=_told(),
+        tooltip=_tooltip_marks(),
     )
     dot = vega.mark(
         {"type": "circle", "opacity": 0.9, "clip": True},
@@ -394,7 +408,7 @@ def _drops(found: "Accuracies") -> vega.Spec:
         y=vega.number("drop", **y),
         color=own_color,
         size=vega.found(150, 38),
-        tooltip=_told(),
+        tooltip=_tooltip_marks(),
     )
     layers = [zero, line, rules, ring, dot]
     if "truth" in table.columns:
@@ -410,7 +424,7 @@ def _names(x: vega.Spec, y: vega.Spec) -> vega.Spec:
     )
 
 
-def _told() -> list[vega.Spec]:
+def _tooltip_marks() -> list[vega.Spec]:
     """What a point says when it is touched."""
     titles = ["classifier", "reference", "as measured", "adjusted", "of the drop", "rank"]
     return [vega.name(f"tip_{i}", title=title) for i, title in enumerate(titles)]
@@ -425,10 +439,10 @@ def figure(
     seed: int = 0,
     points: Sequence[Analysis] = (),
 ) -> Any:
-    """Where every classifier was measured, and where it stands at the same frequencies."""
+    """Every classifier's accuracy as measured, and at the same selection frequencies."""
     source = figure_source(study, posterior, points, bootstrap=bootstrap, seed=seed)
-    found = estimates(source)
-    rows, own = found.classifiers, found.methods[-1]
+    estimated = estimates(source)
+    rows, own = estimated.classifiers, estimated.methods[-1]
     figure, (axes,) = panels(1)
     reference = rows["reference"].to_numpy()
     accuracy_axes(axes, reference)
@@ -440,9 +454,9 @@ def figure(
     axes.plot(x, raw, "o", ms=3.2, mfc="none", mec=GREY, label=label_of("raw"))
     style: dict[str, Any] = {"color": color_of(own), "ms": 3, "label": label_of(own)}
     interval_points(axes, x, adjusted, low, high, **style)
-    if found.knows_truth:
+    if estimated.knows_truth:
         axes.plot(x, 100 * rows["truth"].to_numpy(), "_", ms=6, mew=1.4, color=INK, label="truth")
-    low, high = found.range()
+    low, high = estimated.range()
     axes.set(xlim=(low, high), ylim=(low, high), box_aspect=1)
     legend_below(figure)
     return figure

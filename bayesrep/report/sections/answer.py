@@ -22,7 +22,7 @@ from bayesrep.report.answer import (
 )
 from bayesrep.report.figures import INK, panels
 from bayesrep.report.methods import color_of, label_of, look_of, title_of
-from bayesrep.report.sections.accuracies import Estimates, estimates, hero
+from bayesrep.report.sections.accuracies import AccuracyEstimates, estimates, hero
 from bayesrep.report.sections.section import (
     Block,
     Figure,
@@ -56,8 +56,8 @@ class Answer(Section):
     Attributes
     ----------
     study
-        Of which it is.
-    found
+        Study that the answer is about.
+    accuracies
         What every method says of every classifier.
     gaps
         method, gap, lower, upper (mean bias-corrected gap and its 95 % interval), share (of the
@@ -69,7 +69,7 @@ class Answer(Section):
     """
 
     study: Study
-    found: Estimates
+    accuracies: AccuracyEstimates
     gaps: pl.DataFrame
     drops: Mapping[str, Drop]
     truth: float | None
@@ -78,9 +78,9 @@ class Answer(Section):
     waits = True
 
     @classmethod
-    def of(cls, source: Source) -> Self:
+    def compute(cls, source: Source) -> Self:
         """Take the point estimates and, where there is one, the posterior."""
-        found = estimates(source)
+        estimated = estimates(source)
         divided, missing = source.attempt(gaps)
         points, measured = gap_table(source.points()), measured_drop(source.study)
         tables = points if divided is None else pl.concat([points, divided])
@@ -93,11 +93,16 @@ class Answer(Section):
             {"method": pl.String, **dict.fromkeys(("gap", "lower", "upper", "share"), pl.Float64)},
         )
         truth = None
-        if found.knows_truth:
-            table = found.classifiers
+        if estimated.knows_truth:
+            table = estimated.classifiers
             truth = float((table["reference"] - table["truth"]).to_numpy().mean())
         return cls(
-            study=source.study, found=found, gaps=rows, drops=drops, truth=truth, missing=missing
+            study=source.study,
+            accuracies=estimated,
+            gaps=rows,
+            drops=drops,
+            truth=truth,
+            missing=missing,
         )
 
     @property
@@ -107,28 +112,28 @@ class Answer(Section):
 
     def opening(self) -> Opening:
         """The first screen."""
-        drop, method = self.drop, self.found.methods[-1]
+        drop, method = self.drop, self.accuracies.methods[-1]
         label = (
             "Every classifier's accuracy on the replication against that on the reference, as "
             "measured and at the same selection frequency, on equal axes; below the diagonal is a "
             f"drop. On average {percent(drop.measured.value)} points are lost as measured, and "
             f"{percent(drop.remaining.value)} at the same selection frequency."
         )
-        low, high = self.found.range()
-        told = ", with 95 % intervals" * self.found.has_intervals
+        low, high = self.accuracies.range()
+        told = ", with 95 % intervals" if self.accuracies.has_intervals else ""
         reading = (
             "Each ring is a classifier as measured; its dot is where it would stand if the "
             "replication's images were selected as often as the reference's "
             f"({label_of(method)}{told}). On the line nothing is lost."
         )
         key = [("ring", "as measured"), ("dot", "at the same selection frequency")]
-        key += [("truth", "truth, known of a simulation")] * self.found.knows_truth
-        figure = Figure("hero", label, hero(self.found), reading, key=key, play=COMPARE)
+        key += [("truth", "truth, known of a simulation")] if self.accuracies.knows_truth else []
+        figure = Figure("hero", label, hero(self.accuracies), reading, key=key, play=COMPARE)
         parts = {
             name: {"value": each.value, "lower": each.lower, "upper": each.upper}
             for name, each in (("selection", drop.selection), ("remaining", drop.remaining))
         }
-        mean = float(self.found.classifiers["reference"].to_numpy().mean())
+        mean = float(self.accuracies.classifiers["reference"].to_numpy().mean())
         return Opening(
             title=headline_for(self.study, drop),
             sentence=answer_for(self.study, drop),
@@ -213,7 +218,7 @@ def _count(number: int) -> str:
 def _row(method: str, drop: Drop) -> dict[str, Any]:
     measured, raw = drop.measured, method == "raw"
     gap: Estimate = measured if raw else drop.remaining
-    told = not raw and measured.above and is_share(drop.share)
+    told = not raw and measured.is_above_zero and is_share(drop.share)
     share = drop.share.value if told else None
     ends = {"lower": gap.lower, "upper": gap.upper}
     return {"method": method, "gap": gap.value, **ends, "share": share}
@@ -230,7 +235,7 @@ def figure(
 ) -> Any:
     """Mean gaps by method with 95 % intervals."""
     source = figure_source(study, posterior, points, bootstrap=bootstrap, seed=seed)
-    shown = Answer.of(source)
+    shown = Answer.compute(source)
     figure, (axes,) = panels(1)
     place = np.arange(len(shown.gaps))[::-1]
     gap, low, high = (

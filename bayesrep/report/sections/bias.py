@@ -7,7 +7,7 @@ from typing import Self
 from bayesrep.report import vega
 from bayesrep.report.sections.section import Block, Figure, Section, Source, slider
 
-ROLES = {"reference": vega.POSTERIOR, "candidates": vega.SOFT, "replication": vega.RAW}
+ROLES = {"reference": vega.POSTERIOR, "candidates": vega.SOFT, "replication": vega.RAW_COLOR}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -18,7 +18,7 @@ class Bias(Section):
     title = "Why matching on noisy counts is biased"
 
     @classmethod
-    def of(cls, source: Source) -> Self:
+    def compute(cls, source: Source) -> Self:
         """Take nothing."""
         return cls()
 

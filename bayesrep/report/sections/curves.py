@@ -28,11 +28,11 @@ from bayesrep.studies.study import AnnotatedSet, Study
 from bayesrep.types import Floats, Ints
 
 GRID = np.linspace(0, 1, 41)
-SHOWN = 4  # curves in one figure
+SHOWN_CURVES = 4  # curves in one figure
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Curves(Section):
+class CurvesSection(Section):
     """Accuracy curves of all classifiers with the cells that they explain.
 
     Attributes
@@ -63,16 +63,16 @@ class Curves(Section):
     title = "Accuracy by selection frequency"
 
     @classmethod
-    def of(cls, source: Source) -> Self:
+    def compute(cls, source: Source) -> Self:
         """Take the model's curves at draws of its posterior."""
         frequency, images, right = _cells(source.study.replication)
         return cls(
             classifiers=source.study.classifiers,
-            bands=band(curve_draws(source.fitted)),
+            bands=band(curve_draws(source.need_posterior)),
             frequency=frequency,
             images=images,
             right=right,
-            expected=_expected(source.fitted, frequency, images),
+            expected=_expected_shares(source.need_posterior, frequency, images),
         )
 
     def blocks(self) -> Iterator[Block]:
@@ -107,7 +107,7 @@ def curve_draws(fitted: Fitted) -> Floats:
         return np.asarray(made.model.curves(draws, made.options, GRID, share))
 
 
-def _expected(fitted: Fitted, frequency: Floats, images: Ints) -> Floats | None:
+def _expected_shares(fitted: Fitted, frequency: Floats, images: Ints) -> Floats | None:
     """Right answers that the fit predicts of the images at each frequency, as shares."""
     group = find_group(fitted.posterior, "posterior_predictive")
     if group is None or "correct" not in group:
@@ -150,7 +150,7 @@ def _chart() -> vega.Spec:
         y2={"field": "high"},
     )
     cells = vega.mark(
-        {"type": "point", "color": vega.RAW, "strokeWidth": 1.6, "opacity": 1},
+        {"type": "point", "color": vega.RAW_COLOR, "strokeWidth": 1.6, "opacity": 1},
         data="cells",
         x=vega.number("frequency"),
         y=vega.number("accuracy", scale=percent),
@@ -177,11 +177,11 @@ def figure(study: Study, posterior: Posterior, *, classifiers: Sequence[str] = (
     Raises
     ------
     StudyError
-        For a name that is no classifier's.
+        For a name that is not a classifier's.
     """
     if unknown := [name for name in classifiers if name not in study.classifiers]:
         raise StudyError("classifiers-not-in-study", classifiers=listing(unknown, "classifier"))
-    curves = Curves.of(Source(study, Fitted(study, posterior)))
+    curves = CurvesSection.compute(Source(study, Fitted(study, posterior)))
     chosen = list(classifiers) or _spread(study)
     figure, every = panels(len(chosen), rows=-(-len(chosen) // 2))
     size = 4 + 60 * curves.images / curves.images.max()
@@ -208,5 +208,5 @@ def figure(study: Study, posterior: Posterior, *, classifiers: Sequence[str] = (
 def _spread(study: Study) -> list[str]:
     """A few classifiers from the least to the most accurate."""
     order = np.argsort(study.reference.correct.mean(axis=0), kind="stable")
-    places = np.linspace(0, len(order) - 1, min(SHOWN, len(order))).round().astype(int)
+    places = np.linspace(0, len(order) - 1, min(SHOWN_CURVES, len(order))).round().astype(int)
     return [study.classifiers[number] for number in order[places]]

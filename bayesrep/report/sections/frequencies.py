@@ -28,10 +28,10 @@ from bayesrep.types import Floats, Ints
 
 BARS = 40  # of a histogram of selection frequencies, at most
 GRID = np.linspace(0, 1, 101)
-OUTSIDE = 0.005  # of the images may lie left of what is shown
+OUTSIDE_SHARE = 0.005  # of the images may lie left of what is shown
 
 
-class Mixture(NamedTuple):
+class MixtureDraws(NamedTuple):
     """Draws of a data set's mixture of betas."""
 
     a: Floats  # [draw, K]
@@ -45,7 +45,7 @@ class Shares(NamedTuple):
     Attributes
     ----------
     edges : float64 [B + 1]
-        Of the bars, as fractions k / n.
+        Edges of the bars, as fractions k / n.
     observed : float64 [B]
         Shares of images.
     predicted : float64 [3, B]
@@ -79,7 +79,7 @@ class Frequencies(Section):
     title = "How often images were selected"
 
     @classmethod
-    def of(cls, source: Source) -> Self:
+    def compute(cls, source: Source) -> Self:
         """Take the counts and, where there is one, the posterior."""
         mixtures, missing = source.attempt(mixture_draws)
         data = source.study.datasets
@@ -95,7 +95,8 @@ class Frequencies(Section):
     def blocks(self) -> Iterator[Block]:
         """Histograms with what is expected of them, and the fitted distributions."""
         roles = list(self.shares)
-        shares, low = self.shares.items(), self.lowest
+        shares, low = self.shares.items(), self.axis_start
+        # Bars are colored by data set, so each has a key of its own.
         keys = [
             [(bar, "observed"), ("upright", "expected by the fit, 95 %")]
             for bar in ("bar", "bar raw", "bar soft")
@@ -105,14 +106,19 @@ class Frequencies(Section):
                 f"histogram-{role}",
                 f"Histogram of observed selection frequencies of the {role}, with what the fit "
                 "expects",
-                _histogram(role, vega.ROLES[place % len(vega.ROLES)], low, self.highest),
+                _histogram(role, vega.ROLES[place % len(vega.ROLES)], low, self.highest_bar),
                 f"{role.capitalize()}: on average {percent(self.means[role])} % selected."
-                + f" {percent(self._left_of(role))} % of its images lie further left." * (low > 0),
+                + (
+                    f" {percent(self._share_left_of(role))} % of its images lie further left."
+                    if low > 0
+                    else ""
+                ),
                 rows_of(each.bars(), which=role),
                 keys[min(place, len(keys) - 1)][: 2 if np.isfinite(each.predicted).any() else 1],
             )
             for place, (role, each) in enumerate(shares)
         ]
+        # Densities are there only with a posterior.
         percents = 100 * GRID
         rows = [
             row
@@ -132,35 +138,35 @@ class Frequencies(Section):
         yield self.block(missing=self.missing, figures=figures)
 
     @property
-    def lowest(self) -> float:
-        """Where the axes begin, in percent: nearly all images lie to the right of it."""
-        return min(_lowest(each) for each in self.shares.values())
+    def axis_start(self) -> float:
+        """Start of the axes, in percent: nearly all images lie to the right of it."""
+        return min(_first_decile(each) for each in self.shares.values())
 
     @property
-    def highest(self) -> float:
+    def highest_bar(self) -> float:
         """The highest bar, or what is expected of one, in percent."""
         parts = (np.ravel([each.observed, *each.predicted]) for each in self.shares.values())
         return 100 * float(np.nanmax(np.concatenate(list(parts))))
 
     @property
-    def densest(self) -> float:
-        """Where axes of densities end: at their means, which may be infinite at an end."""
-        inner = 100 * GRID >= self.lowest
+    def highest_density(self) -> float:
+        """End of the axes of densities, by their means: a density may be infinite at 0 or 1."""
+        inner = 100 * GRID >= self.axis_start
         densities = (each.density for each in self.shares.values())
         tops = [each[0][inner].max() for each in densities if each is not None]
         return 1.08 * float(max(tops, default=1.0))
 
-    def _left_of(self, role: str) -> float:
+    def _share_left_of(self, role: str) -> float:
         shares = self.shares[role]
-        return float(shares.observed[100 * shares.edges[1:] <= self.lowest].sum())
+        return float(shares.observed[100 * shares.edges[1:] <= self.axis_start].sum())
 
     def _density(self, roles: list[str]) -> vega.Spec:
         color = vega.colors("which", roles, vega.ROLES)
-        scale = {"domain": [0, self.densest], "nice": False}
+        scale = {"domain": [0, self.highest_density], "nice": False}
         x = vega.number(
             "s",
             title="true selection frequency s (%)",
-            scale={"domain": [self.lowest, 100], "nice": False},
+            scale={"domain": [self.axis_start, 100], "nice": False},
         )
         lower = vega.number("lower", title="density p(s)", scale=scale)
         area: vega.Spec = {"type": "area", "opacity": 0.22, "clip": True}
@@ -172,25 +178,25 @@ class Frequencies(Section):
         )
 
 
-def _lowest(shares: Shares) -> float:
+def _first_decile(shares: Shares) -> float:
     """The last ten percent below which next to no image lies."""
     below = np.cumsum(shares.observed)
-    first = int(np.argmax(below > OUTSIDE))
+    first = int(np.argmax(below > OUTSIDE_SHARE))
     return float(np.clip(np.floor(10 * shares.edges[first]) * 10, 0, 90))
 
 
-def mixture_draws(fitted: Fitted) -> dict[str, Mixture]:
+def mixture_draws(fitted: Fitted) -> dict[str, MixtureDraws]:
     """Draws of every data set's mixture, by role."""
     names = [f"component_{name}" for name in ("mean", "concentration", "weight")]
     group = fitted.need("posterior", *names)
     mean, total, weight = (thinned_draws(group[name], DRAWS) for name in names)
     return {
-        role: Mixture(mean[:, d] * total[:, d], (1 - mean[:, d]) * total[:, d], weight[:, d])
+        role: MixtureDraws(mean[:, d] * total[:, d], (1 - mean[:, d]) * total[:, d], weight[:, d])
         for d, role in enumerate(fitted.recorded.roles)
     }
 
 
-def inside(values: Floats) -> Floats:
+def replace_infinite_ends(values: Floats) -> Floats:
     """A density at 0 and 1 may be infinite; the value beside it is shown there."""
     values = values.copy()
     values[..., 0], values[..., -1] = values[..., 1], values[..., -2]
@@ -198,7 +204,7 @@ def inside(values: Floats) -> Floats:
 
 
 def _shares_of(
-    data: AnnotatedSet, role: str, fitted: Fitted | None, mixture: Mixture | None
+    data: AnnotatedSet, role: str, fitted: Fitted | None, mixture: MixtureDraws | None
 ) -> Shares:
     edges = _bins(data.shown)
     observed = _into_bars(data.selected / data.shown, np.ones(len(data.images)), edges)
@@ -211,7 +217,7 @@ def _shares_of(
         predicted = band(_into_bars(cells.selected / cells.shown, images, edges))
     if mixture is not None:
         a, b, weight = (part[:, :, None] for part in mixture)
-        density = inside(np.sum(weight * beta.pdf(GRID, a, b), axis=1))
+        density = replace_infinite_ends(np.sum(weight * beta.pdf(GRID, a, b), axis=1))
         density = band(density * kept_factor(*mixture, data, GRID))
     return Shares(edges, observed, predicted, density)
 
@@ -261,9 +267,9 @@ def _histogram(role: str, color: str, low: float, high: float) -> vega.Spec:
 
 def figure(study: Study, posterior: Posterior) -> Any:
     """Observed selection frequencies with predictive bands, and the fitted distributions."""
-    found = Frequencies.of(Source(study, Fitted(study, posterior)))
+    section = Frequencies.compute(Source(study, Fitted(study, posterior)))
     figure, (left, right) = panels(2)
-    for role, shares in found.shares.items():
+    for role, shares in section.shares.items():
         color, edges = ROLE_COLORS.get(role, GREEN), 100 * shares.edges
         left.stairs(100 * shares.observed, edges, color=color, fill=True, alpha=0.3, label=role)
         _, low, high = 100 * shares.predicted
@@ -273,8 +279,8 @@ def figure(study: Study, posterior: Posterior) -> Any:
             right.plot(100 * GRID, mean, color=color, lw=1.5, label=role)
             right.fill_between(100 * GRID, low, high, color=color, alpha=0.2, lw=0)
     left.set(xlabel="observed selection frequency (%)", ylabel="share of images (%)")
-    left.set_xlim(found.lowest, 102)
+    left.set_xlim(section.axis_start, 102)
     right.set(xlabel="true selection frequency (%)", ylabel="density")
-    right.set(xlim=(found.lowest, 100), ylim=(0, found.densest))
+    right.set(xlim=(section.axis_start, 100), ylim=(0, section.highest_density))
     legend_below(figure)
     return figure

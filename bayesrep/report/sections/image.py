@@ -13,7 +13,12 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
 from bayesrep.report.figures import GREY, ROLE_COLORS, legend_below, panels
-from bayesrep.report.sections.frequencies import GRID, Mixture, inside, mixture_draws
+from bayesrep.report.sections.frequencies import (
+    GRID,
+    MixtureDraws,
+    mixture_draws,
+    replace_infinite_ends,
+)
 from bayesrep.report.sections.section import Block, Figure, Section, Source, numbers, slider
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats
@@ -46,7 +51,7 @@ class Image(Section):
     title, waits = "One image: what its measurement says", True
 
     @classmethod
-    def of(cls, source: Source) -> Self:
+    def compute(cls, source: Source) -> Self:
         """Take the fitted distributions of both pools, or without a posterior those of EM."""
         study, fitted = source.study, source.posterior
         if fitted is None:
@@ -55,21 +60,20 @@ class Image(Section):
         n = int(max(data.shown.max() for data in study.datasets.values()))
         other = "candidates" if "candidates" in mixtures else "replication"
         roles = ("reference", other)
-        densities = {role: updated(mixtures[role], n) for role in roles}
-        first = _first(study, n, densities)
+        densities = {role: posterior_densities(mixtures[role], n) for role in roles}
+        first = _most_different_count(study, n, densities)
         return cls(annotators=n, densities=densities, first=first, estimated=fitted is None)
 
     def blocks(self) -> Iterator[Block]:
         """A slider for k, and both densities."""
         n, first = self.annotators, self.first
         label = "Distribution of one image's true selection frequency in both pools"
-        spec = vega.densities(list(self.densities), [vega.POSTERIOR, vega.RAW])
+        spec = vega.densities(list(self.densities), [vega.POSTERIOR, vega.RAW_COLOR])
         densities = {role: numbers(density) for role, density in self.densities.items()}
         yield self.block(
             lead="The same measurement means different things in different pools: an image is more "
             "likely to come from where its pool is dense."
-            + " (The pools are estimated by EM from the counts.)"
-            * self.estimated,
+            + (" (The pools are estimated by EM from the counts.)" if self.estimated else ""),
             controls=[
                 slider(
                     "selected",
@@ -85,19 +89,19 @@ class Image(Section):
         )
 
 
-def _by_em(study: Study) -> dict[str, Mixture]:
+def _by_em(study: Study) -> dict[str, MixtureDraws]:
     """The most probable mixtures of three betas of the reference and the other pool."""
     other = "candidates" if "candidates" in study.datasets else "replication"
     sets = {role: study.datasets[role] for role in ("reference", other)}
     pairs = ((data.selected, data.shown) for data in sets.values())
-    found = fitted_mixtures(*pairs, components=3)  # as EM + spline has
+    fits = fitted_mixtures(*pairs, components=3)  # as EM + spline has
     return {
-        role: Mixture(each.a[None], each.b[None], each.weights[None])
-        for role, each in zip(sets, found, strict=True)
+        role: MixtureDraws(each.a[None], each.b[None], each.weights[None])
+        for role, each in zip(sets, fits, strict=True)
     }
 
 
-def _first(study: Study, n: int, densities: Mapping[str, Floats]) -> int:
+def _most_different_count(study: Study, n: int, densities: Mapping[str, Floats]) -> int:
     """The count of most images whose mean frequency differs most between the pools."""
     one, other = (each @ GRID / each.sum(axis=1) for each in densities.values())
     counts = np.zeros(n + 1)
@@ -107,13 +111,13 @@ def _first(study: Study, n: int, densities: Mapping[str, Floats]) -> int:
     return int(np.argmax(counts * np.abs(one - other)))
 
 
-def updated(mixture: Mixture, n: int) -> Floats:
+def posterior_densities(mixture: MixtureDraws, n: int) -> Floats:
     """Bayes' rule for every k: p(s | k, n) ∝ p(s) s^k (1 − s)^(n − k), a mixture of betas.
 
     Parameters
     ----------
     mixture
-        Of the image's pool.
+        Mixture of the image's pool.
     n
         Annotators.
 
@@ -128,12 +132,12 @@ def updated(mixture: Mixture, n: int) -> Floats:
     weights = np.exp(log_weight - log_weight.max(axis=2, keepdims=True))
     weights /= weights.sum(axis=2, keepdims=True)  # [k, draw, K]
     parts = beta.pdf(GRID, (a + k)[..., None], (b + n - k)[..., None])
-    return inside(np.einsum("kdj,kdjs->ks", weights, parts) / len(a))
+    return replace_infinite_ends(np.einsum("kdj,kdjs->ks", weights, parts) / len(a))
 
 
 def figure(study: Study, posterior: Posterior) -> Any:
     """True selection frequency of an image of the count at which both pools differ most."""
-    image = Image.of(Source(study, Fitted(study, posterior)))
+    image = Image.compute(Source(study, Fitted(study, posterior)))
     n, k = image.annotators, image.first
     figure, (axes,) = panels(1)
     for role, density in image.densities.items():

@@ -26,15 +26,15 @@ class Photographs(Section):
     title = "Images by selection frequency"
 
     @classmethod
-    def of(cls, source: Source) -> Self:
+    def compute(cls, source: Source) -> Self:
         """Draw some of the pictures; `StudyError` where none are given, or none is of the study."""
         pictures = source.pictures
         if pictures is None:
             raise StudyError("no-folder-of-images")
-        found = by_frequency(source.study, pictures)
+        images = by_frequency(source.study, pictures)
         return cls(
             shown=[
-                Thumbnail(_inline(pictures.thumbnail(name)), plain(text)) for name, text in found
+                Thumbnail(_inline(pictures.thumbnail(name)), plain(text)) for name, text in images
             ]
         )
 

@@ -23,8 +23,8 @@ from bayesrep.report.sections.section import (
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats, Ints
 
-NEAR = 10  # classifiers that one is compared with
-SHOWN = 30  # rows of a figure
+NEAR_CLASSIFIERS = 10  # classifiers that one is compared with
+SHOWN_ROWS = 30  # rows of a figure
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,15 +58,15 @@ class Ranking(Section):
     id, short, title, takes = "ranks-section", "Ranks", "Who is better", "ranks"
 
     @classmethod
-    def of(cls, source: Source) -> Self:
+    def compute(cls, source: Source) -> Self:
         """Take the posterior's joint draws."""
-        fitted, names = source.fitted, source.study.classifiers
+        fitted, names = source.need_posterior, source.study.classifiers
         draws = fitted.together
         ranked = ranks(draws)
         ends = np.quantile(ranked, INTERVAL, axis=(0, 1), method="nearest")
         mean = ranked.mean(axis=(0, 1))
         order = np.argsort(mean, kind="stable")
-        neighbours = _neighbours(order, min(NEAR, len(names) - 1))
+        neighbours = _neighbours(order, min(NEAR_CLASSIFIERS, len(names) - 1))
         return cls(
             classifiers=names,
             rank=np.stack([mean, *ends]),
@@ -81,7 +81,7 @@ class Ranking(Section):
         if len(self.classifiers) < 2:
             return
         columns = ("mean", "lower", "upper", "probability")
-        shown = min(SHOWN, len(self.classifiers))
+        shown = min(SHOWN_ROWS, len(self.classifiers))
         yield self.block(
             lead="Ranks and differences take into account that classifiers answer the same images. "
             "An interval is for one classifier or one pair: of many, some lie far apart by chance.",
@@ -119,25 +119,25 @@ class Ranking(Section):
 
 
 def _neighbours(order: Ints, count: int) -> Ints:
-    """Of every classifier those next to it in an order, the best first."""
+    """The neighbours of every classifier in an order, the best first."""
     size = len(order)
-    found = np.empty((size, count), dtype=int)
+    nearest = np.empty((size, count), dtype=int)
     for place, each in enumerate(order):
         first = int(np.clip(place - count // 2, 0, size - 1 - count))
-        found[each] = np.delete(order[first : first + count + 1], place - first)
-    return found
+        nearest[each] = np.delete(order[first : first + count + 1], place - first)
+    return nearest
 
 
 def _differences(draws: Floats, neighbours: Ints) -> Floats:
-    found = np.empty((4, *neighbours.shape))
+    rows = np.empty((4, *neighbours.shape))
     for each, others in enumerate(neighbours):
         apart = draws[:, each, None] - draws[:, others]
-        found[:, each] = (
+        rows[:, each] = (
             apart.mean(axis=0),
             *np.quantile(apart, INTERVAL, axis=0),
             (apart > 0).mean(axis=0),
         )
-    return found
+    return rows
 
 
 def _ranks(shown: int, classifiers: int) -> vega.Spec:
@@ -150,7 +150,7 @@ def _ranks(shown: int, classifiers: int) -> vega.Spec:
         vega.name("told", title="rank"),
         vega.number("measured", title="as measured"),
     ]
-    color = vega.found(vega.RAW, vega.POSTERIOR)
+    color = vega.found(vega.RAW_COLOR, vega.POSTERIOR)
     return vega.chart(
         vega.mark(
             {"type": "rule", "strokeWidth": 2, "opacity": 0.7},
@@ -205,16 +205,16 @@ def _pairs(count: int) -> vega.Spec:
 
 def rank_figure(study: Study, posterior: Posterior) -> Any:
     """Ranks by adjusted accuracy with 95 % intervals, beside those by measured accuracy."""
-    found = Ranking.of(Source(study, Fitted(study, posterior)))
-    order = found.order[:SHOWN]
+    section = Ranking.compute(Source(study, Fitted(study, posterior)))
+    order = section.order[:SHOWN_ROWS]
     place = np.arange(len(order))[::-1]
     figure, (axes,) = panels(1)
-    mean, low, high = found.rank[:, order]
+    mean, low, high = section.rank[:, order]
     axes.hlines(place, low, high, color=BLUE, lw=1.2)
     axes.plot(mean, place, "o", ms=4, color=BLUE, label="adjusted, 95 %")
-    axes.plot(found.measured[order], place, "o", ms=4, mfc="none", mec=GREY, label="as measured")
-    axes.set_yticks(place, [found.classifiers[each] for each in order], fontsize=7)
-    title = "rank" if len(order) == len(found.order) else f"rank (the first {len(order)})"
+    axes.plot(section.measured[order], place, "o", ms=4, mfc="none", mec=GREY, label="as measured")
+    axes.set_yticks(place, [section.classifiers[each] for each in order], fontsize=7)
+    title = "rank" if len(order) == len(section.order) else f"rank (the first {len(order)})"
     axes.set(xlabel=f"{title}, 1 the best", ylim=(-0.8, len(order) - 0.2))
     legend_below(figure)
     return figure
@@ -226,18 +226,18 @@ def pair_figure(study: Study, posterior: Posterior, *, classifiers: Sequence[str
     Raises
     ------
     StudyError
-        For a name that is no classifier's.
+        For a name that is not a classifier's.
     """
     if unknown := [name for name in classifiers if name not in study.classifiers]:
         raise StudyError("classifiers-not-in-study", classifiers=listing(unknown, "classifier"))
-    found = Ranking.of(Source(study, Fitted(study, posterior)))
-    chosen = list(classifiers) or [study.classifiers[found.order[0]]]
+    section = Ranking.compute(Source(study, Fitted(study, posterior)))
+    chosen = list(classifiers) or [study.classifiers[section.order[0]]]
     figure, every = panels(len(chosen), rows=-(-len(chosen) // 2))
     for axes, name in zip(every, chosen, strict=True):
         number = study.classifiers.index(name)
-        others = found.neighbours[number]
+        others = section.neighbours[number]
         place = np.arange(len(others))[::-1]
-        mean, low, high, _ = 100 * found.differences[:, number]
+        mean, low, high, _ = 100 * section.differences[:, number]
         axes.axvline(0, color=INK, lw=0.8)
         axes.hlines(place, low, high, color=BLUE, lw=1.4)
         axes.plot(mean, place, "o", ms=5, color=BLUE)

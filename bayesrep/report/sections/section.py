@@ -45,14 +45,14 @@ class Source:
     pictures: Pictures | None = None
     kept: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    def once(self, name: str, make: Callable[[], Value]) -> Value:
+    def make_once(self, name: str, make: Callable[[], Value]) -> Value:
         """What several sections take, made by the first that asks."""
         if name not in self.kept:
             self.kept[name] = make()
         return self.kept[name]
 
     @property
-    def fitted(self) -> Fitted:
+    def need_posterior(self) -> Fitted:
         """The posterior, which has to be there; `PosteriorError` where it is not."""
         if self.posterior is None:
             raise PosteriorError("no-posterior-given")
@@ -61,7 +61,7 @@ class Source:
     def attempt(self, make: Callable[[Fitted], Value]) -> tuple[Value | None, str]:
         """What is made of the posterior, or None and why it cannot be."""
         try:
-            return make(self.fitted), ""
+            return make(self.need_posterior), ""
         except BayesrepError as error:
             return None, reason(error)
 
@@ -166,7 +166,7 @@ class Section(ABC):
 
     @classmethod
     @abstractmethod
-    def of(cls, source: Source) -> Self:
+    def compute(cls, source: Source) -> Self:
         """Compute the numbers; `BayesrepError` where none can be had."""
 
     @abstractmethod

@@ -15,7 +15,7 @@ from bayesrep.report.text import ends, percent
 
 PARTS = {
     "one object: right by the own label": vega.INK,
-    "several objects: right by the own label": vega.RAW,
+    "several objects: right by the own label": vega.RAW_COLOR,
     "several objects: right by any object": vega.POSTERIOR,
 }
 
@@ -32,7 +32,7 @@ class Seen(Section):
     accuracy: pl.DataFrame
 
     @classmethod
-    def of(cls, source: Source) -> Self:
+    def compute(cls, source: Source) -> Self:
         """Both tables; `StudyError` where nothing is known of people."""
         if source.people is None:
             raise StudyError("no-tables-of-people")

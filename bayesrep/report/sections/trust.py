@@ -31,8 +31,8 @@ VERDICTS = {
     "with care": ("verdict-care", "With care: something is not as it should be."),
     "no": ("verdict-no", "No: do not use this fit."),
 }
-CHECKED = ("check", "value", "wanted", "trust")
-RECORDED = (
+CHECK_COLUMNS = ("check", "value", "wanted", "trust")
+RECORDED_NAMES = (
     *("model", "method", "options", "schedule", "feedback", "groups", "datasets", "seed"),
     *("precision", "device", "machine", "versions", "study_fingerprint", "statistics_digest"),
 )
@@ -61,7 +61,7 @@ class Trust(Section):
     checks
         check, value, wanted, trust.
     figures
-        Of p-values, ranks and energies, as far as the posterior has them.
+        Figures of p-values, ranks and energies, as far as the posterior has them.
     settings
         Name and value of everything that is needed to do it again.
     commands
@@ -81,30 +81,30 @@ class Trust(Section):
     id, short, title, takes = "trust", "Trust", "Can I trust this?", "trust"
 
     @classmethod
-    def of(cls, source: Source) -> Self:
+    def compute(cls, source: Source) -> Self:
         """Diagnose the posterior, but for the classifiers' agreement, which takes longer."""
-        fitted = source.fitted
-        found = examine(fitted.posterior, fitted, with_agreement=False)
+        fitted = source.need_posterior
+        diagnosis = examine(fitted.posterior, fitted, with_agreement=False)
         stats = find_group(fitted.posterior, "sample_stats")
         figures: list[Figure] = []
-        if found.predictions is not None:
-            figures.append(_of_p_values(found.predictions))
+        if diagnosis.predictions is not None:
+            figures.append(_of_p_values(diagnosis.predictions))
         if len(fitted.adjusted) > 1:
             figures.append(_of_ranks(fitted.adjusted.mean(axis=2)))
-        if found.dependence is not None:
-            possible = found.dependence.filter(pl.col("support") > AGAINST)
+        if diagnosis.dependence is not None:
+            possible = diagnosis.dependence.filter(pl.col("support") > AGAINST)
             if len(possible) > 1 and np.isfinite(possible.to_numpy()).all():
                 gap = fitted.group["bias_corrected_gap"].values.mean(axis=2)
                 figures.append(_of_dependence(possible, np.asarray(gap, dtype=float)))
         if stats is not None and "energy" in stats:
             figures.append(_of_energies(np.asarray(stats["energy"].values, dtype=float)))
         return cls(
-            verdict=found.trust,
-            assumption=found.assumption,
-            caveat=_caveat(fitted, found.trust),
-            sentences=found.sentences,
+            verdict=diagnosis.trust,
+            assumption=diagnosis.assumption,
+            caveat=_caveat(fitted, diagnosis.trust),
+            sentences=diagnosis.sentences,
             unchecked=AGREEMENT * (len(source.study.classifiers) > 1),
-            checks=found.checks,
+            checks=diagnosis.checks,
             figures=figures,
             settings=_settings(fitted.group.attrs),
             commands=_commands(fitted),
@@ -113,7 +113,9 @@ class Trust(Section):
     def blocks(self) -> Iterator[Block]:
         """The verdict in words; at the end of the page what it rests on, and how to repeat it."""
         style, lead = VERDICTS.get(self.verdict, VERDICTS["with care"])
-        checks = [[_cell(value) for value in row] for row in self.checks.select(CHECKED).rows()]
+        checks = [
+            [_cell(value) for value in row] for row in self.checks.select(CHECK_COLUMNS).rows()
+        ]
         yield self.block(
             lead=lead.format(assumption=self.assumption),
             lead_class=f"answer {style}",
@@ -126,7 +128,7 @@ class Trust(Section):
             sentences=[self.unchecked] if self.unchecked else (),
             long=True,
             last=True,
-            table=Table("checks", "Checks", CHECKED, checks),
+            table=Table("checks", "Checks", CHECK_COLUMNS, checks),
             figures=self.figures,
         )
         yield Block(
@@ -143,7 +145,7 @@ class Trust(Section):
     def badge(self) -> tuple[str, str]:
         """The verdict in a word or two, and its style."""
         notes = len(self.sentences)
-        many = f", {notes} note{'s' * (notes != 1)}" * bool(notes)
+        many = f", {notes} note{'s' if notes != 1 else ''}" if notes else ""
         return VERDICTS.get(self.verdict, VERDICTS["with care"])[0], f"{self.verdict}{many}"
 
 
@@ -204,7 +206,7 @@ def _of_p_values(predictions: pl.DataFrame) -> Figure:
 
 def _of_ranks(chains: Floats) -> Figure:
     """Histograms of the ranks of each chain's mean accuracy [chain, draw] among all draws'."""
-    rank, counts = _ranked(chains)
+    rank, counts = _rank_histograms(chains)
     lines = vega.mark(
         {"type": "line", "interpolate": "step"},
         x=vega.number(
@@ -227,7 +229,7 @@ def _of_ranks(chains: Floats) -> Figure:
     )
 
 
-def _ranked(chains: Floats) -> tuple[Floats, list[Any]]:
+def _rank_histograms(chains: Floats) -> tuple[Floats, list[Any]]:
     """Middles of bins of ranks in percent, and each chain's draws in them."""
     order = np.argsort(np.argsort(chains, axis=None)).reshape(chains.shape)
     edges = np.linspace(0, chains.size, RANK_BINS + 1)
@@ -242,7 +244,7 @@ def _of_energies(energy: Floats) -> Figure:
         {"type": "area", "opacity": 0.2, "line": {"strokeWidth": 2}, "interpolate": "step"},
         x=vega.number("energy", title="energy less its mean"),
         y=vega.number("density", title="density", stack=None),
-        color=vega.colors("which", list(series), [vega.POSTERIOR, vega.RAW]),
+        color=vega.colors("which", list(series), [vega.POSTERIOR, vega.RAW_COLOR]),
     )
     return Figure(
         "energy",
@@ -305,7 +307,9 @@ def _of_dependence(band: pl.DataFrame, gap: Floats) -> Figure:
 
 def _settings(attributes: Mapping[Any, Any]) -> dict[str, str]:
     """What the posterior records of how it was made, in words."""
-    given = {name: str(attributes[name]) for name in RECORDED if str(attributes.get(name, ""))}
+    given = {
+        name: str(attributes[name]) for name in RECORDED_NAMES if str(attributes.get(name, ""))
+    }
     return {name.replace("_", " "): _in_words(text) for name, text in given.items()}
 
 
@@ -394,7 +398,7 @@ def _of_chains(study: Study, posterior: Posterior) -> Fitted:
 def chains(study: Study, posterior: Posterior) -> Any:
     """Ranks of each chain's mean adjusted accuracy among all draws'."""
     means = _of_chains(study, posterior).adjusted.mean(axis=2)
-    rank, counts = _ranked(means)
+    rank, counts = _rank_histograms(means)
     figure, (axes,) = panels(1)
     for number, (each, color) in enumerate(zip(counts, shades(len(counts)), strict=True), start=1):
         axes.step(rank, each, where="mid", color=color, lw=1.4, label=f"chain {number}")

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import polars as pl
 
-from bayesrep.sources.evals.joined import together
+from bayesrep.sources.evals.joined import join_records
 from bayesrep.sources.evals.recognised import read_logs
-from bayesrep.sources.evals.records import Asked, Log
+from bayesrep.sources.evals.records import Log, LogChoices
 
-SURVEY = Asked(survey=True)
+SURVEY = LogChoices(survey=True)
 
 
 def list_contents(
-    paths: Sequence[str | Path], asked: Asked = SURVEY, *, progress: bool = False
+    paths: Sequence[str | Path], asked: LogChoices = SURVEY, *, progress: bool = False
 ) -> tuple[pl.DataFrame, dict[str, tuple[str, ...]]]:
     """Say what logs hold, where nothing has been chosen yet.
 
@@ -40,7 +40,7 @@ def list_contents(
         In one line, naming the file.
     """
     logs = read_logs(paths, asked, progress=progress)
-    records = together(logs)
+    records = join_records(logs)
     names = ("model", "metric", "filter", "scorer")
     table = records.group_by("task", maintain_order=True).agg(
         pl.col("item").n_unique().alias("items"),
@@ -60,12 +60,13 @@ def list_contents(
         }
         for row in table.iter_rows(named=True)
     ]
+    # The schema is given so that empty lists keep their type.
     lists = dict.fromkeys(("models", "metrics", "filters", "scorers"), pl.List(pl.String))
     schema = {"dataset": pl.String, "items": pl.Int64, "attempts": pl.Int64, **lists}
     return pl.DataFrame(rows, schema=schema), dict(logs[0].groups)
 
 
 def _metrics(logs: Sequence[Log], read: Sequence[str]) -> list[str]:
-    """Those that were read, and those beside them."""
+    """Metrics that were read, and those beside them."""
     held = [name for log in logs for name in log.metrics]
     return list(dict.fromkeys([*held, *(name for name in read if name)]))

@@ -18,7 +18,7 @@ _COUNTS = ("image", "selected", "shown")
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class CountedItems:
     """The counts of some items of one data set.
 
     Attributes
@@ -37,7 +37,7 @@ class Counted:
     answers: WorkerAnswers | None = None
 
 
-def from_table(path: str | Path, task: str, known: pl.Series) -> Counted:
+def from_table(path: str | Path, task: str, known: pl.Series) -> CountedItems:
     """The counts of a data set in a table of dataset, item, selected, shown.
 
     Parameters
@@ -72,10 +72,12 @@ def from_table(path: str | Path, task: str, known: pl.Series) -> Counted:
     if len(strange := rows.filter(~pl.col("image").is_in(known.implode()))):
         items = listing(strange["image"], "item")
         raise StudyError("counts-of-unknown-items", where=where, items=items, dataset=task)
-    return Counted(rows["image"].to_list(), rows["selected"].to_numpy(), rows["shown"].to_numpy())
+    return CountedItems(
+        rows["image"].to_list(), rows["selected"].to_numpy(), rows["shown"].to_numpy()
+    )
 
 
-def from_answers(answers: pl.DataFrame, who: str, names: Sequence[str], task: str) -> Counted:
+def from_answers(answers: pl.DataFrame, who: str, names: Sequence[str], task: str) -> CountedItems:
     """Count who says yes of each item of a data set.
 
     Parameters
@@ -106,7 +108,7 @@ def from_answers(answers: pl.DataFrame, who: str, names: Sequence[str], task: st
     said = WorkerAnswers.of(
         rows["place"].to_numpy().astype(np.int64), rows[who].to_numpy(), rows["solved"].to_numpy()
     )
-    return Counted(
+    return CountedItems(
         counts["item"].to_list(),
         counts["solved"].to_numpy(),
         counts["len"].to_numpy(),
@@ -114,7 +116,7 @@ def from_answers(answers: pl.DataFrame, who: str, names: Sequence[str], task: st
     )
 
 
-def on_items(counted: Counted, items: Sequence[str]) -> Counted:
+def on_items(counted: CountedItems, items: Sequence[str]) -> CountedItems:
     """The counts of those of some items that have any, in their order."""
     place = {item: number for number, item in enumerate(counted.items)}
     kept = [item for item in items if item in place]
@@ -129,4 +131,4 @@ def on_items(counted: Counted, items: Sequence[str]) -> Counted:
             answers.workers[answers.worker][of_kept],
             answers.selected[of_kept],
         )
-    return Counted(kept, counted.selected[rows], counted.shown[rows], answers)
+    return CountedItems(kept, counted.selected[rows], counted.shown[rows], answers)

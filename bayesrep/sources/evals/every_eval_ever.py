@@ -13,11 +13,11 @@ import polars as pl
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import json_parts
-from bayesrep.sources.evals.records import Asked, Log, make_records
+from bayesrep.sources.evals.records import Log, LogChoices, make_records
 
 TOOL = "Every Eval Ever"
 SCHEMA = "0.3."
-_WANTED = {
+_WANTED_KEYS = {
     "schema": ("schema_version",),
     "task": ("evaluation_name",),
     "model": ("model_id",),
@@ -35,7 +35,7 @@ def is_instances(first: Mapping[str, Any]) -> bool:
     return {"schema_version", "evaluation"} <= set(first)
 
 
-def read(path: Path, asked: Asked, model: str | None, advance: Callable[[int], None]) -> Log:
+def read(path: Path, asked: LogChoices, model: str | None, advance: Callable[[int], None]) -> Log:
     """The records of one file.
 
     Parameters
@@ -51,7 +51,7 @@ def read(path: Path, asked: Asked, model: str | None, advance: Callable[[int], N
     """
     where = str(path)
     once = ("model", "item", "score", "said")
-    table = pl.concat(json_parts.fields(path, _WANTED, once=once, advance=advance))
+    table = pl.concat(json_parts.fields(path, _WANTED_KEYS, once=once, advance=advance))
     strange = ~table["schema"].str.starts_with(SCHEMA).fill_null(value=False)
     if strange.any():
         version = table["schema"].filter(strange)[0]
@@ -63,11 +63,13 @@ def read(path: Path, asked: Asked, model: str | None, advance: Callable[[int], N
             records=rows,
             known_schema=SCHEMA,
         )
+    # `is_correct` must be true or false wherever there is a record.
     said = table["said"]
     unsure = ~said.is_in(["true", "false"]).fill_null(value=False)
     if unsure.any():
         rows = listing((unsure.arg_true() + 1).to_list(), "record")
         raise StudyError("correctness-neither-true-nor-false", where=where, records=rows)
+    # Without identifiers items are told apart by the hash of what was asked.
     key = "sample_id"
     if asked.key == "content" or table["item"].null_count() == len(table):
         key = "sample_hash"
@@ -75,7 +77,10 @@ def read(path: Path, asked: Asked, model: str | None, advance: Callable[[int], N
             raise StudyError("items-without-sample-hash", where=where)
         table = table.with_columns(item="content")
     failed = table["error"].drop_nulls()
-    notes = [f"{path.name}: {len(failed):,} records say that something failed"] * bool(len(failed))
+    notes = (
+        [f"{path.name}: {len(failed):,} records say that something failed"] if len(failed) else []
+    )
+    # The name of a metric may begin with the task's, which is cut off.
     result = pl.col("metric").fill_null("").str.strip_prefix(pl.col("task"))
     records = table.with_columns(
         said=said == "true", metric=result.str.strip_chars("/.:#@-_ ")

@@ -17,7 +17,7 @@ import polars as pl
 from bayesrep.errors import StudyError
 from bayesrep.files import json_parts
 from bayesrep.files.names import normalize_name
-from bayesrep.sources.evals.records import Asked, Log, make_records, only_one, unread
+from bayesrep.sources.evals.records import Log, LogChoices, choose_name, make_records, unread_log
 
 TOOL = "HELM"
 TEST = "test"
@@ -33,7 +33,7 @@ def is_stats(first: object) -> bool:
     return isinstance(first, dict) and {"instance_id", "stats"} <= set(first)
 
 
-def read(path: Path, text: str, asked: Asked, model: str | None) -> Log:
+def read(path: Path, text: str, asked: LogChoices, model: str | None) -> Log:
     """The records of one file.
 
     Parameters
@@ -51,15 +51,17 @@ def read(path: Path, text: str, asked: Asked, model: str | None) -> Log:
     named = model or _model(path)
     task = normalize_name(_task(path, named))
     if not asked.wants(task):
-        return unread(where, TOOL, task)
+        return unread_log(where, TOOL, task)
     names: list[str] = []
     rows: list[tuple[Any, ...]] = []
     metric: str | None = None
+    # One instance at a time: these files are large.
     for _, instance in json_parts.parts(text, where):
         if not is_stats(instance):
             raise StudyError("helm-entry-not-instance", where=where)
         stats = list(_stats(instance["stats"], where))
         means = {name: mean for name, _, mean in stats}
+        # The first instance shows which scores there are; the rest are costs and lengths.
         if metric is None:
             scores = [name for name in means if not _NO_SCORES.match(name)]
             others = [name for name in asked.metric if name in means]
@@ -72,6 +74,7 @@ def read(path: Path, text: str, asked: Asked, model: str | None) -> Log:
         trial = instance.get("train_trial_index") or 0
         if not isinstance(trial, int) or isinstance(trial, bool) or not 0 <= trial < 2**31:
             raise StudyError("helm-trial-not-number", where=where, trial=trial)
+        # The split is that of the chosen metric, or of any where the metric is missing.
         of_any = stats[0][1] if stats else None
         split = next((split for each, split, _ in stats if each == metric), of_any)
         words = (instance["instance_id"], means.get(metric), name, split)
@@ -80,30 +83,33 @@ def read(path: Path, text: str, asked: Asked, model: str | None) -> Log:
         raise StudyError("helm-log-without-instances", where=where)
     schema = dict.fromkeys(("item", "score", "filter", "split"), pl.String) | {"attempt": pl.Int64}
     table, split, notes = _of_split(pl.DataFrame(rows, schema=schema, orient="row"), asked, path)
+    # Unperturbed instances are a filter of their own only beside perturbed ones.
     plainly = "none" if table["filter"].null_count() < len(table) else ""
     table = table.with_columns(pl.col("filter").fill_null(plainly))
     records = make_records(table, where, task=task, model=named, metric=metric)
     return Log(where, TOOL, "instance_id", records, notes=notes, metrics=tuple(names), split=split)
 
 
-def _of_split(table: pl.DataFrame, asked: Asked, path: Path) -> tuple[pl.DataFrame, str, list[str]]:
+def _of_split(
+    table: pl.DataFrame, asked: LogChoices, path: Path
+) -> tuple[pl.DataFrame, str, list[str]]:
     """The instances of one split, its name, and how many are of others or of none."""
     splits = table["split"].drop_nulls().unique(maintain_order=True).to_list()
     usual = (TEST,) if TEST in splits else ()
     if not splits or (len(splits) > 1 and asked.survey and not (usual or asked.split)):
         return table, "", []
-    split = only_one(splits, asked.split or usual, "split", str(path))
+    split = choose_name(splits, asked.split or usual, "split", str(path))
     others = table.filter(pl.col("split").ne_missing(split))
     counts = others["split"].drop_nulls().value_counts(sort=True)
     told = [f"{count:,} of the split {name!r}" for name, count in counts.iter_rows()]
     told += [f"{none:,} without a split" for none in (others["split"].null_count(),) if none]
     run = path.absolute().parent.name if path.name == STATS else path.name
-    note = f"{run}: instances of the split {split!r}" + "; left out: " * bool(told)
-    notes = [note + ", ".join(told)] * bool(told or split != TEST)
+    note = f"{run}: instances of the split {split!r}" + ("; left out: " if told else "")
+    notes = [note + ", ".join(told)] if told or split != TEST else []
     return table.filter(pl.col("split") == split), split, notes
 
 
-def check_one_split(logs: Sequence[Log], asked: Asked) -> None:
+def check_one_split(logs: Sequence[Log], asked: LogChoices) -> None:
     """Refuse logs of which one lacks the split that the others are of.
 
     Parameters
@@ -126,13 +132,13 @@ def check_one_split(logs: Sequence[Log], asked: Asked) -> None:
             raise StudyError(
                 "helm-splits-differ",
                 where=log.where,
-                split=_called(log),
+                split=_name_split(log),
                 other_log=first.where,
-                other_split=_called(first),
+                other_split=_name_split(first),
             )
 
 
-def _called(log: Log) -> str:
+def _name_split(log: Log) -> str:
     return f"the split {log.split!r}" if log.split else "no split"
 
 
@@ -147,24 +153,24 @@ def _stats(stats: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
         raise StudyError("helm-stats-incomplete", where=where) from None
 
 
-def _beside(path: Path, other: str) -> Path:
+def _sibling_file(path: Path, other: str) -> Path:
     return path.with_name(path.name.removesuffix(STATS) + other)
 
 
 def _model(path: Path) -> str:
     for other in (STATE, SPEC):
-        file = _beside(path, other)
+        file = _sibling_file(path, other)
         if not file.exists():
             continue
         for key, value in json_parts.parts(json_parts.read_text(file), str(file)):
             if key == "adapter_spec" and isinstance(value, Mapping) and value.get("model"):
                 return str(json_parts.as_word(value["model"], str(file)))
-    raise StudyError("helm-model-unnamed", path=path, state_file=_beside(path, STATE).name)
+    raise StudyError("helm-model-unnamed", path=path, state_file=_sibling_file(path, STATE).name)
 
 
 def _task(path: Path, model: str) -> str:
     """The run's name without the model's."""
-    spec = _beside(path, SPEC)
+    spec = _sibling_file(path, SPEC)
     name = ""
     if spec.exists():
         for key, value in json_parts.parts(json_parts.read_text(spec), str(spec)):

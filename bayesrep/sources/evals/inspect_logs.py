@@ -31,7 +31,7 @@ import polars as pl
 from bayesrep.errors import StudyError, reason
 from bayesrep.files import json_parts
 from bayesrep.files.json_parts import as_word
-from bayesrep.sources.evals.records import UNANSWERED, Asked, Log, make_records
+from bayesrep.sources.evals.records import UNANSWERED_SCORE, Log, LogChoices, make_records
 
 TOOL = "Inspect"
 HEADER, SUMMARIES = "header.json", "summaries.json"
@@ -42,9 +42,9 @@ ENTRIES = 2**18
 SCORES = 2**22
 """Scores of all samples of a log."""
 _DIRECTORY = 2**26  # bytes of the list of entries
-_PACKED = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, 93}  # the last is Zstandard
-_OUTSIDE = re.compile(r"[/\\]|[A-Za-z]:|(?:.*[/\\])?\.\.(?:[/\\]|$)", re.DOTALL)
-_BROKEN = (
+_PACKING_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, 93}  # the last is Zstandard
+_OUTSIDE_PATH = re.compile(r"[/\\]|[A-Za-z]:|(?:.*[/\\])?\.\.(?:[/\\]|$)", re.DOTALL)
+_BROKEN_ERRORS = (
     *(zipfile.BadZipFile, zlib.error, ZstdError, EOFError, NotImplementedError, RuntimeError),
     *(ValueError, KeyError, IndexError),
 )
@@ -56,7 +56,7 @@ def is_log(keys: Sequence[str]) -> bool:
     return {"status", "eval"} <= set(keys)
 
 
-def read_archive(path: Path, asked: Asked, model: str | None) -> Log:
+def read_archive(path: Path, asked: LogChoices, model: str | None) -> Log:
     """The records of a log in a zip.
 
     Parameters
@@ -93,7 +93,7 @@ def read_archive(path: Path, asked: Asked, model: str | None) -> Log:
         raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
     except StudyError:
         raise
-    except _BROKEN as error:
+    except _BROKEN_ERRORS as error:
         raise StudyError("log-archive-damaged", path=path, reason=reason(error)) from None
 
 
@@ -106,7 +106,7 @@ class _Pieces(io.BufferedReader):
         return super().read(size)
 
 
-def read_json(path: Path, text: str, asked: Asked, model: str | None) -> Log:
+def read_json(path: Path, text: str, asked: LogChoices, model: str | None) -> Log:
     """The records of a log in JSON; as `read_archive`, with what the file holds."""
     where = str(path)
     header: dict[Any, Any] = {}
@@ -135,7 +135,7 @@ def _check_entries(archive: zipfile.ZipFile, where: str) -> None:
     seen: set[str] = set()
     for entry in archive.filelist:
         name = entry.orig_filename
-        if _OUTSIDE.match(name):
+        if _OUTSIDE_PATH.match(name):
             raise StudyError("log-entry-leaves-folder", where=where, entry=name[:80])
         if "\\" in name or "\0" in name:
             raise StudyError("log-entry-name-forbidden", where=where, entry=name[:80])
@@ -147,7 +147,7 @@ def _check_entries(archive: zipfile.ZipFile, where: str) -> None:
 def _check_sizes(entries: Sequence[zipfile.ZipInfo], where: str) -> None:
     """Refuse what a bomb would unpack to, or is packed otherwise, before anything is unpacked."""
     for entry in entries:
-        if entry.compress_type not in _PACKED:
+        if entry.compress_type not in _PACKING_METHODS:
             raise StudyError("log-entry-packing-unknown", where=where, entry=entry.filename)
     size, packed = (
         sum(sizes)
@@ -185,7 +185,11 @@ def _check_status(header: Mapping[Any, Any], where: str) -> None:
 
 
 def _log(
-    header: Mapping[Any, Any], samples: Iterable[Any], where: str, asked: Asked, model: str | None
+    header: Mapping[Any, Any],
+    samples: Iterable[Any],
+    where: str,
+    asked: LogChoices,
+    model: str | None,
 ) -> Log:
     facts = header.get("eval")
     if not isinstance(facts, dict) or not facts.get("task") or not facts.get("model"):
@@ -193,6 +197,7 @@ def _log(
     given = iter(samples)
     rows: list[tuple[Any, ...]] = []
     marks: set[str] = set()
+    # Sizes are bounded while reading, since a log may hold anything.
     for sample in islice(given, ENTRIES):
         rows += _rows(sample, where)
         if isinstance(uuid := sample.get("uuid"), str):
@@ -207,6 +212,7 @@ def _log(
     kinds = (pl.String, pl.Int64, pl.String, pl.String, pl.String, pl.String)
     table = pl.DataFrame(rows, schema=dict(zip(columns, kinds, strict=True)), orient="row")
     key = "id"
+    # Items are told apart by what was asked, where identifiers are not to be trusted.
     if asked.key == "content":
         if table["content"].null_count():
             raise StudyError("sample-input-not-text", where=where)
@@ -215,6 +221,7 @@ def _log(
     records = make_records(table, where, task=as_word(facts["task"], where), model=named)
     task = records["task"][0]
     version = facts.get("task_version")
+    # A run over a part of the items says so.
     held, run = _size(facts), records["item"].n_unique()
     notes = [f"{Path(where).name}: {run:,} of the {held:,} items of {task} were run"]
     return Log(
@@ -256,7 +263,7 @@ def _rows(sample: Any, where: str) -> Iterator[tuple[Any, ...]]:
     if scores is None and isinstance(sample.get("score"), dict):
         scores = {"": sample["score"]}  # of early versions, which knew one scorer
     if not isinstance(scores, dict) or not scores:
-        yield (*key, None, None, UNANSWERED)  # it failed
+        yield (*key, None, None, UNANSWERED_SCORE)  # it failed
         return
     for scorer, score in scores.items():
         name = as_word(scorer, where)

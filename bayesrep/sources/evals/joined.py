@@ -8,14 +8,14 @@ import polars as pl
 from bayesrep.choices import Key
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.sources.evals import lm_eval
-from bayesrep.sources.evals.records import UNSCORED, Log, only_one
+from bayesrep.sources.evals.records import UNSCORED_SCORE, Log, choose_name
 
-FEW = 0.05
+FEW_ITEMS_SHARE = 0.05
 """The share of a data set's items that a model may lack without a word of the user's."""
 _ATTEMPT = ["task", "model", "scorer", "item", "attempt"]
 
 
-def together(logs: Sequence[Log]) -> pl.DataFrame:
+def join_records(logs: Sequence[Log]) -> pl.DataFrame:
     """All records, numbered in `record`, with the number of their log in `log` (UInt32)."""
     return pl.concat(
         log.records.with_columns(log=pl.lit(number, dtype=pl.UInt32))
@@ -31,7 +31,7 @@ def check_one_data_set(logs: Sequence[Log], records: pl.DataFrame, task: str, ke
     logs
         All of them.
     records
-        Of the data set.
+        Records of the data set.
     task
         Its name.
     key
@@ -84,7 +84,7 @@ def check_one_data_set(logs: Sequence[Log], records: pl.DataFrame, task: str, ke
         )
 
 
-def chosen(records: pl.DataFrame, field: str, asked: Sequence[str]) -> pl.DataFrame:
+def select_scores(records: pl.DataFrame, field: str, asked: Sequence[str]) -> pl.DataFrame:
     """The records of one metric, filter or scorer of each data set and model.
 
     Parameters
@@ -109,7 +109,7 @@ def chosen(records: pl.DataFrame, field: str, asked: Sequence[str]) -> pl.DataFr
         if names == [""]:
             kept.append((task, model, ""))
             continue
-        name = only_one(names, asked, field, f"{model} on {task}", "has")
+        name = choose_name(names, asked, field, f"{model} on {task}", "has")
         kept.append((task, model, name))
     if asked and not set(asked) & {name for *_, name in kept}:
         raise OptionError("choice-absent-from-logs", field=field, asked_names=" or ".join(asked))
@@ -127,7 +127,7 @@ def attempts_numbered(
     logs
         All of them.
     records
-        Of one metric and filter, with `solved`.
+        Records of one metric and filter, with `solved`.
     repeats
         Whether records of one model and item that come again are attempts.
 
@@ -145,6 +145,7 @@ def attempts_numbered(
         of_item = ["task", "model", "scorer", "item"]
         number = pl.int_range(pl.len(), dtype=pl.Int64).over(of_item) + 1
         return records.with_columns(attempt=number), []
+    # Copies of a record are harmless; differing ones are refused below.
     again = records.filter(pl.struct(_ATTEMPT).is_duplicated())
     if not len(again):
         return records, []
@@ -152,6 +153,7 @@ def attempts_numbered(
     mine = again.filter((pl.col("task") == task) & (pl.col("model") == model))
     files = [logs[number].where for number in mine["log"].unique().sort()]
     items = listing(mine["item"].unique(maintain_order=True), "item")
+    # Two files of one model on one data set may be two runs: only the user knows.
     if len(files) > 1:
         raise StudyError(
             "model-repeated-on-data-set",
@@ -160,6 +162,7 @@ def attempts_numbered(
             dataset=task,
             items=items,
         )
+    # The same attempt with two scores has no answer.
     values = again.group_by(_ATTEMPT, maintain_order=True).agg(pl.col("score").n_unique())
     if len(differ := values.filter(pl.col("score") > 1)):
         items = listing(differ["item"].unique(maintain_order=True), "item")
@@ -191,7 +194,7 @@ def describe_unscored_firsts(
         Whether attempts follow one another as the records do.
     """
     order, of_item = "record" if repeats else "attempt", ["task", "model", "item"]
-    unscored = records.filter(pl.col("score").is_null() | (pl.col("score") == UNSCORED))
+    unscored = records.filter(pl.col("score").is_null() | (pl.col("score") == UNSCORED_SCORE))
     both = unscored.join(first, on=of_item, suffix="_of", maintain_order="left")
     ways = ("scorer", "metric", "filter")  # of a sample that failed none is known
     same = pl.all_horizontal(pl.col(each) == pl.col(f"{each}_of") for each in ways)
@@ -244,7 +247,8 @@ def common_items(
         if not len(lacking):
             continue
         what = listing(lacking, "item")
-        if len(lacking) > FEW * len(known) and not common:
+        # A few missing scores are noted; many need the user's word (--common).
+        if len(lacking) > FEW_ITEMS_SHARE * len(known) and not common:
             raise StudyError(
                 "model-lacks-scores",
                 model=model,

@@ -18,13 +18,22 @@ from bayesrep.errors import StudyError
 from bayesrep.files import json_parts
 from bayesrep.files.json_parts import as_word
 from bayesrep.files.names import normalize_name
-from bayesrep.sources.evals.records import Asked, Log, digest_scores, make_records, unread
+from bayesrep.sources.evals.records import Log, LogChoices, digest_scores, make_records, unread_log
 
 TOOL = "lm-evaluation-harness"
 _TIME = r"\d{4}-\d\d-\d\dT[\d.:+-]*\d"
-_NAMED = re.compile(rf"samples_(?P<task>.+?)(?:_(?P<time>{_TIME}))?\.jsonl$")
+_FILE_NAME = re.compile(rf"samples_(?P<task>.+?)(?:_(?P<time>{_TIME}))?\.jsonl$")
 _IDS, _HASHES = ("doc_id",), ("doc_hash", "prompt_hash")
-_OTHERS = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"}
+_OTHER_KEYS = {
+    "doc_id",
+    "doc",
+    "target",
+    "arguments",
+    "resps",
+    "filtered_resps",
+    "filter",
+    "metrics",
+}
 
 
 def is_samples(first: Mapping[str, Any]) -> bool:
@@ -42,7 +51,7 @@ def is_results(keys: Sequence[str]) -> bool:
 def read(
     path: Path,
     first: Mapping[str, Any],
-    asked: Asked,
+    asked: LogChoices,
     results: Sequence[Path],
     model: str | None,
     advance: Callable[[int], None],
@@ -62,18 +71,21 @@ def read(
     advance
         Hears of every MB that was read.
     """
-    where, named = str(path), _NAMED.search(path.name)
+    where, named = str(path), _FILE_NAME.search(path.name)
+    # The name of the file says its task; a renamed file says it inside.
     task = normalize_name(named["task"] if named else _task(path))
     if not asked.wants(task):
-        return unread(where, TOOL, task)
+        return unread_log(where, TOOL, task)
     time = (named["time"] or "") if named else ""
     facts = _results(path, task, time, results)
     metrics = _metrics(first, where)
     metric = asked.one_metric(metrics, where)
-    if _of(facts, "higher_is_better", task).get(metric) is False:
+    # A perplexity or an error rate cannot say which items are solved.
+    if _nested_facts(facts, "higher_is_better", task).get(metric) is False:
         raise StudyError("metric-lower-is-better", where=where, metric=metric)
     key, content = _keys(first, asked, where)
     wanted = {"item": (key,), "score": (metric,)}
+    # Only needed fields are read: samples hold whole prompts.
     wanted |= {
         name: (field,)
         for name, field in (("filter", "filter"), ("content", content))
@@ -83,14 +95,14 @@ def read(
     records = make_records(
         table, where, task=task, model=model or _model(facts, path, where), metric=metric
     )
-    version = _of(facts, "versions").get(task)
+    version = _nested_facts(facts, "versions").get(task)
     return Log(
         where,
         TOOL,
         key,
         records,
         {} if version is None else {task: f"version {version}"},
-        _limited(facts, task, where),
+        _note_limit(facts, task, where),
         metrics=tuple(metrics),
         marks=frozenset({f"{time} {digest_scores(records)}"} if time else ()),
     )
@@ -100,7 +112,7 @@ def known_groups(results: Sequence[Path]) -> dict[str, tuple[str, ...]]:
     """The tasks of every group that files of results know."""
     held: dict[str, dict[str, None]] = {}
     for file in results:
-        for name, members in _of(_facts(file), "group_subtasks").items():
+        for name, members in _nested_facts(_facts(file), "group_subtasks").items():
             if isinstance(members, list) and members:
                 held.setdefault(name, {}).update(dict.fromkeys(map(str, members)))
 
@@ -117,13 +129,13 @@ def known_groups(results: Sequence[Path]) -> dict[str, tuple[str, ...]]:
 def _task(path: Path) -> str:
     """The task in a name of early releases: what follows the model's arguments."""
     facts = _facts(beside) if (beside := path.with_name("results.json")).is_file() else {}
-    arguments = _of(facts, "config").get("model_args")
+    arguments = _nested_facts(facts, "config").get("model_args")
     if isinstance(arguments, str):
         for odd in ("/|=", "/"):
             before = f"{re.sub(odd, '__', arguments)}_"
             if path.stem.startswith(before) and path.stem != before:
                 return path.stem.removeprefix(before)
-    ends = [name for name in _of(facts, "results") if path.stem.endswith(f"_{name}")]
+    ends = [name for name in _nested_facts(facts, "results") if path.stem.endswith(f"_{name}")]
     return max(ends, key=len, default=path.stem)
 
 
@@ -134,17 +146,17 @@ def _metrics(first: Mapping[str, Any], where: str) -> list[str]:
         words = [str(as_word(name, where)) for name in named]
         return [name for name in words if name in first] or words[:1]
     numbers = (int, float)  # True and False are whole numbers
-    found = [
+    metrics = [
         name
         for name, value in first.items()
-        if isinstance(value, numbers) and name not in _OTHERS and not name.endswith("_hash")
+        if isinstance(value, numbers) and name not in _OTHER_KEYS and not name.endswith("_hash")
     ]
-    if not found:
+    if not metrics:
         raise StudyError("first-line-without-metric", where=where)
-    return [str(as_word(name, where)) for name in found]
+    return [str(as_word(name, where)) for name in metrics]
 
 
-def _keys(first: Mapping[str, Any], asked: Asked, where: str) -> tuple[str, str | None]:
+def _keys(first: Mapping[str, Any], asked: LogChoices, where: str) -> tuple[str, str | None]:
     """Which field tells items apart, and which is a hash of what was asked."""
     ids, hashes = ([name for name in names if name in first] for names in (_IDS, _HASHES))
     order = hashes if asked.key == "content" else [*ids, *hashes]
@@ -163,7 +175,7 @@ def _results(path: Path, task: str, time: str, given: Sequence[Path]) -> dict[st
     of_time = [file for file in given if time and file.name.endswith(named)]
     if len(of_time) == 1:
         return _facts(of_time[0])
-    held = [facts for file in given if task in _of(facts := _facts(file), "results")]
+    held = [facts for file in given if task in _nested_facts(facts := _facts(file), "results")]
     if len(held) > 1:
         raise StudyError("several-results-for-data-set", path=path, dataset=task)
     if not held and not time and (early := path.with_name("results.json")).is_file():
@@ -176,17 +188,17 @@ def _facts(path: Path) -> dict[str, Any]:
     return {key: value for key, value in json_parts.all_parts(text, str(path)) if key is not None}
 
 
-def _of(facts: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    found: Any = facts
+def _nested_facts(facts: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    value: Any = facts
     for key in keys:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else {}
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def _model(facts: Mapping[str, Any], path: Path, where: str) -> str:
     if name := facts.get("model_name"):
         return str(as_word(name, where))
-    config = _of(facts, "config")
+    config = _nested_facts(facts, "config")
     arguments = config.get("model_args")
     if isinstance(arguments, str):
         pairs = (part.partition("=") for part in arguments.split(","))
@@ -203,8 +215,8 @@ def _model(facts: Mapping[str, Any], path: Path, where: str) -> str:
     raise StudyError("lm-eval-model-unnamed", where=where, path=path)
 
 
-def _limited(facts: Mapping[str, Any], task: str, where: str) -> list[str]:
-    samples = _of(facts, "n-samples", task)
+def _note_limit(facts: Mapping[str, Any], task: str, where: str) -> list[str]:
+    samples = _nested_facts(facts, "n-samples", task)
     whole, run = samples.get("original"), samples.get("effective")
     if isinstance(whole, int) and isinstance(run, int) and run < whole:
         return [f"{Path(where).name}: {run:,} of the {whole:,} items of {task} were run"]

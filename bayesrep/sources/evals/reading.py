@@ -26,10 +26,10 @@ from bayesrep.choices import Key
 from bayesrep.errors import OptionError, StudyError, listing, plain
 from bayesrep.files.names import normalize_name
 from bayesrep.sources.evals import joined
-from bayesrep.sources.evals.counted import Counted, from_answers, from_table, on_items
+from bayesrep.sources.evals.counted import CountedItems, from_answers, from_table, on_items
 from bayesrep.sources.evals.recognised import read_logs
-from bayesrep.sources.evals.records import UNSCORED, Asked, Log
-from bayesrep.sources.evals.verdicts import with_solved
+from bayesrep.sources.evals.records import UNSCORED_SCORE, Log, LogChoices
+from bayesrep.sources.evals.verdicts import add_solved
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts
 from bayesrep.studies.manifest import JSON
@@ -51,10 +51,11 @@ class Evaluations:
     study : Study or None
         Where counts are known.
     answers : list of Predictions
-        Of the reference and the replication: which of the classes "right" and "wrong" each model's
+        Answers to the reference and the replication: which of "right" and "wrong" each model's
         answer to each item is. Without counts, on all items; else on those of the study.
     attempts : list of Attempts
-        Of models that were asked several times: how often they solved each item they tried.
+        Attempts of models that were asked several times: how often they solved each item they
+        tried.
     notes : tuple of str
         Sentences on what was left out, counted or taken to be so.
     provenance
@@ -86,10 +87,10 @@ def read(paths: Sequence[str | Path], **options: Any) -> Study:
     StudyError, OptionError
         As `read_evaluations`; and where nothing says what the counts are.
     """
-    found = read_evaluations(paths, **options)
-    if found.study is None:
+    evaluations = read_evaluations(paths, **options)
+    if evaluations.study is None:
         raise StudyError("evaluations-without-counts", paths=", ".join(map(str, paths)))
-    return found.study
+    return evaluations.study
 
 
 def read_evaluations(
@@ -169,7 +170,7 @@ def read_evaluations(
     """
     reference, replication = (each and normalize_name(each) for each in (reference, replication))
     given = {"item": item, "model": model, "score": score, "task": dataset}
-    asked = Asked(
+    asked = LogChoices(
         *(_names(each) for each in (metric, filter, scorer, judges)),
         key=key,
         tasks=(reference, replication) if reference and replication else (),
@@ -179,18 +180,21 @@ def read_evaluations(
     )
     solving = _names(solvers)
     _check(asked, solving, counts, threshold)
+    # Records of the two data sets alone, whichever logs hold them.
     logs = read_logs(paths, asked, progress=progress)
-    records = joined.together(logs)
+    records = joined.join_records(logs)
     tasks = _tasks(logs, records, reference, replication)
     records, notes = _of_tasks(logs, records, tasks)
     for task in tasks:
         joined.check_one_data_set(logs, records.filter(pl.col("task") == task), task, key)
+    # What says that an item is solved, and what judges say of answers.
     verdicts, judged, told = _verdicts(logs, records, asked, threshold, repeats=repeats)
     notes += told
     if judged is not None:
         judged = _of_one_model(judged, solving)
         notes += joined.describe_unscored_firsts(records, judged, repeats=repeats)
     by_models = solving if counts is None and judged is None else ()
+    # Who is evaluated, by the first attempt at each item.
     models, told = _models(verdicts, tasks, solving)
     notes += told
     first = verdicts.sort("attempt", maintain_order=True).unique(
@@ -202,13 +206,16 @@ def read_evaluations(
     notes += joined.describe_unscored_firsts(records, counting, repeats=repeats)
     datasets: dict[str, AnnotatedSet] = {}
     answers: list[Predictions] = []
+    # Items that all models have, with counts from a table, judges or models.
     for role, task in zip(REQUIRED_ROLES, tasks, strict=True):
         of_task = pl.col("task") == task
-        known, told = _scored(records.filter(of_task), first.filter(of_task)["item"], task)
+        known, told = _keep_scored_items(
+            records.filter(of_task), first.filter(of_task)["item"], task
+        )
         notes += told
         items, told = joined.common_items(first.filter(of_task), known, models, task, common=common)
         notes += told
-        counted: Counted | None = None
+        counted: CountedItems | None = None
         if counts is not None:
             counted = from_table(counts, task, known.unique())
         elif judged is not None:
@@ -229,6 +236,7 @@ def read_evaluations(
             datasets[role] = AnnotatedSet(
                 task, images, counted.selected, counted.shown, correct, answers=counted.answers
             )
+    # Where all this came from.
     facts: dict[str, JSON] = {
         "source": "evals",
         ENTRY: "evaluation",
@@ -244,8 +252,10 @@ def read_evaluations(
     return Evaluations(study, answers, _attempts(verdicts, tasks), tuple(notes), facts)
 
 
-def why_refused(logs: Sequence[Log], records: pl.DataFrame, asked: Asked) -> dict[str, Exception]:
-    """Of every data set that could not be imported as it is: what would be said of it.
+def explain_refusals(
+    logs: Sequence[Log], records: pl.DataFrame, asked: LogChoices
+) -> dict[str, Exception]:
+    """The error that each data set would raise that could not be imported as it is.
 
     Parameters
     ----------
@@ -260,7 +270,7 @@ def why_refused(logs: Sequence[Log], records: pl.DataFrame, asked: Asked) -> dic
         try:
             joined.check_one_data_set(logs, rows, task, asked.key)
             verdicts, *_ = _verdicts(logs, rows, asked, None, repeats=False)
-            known, _ = _scored(rows, verdicts["item"], task)
+            known, _ = _keep_scored_items(rows, verdicts["item"], task)
             models = verdicts["model"].unique(maintain_order=True).to_list()
             joined.common_items(verdicts, known, models, task, common=False)
         except (StudyError, OptionError) as error:
@@ -268,10 +278,12 @@ def why_refused(logs: Sequence[Log], records: pl.DataFrame, asked: Asked) -> dic
     return refused
 
 
-def _scored(records: pl.DataFrame, solved: pl.Series, task: str) -> tuple[pl.Series, list[str]]:
+def _keep_scored_items(
+    records: pl.DataFrame, solved: pl.Series, task: str
+) -> tuple[pl.Series, list[str]]:
     """The items of a data set but those that no model's log scored, and a sentence about these."""
     items = records["item"].unique(maintain_order=True)
-    said = records.filter(pl.col("score") == UNSCORED)["item"].unique(maintain_order=True)
+    said = records.filter(pl.col("score") == UNSCORED_SCORE)["item"].unique(maintain_order=True)
     never = said.filter(~said.is_in(solved.implode()))
     if not len(never):
         return items, []
@@ -284,7 +296,7 @@ def _names(given: Names) -> tuple[str, ...]:
 
 
 def _check(
-    asked: Asked, solvers: Sequence[str], counts: str | Path | None, threshold: float | None
+    asked: LogChoices, solvers: Sequence[str], counts: str | Path | None, threshold: float | None
 ) -> None:
     if asked.key not in get_args(Key):
         raise OptionError("unknown-item-key", choices=", ".join(get_args(Key)), key=asked.key)
@@ -304,11 +316,11 @@ def _tasks(
         pl.col("item").n_unique(), pl.col("model").n_unique()
     )
     told = [
-        f"{task} ({n:,} item{'s' * (n != 1)}, {m:,} model{'s' * (m != 1)})"
+        f"{task} ({n:,} item{'s' if n != 1 else ''}, {m:,} model{'s' if m != 1 else ''})"
         for task, n, m in held.iter_rows()
     ]
     told += dict.fromkeys(task for log in logs for task in log.unread)
-    known = ", ".join(told[:20]) + ", ..." * (len(told) > 20)
+    known = ", ".join(told[:20]) + (", ..." if len(told) > 20 else "")
     if reference is None or replication is None:
         raise OptionError("reference-and-replication-unnamed", datasets=known)
     if reference == replication:
@@ -338,13 +350,13 @@ def _of_tasks(
 def _verdicts(
     logs: Sequence[Log],
     records: pl.DataFrame,
-    asked: Asked,
+    asked: LogChoices,
     threshold: float | None,
     *,
     repeats: bool,
 ) -> tuple[pl.DataFrame, pl.DataFrame | None, list[str]]:
     """What says which items are solved, and what judges say; both with `solved`."""
-    scored = records.filter(pl.col("score") != UNSCORED)
+    scored = records.filter(pl.col("score") != UNSCORED_SCORE)
     if not len(scored):
         raise StudyError("logs-without-scores", where=logs[0].where)
     scorers = scored["scorer"].unique(maintain_order=True).to_list()
@@ -362,10 +374,10 @@ def _verdicts(
         elif not len(part):
             break
         for field, names in (("metric", asked.metric), ("filter", asked.filter)):
-            part = joined.chosen(part, field, names if scorer is not None else ())
+            part = joined.select_scores(part, field, names if scorer is not None else ())
         solved: list[pl.DataFrame] = []
         for (number,), rows in part.group_by("log", maintain_order=True):
-            verdicts, notes = with_solved(rows, threshold, logs[int(str(number))].where)
+            verdicts, notes = add_solved(rows, threshold, logs[int(str(number))].where)
             solved.append(verdicts)
             told += notes
         numbered, notes = joined.attempts_numbered(logs, pl.concat(solved), repeats=repeats)
@@ -377,12 +389,12 @@ def _verdicts(
 def _scorer(scored: pl.DataFrame, asked: Sequence[str]) -> pl.DataFrame:
     """The scores of the one scorer that says what is solved."""
     try:
-        return joined.chosen(scored, "scorer", asked)
+        return joined.select_scores(scored, "scorer", asked)
     except OptionError as error:
         if asked:
             raise
         judges = ", and which are judges whose verdicts are to be counted (--judges)"
-        raise OptionError(error.violation.followed_by(judges)) from None
+        raise OptionError(error.violation.append_text(judges)) from None
 
 
 def _of_one_model(judged: pl.DataFrame, solvers: Sequence[str]) -> pl.DataFrame:
@@ -466,12 +478,12 @@ def _attempts(verdicts: pl.DataFrame, tasks: Sequence[str]) -> list[Attempts]:
     counted = verdicts.group_by("task", "model", "item", maintain_order=True).agg(
         pl.col("solved").sum().cast(pl.Int64), pl.len().cast(pl.Int64)
     )
-    found: list[Attempts] = []
+    attempts: list[Attempts] = []
     for task in tasks:
         of_task = counted.filter(pl.col("task") == task)
         for (model,), rows in of_task.group_by("model", maintain_order=True):
             if (rows["len"] > 1).any():
                 images = rows["item"].to_numpy().astype(np.str_)
                 counts = (rows[name].to_numpy() for name in ("solved", "len"))
-                found.append(Attempts(task, str(model), images, *counts))
-    return found
+                attempts.append(Attempts(task, str(model), images, *counts))
+    return attempts

@@ -20,23 +20,23 @@ from bayesrep.sources.evals import (
     score_tables,
     swe_bench,
 )
-from bayesrep.sources.evals.records import Asked, Log, belongs, digest_scores, group_log
+from bayesrep.sources.evals.records import Log, LogChoices, belongs, digest_scores, group_log
 from bayesrep.sources.evals.score_tables import LINES, TABLES
 
-KNOWN = (
+KNOWN_LOGS = (
     "samples_*.jsonl of lm-evaluation-harness, instance-level .jsonl of Every Eval Ever, .eval or "
     ".json of Inspect, per_instance_stats.json of HELM, a report of SWE-bench, a table (.parquet, "
     ".csv, .tsv, .xlsx, .jsonl, .json) of item, model, score, or any table or JSON Lines with "
     "--item, --model and --score to say which column is what"
 )
-MUCH = 256
+MUCH_MEGABYTES = 256
 """Megabytes from which on reading takes a while."""
 _BEGIN = 2**16  # characters in which the first keys of a file are looked for
 _KEYS = re.compile(r'"(\w{1,40})"\s*:')
 
 
 @dataclass(frozen=True)
-class _File:
+class _LogFile:
     """A file, how its model is called where the user said so, and whether it was named itself."""
 
     path: Path
@@ -44,7 +44,9 @@ class _File:
     named: bool
 
 
-def read_logs(paths: Sequence[str | Path], asked: Asked, *, progress: bool = False) -> list[Log]:
+def read_logs(
+    paths: Sequence[str | Path], asked: LogChoices, *, progress: bool = False
+) -> list[Log]:
     """Read every log.
 
     Parameters
@@ -64,17 +66,19 @@ def read_logs(paths: Sequence[str | Path], asked: Asked, *, progress: bool = Fal
     files = [file for path in paths for file in _files(path)]
     if not files:
         where = ", ".join(map(str, paths)) or "evals"
-        raise StudyError("no-evaluation-log", where=where, formats=KNOWN)
+        raise StudyError("no-evaluation-log", where=where, formats=KNOWN_LOGS)
+    # The same file by two names would count its answers twice.
     seen: set[Path] = set()
     for file in files:
         if (place := file.path.resolve()) in seen:
             raise StudyError("log-given-twice", path=file.path)
         seen.add(place)
+    # lm-evaluation-harness keeps the facts of a run beside its samples.
     results = [file.path for file in files if file.path.suffix == ".json" and _is_results(file)]
     known = lm_eval.known_groups(results)
     asked = replace(asked, groups=_groups(asked, known))
     megabytes = sum(file.path.stat().st_size for file in files) >> 20
-    with progress_bar(megabytes, "MB", show=progress and megabytes >= MUCH) as bar:
+    with progress_bar(megabytes, "MB", show=progress and megabytes >= MUCH_MEGABYTES) as bar:
         logs = [
             log
             for file in files
@@ -83,7 +87,8 @@ def read_logs(paths: Sequence[str | Path], asked: Asked, *, progress: bool = Fal
         ]
     if not logs:
         where = ", ".join(str(path) for path in paths)
-        raise StudyError("no-evaluation-log", where=where, formats=KNOWN)
+        raise StudyError("no-evaluation-log", where=where, formats=KNOWN_LOGS)
+    # Copies are told by their contents.
     logs = _mark_copies(logs)
     if not asked.survey:
         helm.check_one_split(logs, asked)
@@ -134,14 +139,14 @@ def _note_same_scores(logs: Sequence[Log]) -> dict[str, str]:
     return notes
 
 
-def _groups(asked: Asked, known: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+def _groups(asked: LogChoices, known: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """The data sets that are groups: of the user's, and of those that results know."""
     if strange := [name for name in asked.groups if asked.tasks and name not in asked.tasks]:
         raise OptionError("group-of-no-data-set", groups=listing(strange, "group"))
     return {name: known[name] for name in asked.tasks if name in known} | dict(asked.groups)
 
 
-def _in_groups(logs: Sequence[Log], asked: Asked) -> list[Log]:
+def _in_groups(logs: Sequence[Log], asked: LogChoices) -> list[Log]:
     """The logs, of which several tasks are one data set where the user or a group says so."""
     held = dict.fromkeys(task for log in logs for task in log.records["task"].unique())
     owner: dict[str, str] = {}
@@ -161,13 +166,13 @@ def _in_groups(logs: Sequence[Log], asked: Asked) -> list[Log]:
         owner |= dict.fromkeys(mine, name)
     if not owner:
         return list(logs)
-    found = [group_log(log, owner) for log in logs]
+    groups = [group_log(log, owner) for log in logs]
     told = [
         f"{name!r} is {listing([task for task in owner if owner[task] == name], 'task')}, whose "
         "items are called task/item and count alike"
         for name in dict.fromkeys(owner.values())
     ]
-    return [replace(found[0], notes=[*told, *found[0].notes]), *found[1:]]
+    return [replace(groups[0], notes=[*told, *groups[0].notes]), *groups[1:]]
 
 
 def join_known_groups(logs: Sequence[Log]) -> list[Log]:
@@ -184,10 +189,10 @@ def join_known_groups(logs: Sequence[Log]) -> list[Log]:
         if name not in held and held.issuperset(members):
             groups[name] = members
             held.difference_update(members)
-    return _in_groups(logs, Asked(groups=groups))
+    return _in_groups(logs, LogChoices(groups=groups))
 
 
-def _files(given: str | Path) -> Iterator[_File]:
+def _files(given: str | Path) -> Iterator[_LogFile]:
     path, model = Path(given), None
     name, equals, rest = str(given).partition("=")
     if equals and name and not path.exists() and Path(rest).exists():
@@ -201,7 +206,7 @@ def _files(given: str | Path) -> Iterator[_File]:
                     _warn(file, "a link to a folder, which is not followed")
             elif file.suffix in (*LINES, ".eval", ".json"):
                 if file.is_file():
-                    yield _File(file, model, named=False)
+                    yield _LogFile(file, model, named=False)
                 else:
                     _warn(file, "no file but a pipe, a device or a link that leads to none")
         return
@@ -209,7 +214,7 @@ def _files(given: str | Path) -> Iterator[_File]:
         raise StudyError("evaluation-log-not-found", path=path)
     if not path.is_file():
         raise StudyError("evaluation-log-no-file", path=path)
-    yield _File(path, model, named=True)
+    yield _LogFile(path, model, named=True)
 
 
 def _warn(path: Path, what: str) -> None:
@@ -217,7 +222,7 @@ def _warn(path: Path, what: str) -> None:
 
 
 def _log(
-    file: _File, asked: Asked, results: Sequence[Path], advance: Callable[[int], None]
+    file: _LogFile, asked: LogChoices, results: Sequence[Path], advance: Callable[[int], None]
 ) -> Log | None:
     """The file's log; None where it is something else, in a folder or beside one."""
     path, kind = file.path, file.path.suffix.lower()
@@ -235,7 +240,7 @@ def _log(
             return every_eval_ever.read(path, asked, file.model, advance)
         return _scores(file, list(first), advance)
     if kind != ".json":
-        raise StudyError("unknown-log-ending", path=path, formats=KNOWN)
+        raise StudyError("unknown-log-ending", path=path, formats=KNOWN_LOGS)
     text = json_parts.read_text(path)
     if text[:_BEGIN].lstrip()[:1] == "[":
         return _instances(file, text, asked, advance)
@@ -246,25 +251,29 @@ def _log(
         return swe_bench.read(path, text, asked, file.model)
     if "adapter_spec" in keys or "evaluation_results" in keys or "scenario_spec" in keys:
         return None  # of HELM or of Every Eval Ever, beside their records
-    return _unknown(file, [key for key, _ in json_parts.parts(text, str(path)) if key is not None])
+    return _refuse_unknown_file(
+        file, [key for key, _ in json_parts.parts(text, str(path)) if key is not None]
+    )
 
 
-def _instances(file: _File, text: str, asked: Asked, advance: Callable[[int], None]) -> Log | None:
+def _instances(
+    file: _LogFile, text: str, asked: LogChoices, advance: Callable[[int], None]
+) -> Log | None:
     for _, first in json_parts.parts(text, str(file.path)):
         if helm.is_stats(first):
             return helm.read(file.path, text, asked, file.model)
         return _scores(file, list(first) if isinstance(first, dict) else [], advance)
-    return _unknown(file, [])
+    return _refuse_unknown_file(file, [])
 
 
-def _scores(file: _File, keys: Sequence[str], advance: Callable[[int], None]) -> Log | None:
+def _scores(file: _LogFile, keys: Sequence[str], advance: Callable[[int], None]) -> Log | None:
     """A table of scores in JSON; as of other tables, one in a folder is not read."""
     if file.named and score_tables.are_scores(keys, file.model):
         return score_tables.read(file.path, file.model, {}, advance)
-    return _unknown(file, keys)
+    return _refuse_unknown_file(file, keys)
 
 
-def _is_results(file: _File) -> bool:
+def _is_results(file: _LogFile) -> bool:
     try:
         with open(file.path, encoding="utf-8", errors="replace") as stream:
             return lm_eval.is_results(_KEYS.findall(stream.read(_BEGIN)))
@@ -272,7 +281,7 @@ def _is_results(file: _File) -> bool:
         return False
 
 
-def _unknown(file: _File, keys: Sequence[str]) -> None:
+def _refuse_unknown_file(file: _LogFile, keys: Sequence[str]) -> None:
     if file.named:
         held = f"; it has the {listing(keys, 'key')}" if keys else ""
-        raise StudyError("unknown-log-contents", path=file.path, keys=held, formats=KNOWN)
+        raise StudyError("unknown-log-contents", path=file.path, keys=held, formats=KNOWN_LOGS)

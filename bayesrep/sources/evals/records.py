@@ -27,15 +27,15 @@ COLUMNS: Mapping[str, Any] = {
 }
 _NAMES = ("task", "model", "scorer", "metric", "filter")
 _LONGEST = 120  # characters of an item's key; a longer one is a text, and is shortened
-UNSCORED = "NaN"
+UNSCORED_SCORE = "NaN"
 """The score of an item that was not scored, however that is written."""
 _ABSENT = ("", "none", "null", "na", "n/a", "nan")
-UNANSWERED = "\0"
+UNANSWERED_SCORE = "\0"
 """What a reader gives as the score of an item of which nothing was there to score."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class LogChoices:
     """What the user chose of logs that hold several.
 
     Attributes
@@ -76,7 +76,7 @@ class Asked:
 
     def one_metric(self, present: Sequence[str], where: str) -> str:
         """The metric to read of those that a log holds."""
-        return present[0] if self.survey else only_one(present, self.metric, "metric", where)
+        return present[0] if self.survey else choose_name(present, self.metric, "metric", where)
 
 
 def belongs(task: str, members: Sequence[str]) -> bool:
@@ -99,7 +99,7 @@ class Log:
     records
         With `COLUMNS`.
     versions
-        Of data sets, where the log knows them.
+        Versions of the data sets, where the log knows them.
     notes
         Sentences about it.
     unread
@@ -137,7 +137,7 @@ def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> p
     Raises
     ------
     StudyError
-        Where a row has no item, no model or no data set, or a name is no text.
+        Where a row has no item, no model or no data set, or a name is not text.
     """
     given = {
         name: each if isinstance(each, int) else as_word(each, where)
@@ -154,11 +154,11 @@ def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> p
         pl.col(name).cast(kind) for name, kind in COLUMNS.items()
     )
     word = pl.col("score").fill_null("").str.strip_chars().str.to_lowercase()
-    score = pl.when(word.is_in(_ABSENT)).then(pl.lit(UNSCORED)).otherwise("score")
+    score = pl.when(word.is_in(_ABSENT)).then(pl.lit(UNSCORED_SCORE)).otherwise("score")
     table = table.with_columns(
-        *(_each_once(table[name].fill_null(""), _named) for name in _NAMES),
+        *(_map_distinct(table[name].fill_null(""), _clean_name) for name in _NAMES),
         normalize_names(table["item"]),
-        pl.when(pl.col("score").ne_missing(UNANSWERED)).then(score).alias("score"),
+        pl.when(pl.col("score").ne_missing(UNANSWERED_SCORE)).then(score).alias("score"),
     )
     for name in ("task", "model", "item"):
         missing = table[name].is_null() | (table[name] == "")
@@ -175,7 +175,7 @@ def digest_scores(records: pl.DataFrame) -> str:
     return blake2b(scores.hash_rows().sort().to_numpy().tobytes(), digest_size=16).hexdigest()
 
 
-def unread(where: str, tool: str, task: str) -> Log:
+def unread_log(where: str, tool: str, task: str) -> Log:
     """The log of a data set that nobody asked for."""
     return Log(where, tool, "", pl.DataFrame(schema=COLUMNS), unread=(plain(task),))
 
@@ -185,20 +185,20 @@ def item_keys(items: pl.Series) -> pl.Series:
     odd = items.str.contains(r"\p{C}") | (items.str.len_chars() > _LONGEST)
     if not odd.any():
         return items
-    return items.scatter(odd.arg_true(), _each_once(items.filter(odd), _short))
+    return items.scatter(odd.arg_true(), _map_distinct(items.filter(odd), _shorten_key))
 
 
-def _each_once(column: pl.Series, function: Callable[[str], str]) -> pl.Series:
+def _map_distinct(column: pl.Series, function: Callable[[str], str]) -> pl.Series:
     names = column.unique().to_list()
     return column.replace(dict(zip(names, map(function, names), strict=True)))
 
 
-def _named(text: str) -> str:
+def _clean_name(text: str) -> str:
     """A name as every reader has it, as a terminal may show it."""
     return plain(normalize_name(text))
 
 
-def _short(text: str) -> str:
+def _shorten_key(text: str) -> str:
     """A key that is short, and as unique."""
     if len(text) <= _LONGEST:
         return plain(text)
@@ -213,7 +213,7 @@ def group_log(log: Log, owner: Mapping[str, str]) -> Log:
     return replace(log, records=log.records.with_columns(task=group, item=item))
 
 
-def only_one(
+def choose_name(
     present: Sequence[str], asked: Sequence[str], noun: str, where: str, holds: str = "holds"
 ) -> str:
     """The one of several names that was asked for, or the only one that there is.
@@ -239,7 +239,7 @@ def only_one(
         return chosen[0]
     if not asked and len(present) == 1:
         return present[0]
-    known = ", ".join(map(repr, present[:30])) + ", ..." * (len(present) > 30)
+    known = ", ".join(map(repr, present[:30])) + (", ..." if len(present) > 30 else "")
     if asked and not chosen:
         raise OptionError(
             "unknown-score-choice",

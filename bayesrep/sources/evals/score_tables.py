@@ -24,7 +24,7 @@ from bayesrep.sources.table_files import read_table, require, whole_numbers
 TOOL = "table of scores"
 TABLES = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".xlsx")
 LINES = (".jsonl", ".ndjson")
-_KNOWN: Mapping[str, tuple[str, ...]] = {
+_KNOWN_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "item": ("item", "question_id", "question", "sample_id", "instance_id", "image", "id"),
     "model": ("model", "model_id", "classifier"),
     "score": ("score", "solved", "correct", "is_correct"),
@@ -33,17 +33,17 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
     "scorer": ("judge", "scorer"),
     "metric": ("metric",),
 }
-_NAMES = tuple(name for names in _KNOWN.values() for name in names)
-_NEEDED = ("item", "model", "score")
+_NAMES = tuple(name for names in _KNOWN_COLUMNS.values() for name in names)
+_NEEDED_COLUMNS = ("item", "model", "score")
 OPTIONS: Mapping[str, str] = {"item": "item", "model": "model", "score": "score", "task": "dataset"}
 """What a user may say which column is, and how the option is called."""
-_EACH = "*"
+_EACH_TASK = "*"
 
 
 def are_scores(names: Sequence[str], model: str | None) -> bool:
     """Whether columns are called as an item, a model (if the user names none) and a score are."""
-    needed = [field for field in _NEEDED if not (field == "model" and model is not None)]
-    return all(set(_KNOWN[field]) & set(names) for field in needed)
+    needed = [field for field in _NEEDED_COLUMNS if not (field == "model" and model is not None)]
+    return all(set(_KNOWN_COLUMNS[field]) & set(names) for field in needed)
 
 
 def read(
@@ -70,40 +70,42 @@ def read(
         Where one is missing.
     """
     where, kind = str(path), path.suffix.lower()
+    # Lines of JSON are streamed, one JSON document is read whole, and tables have columns.
     if kind in LINES:
         names = list(json_parts.first_object(path))
-        found = _columns(names, chosen, model, where)
-        wanted = {field: _keys(name, names) for field, name in found.items()}
+        column_of = _columns(names, chosen, model, where)
+        wanted = {field: _keys(name, names) for field, name in column_of.items()}
         table = pl.concat(json_parts.fields(path, wanted, advance=advance))
     elif kind == ".json":
         pairs = json_parts.all_parts(json_parts.read_text(path), where)
         key, first = pairs[0] if pairs else (None, None)
         names = list(first) if key is None and isinstance(first, dict) else []
-        found = _columns(names, chosen, model, where)
-        wanted = {field: _keys(name, names) for field, name in found.items()}
+        column_of = _columns(names, chosen, model, where)
+        wanted = {field: _keys(name, names) for field, name in column_of.items()}
         table = _of_json(pairs, wanted, where)
     else:
         if kind == ".parquet" and any("." in name for name in chosen.values()):
             table = parquet.read(path, where, list(dict.fromkeys(chosen.values())))
         else:
             table = read_table(path, (*_NAMES, *chosen.values()))
-        found = _columns(table.columns, chosen, model, where)
-        require(table, list(found.values()), where)
+        column_of = _columns(table.columns, chosen, model, where)
+        require(table, list(column_of.values()), where)
         table = table.select(
             whole_numbers(table[name], where).alias(field)
             if field == "attempt"
             else _words(table[name], field)
-            for field, name in found.items()
+            for field, name in column_of.items()
         )
     notes: list[str] = []
+    # Values in JSON are as they were written and still have to be checked.
     if kind in (*LINES, ".json"):
-        table, notes = _of_items(table, found, path)
-        if "attempt" in found:
+        table, notes = _of_items(table, column_of, path)
+        if "attempt" in column_of:
             table = table.with_columns(whole_numbers(table["attempt"], where))
     if model is not None:
         table = table.with_columns(model=pl.lit(model))
     name = path.name.removesuffix(".gz").rpartition(".")[0]
-    return Log(where, TOOL, found["item"], make_records(table, where, task=name), notes=notes)
+    return Log(where, TOOL, column_of["item"], make_records(table, where, task=name), notes=notes)
 
 
 def _words(column: pl.Series, field: str) -> pl.Series:
@@ -116,8 +118,8 @@ def _columns(
     names: Sequence[str], chosen: Mapping[str, str], model: str | None, where: str
 ) -> dict[str, str]:
     """Which column is what: as the user says, or by its name where one is there."""
-    found = dict(chosen)
-    for field, known in _KNOWN.items():
+    column_of = dict(chosen)
+    for field, known in _KNOWN_COLUMNS.items():
         if field in chosen or (field == "model" and model is not None):
             continue
         present = [name for name in known if name in names]
@@ -130,17 +132,17 @@ def _columns(
                 "score-column-ambiguous", where=where, columns=columns, field=noun, way=way
             )
         if present:
-            found[field] = present[0]
-    for field in _NEEDED:
-        if field not in found and not (field == "model" and model is not None):
+            column_of[field] = present[0]
+    for field in _NEEDED_COLUMNS:
+        if field not in column_of and not (field == "model" and model is not None):
             raise StudyError(
                 "score-table-lacks-column",
                 where=where,
                 column=field,
                 columns=", ".join(names) or "that are known",
-                known_names=" or ".join(_KNOWN[field]),
+                known_names=" or ".join(_KNOWN_COLUMNS[field]),
             )
-    return found
+    return column_of
 
 
 def _keys(name: str, names: Sequence[str]) -> list[str]:
@@ -150,7 +152,7 @@ def _keys(name: str, names: Sequence[str]) -> list[str]:
 def _of_items(
     table: pl.DataFrame, found: Mapping[str, str], path: Path
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Those objects that are of an item; logs of events have others, too."""
+    """Keep the objects that are about an item; logs of events have others, too."""
     kept = table.filter(pl.col("item").is_not_null())
     if not len(kept):
         raise StudyError("key-found-nowhere", where=path, key=found["item"])
@@ -158,7 +160,7 @@ def _of_items(
         raise StudyError("key-found-nowhere", where=path, key=found["score"])
     others = len(table) - len(kept)
     told = f"{path.name}: {others:,} records without {found['item']!r} left out"
-    return kept, [told] * bool(others)
+    return kept, ([told] if others else [])
 
 
 def _of_json(
@@ -167,7 +169,7 @@ def _of_json(
     """The fields of a JSON file, whose paths go through the elements of one list."""
     if pairs and pairs[0][0] is None:
         contents: Any = [value for _, value in pairs]
-        wanted = {field: [_EACH, *keys] for field, keys in wanted.items()}
+        wanted = {field: [_EACH_TASK, *keys] for field, keys in wanted.items()}
     else:
         contents = dict(pairs)
     begins = {field: _length(keys) for field, keys in wanted.items()}
@@ -191,7 +193,7 @@ def _of_json(
 
 def _length(keys: Sequence[str]) -> int:
     """How many keys lead to the elements of the last list."""
-    return max((at + 1 for at, key in enumerate(keys) if key == _EACH), default=0)
+    return max((at + 1 for at, key in enumerate(keys) if key == _EACH_TASK), default=0)
 
 
 def _trails(value: Any, way: Sequence[str], before: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
@@ -199,7 +201,7 @@ def _trails(value: Any, way: Sequence[str], before: tuple[Any, ...]) -> Iterator
     trail = (*before, value)
     if not way:
         yield trail
-    elif way[0] == _EACH:
+    elif way[0] == _EACH_TASK:
         inside = value.values() if isinstance(value, dict) else value
         for each in inside if isinstance(value, dict | list) else ():
             yield from _trails(each, way[1:], trail)

@@ -12,7 +12,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError
 from bayesrep.files import json_parts
-from bayesrep.sources.evals.records import UNANSWERED, Asked, Log, make_records
+from bayesrep.sources.evals.records import UNANSWERED_SCORE, Log, LogChoices, make_records
 
 TOOL = "SWE-bench"
 _SCORES = {
@@ -20,7 +20,7 @@ _SCORES = {
     "unresolved_ids": "0",
     "error_ids": "0",
     "empty_patch_ids": "0",
-    "incomplete_ids": UNANSWERED,
+    "incomplete_ids": UNANSWERED_SCORE,
 }
 
 
@@ -29,7 +29,7 @@ def is_report(keys: Sequence[str]) -> bool:
     return {"total_instances", "resolved_instances"} <= set(keys)
 
 
-def read(path: Path, text: str, asked: Asked, model: str | None) -> Log:
+def read(path: Path, text: str, asked: LogChoices, model: str | None) -> Log:
     """The records of one report.
 
     Parameters

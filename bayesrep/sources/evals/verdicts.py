@@ -5,14 +5,14 @@ import polars as pl
 from bayesrep.errors import OptionError, StudyError, listing
 
 LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
-"""Of Inspect: correct, incorrect, partly, no answer (which is not right, as Inspect counts it)."""
+"""Inspect's verdicts: correct, incorrect, partly, and no answer, which counts as not right."""
 WORDS = {
     **dict.fromkeys(("true", "yes", "pass", "passed"), 1.0),
     **dict.fromkeys(("false", "no", "fail", "failed", "timeout"), 0.0),
 }
 
 
-def with_solved(
+def add_solved(
     records: pl.DataFrame, threshold: float | None, where: str
 ) -> tuple[pl.DataFrame, list[str]]:
     """Say of every record whether the item is solved.
@@ -35,7 +35,7 @@ def with_solved(
     Raises
     ------
     StudyError
-        Where a score is no number, or a log contradicts itself.
+        Where a score is not a number, or a log contradicts itself.
     OptionError
         Where items are solved in part, and no threshold is given.
     """
@@ -43,6 +43,7 @@ def with_solved(
     known = {**LETTERS, **WORDS}
     word = score.str.strip_chars()
     lower = word.str.to_lowercase()
+    # Letters and words of verdicts become numbers; numbers stay as they are.
     value = (
         pl.select(
             pl.when(word.is_in(list(LETTERS)))
@@ -64,10 +65,15 @@ def with_solved(
             items=items,
             words=", ".join((*LETTERS, *WORDS)),
         )
+    # No answer is not right, as Inspect counts it, and is noted.
     silent = word == "N"
-    notes = [f"{where}: {silent.sum():,} scores are N, no answer: not solved"] * bool(silent.any())
+    notes = (
+        [f"{where}: {silent.sum():,} scores are N, no answer: not solved"] if silent.any() else []
+    )
+    # With a threshold every number is a verdict.
     if threshold is not None:
         return records.with_columns(solved=value >= threshold), notes
+    # Without one only 0 and 1 are, unless the log itself says what is correct.
     said = records["said"]
     whole = (value == 0) | (value == 1)
     partly = ~whole & said.is_null()
@@ -77,6 +83,7 @@ def with_solved(
         raise OptionError(
             "score-between-right-and-wrong", where=where, low=low, high=high, items=items
         )
+    # Score and verdict of the same record must agree.
     differ = (whole & said.is_not_null() & ((value == 1) != said)).fill_null(value=False)
     if differ.any():
         items = listing(records["item"].filter(differ).unique(maintain_order=True), "item")

@@ -1,6 +1,6 @@
 """Label Studio's exports: tasks with their annotations (JSON), or a row an annotation (JSON-MIN).
 
-An annotation holds a result for every control that was used. Those of `HOLDING` can be an answer;
+An annotation holds a result for every control that was used. Kinds in `VALUE_KEYS` can answer;
 where a control was answered about several regions of an image, that is one about the image only if
 all say the same. Annotations that were skipped are none, and those marked as ground truth are no
 worker's.
@@ -20,7 +20,7 @@ from bayesrep.files import strict_json
 from bayesrep.files.json_parts import as_word
 from bayesrep.sources.exports.columns import Columns, join_choices, name_image, tell_anonymous
 
-HOLDING: Mapping[str, str] = {
+VALUE_KEYS: Mapping[str, str] = {
     "choices": "choices",
     "rating": "rating",
     "number": "number",
@@ -78,25 +78,28 @@ def count_annotations(tasks: Iterable[Mapping[str, Any]], where: str) -> list[An
         If annotations are marked as ground truth, which are left out, or name nobody: each of
         these is a worker of its own.
     """
-    found: list[Annotation] = []
+    annotations: list[Annotation] = []
     truths = nameless = 0
     for task in tasks:
+        # The small JSON export has one annotation a task, in the task itself.
         small = "annotations" not in task
         seen = Counter[str]()
         for held in [task] if small else task["annotations"]:
             if held.get("was_cancelled"):
                 continue
+            # Ground truth is the project's own answer, not a worker's.
             if held.get("ground_truth"):
                 truths += 1
                 continue
-            worker = _who(held.get("annotator" if small else "completed_by"))
+            # Annotations without a name count as answers of different people.
+            worker = _person_name(held.get("annotator" if small else "completed_by"))
             if worker is None:
                 nameless += 1
                 number = str(held.get("annotation_id" if small else "id"))
                 seen[number] += 1
                 name = f"annotation {number} of task {task.get('id')}, {seen[number]}"
                 worker = f"nobody ({where}: {name})"
-            found.append(Annotation(task, held, worker))
+            annotations.append(Annotation(task, held, worker))
     tell_anonymous(nameless, where, "completed_by or annotator")
     if truths:
         warnings.warn(
@@ -105,10 +108,10 @@ def count_annotations(tasks: Iterable[Mapping[str, Any]], where: str) -> list[An
             ),
             stacklevel=2,
         )
-    return found
+    return annotations
 
 
-def _who(person: Any) -> str | None:
+def _person_name(person: Any) -> str | None:
     """What Label Studio calls someone: a number, or an object that has one; None if nothing."""
     if isinstance(person, dict):
         person = person.get("id", person.get("email"))
@@ -121,8 +124,8 @@ def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
     Raises
     ------
     StudyError
-        If the file is no export, or it is not clear which control is the answer; naming the task,
-        if a control was answered differently about several regions.
+        If the file is not an export, or it is not clear which control is the answer; naming
+        the task, if a control was answered differently about several regions.
 
     Warns
     -----
@@ -134,7 +137,8 @@ def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
     try:
         annotations = count_annotations(held, where)
         images = [name_image(each.data, asked.image or "image", where) for each in annotations]
-        said = [dict(_said(each, asked)) for each in annotations]
+        said = [dict(_collect_answers(each, asked)) for each in annotations]
+        # An export may hold several controls; one of them is the answer.
         control = _control(annotations, said, asked, where)
         rows = [
             {
@@ -148,6 +152,7 @@ def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
         ]
         schema = {name: pl.String for name in ("image", "worker", "answer", "task")}
         table = pl.DataFrame(rows, schema={**schema, "seconds": pl.Float64})
+    # The file's structure is taken for granted above, so any slip is a file of another kind.
     except (TypeError, KeyError, AttributeError, pl.exceptions.PolarsError) as error:
         raise StudyError(
             "not-label-studio-export",
@@ -158,21 +163,21 @@ def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
     return _without_prefixes(table, where)
 
 
-def _said(each: Annotation, asked: Columns) -> Iterator[tuple[str, list[Said]]]:
+def _collect_answers(each: Annotation, asked: Columns) -> Iterator[tuple[str, list[Said]]]:
     """By control, what was said with it, a value a region."""
     if each.held is each.task:
         for name, value in each.task.items():
             if name not in _FACTS and name != (asked.image or "image"):
                 yield name, _of_small(value)
         return
-    found: dict[str, list[Said]] = {}
+    answers: dict[str, list[Said]] = {}
     for result in each.held["result"]:
         if "from_name" in result:
-            said = found.setdefault(str(result["from_name"]), [])
+            said = answers.setdefault(str(result["from_name"]), [])
             kind = str(result["type"])
-            key = HOLDING.get(kind)
+            key = VALUE_KEYS.get(kind)
             said.append((kind, None if key is None else _words(result["value"][key])))
-    yield from found.items()
+    yield from answers.items()
 
 
 def _of_small(value: Any) -> list[Said]:
@@ -181,7 +186,7 @@ def _of_small(value: Any) -> list[Said]:
     said: list[Said] = []
     for each in [value] if regions is None else regions:
         if isinstance(each, dict):
-            key = next((key for key in HOLDING.values() if key in each), None)
+            key = next((key for key in VALUE_KEYS.values() if key in each), None)
             said.append(("region", None) if key is None else ("choices", _words(each[key])))
         else:
             said.append(("choices", _words(each)))

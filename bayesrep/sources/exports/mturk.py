@@ -22,7 +22,7 @@ def read_mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
     if "Answer.taskAnswers" in table.columns:
         table = with_task_answers(table, where, asked)
     image, answer = (
-        each or _only(table.columns, prefix, option, where)
+        each or _single_column(table.columns, prefix, option, where)
         for each, prefix, option in (
             (asked.image, "Input.", "image"),
             (asked.answer, "Answer.", "answer"),
@@ -42,24 +42,24 @@ def read_mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
         named = [pl.col(column).alias(name) for name, column in keys]
         part = table.select(pl.col(shown).alias("image"), pl.col(said).alias("answer"), *named)
         parts.append(part.filter(pl.col("image").fill_null("") != ""))
-    found = pl.concat(parts)
-    if "seconds" in found.columns:
-        found = found.with_columns(pl.col("seconds").cast(pl.Float64, strict=False))
-    return found
+    answers = pl.concat(parts)
+    if "seconds" in answers.columns:
+        answers = answers.with_columns(pl.col("seconds").cast(pl.Float64, strict=False))
+    return answers
 
 
-def _only(columns: Sequence[str], prefix: str, option: str, where: str) -> str:
+def _single_column(columns: Sequence[str], prefix: str, option: str, where: str) -> str:
     """The one column with a prefix."""
-    found = [name for name in columns if name.startswith(prefix)]
-    if len(found) != 1:
+    matching = [name for name in columns if name.startswith(prefix)]
+    if len(matching) != 1:
         raise StudyError(
             "assignment-column-ambiguous",
             where=where,
             prefix=prefix,
-            columns=", ".join(found) or "none",
+            columns=", ".join(matching) or "none",
             option=option,
         )
-    return found[0]
+    return matching[0]
 
 
 def _pairs(image: str, answer: str, columns: Sequence[str], where: str) -> list[tuple[str, str]]:
@@ -74,7 +74,7 @@ def _pairs(image: str, answer: str, columns: Sequence[str], where: str) -> list[
             "column-patterns-need-one-star", image_pattern=image, answer_pattern=answer
         )
     pattern = re.compile(re.escape(image).replace(r"\*", r"(\d+)"))
-    stars = [found[1] for name in columns if (found := pattern.fullmatch(name))]
+    stars = [match[1] for name in columns if (match := pattern.fullmatch(name))]
     if not stars:
         raise StudyError(
             "no-column-of-pattern", where=where, column=image, columns=", ".join(columns)
@@ -113,12 +113,12 @@ def with_task_answers(
 
 def _form(form: Mapping[str, Any], asked: Columns, where: str) -> dict[str, str]:
     """The fields of a form as text; of choices the one that is true."""
-    found: dict[str, str] = {}
+    forms: dict[str, str] = {}
     for name, value in form.items():
         if isinstance(value, dict):
             chosen = [str(key) for key, on in value.items() if on is True]
             if list(value) == ["on"]:
                 chosen = ["true" if value["on"] else "false"]
             value = join_choices(chosen, asked, where)
-        found[name] = "" if value is None else str(value)
-    return found
+        forms[name] = "" if value is None else str(value)
+    return forms

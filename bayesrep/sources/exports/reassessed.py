@@ -13,7 +13,7 @@ from bayesrep.sources.exports.columns import Columns
 
 RATINGS = ("no", "maybe", "yes")
 """The last axis of Reassessed ImageNet's tensor."""
-LARGEST = 2**32
+LARGEST_BYTES = 2**32
 """Bytes of an archive's arrays."""
 
 
@@ -28,8 +28,9 @@ def read_reassessed(path: str | Path, _: Columns) -> pl.DataFrame:
             needed = ("tensor.npy", "info.npy", "ids.npy")
             if missing := [name for name in needed if name not in sizes]:
                 raise ValueError(f"it has no {missing[0]}")
-            if sum(sizes.values()) > LARGEST:
-                raise ValueError(f"more than {LARGEST // 2**30} GB")
+            # Sizes are read from the directory, before anything is unpacked.
+            if sum(sizes.values()) > LARGEST_BYTES:
+                raise ValueError(f"more than {LARGEST_BYTES // 2**30} GB")
             arrays: list[np.ndarray[Any, Any]] = []
             for name in needed:
                 with archive.open(name) as stream:
@@ -39,6 +40,7 @@ def read_reassessed(path: str | Path, _: Columns) -> pl.DataFrame:
     except (ValueError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
         raise StudyError("not-raters-archive", path=path, reason=reason(error)) from None
     tensor, info, ids = arrays
+    # The three arrays describe one another: raters by questions by ratings.
     shape = (len(ids), len(info), len(RATINGS))
     if tensor.shape != shape or info.shape[1:] != (2,) or tensor.dtype.kind not in "fiu":
         raise StudyError(
@@ -49,6 +51,7 @@ def read_reassessed(path: str | Path, _: Columns) -> pl.DataFrame:
             rater_count=shape[0],
             question_count=shape[1],
         )
+    # Every non-zero entry is one answer.
     rater, question, answer = np.nonzero(tensor)
     return pl.DataFrame(
         {

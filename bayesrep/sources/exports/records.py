@@ -28,7 +28,7 @@ from bayesrep.sources.exports.columns import Columns, join_choices, name_image, 
 
 Record = Mapping[str, Any]
 Row = dict[str, str | None]
-_POOLED = "all"
+_POOLED_FILE = "all"
 """The name of doccano's file of a shared project."""
 
 
@@ -38,7 +38,7 @@ def read_doccano(path: str | Path, asked: Columns) -> pl.DataFrame:
     Raises
     ------
     StudyError
-        If the file is no export, or does not say who answered.
+        If the file is not an export, or does not say who answered.
 
     Warns
     -----
@@ -47,7 +47,7 @@ def read_doccano(path: str | Path, asked: Columns) -> pl.DataFrame:
     """
     rows: list[Row] = []
     for where, worker, text in _files(path):
-        if worker == _POOLED:
+        if worker == _POOLED_FILE:
             raise StudyError("answers-of-all-together", where=where)
         for record in _records(text, where):
             value = _field(record, asked.answer or "label", where)
@@ -82,14 +82,14 @@ def _files(path: str | Path) -> Iterator[tuple[str, str, str]]:
             held = {name: archive.read(name) for name in wanted}
     except OSError as error:
         raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
-    except (*_DAMAGED, zipfile.BadZipFile, zlib.error) as error:
+    except (*_DAMAGE_ERRORS, zipfile.BadZipFile, zlib.error) as error:
         raise StudyError("export-archive-damaged", path=path, reason=reason(error)) from None
     for name, contents in held.items():
         place = f"{where}, {name!r}"
         yield place, PurePosixPath(name).stem, json_parts.as_text(contents, place)
 
 
-_DAMAGED = (ValueError, EOFError, NotImplementedError, RuntimeError, KeyError)
+_DAMAGE_ERRORS = (ValueError, EOFError, NotImplementedError, RuntimeError, KeyError)
 
 
 def read_argilla(path: str | Path, asked: Columns) -> pl.DataFrame:
@@ -98,7 +98,7 @@ def read_argilla(path: str | Path, asked: Columns) -> pl.DataFrame:
     Raises
     ------
     StudyError
-        If the file is no export, or it is not clear which question is meant.
+        If the file is not an export, or it is not clear which question is meant.
 
     Warns
     -----
@@ -108,6 +108,7 @@ def read_argilla(path: str | Path, asked: Columns) -> pl.DataFrame:
     where = str(path)
     records = list(_records(json_parts.read_text(path), where))
     responses = [_responses(record, where) for record in records]
+    # Several questions may be asked of one record; one of them is the answer.
     questions = list(dict.fromkeys(name for each in responses for name in each))
     if asked.answer is None and len(questions) > 1:
         listed = listing(questions, "control")
@@ -121,16 +122,18 @@ def read_argilla(path: str | Path, asked: Columns) -> pl.DataFrame:
     for number, (record, each) in enumerate(zip(records, responses, strict=True), 1):
         task = as_word(record.get("id"), where)
         for place, (value, person, status) in enumerate(each.get(question, []), 1):
+            # Drafts and discarded responses are not answers.
             if status not in (None, "submitted"):
                 unfinished += 1
                 continue
+            # Responses without a name count as answers of different people.
             worker = None if person in ("", "None") else person
             if worker is None:
                 nameless += 1
                 worker = f"nobody ({where}: response {place} to record {task or number})"
             rows.append(
                 {
-                    "image": name_image(_flat(record), asked.image or "image", where),
+                    "image": name_image(_flatten_record(record), asked.image or "image", where),
                     "worker": worker,
                     "answer": _answer(value, asked, where),
                     "task": task,
@@ -144,10 +147,10 @@ def read_argilla(path: str | Path, asked: Columns) -> pl.DataFrame:
 
 def _responses(record: Record, where: str) -> dict[str, list[tuple[Any, str | None, str | None]]]:
     """By question the values of a record, whose they are, and their status."""
-    found: dict[str, list[tuple[Any, str | None, str | None]]] = {}
+    responses: dict[str, list[tuple[Any, str | None, str | None]]] = {}
     try:
         for question, said in (record.get("responses") or {}).items():
-            found[question] = [
+            responses[question] = [
                 (each["value"], as_word(each.get("user_id"), where), each.get("status"))
                 for each in said
             ]
@@ -155,16 +158,16 @@ def _responses(record: Record, where: str) -> dict[str, list[tuple[Any, str | No
             if key.endswith(".responses") and values is not None:
                 people = record.get(f"{key}.users") or [None] * len(values)
                 states = record.get(f"{key}.status") or [None] * len(values)
-                found[key.removesuffix(".responses")] = [
+                responses[key.removesuffix(".responses")] = [
                     (value, as_word(person, where), status)
                     for value, person, status in zip(values, people, states, strict=True)
                 ]
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise StudyError("export-record-damaged", where=where, reason=reason(error)) from None
-    return found
+    return responses
 
 
-def _flat(record: Record) -> Record:
+def _flatten_record(record: Record) -> Record:
     """A record with its fields and metadata, those of its own name first."""
     parts = [record.get("metadata"), record.get("fields"), record]
     return {name: value for part in parts if isinstance(part, dict) for name, value in part.items()}
@@ -176,7 +179,7 @@ def read_prodigy(path: str | Path, asked: Columns) -> pl.DataFrame:
     Raises
     ------
     StudyError
-        If the file is no export, or holds no answers, as where regions are marked.
+        If the file is not an export, or holds no answers, as where regions are marked.
 
     Warns
     -----
@@ -190,12 +193,14 @@ def read_prodigy(path: str | Path, asked: Columns) -> pl.DataFrame:
     for record in _records(json_parts.read_text(path), where):
         verdict = as_word(_field(record, "answer", where), where)
         task = as_word(record.get("_task_hash"), where)
+        # Prodigy's choice tasks list options; its binary tasks only accept or reject.
         chosen = asked.answer or ("accept" if {"accept", "options"} & set(record) else None)
         if verdict == "ignore" or (chosen and verdict != "accept"):
             left_out["ignored" if verdict == "ignore" else "rejected"] += 1
             continue
         if chosen is None and "label" not in record and "spans" in record:
             raise StudyError("control-without-answer", where=where, control="spans", kind="regions")
+        # Answers without a name count as answers of different people.
         worker = as_word(record.get("_annotator_id") or record.get("_session_id"), where)
         if worker is None:
             nameless += 1

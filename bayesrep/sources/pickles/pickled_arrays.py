@@ -30,7 +30,7 @@ class StandIn:
         raise TypeError(f"a state for {type(self).__name__}")
 
 
-class Recorded(StandIn):
+class RecordedCall(StandIn):
     """A call that is only written down: its arguments, and the state given afterwards."""
 
     args: tuple[Any, ...]
@@ -48,7 +48,7 @@ class Recorded(StandIn):
         self.state = state
 
 
-class Values(Recorded):
+class Values(RecordedCall):
     """A record that stands for an array."""
 
     _built: NDArray[Any] | None = None
@@ -73,7 +73,7 @@ class ByteArray(StandIn):
 
     def __new__(cls, contents: bytes | str = b"", encoding: str = "latin1") -> Any:
         """The contents as bytes."""
-        return _raw(Encode(contents, encoding) if isinstance(contents, str) else contents)
+        return _as_bytes(Encode(contents, encoding) if isinstance(contents, str) else contents)
 
 
 class Tally(StandIn):
@@ -92,7 +92,7 @@ class Missing(StandIn):
         return None
 
 
-class Dtype(Recorded):
+class Dtype(RecordedCall):
     """`numpy.dtype`: a plain type, never a record or a sub-array."""
 
     def numpy(self) -> np.dtype[Any]:
@@ -116,7 +116,7 @@ class Reconstruct(Values):
     def array(self) -> NDArray[Any]:
         """Build the array; one of numbers is a read-only view of the file's bytes."""
         _, shape, dtype, fortran, data = self.state
-        return _filled(data, dtype, shape).reshape(shape, order="F" if fortran else "C")
+        return _fill_array(data, dtype, shape).reshape(shape, order="F" if fortran else "C")
 
 
 class FromBuffer(Values):
@@ -125,7 +125,7 @@ class FromBuffer(Values):
     def array(self) -> NDArray[Any]:
         """Build the array, a read-only view of the file's bytes."""
         data, dtype, shape, order, *axes = self.args
-        flat = _filled(data, dtype, shape)
+        flat = _fill_array(data, dtype, shape)
         if order == "K" and axes and axes[0] is not None:
             return flat.reshape(shape).transpose(axes[0])
         return flat.reshape(shape, order="F" if order == "F" else "C")
@@ -136,7 +136,7 @@ class Scalar(StandIn):
 
     def __new__(cls, dtype: Dtype, data: bytes | str) -> Any:
         """The NumPy scalar."""
-        return _filled(data, dtype, (1,))[0]
+        return _fill_array(data, dtype, (1,))[0]
 
 
 def as_array(recorded: Any) -> NDArray[Any]:
@@ -149,7 +149,7 @@ def as_array(recorded: Any) -> NDArray[Any]:
     return built
 
 
-def resolved(value: Any, seen: dict[int, Any]) -> Any:
+def resolve_records(value: Any, seen: dict[int, Any]) -> Any:
     """Replace records anywhere inside lists, tuples and mappings by what they stand for.
 
     `seen` keeps what was already replaced: a small pickle may refer to one list many times over.
@@ -157,7 +157,7 @@ def resolved(value: Any, seen: dict[int, Any]) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
     if id(value) not in seen:
-        seen[id(value)] = _replaced(value, seen)
+        seen[id(value)] = _replace_record(value, seen)
     return seen[id(value)]
 
 
@@ -166,15 +166,15 @@ def objects(values: list[Any]) -> NDArray[Any]:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def _replaced(value: Any, seen: dict[int, Any]) -> Any:
+def _replace_record(value: Any, seen: dict[int, Any]) -> Any:
     if isinstance(value, Values):
         return as_array(value)
     if isinstance(value, list):
-        return [resolved(item, seen) for item in value]
+        return [resolve_records(item, seen) for item in value]
     if isinstance(value, tuple):
-        return tuple(resolved(item, seen) for item in value)
+        return tuple(resolve_records(item, seen) for item in value)
     if isinstance(value, dict):
-        replaced = {key: resolved(item, seen) for key, item in value.items()}
+        replaced = {key: resolve_records(item, seen) for key, item in value.items()}
         kinds = (kind for kind in (OrderedDict, Counter) if isinstance(value, kind))
         return next(kinds, dict)(replaced)
     if isinstance(value, StandIn):
@@ -182,7 +182,7 @@ def _replaced(value: Any, seen: dict[int, Any]) -> Any:
     return value
 
 
-def _filled(data: Any, recorded: Any, shape: Any) -> NDArray[Any]:
+def _fill_array(data: Any, recorded: Any, shape: Any) -> NDArray[Any]:
     """The flat array of exactly a shape's size that `data` holds."""
     if not isinstance(recorded, Dtype):
         raise TypeError("an array without a data type")
@@ -192,14 +192,14 @@ def _filled(data: Any, recorded: Any, shape: Any) -> NDArray[Any]:
         if not isinstance(data, list) or len(data) != size:
             raise ValueError("an array of objects of another length than its shape")
         seen: dict[int, Any] = {}
-        return objects([resolved(item, seen) for item in data])
-    raw = _raw(data)
+        return objects([resolve_records(item, seen) for item in data])
+    raw = _as_bytes(data)
     if len(raw) != size * dtype.itemsize:
         raise ValueError("an array of another length than its shape")
     return np.frombuffer(raw, dtype=dtype) if raw else np.empty(size, dtype=dtype)
 
 
-def _raw(data: Any) -> bytes:
+def _as_bytes(data: Any) -> bytes:
     if isinstance(data, str):  # Python 2 wrote bytes as text
         return data.encode("latin-1")
     if not isinstance(data, bytes | bytearray):

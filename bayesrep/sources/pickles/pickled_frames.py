@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.sources.pickles.pickled_arrays import Recorded, StandIn, Values, as_array, objects
+from bayesrep.sources.pickles.pickled_arrays import RecordedCall, StandIn, Values, as_array, objects
 from bayesrep.types import Bools, Ints
 
 # Arrow's text types, and how wide the offsets into the text are.
@@ -41,7 +41,7 @@ class NewIndex(StandIn):
 
     def __new__(cls, kind: Any, state: Any) -> Any:
         """A recorded index of the kind."""
-        return _made(kind, (Index, RangeIndex), state)
+        return _make_plain_object(kind, (Index, RangeIndex), state)
 
 
 class Backed(Values):
@@ -71,7 +71,7 @@ class Categorical(Backed):
         categories = _range_array(index, codes) if is_range else as_array(index)
         if codes.size and not -1 <= codes.min() <= codes.max() < len(categories):
             raise ValueError("a category code out of range")
-        return _with_missing(categories, codes, codes < 0)
+        return _take_with_missing(categories, codes, codes < 0)
 
 
 class NewBacked(StandIn):
@@ -79,7 +79,7 @@ class NewBacked(StandIn):
 
     def __new__(cls, kind: Any, _: Any, state: Any) -> Any:
         """A recorded array of the kind."""
-        return _made(kind, (Backed, Categorical), state)
+        return _make_plain_object(kind, (Backed, Categorical), state)
 
 
 class Masked(Values):
@@ -90,10 +90,10 @@ class Masked(Values):
         values, mask = as_array(self.state["_data"]), as_array(self.state["_mask"])
         if values.ndim != 1 or values.shape != mask.shape or mask.dtype.kind != "b":
             raise ValueError("a mask that does not fit its values")
-        return _with_missing(values, np.arange(len(values)), mask)
+        return _take_with_missing(values, np.arange(len(values)), mask)
 
 
-class ArrowArray(Recorded):
+class ArrowArray(RecordedCall):
     """An Arrow array of texts: one argument (type, length, nulls, offset, buffers, ...)."""
 
     def texts(self) -> list[str | None]:
@@ -122,7 +122,7 @@ class ArrowString(Values):
         return objects([text for chunk in chunks for text in chunk.texts()])
 
 
-class Block(Recorded):
+class BlockCall(RecordedCall):
     """`_unpickle_block(values, placement, ndim)`: some columns of one type."""
 
 
@@ -131,7 +131,7 @@ class BlockMaker(StandIn):
 
     def __new__(cls, made: Any) -> Any:
         """Accept blocks as what is to be made."""
-        if made is not Block:
+        if made is not BlockCall:
             raise TypeError("functools.partial of something else than a block of columns")
         return super().__new__(cls)
 
@@ -140,7 +140,7 @@ class BlockMaker(StandIn):
 
     def __call__(self, values: Any, placement: Any) -> Any:
         """A recorded block."""
-        return Block(values, placement)
+        return BlockCall(values, placement)
 
 
 class Placement(StandIn):
@@ -151,7 +151,7 @@ class Placement(StandIn):
         return places
 
 
-class BlockManager(Recorded):
+class BlockManager(RecordedCall):
     """All columns of a frame, in blocks."""
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -161,16 +161,16 @@ class BlockManager(Recorded):
         """
         axes, blocks = self._axes_and_blocks()
         names = axes[0].labels() if isinstance(axes[0], RangeIndex) else as_array(axes[0])
-        found = {
+        column_of = {
             place: column
             for values, placement in blocks
-            for place, column in _placed(values, placement, len(names))
+            for place, column in _place_columns(values, placement, len(names))
         }
-        if len(found) != len(names):
-            raise ValueError(f"{len(found)} columns for {len(names)} column names")
+        if len(column_of) != len(names):
+            raise ValueError(f"{len(column_of)} columns for {len(names)} column names")
         if len({str(name) for name in names}) != len(names):
             raise ValueError("two columns of one name")
-        table = {str(name): found[place] for place, name in enumerate(names)}
+        table = {str(name): column_of[place] for place, name in enumerate(names)}
         if isinstance(axes[1], Index):
             table.setdefault(str(axes[1].state.get("name") or "index"), as_array(axes[1]))
         if len({len(column) for column in table.values()}) > 1:
@@ -185,7 +185,7 @@ class BlockManager(Recorded):
         return layout["axes"], [(block["values"], block["mgr_locs"]) for block in layout["blocks"]]
 
 
-class Frame(Recorded):
+class Frame(RecordedCall):
     """A pandas frame."""
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -198,7 +198,7 @@ class Frame(Recorded):
         return state.columns()
 
 
-def _made(kind: Any, allowed: tuple[type[Recorded], ...], state: Any) -> Any:
+def _make_plain_object(kind: Any, allowed: tuple[type[RecordedCall], ...], state: Any) -> Any:
     if kind not in allowed:  # the file says what kind is
         raise TypeError("a constructor used for something else")
     made = kind()
@@ -207,7 +207,7 @@ def _made(kind: Any, allowed: tuple[type[Recorded], ...], state: Any) -> Any:
     return made
 
 
-def _placed(values: Any, placement: Any, columns: int) -> Iterator[tuple[int, NDArray[Any]]]:
+def _place_columns(values: Any, placement: Any, columns: int) -> Iterator[tuple[int, NDArray[Any]]]:
     """Yield each column of a block with its place in the frame."""
     array = as_array(values)
     if array.ndim not in (1, 2):
@@ -220,7 +220,7 @@ def _placed(values: Any, placement: Any, columns: int) -> Iterator[tuple[int, ND
     yield from zip(places, rows, strict=True)
 
 
-def _categories(dtype: Recorded) -> Any:
+def _categories(dtype: RecordedCall) -> Any:
     return dtype.state["categories"] if dtype.state else dtype.args[0]
 
 
@@ -230,7 +230,7 @@ def _range_array(index: RangeIndex, codes: NDArray[Any]) -> Ints:
     return np.asarray(index.labels()[:top], dtype=np.int64)
 
 
-def _with_missing(values: NDArray[Any], places: NDArray[Any], missing: Bools) -> NDArray[Any]:
+def _take_with_missing(values: NDArray[Any], places: NDArray[Any], missing: Bools) -> NDArray[Any]:
     """Take `values[places]` with the missing ones as NaN among numbers, else None."""
     if not missing.any():
         return values[places]

@@ -31,11 +31,11 @@ _TORCH_MAGIC = 0x1950A86A20F9469CFC6C  # first pickle of a torch.save file befor
 
 _NUMPY_CORES = ("numpy.core", "numpy._core")
 _INDEXES = ("pandas.core.indexes", "pandas.indexes")
-_MASKED = ("integer", "floating", "boolean")
+_MASKED_TYPES = ("integer", "floating", "boolean")
 _NUMBERS = [f"{kind}{bits}Dtype" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)]
 
 
-def _allowed() -> Iterator[tuple[str, str, Any]]:
+def _allowed_names() -> Iterator[tuple[str, str, Any]]:
     """Yield (module, name, stand-in) of everything that a pickle may name."""
     for core in _NUMPY_CORES:
         yield f"{core}.multiarray", "_reconstruct", arrays.Reconstruct
@@ -52,7 +52,7 @@ def _allowed() -> Iterator[tuple[str, str, Any]]:
     for kind in (datetime.date, datetime.datetime, datetime.time, datetime.timedelta):
         yield "datetime", kind.__name__, kind
     yield "datetime", "timezone", datetime.timezone
-    yield from (("pytz", name, arrays.Recorded) for name in ("_UTC", "_p"))
+    yield from (("pytz", name, arrays.RecordedCall) for name in ("_UTC", "_p"))
     yield from _allowed_frames()
     yield from _allowed_columns()
 
@@ -62,9 +62,9 @@ def _allowed_frames() -> Iterator[tuple[str, str, Any]]:
         yield module, "DataFrame", frames.Frame
     for module in ("pandas.core.internals.managers", "pandas.core.internals"):
         yield module, "BlockManager", frames.BlockManager
-    yield "pandas._libs.internals", "_unpickle_block", frames.Block
+    yield "pandas._libs.internals", "_unpickle_block", frames.BlockCall
     yield "pandas._libs.internals", "BlockPlacement", frames.Placement
-    yield "pandas.core.internals.blocks", "new_block", frames.Block
+    yield "pandas.core.internals.blocks", "new_block", frames.BlockCall
     yield "functools", "partial", frames.BlockMaker
     for module in (*(f"{base}.base" for base in _INDEXES), "pandas.core.index"):
         yield module, "_new_Index", frames.NewIndex
@@ -99,21 +99,23 @@ def _allowed_columns() -> Iterator[tuple[str, str, Any]]:
     yield "pandas", "Categorical", frames.Categorical
     yield "pandas.core.categorical", "Categorical", frames.Categorical
     for name in (*_NUMBERS, "Float32Dtype", "Float64Dtype", "BooleanDtype", "StringDtype"):
-        yield "pandas", name, arrays.Recorded
-        for module in (*_MASKED, "string_"):
-            yield f"pandas.core.arrays.{module}", name, arrays.Recorded
+        yield "pandas", name, arrays.RecordedCall
+        for module in (*_MASKED_TYPES, "string_"):
+            yield f"pandas.core.arrays.{module}", name, arrays.RecordedCall
     for name in ("CategoricalDtype", "DatetimeTZDtype"):
-        yield "pandas", name, arrays.Recorded
-        yield "pandas.core.dtypes.dtypes", name, arrays.Recorded
+        yield "pandas", name, arrays.RecordedCall
+        yield "pandas.core.dtypes.dtypes", name, arrays.RecordedCall
     yield from (("pandas", "NA", None), ("pandas._libs.missing", "NA", None))
     yield "pandas._libs.tslibs.nattype", "_nat_unpickle", arrays.Missing
     yield "pyarrow.lib", "_restore_array", frames.ArrowArray
-    yield "pyarrow.lib", "chunked_array", arrays.Recorded
-    yield "pyarrow.lib", "type_for_alias", arrays.Recorded
+    yield "pyarrow.lib", "chunked_array", arrays.RecordedCall
+    yield "pyarrow.lib", "type_for_alias", arrays.RecordedCall
     yield "pyarrow.lib", "py_buffer", arrays.ByteArray
 
 
-_ALLOWED: dict[tuple[str, str], Any] = {(module, name): kind for module, name, kind in _allowed()}
+_ALLOWED_NAMES: dict[tuple[str, str], Any] = {
+    (module, name): kind for module, name, kind in _allowed_names()
+}
 
 
 def read_frame(path: str | Path) -> dict[str, NDArray[Any]]:
@@ -140,7 +142,7 @@ def read_frame(path: str | Path) -> dict[str, NDArray[Any]]:
         Naming the file, and the constructor refused where the pickle names one that no such frame
         needs.
     """
-    with _reported(path):
+    with _report_errors(path):
         if line := trial.fault(examine_frame, path, str(path)):
             raise StudyError(line)
         return _frame(Path(path))
@@ -171,7 +173,7 @@ def read_array(path: str | Path) -> NDArray[Any]:
     StudyError
         Naming the file, and the constructor refused where the objects name one.
     """
-    with _reported(path), open(path, "rb") as file:
+    with _report_errors(path), open(path, "rb") as file:
         header = npy.read_header(file)
         if not header.dtype.hasobject:
             file.seek(0)
@@ -184,7 +186,7 @@ def read_array(path: str | Path) -> NDArray[Any]:
 def examine_frame(file: str, where: str) -> None:
     """Load a frame in another process; what is wrong with it is said where it is loaded again."""
     del where
-    _examined(lambda: _frame(Path(file)))
+    _examine_pickle(lambda: _frame(Path(file)))
 
 
 def examine_array(file: str, where: str) -> None:
@@ -195,12 +197,12 @@ def examine_array(file: str, where: str) -> None:
         with open(file, "rb") as stream:
             _objects(stream, npy.read_header(stream))
 
-    _examined(load)
+    _examine_pickle(load)
 
 
-def _examined(load: Callable[[], object]) -> None:
+def _examine_pickle(load: Callable[[], object]) -> None:
     try:
-        with _reported("a pickle"):
+        with _report_errors("a pickle"):
             load()
     except StudyError as error:
         if isinstance(error.__cause__, MemoryError):
@@ -220,7 +222,7 @@ class _Refused(pickle.UnpicklingError):
 
 
 class _RestrictedUnpickler(pickle.Unpickler):
-    """An unpickler that knows the names in `_ALLOWED` and nothing else."""
+    """An unpickler that knows the names in `_ALLOWED_NAMES` and nothing else."""
 
     def __init__(self, file: IO[bytes]) -> None:
         # Latin-1 keeps the bytes of arrays that Python 2 wrote.
@@ -228,9 +230,9 @@ class _RestrictedUnpickler(pickle.Unpickler):
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         """The stand-in for a constructor, or refuse it."""
-        if (module_name, global_name) not in _ALLOWED:
+        if (module_name, global_name) not in _ALLOWED_NAMES:
             raise _Refused(_one_line(f"{module_name}.{global_name}"))
-        return _ALLOWED[module_name, global_name]
+        return _ALLOWED_NAMES[module_name, global_name]
 
     def persistent_load(self, pid: Any, /) -> Any:
         """Refuse objects stored outside the pickle, such as the numbers of a tensor."""
@@ -238,7 +240,7 @@ class _RestrictedUnpickler(pickle.Unpickler):
 
 
 @contextmanager
-def _reported(path: str | Path) -> Generator[None, None, None]:
+def _report_errors(path: str | Path) -> Generator[None, None, None]:
     """Turn whatever goes wrong inside into one line naming the file."""
     try:
         yield

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 from bayesrep.errors import PredictionError
 from bayesrep.vision.imports import load_timm
-from bayesrep.vision.torchvision_networks import is_torchvision, unknown
+from bayesrep.vision.torchvision_networks import explain_unknown_name, is_torchvision
 
 __all__ = ["CATALOGS", "Entry", "catalog_names", "read_catalog"]
 
@@ -80,4 +80,4 @@ def catalog_names(name: str) -> tuple[list[str], list[Entry]]:
 
 
 def _in_torchvision(name: str) -> bool:
-    return is_torchvision(name) and unknown(name) is None
+    return is_torchvision(name) and explain_unknown_name(name) is None
