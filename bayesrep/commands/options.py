@@ -190,7 +190,7 @@ def read_fitted(arguments: Namespace) -> "tuple[bayesrep.Study, Any]":
     new_table(arguments)
     trial.start()
     _ = bayesrep.read_study  # imports it
-    with imported_beside("xarray", "h5py", "scipy.special"):
+    with import_in_thread("xarray", "h5py", "scipy.special"):
         study = read_study(arguments.study)
     return study, read_draws(arguments.posterior)
 
