@@ -76,7 +76,7 @@ class Dataset:
         return self.order.to_numpy()
 
     @cached_property
-    def left_out(self) -> pl.Series:
+    def undecoded_images(self) -> pl.Series:
         """The images that the study is left without."""
         return self.failures.filter("left_out")["image"]
 
@@ -163,14 +163,14 @@ def _predictions(dataset: Dataset, classifiers: Sequence[str]) -> Iterator[_File
     tables = parquet.read_each(files, ["image", "correct"], further=further)
     for (_, where), name, table in zip(files, classifiers, tables, strict=True):
         broken = isinstance(table, Violation)
-        yield _File([table]) if broken else _judged(dataset, where, name, table)
+        yield _File([table]) if broken else _judge_table(dataset, where, name, table)
 
 
-def _judged(dataset: Dataset, where: str, classifier: str, table: pl.DataFrame) -> _File:
+def _judge_table(dataset: Dataset, where: str, classifier: str, table: pl.DataFrame) -> _File:
     order = dataset.order
     if violations := list(key_violations(where, table, ["image"])):
         return _File(violations)
-    table = without(table, dataset.left_out)
+    table = without(table, dataset.undecoded_images)
     ordered = in_order(table, order)
     if ordered is None:
         missing = order.filter(~order.is_in(table["image"].implode()))
