@@ -3,7 +3,7 @@
     python -m experiments.gpu
 
 136 classifiers on two data sets of 10,000 images, as `simulate_study` makes them; by Laplace's
-draws, by four, 256 and 1,024 chains, each of them twice, so that the second has its programs
+draws, by four, 64, 256 and 1,024 chains, each of them twice, so that the second has its programs
 compiled; 10,000 classifiers on 500 images; and the image-level model. Seconds by stage, the
 verdict, and how far the mean adjusted accuracies are from those of four chains on the processor.
 What single gradients take is told by `bayesrep bench`.
@@ -27,6 +27,7 @@ from experiments.results import save
 FITS: dict[str, dict[str, Any]] = {
     "laplace": {"method": "laplace"},
     "4 chains": {"method": "nuts"},
+    "64 chains": {"method": "nuts", "chains": 64},
     "256 chains": {"method": "nuts", "chains": 256},
     "1,024 chains": {"method": "nuts", "chains": 1024},
 }
