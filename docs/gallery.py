@@ -16,8 +16,6 @@ DOCS = Path(__file__).resolve().parent
 PICTURES = DOCS / "images" / "gallery"
 PAGE = DOCS / "gallery.md"
 REPLICATES = 10
-RESULTS = {"paper-13": "figure-13-simulated", "paper-14": "figure-14-simulated"}
-"""Figures that take long, which are shown as pages of results have them."""
 PLOTS = {
     "accuracies": "every classifier on both data sets, as measured and adjusted",
     "gaps": "what every method leaves of the mean drop",
@@ -63,10 +61,6 @@ def save(figure: Any, name: str) -> None:
 
 def shown(name: str) -> str:
     """A picture's line on the page."""
-    if name in RESULTS:
-        page = RESULTS[name]
-        size = f"(Of the paper's size: [results](results/{page}.md).)"
-        return f"![{name}](results/{page}.png)\n\n{size}\n"
     return f"![{name}](images/gallery/{name}.png)\n"
 
 
@@ -123,7 +117,7 @@ def main() -> None:
     for name in PLOTS:
         save(getattr(bayesrep, f"plot_{name}")(study, posterior).figure, f"plot-{name}")
     for name, figure in FIGURES.items():
-        if of_a_study(figure) and name not in RESULTS:
+        if of_a_study(figure):
             sys.stderr.write(f"{name}\n")
             save(drawn(name, figure, study, posterior), name)
     PAGE.write_text(text(), encoding="utf-8")

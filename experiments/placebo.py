@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 
 import bayesrep
+from bayesrep.report.figures import BLUE, INK, panels
+from bayesrep.report.methods import label_of
 from bayesrep.report.text import columns, percent
 from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import placebo_replication
@@ -80,8 +82,25 @@ def report(results: Sequence[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
     return columns(header, rows), summary
 
 
+def draw(results: Sequence[dict[str, Any]], summary: dict[str, Any]) -> Any:
+    """Each split's mean gap by every method, and their mean with two standard errors."""
+    figure, (axes,) = panels(1)
+    figure.set_size_inches(7.2, 3.2)
+    axes.axvline(0, color=INK, lw=1)
+    for height, name in enumerate(METHODS):
+        gaps = [100 * result[name] for result in results]
+        mean, error = (100 * summary[name][key] for key in ("mean_gap", "standard_error"))
+        axes.plot(gaps, [height] * len(gaps), "o", color=BLUE, alpha=0.35, ms=6)
+        axes.errorbar(mean, height, xerr=2 * error, fmt="o", color=BLUE, ms=8, lw=2)
+    axes.set_yticks(range(len(METHODS)), [label_of(name) for name in METHODS])
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("mean gap that is left (points); true: 0")
+    return figure
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/placebo.{md,json}."""
+    """Run the experiment and write docs/results/placebo.{md,json,png}."""
     parser = argparse.ArgumentParser(prog="python -m experiments.placebo", description=__doc__)
     parser.add_argument("--cifar10h", type=Path, required=True, metavar="DIR")
     parser.add_argument("--cifar10.1", dest="cifar101", type=Path, required=True, metavar="DIR")
@@ -99,7 +118,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     text, summary = report(results)
     print(text)
     command = f"python -m experiments.placebo --cifar10h DIR --cifar10.1 DIR --seeds {len(results)}"
-    save("placebo", command, {"summary": summary, "seeds": results}, text)
+    numbers = {"summary": summary, "seeds": results}
+    save("placebo", command, numbers, text, draw(results, summary))
     return 0
 
 

@@ -2,16 +2,14 @@
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from bayesrep.errors import EstimateWarning
 from bayesrep.machine import machine_facts
 from bayesrep.report.figures import save_figure
-from bayesrep.report.text import percent
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 PACKAGES = ("jax", "numpyro", "numpy", "arviz", "polars")
@@ -30,38 +28,6 @@ def recorded() -> Iterator[list[str]]:
         warnings.simplefilter("always", EstimateWarning)
         yield said
     said.extend(dict.fromkeys(str(warning.message) for warning in caught))
-
-
-def warned(numbers: dict[str, Any]) -> str:
-    """What was warned, as a sentence each, for the remarks."""
-    return "".join(f" Warned: {text}." for text in numbers["warnings"])
-
-
-def recording(
-    numbers: Callable[..., dict[str, Any]],
-) -> Callable[..., dict[str, Any]]:
-    """``numbers`` with what it warned of beside them."""
-
-    @wraps(numbers)
-    def with_warnings(*data: Any, **options: Any) -> dict[str, Any]:
-        with recorded() as said:
-            found = numbers(*data, **options)
-        return {**found, "warnings": said}
-
-    return with_warnings
-
-
-def gap_cells(part: dict[str, Any]) -> list[str]:
-    """Mean gap in percent and its interval, of an analysis' numbers, for a table."""
-    gap = part["quantities"]["bias_corrected_gap"]
-    ends = f"{percent(gap['lower'], 2)} to {percent(gap['upper'], 2)}"
-    return [percent(gap["estimate"], 2), ends]
-
-
-def slope_cells(part: dict[str, Any]) -> list[str]:
-    """Slope and its interval, of an analysis' numbers, for a table."""
-    slope = part["quantities"]["slope"]
-    return [f"{slope['estimate']:.3f}", f"{slope['lower']:.3f} to {slope['upper']:.3f}"]
 
 
 def save(

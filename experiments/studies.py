@@ -1,4 +1,4 @@
-"""The studies on which the paper's figures are made again: one simulated, one of real annotators.
+"""Two studies whose truth is known: one simulated, one of real annotators.
 
 ``simulated``
     136 classifiers, 10,000 + 10,000 images, 36 annotators, from a process outside the family that
@@ -11,10 +11,8 @@
 """
 
 import argparse
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import bayesrep
 from bayesrep.errors import StudyError, reason
@@ -23,7 +21,6 @@ from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import placebo_replication
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
-from experiments.results import save
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -40,32 +37,6 @@ class Chosen(KnownStudy):
 
     label: str
     command: str
-
-
-def make_page(
-    name: str,
-    description: str | None,
-    argv: Sequence[str] | None,
-    numbers: Callable[[Chosen], dict[str, Any]],
-    table: Callable[[dict[str, Any]], str],
-    draw: Callable[[dict[str, Any]], Any],
-    remarks: Callable[[dict[str, Any]], str],
-) -> int:
-    """Make docs/results/NAME-STUDY.{md,json,png} of the study that the command line chooses.
-
-    ``numbers`` holds all that the table, the figure and the remarks show.
-    """
-    module = name.replace("-", "")
-    parser = argparse.ArgumentParser(
-        prog=f"python -m experiments.{module}", description=description
-    )
-    add_options(parser)
-    chosen = choose(parser, parser.parse_args(argv))
-    found = numbers(chosen)
-    text = table(found)
-    print(text)
-    save(f"{name}-{chosen.label}", chosen.command, found, text, draw(found), remarks(found))
-    return 0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
