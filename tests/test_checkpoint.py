@@ -60,7 +60,11 @@ def whole(tmp_path_factory):
 
 def test_a_checkpoint_changes_no_draw(whole):
     posterior, folder = whole
-    _same(posterior, zoo.posterior("tiny", **zoo.SHORT))
+    without = _draws(zoo.posterior("tiny", **zoo.SHORT))  # read from a file: curves in 32 bits
+    for name, values in _draws(posterior).items():
+        np.testing.assert_array_equal(
+            values.astype(without[name].dtype), without[name], err_msg=name
+        )
     names = sorted(path.name for path in folder.iterdir())
     assert names[0] == "checkpoint.json"
     assert len(names) == 1 + 2 * 8  # two chains, 200 draws in blocks of 25

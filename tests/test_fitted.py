@@ -209,7 +209,10 @@ def test_what_a_posterior_records():
     assert (made.name, made.method, made.roles) == ("joint", "nuts", ("reference", "replication"))
     assert (made.cut, made.grouping, made.thinning) == (True, "superclass", 1)
     assert made.options.components == 2
-    for odd in ({"model": "odd"}, {"options": '{"odd": 1}'}, {"schedule": '{"thinning": 1e999}'}):
+    other = recorded(with_attributes(options='{"odd": 1}'))
+    with refused(PosteriorError, "posterior-options-of-other-model", {"model": "joint"}):
+        _ = other.options
+    for odd in ({"model": "odd"}, {"schedule": '{"thinning": 1e999}'}):
         with refused(PosteriorError, "posterior-origin-unknown"):
             recorded(with_attributes(**odd))
 

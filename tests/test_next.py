@@ -182,7 +182,7 @@ def test_a_stopped_sweep_and_written_tasks_name_their_command(here, capsys):
     (here / "grid.toml").write_text("method = ['raw']\n[[study]]\nsimulate = { images = 40 }\n")
     words = ["sweep", str(here / "grid.toml"), "--out", str(here / "o"), "--jobs", "1"]
     arguments = cli._parser(words).parse_args(words)
-    (again,) = printed(arguments.module.kept(arguments))
+    (again,) = printed(arguments.module.describe_kept(arguments))
     assert again == words
 
 

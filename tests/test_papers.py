@@ -132,11 +132,11 @@ def test_every_input_of_a_figure_is_what_its_entry_needs():
     reads = {
         "study": {"study", "counts"},
         "posterior": {"posterior"},
-        "confident": {"probabilities"},
+        "answers_with_confidence": {"probabilities"},
     }
     reads |= {"people": {"--objects", "--counts", "--objects|--counts"}, "groups": {"--classes"}}
     reads |= {"sets": {"--labels"}, "both_sets": {"--labels"}, "pictures": {"--images"}}
-    reads |= {"reference": {"labels", "top-5"}, "both": {"labels"}, "humans": set()}
+    reads |= {"reference": {"labels", "top-5"}, "answers_to_both": {"labels"}, "humans": set()}
     reads |= {"study_or_answers": {"answers"}, "any_pictures": set()}
     for entry in catalogue.entries():
         if entry.name:

@@ -136,7 +136,7 @@ def having(content, *sections):
 
 
 def test_every_section_is_there_and_nothing_is_missing(content):
-    assert not content.missing
+    assert not content.missing_sections
     html = page(content)
     order = re.findall(r'<section id="([a-z-]+)"', html)
     assert order == [
@@ -292,7 +292,7 @@ def test_the_count_shown_first_is_where_the_pools_differ(content, study):
 
 
 def test_axes_are_equal_and_hold_every_point(content):
-    found = content[Answer].found
+    found = content[Answer].accuracies
     low, high = found.range()
     spec = content.opening.figure.spec
     assert spec["width"] == spec["height"]

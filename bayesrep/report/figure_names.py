@@ -265,15 +265,15 @@ FIGURES: Mapping[str, NamedFigure] = {
     "paper-12": _of_paper(figure12, "study"),
     "paper-13": _of_paper(figure13, "study"),
     "paper-14": _of_paper(figure14, "study"),
-    "anzaku-1": _make_figure(anzaku2022.scatter, "confident"),
-    "anzaku-3": _make_figure(anzaku2022.by_label, "confident"),
-    "anzaku-4": _make_figure(anzaku2022.by_label, "confident"),
-    "anzaku-5": _make_figure(anzaku2022.one_classifier, "confident"),
-    "anzaku-6": _make_figure(anzaku2022.by_probability, "confident"),
-    "anzaku-7": _make_figure(anzaku2022.by_probability, "confident"),
-    "anzaku-8": _make_figure(anzaku2022.one_classifier, "confident"),
+    "anzaku-1": _make_figure(anzaku2022.scatter, "answers_with_confidence"),
+    "anzaku-3": _make_figure(anzaku2022.by_label, "answers_with_confidence"),
+    "anzaku-4": _make_figure(anzaku2022.by_label, "answers_with_confidence"),
+    "anzaku-5": _make_figure(anzaku2022.one_classifier, "answers_with_confidence"),
+    "anzaku-6": _make_figure(anzaku2022.by_probability, "answers_with_confidence"),
+    "anzaku-7": _make_figure(anzaku2022.by_probability, "answers_with_confidence"),
+    "anzaku-8": _make_figure(anzaku2022.one_classifier, "answers_with_confidence"),
     "shankar-1": _make_figure(
-        shankar2020.both_sets, "both", "both_sets", "humans", optional=_HUMANS
+        shankar2020.both_sets, "answers_to_both", "both_sets", "humans", optional=_HUMANS
     ),
     "shankar-3": _make_figure(gallery.several_labels, "reference", "sets", "pictures"),
     "shankar-4": _make_figure(shankar2020.beside_top, "reference", "sets"),
