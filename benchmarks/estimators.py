@@ -88,14 +88,15 @@ def ours(study: Study) -> dict[str, Any]:
     warm = median(lambda: bayesrep.estimate(study, "em-spline", bootstrap=REPLICATES), 3)
     all_methods = median(lambda: analyse(study, METHODS, bootstrap=REPLICATES, interval="bca"), 1)
     say("ours: mixtures, naive and jackknife")
-    table = complete_cells(Replicates.of(SufficientStatistics.from_study(study)))
+    table = complete_cells(Replicates.from_study(SufficientStatistics.from_study(study)))
 
     def mixtures(*, newton: bool) -> Any:
         return fit_mixtures(table, components=COMPONENTS, rounds=ROUNDS, newton=newton)
 
     fits = {newton: mixtures(newton=newton) for newton in (False, True)}
     published = fit_parametric(
-        EMSpline(quadrature="published"), Replicates.of(SufficientStatistics.from_study(study))
+        EMSpline(quadrature="published"),
+        Replicates.from_study(SufficientStatistics.from_study(study)),
     )
     return {
         "bootstrap_cold": cold,

@@ -18,7 +18,7 @@ from benchmarks import _textbook
 def test_the_textbook_agrees():
     study = zoo.study("tiny")
     annotators = 8
-    table = complete_cells(Replicates.of(SufficientStatistics.from_study(study)))
+    table = complete_cells(Replicates.from_study(SufficientStatistics.from_study(study)))
     fit = fit_mixtures(table, components=2)
     theirs = []
     for role, data in enumerate(study.datasets.values()):

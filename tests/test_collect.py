@@ -15,8 +15,8 @@ from bayesrep.cli import main
 from bayesrep.collect import (
     Collection,
     Design,
-    answered,
     candidate_labels,
+    match_assignments,
     plan_classify,
     plan_grids,
     read_collection,
@@ -289,7 +289,7 @@ def said(collection, people=None):
 
 def test_answers_are_those_that_were_given():
     collection = contains(Design(4, 2))
-    found = answered(collection, said(collection))
+    found = match_assignments(collection, said(collection))
     table = found.table()
     assert found.rows() == len(table)
     given = {
@@ -306,7 +306,7 @@ def test_answers_are_those_that_were_given():
 
 def test_counts_are_those_of_the_answers():
     collection = contains(Design(4, 2))
-    found = answered(collection, said(collection))
+    found = match_assignments(collection, said(collection))
     key = ["dataset", "image", "label"]
     assert found.counts().sort(key).equals(count_selections(found.table()).sort(key))
     assert set(found.counts()["shown"]) == {4}
@@ -315,7 +315,7 @@ def test_counts_are_those_of_the_answers():
 def test_partial_answers_count_what_is_there():
     collection = contains(Design(4, 2))
     some = said(collection).head(3)
-    found = answered(collection, some)
+    found = match_assignments(collection, some)
     assert len(found.table()["task"].unique()) <= 3
     assert set(found.counts()["shown"]) <= {1, 2, 3}
     assert found.progress()["assignments"].sum() == 3
@@ -323,7 +323,7 @@ def test_partial_answers_count_what_is_there():
 
 def test_nothing_answered_yet_is_no_error():
     collection = contains()
-    found = answered(collection, said(collection).clear())
+    found = match_assignments(collection, said(collection).clear())
     assert found.rows() == 0
     assert found.counts().is_empty()
     assert found.table().is_empty()
@@ -340,7 +340,7 @@ def test_assignments_that_do_not_count_are_counted():
     )
     refused = all_of.slice(1, 1).with_columns(rejected=pl.lit(value=True))
     given = pl.concat([all_of.slice(2), first, second, first, refused])
-    found = answered(collection, given)
+    found = match_assignments(collection, given)
     assert found.left_out == {
         "the same assignment in two files": 1,
         "rejected": 1,
@@ -359,7 +359,7 @@ def test_answers_to_what_was_not_asked_are_refused(change):
     row = said(collection).head(1).to_dicts()[0]
     facts = {"file": "f.json", "tasks": [row["task"]]}
     with refused(StudyError, "answered-places-unknown-or-repeated", facts):
-        answered(collection, pl.DataFrame([row | change], schema=SCHEMA))
+        match_assignments(collection, pl.DataFrame([row | change], schema=SCHEMA))
 
 
 def test_answers_to_another_collection_are_refused():
@@ -372,20 +372,20 @@ def test_answers_to_another_collection_are_refused():
         "collection": collection.fingerprint,
     }
     with refused(StudyError, "answered-tasks-of-another-collection", facts):
-        answered(collection, pl.DataFrame([row], schema=SCHEMA))
+        match_assignments(collection, pl.DataFrame([row], schema=SCHEMA))
 
 
 def test_a_task_of_the_same_collection_that_there_is_not():
     collection = contains()
     row = said(collection).head(1).to_dicts()[0] | {"task": f"{collection.fingerprint}-9999"}
     with refused(StudyError, "answered-tasks-unknown", {"tasks": [row["task"]]}):
-        answered(collection, pl.DataFrame([row], schema=SCHEMA))
+        match_assignments(collection, pl.DataFrame([row], schema=SCHEMA))
 
 
 def test_progress_knows_time_money_and_controls():
     collection = contains(Design(4, 2))
     given = said(collection, Respondents(spam=0.3, seed=1)).with_columns(pay=0.2)
-    table = answered(collection, given).progress()
+    table = match_assignments(collection, given).progress()
     assert table["assignments"].sum() == len(given)
     assert table["pay"].sum() == pytest.approx(0.2 * len(given))
     assert table["hours"].sum() == pytest.approx(given["seconds"].sum() / 3600)

@@ -17,7 +17,7 @@ import pytest
 from bayesrep.collect import (
     Collection,
     Design,
-    answered,
+    match_assignments,
     plan_classify,
     plan_grids,
     write_collection,
@@ -117,7 +117,7 @@ def test_grids_are_answered_by_keyboard(browser, contains):
     file = saved(page, "#download", folder / "a.json")
     page.close()
     assert said == []
-    found = answered(collection, read_assignments([file]))
+    found = match_assignments(collection, read_assignments([file]))
     assert found.assignments["selected"].to_list() == [[1, 3]] * 4
     assert set(found.assignments["worker"]) == {"Ann O'Nym <b>"}
     assert (found.assignments["seconds"] >= 0).all()
@@ -144,7 +144,7 @@ def test_answers_stay_in_the_browser_until_they_are_saved(browser, contains):
         page.click("#next")
     later = saved(page, "#download", folder / "b.json")
     page.close()
-    found = answered(collection, read_assignments([first, later]))
+    found = match_assignments(collection, read_assignments([first, later]))
     assert found.left_out == {"the same assignment in two files": 1}
     assert [len(each) for each in found.assignments["selected"].to_list()] == [1, 0, 0, 0]
 
@@ -195,7 +195,7 @@ def test_images_are_classified(browser, classify):
     read = read_assignments([file])
     assert read["selected"].to_list() == [[1, 2], [3]]
     assert read["main"].to_list() == [1, 3]
-    table = answered(collection, read).table()
+    table = match_assignments(collection, read).table()
     assert table.filter("main")["selected"].all()
     assert table["main"].sum() == 2
 
@@ -332,7 +332,7 @@ def test_what_label_studio_exports_is_what_was_answered(studio, kind, form, requ
         given[task["data"]["task"]] = chosen
     exported = studio.call("GET", f"/api/projects/{project}/export?exportType={form}")
     (tmp_path / "export.json").write_text(json.dumps(exported), encoding="utf-8")
-    found = answered(collection, read_assignments([tmp_path / "export.json"]))
+    found = match_assignments(collection, read_assignments([tmp_path / "export.json"]))
     assert dict(found.assignments.select("task", "selected").iter_rows()) == given
     assert set(found.assignments["seconds"]) == {7.5}
     if kind == "classify":

@@ -155,7 +155,7 @@ def test_weights_are_those_of_the_expected_counts():
 
 def test_the_papers_coefficients_draw_the_same_curve():
     study = small_study()
-    replicates = Replicates.of(SufficientStatistics.from_study(study))
+    replicates = Replicates.from_study(SufficientStatistics.from_study(study))
     fitted = fit_parametric(EMSpline(components=1), replicates)
     s = np.linspace(0, 1, 101)
     by_powers = truncated_power_basis(s) @ bsplines_in_truncated_powers() @ fitted.curves.T
@@ -163,7 +163,7 @@ def test_the_papers_coefficients_draw_the_same_curve():
 
 
 def test_as_many_annotators_as_there_are_thin_nothing():
-    replicates = Replicates.of(SufficientStatistics.from_study(small_study()))
+    replicates = Replicates.from_study(SufficientStatistics.from_study(small_study()))
     full, same = (EMSpline(1, annotators=n)(replicates).value[0] for n in (None, 12))
     np.testing.assert_allclose(same, full, rtol=1e-6)
     broken = {"annotators": 13, "fewest": 12}
@@ -189,7 +189,7 @@ def case_a() -> tuple[CellTable, dict[str, Any], MixtureFit]:
         replication={"selected": data["k2"], "shown": int(data["n"]), "correct": data["f2"]},
         classifiers=list(expected["classifiers"]),
     )
-    table = complete_cells(Replicates.of(SufficientStatistics.from_study(study)))
+    table = complete_cells(Replicates.from_study(SufficientStatistics.from_study(study)))
     listed = [expected["mixtures"][name] for name in ("v1", "v2")]
     a, b = (np.array([np.array(m["alpha_beta"])[:, i] for m in listed])[:, None] for i in (0, 1))
     weights = np.array([m["weights"] for m in listed])[:, None]

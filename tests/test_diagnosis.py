@@ -145,7 +145,7 @@ def test_cells_are_completed_to_all_counts_of_every_number_of_annotators():
 
 
 def test_tails_beyond_floating_point():
-    z = discrepancy.standardised(np.array([30.0, 900.0, 1e4]), 20.0, 40.0)
+    z = discrepancy.standardise(np.array([30.0, 900.0, 1e4]), 20.0, 40.0)
     assert (np.diff(z) > 0).all()
     assert np.isfinite(z).all()
     np.testing.assert_allclose(stats.norm.sf(z[0]), stats.chi2.sf(30, 20))

@@ -66,11 +66,11 @@ few_counts = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning
 
 
 def evaluate(name: str, statistics: SufficientStatistics) -> NDArray[np.float64]:
-    return configured()[name](Replicates.of(statistics)).value[0]
+    return configured()[name](Replicates.from_study(statistics)).value[0]
 
 
 def naive(statistics: SufficientStatistics, annotators: int | None = None) -> NDArray[np.float64]:
-    return Naive(annotators)(Replicates.of(statistics)).value[0]
+    return Naive(annotators)(Replicates.from_study(statistics)).value[0]
 
 
 def arrays(

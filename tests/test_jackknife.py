@@ -46,7 +46,7 @@ def study_of(images: int = 300, annotators: int = 6, classifiers: int = 3, seed:
 
 
 def whole(study: Study) -> Replicates:
-    return Replicates.of(SufficientStatistics.from_study(study))
+    return Replicates.from_study(SufficientStatistics.from_study(study))
 
 
 # --- the estimate -----------------------------------------------------------------------------
@@ -426,7 +426,7 @@ def test_many_annotators_cost_no_more_than_few():
     np.add.at(mass, np.maximum(k - 1, 0), k / n)
     np.add.at(mass, np.minimum(k, n - 1), 1 - k / n)
     np.testing.assert_allclose(counts.reference[0], mass[counts.selected], rtol=1e-6)
-    assert one.noisy
+    assert one.is_noisy
     (_, sentence) = matching_sentences([one])
     assert "says nothing here; jackknife(delete=50000) is less noisy" in sentence
 
@@ -447,7 +447,7 @@ def test_the_jackknifes_gap_comes_with_its_scatter_over_images():
     assert one.drop == pytest.approx(sides[0].mean() - sides[1].mean())
     error = np.sqrt(sum(side.var() / len(side) for side in sides))
     assert one.drop_error == pytest.approx(error, rel=0.3)  # 50 replicates: to 10 %
-    assert not one.noisy
+    assert not one.is_noisy
 
 
 def test_a_study_where_nothing_is_right_says_so():

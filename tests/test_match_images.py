@@ -10,7 +10,7 @@ from refusals import check, refusal, refused
 
 from bayesrep.cli import main
 from bayesrep.errors import OptionError, StudyError
-from bayesrep.lab import METHODS, left_with, match_images, next_answers
+from bayesrep.lab import METHODS, match_images, next_answers, remaining_gap
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.IdentificationWarning")
 
@@ -80,16 +80,16 @@ def test_what_other_numbers_of_answers_would_leave_is_the_closed_form(n):
     first, second, _ = world(reference=5_000, pool=5_000)
     found = match_images(first, second, size=500, components=1, replicates=2)
     a, b = single_beta(found.densities[1])
-    left = left_with(found, n, size=100, pool=100_000_000)
+    left = remaining_gap(found, n, size=100, pool=100_000_000)
     expected = (found.reference_mean - found.pool_mean) * (a + b) / (a + b + n)
     # 100 images in n + 1 bins: rounding moves what is chosen by a hundredth of a bin's width.
-    exact = left_with(found, n, size=10_000_000, pool=100_000_000)["fine"]
+    exact = remaining_gap(found, n, size=10_000_000, pool=100_000_000)["fine"]
     assert exact == pytest.approx(expected, abs=1e-4)
     assert left["published"] >= exact - 0.01
     assert abs(left["posterior"]) <= abs(left["fine"]) + 1e-3
     for size, answers in ((0, 3), (11, 3), (5, 0)):
         with refused(OptionError, "answers-or-size-out-of-range"):
-            left_with(found, answers, size=size, pool=10)
+            remaining_gap(found, answers, size=size, pool=10)
 
 
 def single_beta(mass):

@@ -283,8 +283,7 @@ ALONE = set(
 NOUNS_IN_ED = {"red", "need", "feed", "seed", "speed"}
 ROOMS_TO_COME = ("models", "inference", "files")
 OLD_NAMES = set(
-    """checks/comparison.left_out checks/discrepancy.standardised checks/finding.missing
-    errors.Violation.within errors.nearest errors.plain errors.quoted
+    """errors.Violation.within errors.nearest errors.plain errors.quoted
     posterior/fitted.Fitted.adjusted posterior/fitted.Fitted.recorded
     posterior/fitted.Fitted.together posterior/fitted.Fitted.trusted
     posterior/groups.recorded posterior/joint_draws.Influences.of

@@ -160,7 +160,7 @@ def test_nothing_depends_on_the_order_of_items_or_models(pair: list[Attempts]):
 
 def test_curves_need_no_new_sampling(pair: list[Attempts]):
     found = pass_at_k(pair[0], (2, 9), draws=DRAWS)
-    assert found.at([9]).table.equals(found.table.filter(k=9))
+    assert found.evaluate_at([9]).table.equals(found.table.filter(k=9))
 
 
 def test_ragged_attempts_have_an_unbiased_estimate_up_to_the_fewest():

@@ -178,7 +178,7 @@ def test_laws_turn_around():
     law = Law(5, 4.0, 0.0001)
     assert law.images(law.width(1_234)) == pytest.approx(1_234)
     assert law.images(0.01) == np.inf
-    assert law.alone(100) == pytest.approx(0.2)
+    assert law.width_without_workers(100) == pytest.approx(0.2)
 
 
 def test_kept_work_is_not_done_again(fits, monkeypatch, tmp_path):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from bayesrep.checks.finding import Finding, missing
+from bayesrep.checks.finding import Finding, missing_finding
 from bayesrep.posterior.groups import Posterior, find_group, need_group, recorded
 from bayesrep.posterior.verdict import (
     LEAST_BFMI,
@@ -40,14 +40,16 @@ def check_draws(posterior: Posterior) -> list[Finding]:
     stats = find_group(posterior, "sample_stats")
     findings = [*_check_modes(group), _check_agreement(group), _check_stuck(group)]
     if stats is None:
-        return [*findings, missing("divergences, energy and step counts", "sample_stats")]
+        return [*findings, missing_finding("divergences, energy and step counts", "sample_stats")]
     checks = {
         "diverging": ("diverging", _check_divergences),
         "energy": ("energy", _check_energy),
         "num_steps": ("tree depth", partial(_check_steps, thinning=made.thinning)),
     }
     findings += [
-        check(stats[name].values) if name in stats else missing(what, f"sample_stats ({name})")
+        check(stats[name].values)
+        if name in stats
+        else missing_finding(what, f"sample_stats ({name})")
         for name, (what, check) in checks.items()
     ]
     return findings
@@ -194,7 +196,7 @@ def _check_approximation(method: str, made: Mapping[Hashable, Any]) -> Finding:
     check = f"Pareto k of the {method} approximation"
     k, ess = _number(made, "pareto_k"), _number(made, "ess")
     if k is None:
-        return missing(check, "attribute pareto_k")
+        return missing_finding(check, "attribute pareto_k")
     size = MIN_ESS if ess is None else ess
     verdict = judge_weights(k, size)
     value = f"{k:.2f}" if ess is None else f"{k:.2f}, ESS {ess:.0f}"

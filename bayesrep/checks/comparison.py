@@ -64,7 +64,7 @@ def psis_loo(
     )
 
 
-def left_out(posterior: Posterior) -> dict[str, LeftOut]:
+def leave_out_predictions(posterior: Posterior) -> dict[str, LeftOut]:
     """Predictions of all units: by role of the data set, then "answers NAME" by classifier.
 
     Units without any image or answer are left away, so the same study gives the same units.
@@ -137,7 +137,7 @@ def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
             raise PosteriorError(
                 "classifiers-not-separable-in-model", posterior=name, model=made.name
             )
-    parts = {name: left_out(posterior) for name, posterior in posteriors.items()}
+    parts = {name: leave_out_predictions(posterior) for name, posterior in posteriors.items()}
     every = {name: _join_parts(fit.values()) for name, fit in parts.items()}
     elpd = {name: float(units.units @ units.elpd) for name, units in every.items()}
     best = max(elpd, key=lambda name: elpd[name])

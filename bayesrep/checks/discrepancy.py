@@ -62,12 +62,12 @@ def calibrated_p(x2: Floats, mean: Floats | float, variance: Floats | float) -> 
     mean, variance
         Mean and variance of X² over data at the same parameters, [S] or one for all.
     """
-    z = standardised(x2, mean, variance)
+    z = standardise(x2, mean, variance)
     spread = max(1 - float(z.var()), LEAST_VARIANCE)
     return float(ndtr(-z.mean() / np.sqrt(spread)))
 
 
-def standardised(x2: Floats, mean: Floats | float, variance: Floats | float) -> Floats:
+def standardise(x2: Floats, mean: Floats | float, variance: Floats | float) -> Floats:
     """Φ⁻¹(F(x²)) with F the gamma distribution of this mean and variance."""
     shape, scale = np.square(mean) / variance, variance / np.asarray(mean)
     tail = np.asarray(gammaincc(shape, x2 / scale))

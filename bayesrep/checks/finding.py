@@ -38,7 +38,7 @@ class Finding:
     sentence: str = ""
 
 
-def missing(check: str, needed: str) -> Finding:
+def missing_finding(check: str, needed: str) -> Finding:
     """A finding that says that a check could not be made."""
     sentence = f"The posterior holds no {needed}, so this was not checked: {check}."
     return Finding(check, "missing", needed, "with care", sentence)

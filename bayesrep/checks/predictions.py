@@ -17,7 +17,7 @@ from bayesrep.checks.finding import (
     Finding,
     Trust,
     family_wise,
-    missing,
+    missing_finding,
     p_text,
 )
 from bayesrep.errors import PosteriorError
@@ -263,7 +263,7 @@ def judge_predictions(posterior: Posterior) -> tuple[pl.DataFrame | None, list[F
         table = check_predictions(posterior)
     except PosteriorError:
         needed = "log likelihood and observations on cells"
-        return None, [missing("the model predicts counts and answers", needed)]
+        return None, [missing_finding("the model predicts counts and answers", needed)]
     adjusted = need_group(posterior, "posterior", "adjusted_accuracy")["adjusted_accuracy"].values
     observed = need_group(posterior, "observed_data", "correct")
     options = recorded(posterior).given

@@ -6,7 +6,7 @@ from bayesrep.collect.collection import Collection, read_collection, write_colle
 from bayesrep.collect.grids import Design, plan_grids
 from bayesrep.collect.labels import Shortlist, shortlist
 from bayesrep.collect.objects import aggregate
-from bayesrep.collect.reading import Answered, answered
+from bayesrep.collect.reading import Answered, match_assignments
 
 __all__ = [
     "Answered",
@@ -14,7 +14,7 @@ __all__ = [
     "Design",
     "Shortlist",
     "aggregate",
-    "answered",
+    "match_assignments",
     "candidate_labels",
     "plan_classify",
     "plan_grids",

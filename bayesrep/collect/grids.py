@@ -68,7 +68,7 @@ class Design:
             raise OptionError(
                 "answers-not-divisible-by-grids", answers=self.answers, grids=self.grids
             )
-        if min(self.positive, self.negative) < 0 or self.asked < 1:
+        if min(self.positive, self.negative) < 0 or self.images_asked < 1:
             raise OptionError(
                 "grid-too-small-for-controls",
                 size=self.size,
@@ -77,7 +77,7 @@ class Design:
             )
 
     @property
-    def asked(self) -> int:
+    def images_asked(self) -> int:
         """Images of a grid that are not controls, at most."""
         return self.size - self.positive - self.negative
 
@@ -189,7 +189,7 @@ def _deal_rows(
 ) -> tuple[Places, Places]:
     """Rows and the number of their grid: every row in `how.grids` of them."""
     size = np.bincount(label)
-    parts = -(-size // how.asked)
+    parts = -(-size // how.images_asked)
     first = np.concatenate([[0], np.cumsum(parts)])
     begins = np.cumsum(size) - size
     rows, grids = [], []

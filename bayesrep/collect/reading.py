@@ -213,7 +213,7 @@ def _selected_rows(assignments: pl.DataFrame, starts: Ints) -> Ints:
     return rows
 
 
-def answered(collection: Collection, assignments: pl.DataFrame) -> Answered:
+def match_assignments(collection: Collection, assignments: pl.DataFrame) -> Answered:
     """Hold assignments against the tasks they are about.
 
     Parameters

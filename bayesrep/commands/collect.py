@@ -145,7 +145,7 @@ def _contains(arguments: Namespace) -> int:
         "images": len(asked.select("dataset", "image").unique()),
         "answers": int((tasks["control"].is_null()).sum()) * design.workers,
         "same_neighbours": int(
-            asked.group_by("label").len().filter(pl.col("len") <= design.asked)["len"].sum()
+            asked.group_by("label").len().filter(pl.col("len") <= design.images_asked)["len"].sum()
         ),
     }
     where = {"files": files, "out": str(arguments.out)}
@@ -272,7 +272,7 @@ def _read(arguments: Namespace) -> int:
         salt = token_bytes(32)
         coded = {name: code(name, salt) for name in done["worker"].unique().to_list()}
         done = done.with_columns(pl.col("worker").replace_strict(coded, return_dtype=pl.String))
-    answers = collect.answered(collection, done)
+    answers = collect.match_assignments(collection, done)
     progress = answers.progress()
     text = read_text(collection, answers, progress)
     facts: dict[str, Any] = {

@@ -43,7 +43,7 @@ def run(arguments: Namespace) -> int:
     keep_compiled()
     import polars as pl
 
-    from bayesrep.lab import left_with, match_images, next_answers
+    from bayesrep.lab import match_images, next_answers, remaining_gap
     from bayesrep.report.collecting import matching_text
     from bayesrep.sources.table_files import read_table, require, texts
     from bayesrep.sources.table_files import whole_numbers as whole_column
@@ -107,7 +107,7 @@ def run(arguments: Namespace) -> int:
     total = len(chosen.images)
     # What more answers to all images would leave of the gap.
     planned = [
-        {"answers": n, **left_with(matching, n, size=total, pool=len(sets[1]))}
+        {"answers": n, **remaining_gap(matching, n, size=total, pool=len(sets[1]))}
         for n in arguments.answers or []
     ]
     facts = {

@@ -104,7 +104,7 @@ class Analysis:
         return self.gap + float(self.values[1 - len(QUANTITIES)])
 
     @property
-    def noisy(self) -> bool:
+    def is_noisy(self) -> bool:
         """Whether the gap's standard error over images is larger than the drop may be itself."""
         return self.gap_error > abs(self.drop) + NORMAL * self.drop_error
 
@@ -135,7 +135,7 @@ def analyse(
     estimators = resolve(methods)
     resampled = _to_resample(study, bootstrap, interval)
     statistics = SufficientStatistics.of(study)
-    whole = Replicates.of(statistics)
+    whole = Replicates.from_study(statistics)
     # By default the jackknife is left out where it cannot be had; asked for, it refuses.
     if methods == METHODS and usual_annotators(whole) == 1:
         warnings.warn(

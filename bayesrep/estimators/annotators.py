@@ -91,7 +91,7 @@ def compare_annotators(study: Study | SufficientStatistics) -> pl.DataFrame:
         Where the replication has no image at a count of n that the reference has.
     """
     statistics = SufficientStatistics.of(study)
-    naive = _naive(Replicates.of(statistics))[:, 0]
+    naive = _naive(Replicates.from_study(statistics))[:, 0]
     size, classifiers = naive.shape
     n = np.arange(2, size + 1)[:, None]
     jackknife = correct_estimate(naive[1:], naive[:-1], n, 1)
@@ -225,7 +225,7 @@ def extrapolate(
     from bayesrep.numerics.beta_splines import expected_bsplines
 
     statistics = SufficientStatistics.of(study)
-    whole = Replicates.of(statistics)
+    whole = Replicates.from_study(statistics)
     if numbers is None:
         most = usual_annotators(whole)
         numbers = [most, 2 * most, 4 * most, 10 * most]

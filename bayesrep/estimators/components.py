@@ -65,7 +65,7 @@ def compare_components(
         raise OptionError("no-number-of-components")
     for size in components:  # not the largest of all: a range may be as long as numbers are
         bounds.refuse_above("components", size, bounds.COMPONENTS)
-    whole = complete_cells(Replicates.of(study))
+    whole = complete_cells(Replicates.from_study(study))
     total = whole.images.sum(axis=-1)[:, 0]
     if folds < 2 or total.min() < folds:
         raise OptionError("folds-out-of-range", folds=folds, most=int(total.min()))

@@ -70,7 +70,7 @@ class AnnotatorMatch:
         ]
         without = Replicates(
             *(
-                cells.shown_to(number + 1) if hold else cells
+                cells.keep_shown_to(number + 1) if hold else cells
                 for cells, hold in zip(sets.values(), holds, strict=True)
             )
         )
@@ -108,7 +108,7 @@ def usual_annotators(replicates: Replicates) -> int:
 
 def take_annotated(replicates: Replicates, annotators: int) -> Replicates:
     """The versions without the images that have fewer annotators."""
-    return Replicates(*(cells.shown_to(annotators) for cells in _both_versions(replicates)))
+    return Replicates(*(cells.keep_shown_to(annotators) for cells in _both_versions(replicates)))
 
 
 def _both_versions(replicates: Replicates) -> tuple[CellCounts, CellCounts]:

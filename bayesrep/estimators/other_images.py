@@ -134,7 +134,7 @@ def half_the_images(study: Study, *, repeats: int = REPEATS, seed: int = 0) -> p
     if min(sizes) < 2 or not study.classifiers:
         raise StudyError("halves-without-images-or-classifier")
     whole = SufficientStatistics.of(study)
-    annotators = usual_annotators(Replicates.of(whole))
+    annotators = usual_annotators(Replicates.from_study(whole))
     rows = [(0, *sizes, _gap(whole, annotators))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterpolationWarning)  # said of all images already
@@ -155,6 +155,6 @@ def _halves(
 
 
 def _gap(statistics: SufficientStatistics, annotators: int) -> float:
-    taken = take_annotated(Replicates.of(statistics), annotators)
+    taken = take_annotated(Replicates.from_study(statistics), annotators)
     adjusted = matched_accuracy(thinned_counts(taken, annotators))[0]
     return float((statistics.accuracy("reference") - adjusted).mean())

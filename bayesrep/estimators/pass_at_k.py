@@ -86,7 +86,7 @@ class PassAtK:
     _seed: int
 
     @no_type_check
-    def at(self, k: Sequence[int]) -> "PassAtK":
+    def evaluate_at(self, k: Sequence[int]) -> "PassAtK":
         """The same posteriors at other numbers of attempts."""
         wanted = _check_k(k)
         posteriors = [(fit.data, fit.posterior) for fit in self._fits]

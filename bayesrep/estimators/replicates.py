@@ -44,7 +44,7 @@ class CellCounts:
     correct: Float[np.ndarray, "version cell classifier"]
 
     @classmethod
-    def of(cls, cells: Cells) -> "CellCounts":
+    def from_cells(cls, cells: Cells) -> "CellCounts":
         """The cells of the one version that was observed."""
         return cls(
             cells.selected,
@@ -57,7 +57,7 @@ class CellCounts:
         """Plain accuracy of each classifier in each version."""
         return self.correct.sum(axis=1) / self.images.sum(axis=1)[:, None]
 
-    def shown_to(self, annotators: int) -> "CellCounts":
+    def keep_shown_to(self, annotators: int) -> "CellCounts":
         """The cells of images with at least so many annotators."""
         kept = self.shown >= annotators
         return CellCounts(
@@ -92,7 +92,7 @@ class Replicates:
     replication: CellCounts
 
     @classmethod
-    def of(cls, study: Study | SufficientStatistics) -> "Replicates":
+    def from_study(cls, study: Study | SufficientStatistics) -> "Replicates":
         """The study alone; warns where its counts selected the images, which no estimator knows."""
         statistics = SufficientStatistics.of(study)
         for role in REQUIRED_ROLES:
@@ -105,7 +105,10 @@ class Replicates:
                     ),
                     stacklevel=2,
                 )
-        return cls(CellCounts.of(statistics.reference), CellCounts.of(statistics.replication))
+        return cls(
+            CellCounts.from_cells(statistics.reference),
+            CellCounts.from_cells(statistics.replication),
+        )
 
     def __len__(self) -> int:
         return len(self.reference.images)
@@ -150,7 +153,7 @@ def bootstrap(
     for rows in np.array_split(np.arange(size), blocks):
         counted = generators[2].standard_normal((len(rows), others.workers))
         reference, replication = (
-            CellCounts.of(cells[role]).with_rows(
+            CellCounts.from_cells(cells[role]).with_rows(
                 *_resample_images(
                     study.datasets[role],
                     cells[role],
@@ -243,7 +246,9 @@ def without_each_image(statistics: SufficientStatistics) -> Iterator[Replicates]
     Replicates
         Row 0 is the study, in every block; the others, over all blocks, are the versions in order.
     """
-    reference, replication = (CellCounts.of(statistics.cells[role]) for role in REQUIRED_ROLES)
+    reference, replication = (
+        CellCounts.from_cells(statistics.cells[role]) for role in REQUIRED_ROLES
+    )
     m1, m2 = len(reference.selected), len(replication.selected)
     size = m1 + 2 * m2
     largest = max(reference.correct.size, replication.correct.size)

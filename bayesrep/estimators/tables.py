@@ -214,7 +214,7 @@ def _describe_limiting_images(kept: AnnotatorMatch) -> str:
 
 def _noise_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
     for one in analyses:
-        if one.kept is None or not one.method.startswith(Jackknife.name) or not one.noisy:
+        if one.kept is None or not one.method.startswith(Jackknife.name) or not one.is_noisy:
             continue
         number, half = one.kept.annotators, one.kept.annotators // 2
         less = f"; jackknife(delete={half}) is less noisy" if one.method == Jackknife.name else ""

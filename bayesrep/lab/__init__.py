@@ -1,6 +1,13 @@
 """How a replication is made: planning it, choosing its images, and the bias that is left."""
 
-from bayesrep.lab.matching import METHODS, Chosen, Matching, left_with, match_images, next_answers
+from bayesrep.lab.matching import (
+    METHODS,
+    Chosen,
+    Matching,
+    match_images,
+    next_answers,
+    remaining_gap,
+)
 from bayesrep.lab.outcomes import Outcome
 from bayesrep.lab.pipeline import explore
 from bayesrep.lab.planning import (
@@ -30,7 +37,7 @@ __all__ = [
     "Purchase",
     "Rematched",
     "explore",
-    "left_with",
+    "remaining_gap",
     "leniency_of",
     "match_images",
     "next_answers",

@@ -232,7 +232,7 @@ def match_published(
     return _draw_images(_round_numbers(numbers, cells, random), cell_of, class_of, random)
 
 
-def left_with(matching: Matching, answers: int, *, size: int, pool: int) -> dict[str, float]:
+def remaining_gap(matching: Matching, answers: int, *, size: int, pool: int) -> dict[str, float]:
     """What each method would leave of the gap, were every image of both asked so often.
 
     Parameters
@@ -277,7 +277,7 @@ def gaps_left_between(
     reference, candidates
         Masses of true selection frequencies.
     answers, size, pool
-        As `left_with` takes them.
+        As `remaining_gap` takes them.
     careless
         Share of the answers that are tosses of a coin.
     """

@@ -72,7 +72,7 @@ class Prices:
         """What one more image of each data set costs."""
         return 2 * answers * self.answer + self.image
 
-    def of(self, design: Design) -> float:
+    def cost_of(self, design: Design) -> float:
         """What a study costs."""
         return design.images * self.of_image(design.answers)
 
@@ -91,7 +91,7 @@ class Law(NamedTuple):
         """Width of the 95 % interval."""
         return float(np.sqrt(self.slope / images + self.floor))
 
-    def alone(self, images: float) -> float:
+    def width_without_workers(self, images: float) -> float:
         """The same without what workers leave."""
         return float(np.sqrt(self.slope / images))
 
@@ -262,7 +262,9 @@ def plan(
     # Fits of the chosen design correct the laws, which rest on normal approximations.
     middle = average_outcomes(certified.trusted_outcomes)
     simulated = certified.design.images
-    ratio = (middle.alone_width / _law_of(laws, certified.design).alone(simulated)) ** 2
+    ratio = (
+        middle.alone_width / _law_of(laws, certified.design).width_without_workers(simulated)
+    ) ** 2
     # What workers add to the squared width does not fall with the images.
     floor = 0.0
     if each is not None:
@@ -276,10 +278,10 @@ def plan(
     # Outcomes were simulated at another size: scale them to the one chosen.
     stretch = law.width(images) / middle.mean_width
     widths = np.array([outcome.mean_width for outcome in certified.trusted_outcomes]) * stretch
-    smaller = law.alone(images) / middle.alone_width
+    smaller = law.width_without_workers(images) / middle.alone_width
     expected = middle._replace(
         mean_width=chosen.width,
-        alone_width=law.alone(images),
+        alone_width=law.width_without_workers(images),
         single_width=float(np.sqrt(max(middle.single_width**2 - floor, 0.0) * smaller**2 + floor)),
         pair_width=middle.pair_width * smaller,
         error=middle.error * stretch,
@@ -302,7 +304,7 @@ def plan(
             key=lambda option: (option.width > (width or np.inf) * 1.0005, option.cost),
         ),
         by_money=_by_money(laws, like, prices, chosen.cost, limits),
-        crowds=_crowds(law.alone(images), left, workers, chosen.design.answers),
+        crowds=_crowds(law.width_without_workers(images), left, workers, chosen.design.answers),
         power=_power(expected.pair_width),
     )
 
@@ -442,7 +444,7 @@ def _option(law: Law, like: Design, prices: Prices, width: float | None, limits:
         wanted = most = MOST_IMAGES
     images = max(20, int(np.floor(wanted) if wanted == most else np.ceil(wanted)))
     design = replace(like, images=images, answers=law.answers)
-    return Option(design, prices.of(design), law.width(images))
+    return Option(design, prices.cost_of(design), law.width(images))
 
 
 def _cheapest(

@@ -140,7 +140,9 @@ def draw_pass_at_k(found: "PassAtK") -> Any:
     from bayesrep.report.figures import GREY, panels
 
     last = max(int(found.table["k"].max()), 2)  # type: ignore[arg-type]
-    curves = found.at(np.unique(np.geomspace(1, last, POINTS).round().astype(int)).tolist()).table
+    curves = found.evaluate_at(
+        np.unique(np.geomspace(1, last, POINTS).round().astype(int)).tolist()
+    ).table
     datasets = found.models["dataset"].unique(maintain_order=True).to_list()
     figure, every = panels(len(datasets))
     for axes, dataset in zip(every, datasets, strict=True):

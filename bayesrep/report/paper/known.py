@@ -54,7 +54,7 @@ class KnownStudy:
     @property
     def all_cells(self) -> Replicates:
         """The study's cells, as the estimators take them."""
-        return Replicates.of(SufficientStatistics.from_study(self.study))
+        return Replicates.from_study(SufficientStatistics.from_study(self.study))
 
     @property
     def annotators(self) -> int:
