@@ -138,6 +138,7 @@ def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
                 "classifiers-not-separable-in-model", posterior=name, model=made.name
             )
     parts = {name: leave_out_predictions(posterior) for name, posterior in posteriors.items()}
+    # Data sets and classifiers are units of one sum: what is left out is one image or one answer.
     every = {name: _join_parts(fit.values()) for name, fit in parts.items()}
     elpd = {name: float(units.units @ units.elpd) for name, units in every.items()}
     best = max(elpd, key=lambda name: elpd[name])

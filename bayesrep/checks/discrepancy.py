@@ -232,12 +232,14 @@ def check_answers(
     seen = seen[np.argsort(position[seen], kind="stable")]
     shown, q = images[seen].astype(np.float64), accuracy[:, seen]
     sizes = shown[:, None] * np.stack([q.mean(axis=0), 1 - q.mean(axis=0)], axis=1)
+    # Neighbouring cells are merged until both right and wrong are expected often enough.
     member = _indicator(merge(sizes, LEAST_EXPECTED))
     if member.shape[1] > MOST_BINS:
         member = _indicator(merge(shown, float(shown.sum()) / MOST_BINS))
     expected = (shown * q) @ member
     unit = q * (1 - q)
     variance = (shown * unit) @ member
+    # The fourth cumulant of a binomial: X² of few answers varies by more than 2 a bin.
     fourth = (shown * unit * (1 - 6 * unit)) @ member
     parts = (right[seen] @ member - expected) ** 2 / variance
     size = member.shape[1]

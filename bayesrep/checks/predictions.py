@@ -309,6 +309,7 @@ def _judge_counts(
             "First change the curves, which do not fit either and pull at this mixture "
             f'(feedback="cut" keeps them apart). {change}'
         )
+    # Counts that stopping rules leave empty are no sign of a wrong mixture.
     if row["unfilled"] > STOPPED:
         sentence = (
             f"Annotators of the {name} were added depending on the answers so far: "
@@ -322,6 +323,7 @@ def _judge_counts(
             "If annotators were added depending on the answers so far, such a misfit is expected "
             "and does no harm."
         )
+    # A misfit that moves no accuracy is told, and trusted.
     effect, trust = row["effect"], "with care"
     matters = "How much that matters for the adjusted accuracies is not known."
     if effect is not None:

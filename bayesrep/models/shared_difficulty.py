@@ -189,6 +189,7 @@ def shared_data(
         raise OptionError(
             "factors-exceed-classifiers", factors=options.factors, classifiers=classifiers
         )
+    # A rule over s and difficulty at once; as many nodes as the likelihood is steep.
     size = options.nodes or default_nodes(classifiers, options.factors)
     nodes = difficulty_nodes(size, options.factors, classifiers)
     grid = options.family().points.size * len(nodes.blocks) + len(nodes.weight)

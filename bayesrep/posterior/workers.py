@@ -227,11 +227,13 @@ def one_selection(
     k, n = (np.asarray(counts, dtype=float) for counts in (cells.selected, cells.shown))
     for (group, shown), row in alike.items():
         for at, cell in enumerate(row):
+            # One more or one less: the neighbours with as many annotators tell the difference.
             if len(row) > 1:
                 first = min(max(at if up else at - 1, 0), len(row) - 2)
                 low, high = row[first], row[first + 1]
                 above[cell], below[cell], part[cell] = high, low, 1 / (k[high] - k[low])
                 continue
+            # The only cell with so many: taken from those with the nearest number.
             others = [(abs(m - shown), m) for g, m in alike if g == group and len(alike[g, m]) > 1]
             if not others:
                 continue

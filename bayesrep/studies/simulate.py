@@ -356,6 +356,7 @@ def _world(process: _Process, scenario: Scenario, classifiers: int, shown: int) 
         role: _set_mean(process, process.mixtures[role], MEAN_SELECTION_FREQUENCY[role])
         for role in REQUIRED_ROLES
     }
+    # Curves are set so that the published mixtures give the published accuracies.
     both = _calibrate_curves(process, mixtures, reference, replication, adjusted)
     curves: dict[Role, Floats] = dict(zip(REQUIRED_ROLES, both, strict=True))
     mixtures = scenario.frequencies or mixtures
@@ -364,6 +365,7 @@ def _world(process: _Process, scenario: Scenario, classifiers: int, shown: int) 
     frequencies = {
         role: _with_ones(process.nodes(mixtures[role]), scenario.ones) for role in REQUIRED_ROLES
     }
+    # What noisy matching takes from a pool, and what a rule keeps, is harder than it looks.
     if scenario.pool is not None:
         s, weight = _logit_normal_nodes(scenario.pool)
         weight = matched_weights(s, weight, *frequencies["reference"], shown)
@@ -382,6 +384,7 @@ def _world(process: _Process, scenario: Scenario, classifiers: int, shown: int) 
     world = _World(process, scenario, mixtures, frequencies, curves, truth)
     if scenario.keeps_populations:
         return world
+    # Other populations give other accuracies: levels move until the truth is as published.
     targets = {"reference": reference, "replication": adjusted}
     curves = {
         role: np.array(
@@ -509,9 +512,10 @@ def simulate_study(
     refuse_above("classifiers", classifiers, LARGEST_CLASSIFIERS)
     refuse_above("images", images, LARGEST_ANSWERS // classifiers)
     refuse_above("annotators", high, LARGEST_N)
-    drawn_from = _world(PROCESSES[process], world, classifiers, high)
+    drawn_from = _world(PROCESSES[process], world, classifiers, high)  # all that is true
 
     def dataset(role: Role, seed: np.random.SeedSequence) -> dict[str, Any]:
+        # Two streams: the same images whatever the number of classifiers.
         annotation, correctness = seed.spawn(2)
         rng = np.random.default_rng(annotation)
         if world.selection is not None:

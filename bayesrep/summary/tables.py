@@ -71,6 +71,7 @@ def summarize(
 
 def accuracies(fitted: Fitted) -> pl.DataFrame:
     """The table of `summarize`."""
+    # Each classifier by itself: its own draws are right for it, moved to no covariance.
     adjusted, statistics = fitted.single, fitted.statistics
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     estimate = adjusted.mean(axis=(0, 1))
@@ -156,6 +157,7 @@ def gaps(fitted: Fitted, *, seed: int = 0) -> pl.DataFrame:
     (adjusted, population), statistics = fitted.joint_draws(seed), fitted.statistics
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     lines = [accuracy_line(reference, adjusted), line_of_draws(population, adjusted)]
+    # Slopes of the shared-difficulty model come out too low: better none than a wrong one.
     if not fitted.right_about_slopes:
         lines = [(np.full_like(slope, np.nan), np.full_like(slope, np.nan)) for slope, _ in lines]
     (slope, intercept), (population_slope, population_intercept) = lines
@@ -263,6 +265,7 @@ def rank_classifiers(
     """
     fitted = Fitted(study, posterior, crowd_sd).trusted(allow_unconverged=allow_unconverged)
     adjusted, statistics = fitted.joint_draws(seed).adjusted, fitted.statistics
+    # Ranks compare classifiers that saw the same images, so that their draws have to be joint.
     ranked = ranks(adjusted)
     lower, upper = np.quantile(ranked, INTERVAL, axis=(0, 1), method="nearest")
     best = ranked == ranked.min(axis=-1, keepdims=True)
