@@ -290,7 +290,7 @@ OLD_NAMES = set(
     posterior/groups.recorded posterior/joint_draws.Influences.of
     posterior/joint_draws.centered posterior/joint_draws.moved posterior/joint_draws.moved_along
     studies/allows.supported studies/folder.predicted_by
-    studies/frames.described studies/held.held studies/rules.checked studies/rules.collected
+    studies/held.held studies/rules.checked studies/rules.collected
     studies/selection.Selection.asked studies/selection.Selection.by_others
     studies/selection.Selection.of studies/selection.Selection.once
     studies/shown.aligned studies/shown.same studies/tables.without""".split()

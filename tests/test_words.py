@@ -10,7 +10,8 @@ from refusals import refused
 from bayesrep import Study, StudyError
 from bayesrep.sources.tables import read_answered, read_tables
 from bayesrep.studies.attempts import Attempts, read_attempts, write_attempts
-from bayesrep.studies.words import VOCABULARIES, Voice, in_our_words, words_of
+from bayesrep.studies.columns import in_our_words
+from bayesrep.studies.words import VOCABULARIES, Voice, words_of
 
 ROLES = {"reference": "old", "replication": "new"}
 OURS = {"item": "image", "model": "classifier", "solved": "correct", "judge": "worker"}

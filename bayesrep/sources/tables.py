@@ -60,12 +60,13 @@ from bayesrep.sources.table_files import (
 from bayesrep.studies import rules
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.class_order import refuse_mistake
+from bayesrep.studies.columns import COLUMNS, in_our_words
 from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.manifest import JSON
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import COLUMNS, ENTRY, in_our_words
+from bayesrep.studies.words import ENTRY
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Bools, Ints
 
