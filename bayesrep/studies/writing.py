@@ -23,6 +23,7 @@ from bayesrep.studies.manifest import (
     write_manifest,
 )
 from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.problems import Problems
 from bayesrep.studies.tables import FAILURES, KEYS, read_failures
 
 
@@ -206,7 +207,7 @@ def _write_left_out(datasets: Sequence[AnnotatedSet], path: Path) -> None:
 
 def _forget_uncounted_failures(datasets: Sequence[AnnotatedSet], path: Path) -> None:
     """Drop from the images left out those that the counts, which have now come, do not know."""
-    failures, _ = rules.collected(read_failures(path))
+    failures = read_failures(path, Problems())
     if failures is None or not len(failures):
         return
     counted = pl.concat(_of_dataset(data, {}) for data in datasets)
