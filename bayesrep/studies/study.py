@@ -300,13 +300,13 @@ class Study(Compared):
             Where the path exists and `force` is not given, or is something else than a study, or
             cannot be written; where answers are missing or contradict the study.
         """
-        from bayesrep.studies.writing import write_study  # needs polars, which a study does not
+        from bayesrep.studies.writing import write_folder  # needs polars, which a study does not
 
         roles = {role: data.name for role, data in self.datasets.items()}
         held = list(self.datasets.values())
         told = self.name, roles, self.classifiers, self.provenance, self.truth
         manifest = Manifest(*told, selections_of(held))
-        write_study(manifest, held, path, force=force, answers=answers, attempts=attempts)
+        write_folder(path, manifest, held, answers, attempts, force=force)
 
 
 def need_study(study: object) -> Study:

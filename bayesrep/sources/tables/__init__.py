@@ -14,8 +14,8 @@
 Files are CSV and its kin, workbooks and Parquet (`bayesrep.files.delimited`). Neither case nor
 blanks matter in the names of these columns, nor blanks around any name. A long table of predictions
 may have the counts beside each, as the statement of `bayesrep.sources.sql` does. Counts or
-annotations, and predictions, are needed; images are optional (`read_answered` makes do without
-predictions, which `bayesrep.predict` then adds). Several files of a kind are taken together.
+annotations, and predictions, are needed; images are optional (`read` makes do without predictions,
+which `bayesrep.predict` then adds). Several files of a kind are taken together.
 Annotations may use crowd-kit's column names: `task` is read as image and, where there is a `task`
 and a `worker`, `label` is read as selected. Tables about language models may say item or question
 for image, model and solved for classifier and correct, and judge for worker
@@ -35,8 +35,10 @@ build.py       the study, and what classifiers answered
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from secrets import token_bytes
 
 import polars as pl
 
@@ -44,7 +46,13 @@ from bayesrep.errors import StudyError, Violation
 from bayesrep.files.copies import refuse_copies
 from bayesrep.files.names import normalize_name
 from bayesrep.files.tables import read_sheets
-from bayesrep.sources.tables.build import Joined, build_answers, build_study, join_tables
+from bayesrep.sources.tables.build import (
+    Joined,
+    build_contents,
+    build_study,
+    join_tables,
+    table_provenance,
+)
 from bayesrep.sources.tables.recognise import (
     CANDIDATES,
     KNOWN_COLUMNS,
@@ -55,9 +63,7 @@ from bayesrep.sources.tables.recognise import (
     recognise_sheet,
 )
 from bayesrep.studies import rules
-from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.manifest import JSON
-from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.problems import Problems
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
@@ -65,16 +71,17 @@ from bayesrep.studies.study import Study
 LISTING_ADVICE = ": `bayesrep check` with the same files lists all"
 
 
-def read_tables(
+def read(
     paths: Sequence[str | Path],
     *,
     reference: str = "reference",
     replication: str = "replication",
     candidates: str | None = None,
     further: Mapping[str, str] | None = None,
-    name: str = "study",
-) -> Study:
-    """Make a study from tables of counts or annotations, predictions and images.
+    name: str | None = None,
+    keep_workers: bool = True,
+) -> StudyContents:
+    """Read a study, or its counts where there are no predictions yet, and the answers.
 
     Parameters
     ----------
@@ -90,6 +97,54 @@ def read_tables(
         What it calls further data sets, by the roles that they are to have.
     name
         The study's name.
+    keep_workers
+        Whether workers keep their names, instead of codes that cannot be undone, new ones every
+        time.
+
+    Returns
+    -------
+    StudyContents
+        Images in the order of the counts or annotations, classifiers in that of the predictions;
+        the answers, where all tables of predictions have a column label_1.
+
+    Raises
+    ------
+    StudyError
+        In one line, naming the files, the lines, images or classifiers, the rule broken and what
+        to do; where more is wrong, how much. Where the labels of answers are missing.
+
+    Warns
+    -----
+    TableWarning
+        Where a file's encoding had to be guessed, or images are matched under other names.
+    """
+    called = _role_names(reference, replication, candidates, further)
+    contents = build_contents(_sound(*_read(paths, called)), paths, name)
+    if keep_workers:
+        return contents
+    salt = token_bytes(32)
+    coded = {
+        role: data if data.answers is None else replace(data, answers=data.answers.coded(salt))
+        for role, data in contents.datasets.items()
+    }
+    return replace(contents, datasets=coded)
+
+
+def read_tables(
+    paths: Sequence[str | Path],
+    *,
+    reference: str = "reference",
+    replication: str = "replication",
+    candidates: str | None = None,
+    further: Mapping[str, str] | None = None,
+    name: str = "study",
+) -> Study:
+    """Make a study from tables of counts or annotations, predictions and images.
+
+    Parameters
+    ----------
+    paths, reference, replication, candidates, further, name
+        As for `read`; the tables have to hold predictions.
 
     Returns
     -------
@@ -99,50 +154,11 @@ def read_tables(
     Raises
     ------
     StudyError
-        In one line, naming the files, the lines, images or classifiers, the rule broken and what
-        to do; where more is wrong, how much.
-
-    Warns
-    -----
-    TableWarning
-        Where a file's encoding had to be guessed, or images are matched under other names.
+        As `read`.
     """
     called = _role_names(reference, replication, candidates, further)
-    return build_study(_sound(*_read(paths, called, *PREDICTED_KINDS)), _provenance(paths), name)
-
-
-def read_answered(
-    paths: Sequence[str | Path],
-    *,
-    reference: str = "reference",
-    replication: str = "replication",
-    candidates: str | None = None,
-    further: Mapping[str, str] | None = None,
-    name: str = "study",
-) -> tuple[Study | dict[str, AnnotatedSet], list[Predictions]]:
-    """Read a study, or its annotations where there are no predictions yet, and the answers.
-
-    Parameters
-    ----------
-    paths, reference, replication, candidates, further, name
-        As for `read_tables`.
-
-    Returns
-    -------
-    tuple
-        The study, or its annotations by role (each with no column in `correct`) where no table
-        holds predictions; and the answers, where all tables of predictions have a column label_1.
-
-    Raises
-    ------
-    StudyError
-        As `read_tables`; where the labels of answers are missing.
-    """
-    called = _role_names(reference, replication, candidates, further)
-    joined = _sound(*_read(paths, called))
-    if joined.has_predictions:
-        return build_study(joined, _provenance(paths), name), build_answers(joined.tables)
-    return dict(joined.datasets), []
+    joined = _sound(*_read(paths, called, *PREDICTED_KINDS))
+    return build_study(joined, table_provenance(paths), name)
 
 
 def check_tables(
@@ -152,29 +168,24 @@ def check_tables(
     replication: str = "replication",
     candidates: str | None = None,
     further: Mapping[str, str] | None = None,
-) -> tuple[Study | dict[str, AnnotatedSet] | None, list[Violation]]:
+) -> tuple[StudyContents | None, list[Violation]]:
     """Find everything that is wrong with tables.
 
     Parameters
     ----------
     paths, reference, replication, candidates, further
-        As for `read_tables`.
+        As for `read`.
 
     Returns
     -------
     tuple
-        What `read_answered` returns first, None where something is wrong; and a line for each
-        thing that is.
+        What `read` returns, None where something is wrong; and a line for each thing that is.
     """
     called = _role_names(reference, replication, candidates, further)
     joined, problems = _read(paths, called)
     if joined is None or problems:
         return None, problems
-    if not joined.has_predictions:
-        return dict(joined.datasets), []
-    problems.attempt(partial(build_answers, joined.tables))
-    study = problems.attempt(partial(build_study, joined, _provenance(paths), "study"))
-    return None if problems else study, problems
+    return problems.attempt(partial(build_contents, joined, paths, None)), problems
 
 
 def of_frames(
@@ -206,10 +217,6 @@ def of_frames(
     tables = GivenTables(every, called)
     joined = join_tables(tables, [*frames], PREDICTED_KINDS, problems, named=not problems)
     return build_study(_sound(joined, problems, ""), {"source": "frames"}, name)
-
-
-def _provenance(paths: Sequence[str | Path]) -> dict[str, JSON]:
-    return {"source": "tables", "files": [Path(path).name for path in paths]}
 
 
 def _role_names(

@@ -33,6 +33,7 @@ from bayesrep.sources.tables.recognise import (
 from bayesrep.studies import rules
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.class_order import refuse_mistake
+from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.manifest import JSON
 from bayesrep.studies.predictions import Predictions
@@ -210,6 +211,21 @@ def build_study(joined: Joined, provenance: Mapping[str, JSON], name: str) -> St
         name=name,
         provenance={**provenance, **words},
     )
+
+
+def build_contents(joined: Joined, paths: Sequence[str | Path], name: str | None) -> StudyContents:
+    """What tables of files hold: the study and the answers, or the counts alone."""
+    provenance = table_provenance(paths)
+    if not joined.has_predictions:
+        return StudyContents(joined.datasets, name=name, provenance=provenance)
+    answers = build_answers(joined.tables)
+    study = build_study(joined, provenance, name or "study")
+    return replace(StudyContents.from_study(study, answers=answers), name=name)
+
+
+def table_provenance(paths: Sequence[str | Path]) -> dict[str, JSON]:
+    """What a study says of the tables that it is from."""
+    return {"source": "tables", "files": [Path(path).name for path in paths]}
 
 
 def build_answers(tables: GivenTables) -> list[Predictions]:
