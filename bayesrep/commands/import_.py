@@ -223,29 +223,25 @@ def run(arguments: Namespace) -> int:
         progress=not arguments.no_progress,
         **options,
     )
-    is_study = not (imported.lacks("counts") or imported.lacks("predictions"))
-    facts = {
-        "out": str(out),
-        "fingerprint": imported.study().fingerprint() if is_study else None,
-        "notes": list(imported.notes),
-    }
-    return emit(arguments, _describe_imported(imported, out), facts)
-
-
-def _describe_imported(imported: "StudyContents", out: Path) -> str:
-    """What was written, what was taken to be so, and what is missing."""
-    from bayesrep.report.text import describe_study
-
-    if imported.lacks("counts"):
-        lines = _without_counts(imported, out)
-    elif imported.lacks("predictions"):
-        lines = _without_predictions(imported.datasets, out)
-    else:
-        lines = [describe_study(imported.study()), f"Written to {out}"]
+    lines, fingerprint = _describe_imported(imported, out)
     if imported.attempts:
         repeated = dict.fromkeys(each.classifier for each in imported.attempts)
         lines.append(f"With repeated attempts of {listing(repeated, 'model')} (attempts.parquet)")
-    return "\n".join([*lines, *(f"Note: {note}" for note in imported.notes)])
+    text = "\n".join([*lines, *(f"Note: {note}" for note in imported.notes)])
+    facts = {"out": str(out), "fingerprint": fingerprint, "notes": list(imported.notes)}
+    return emit(arguments, text, facts)
+
+
+def _describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str], str | None]:
+    """What was written and what is missing, in lines; and the fingerprint of a study."""
+    from bayesrep.report.text import describe_study
+
+    if contents.lacks("counts"):
+        return _without_counts(contents, out), None
+    if contents.lacks("predictions"):
+        return _without_predictions(contents.datasets, out), None
+    study = contents.study()
+    return [describe_study(study), f"Written to {out}"], study.fingerprint()
 
 
 def _selections(given: Sequence[str]) -> dict[str, Any]:
