@@ -6,6 +6,7 @@ import zoo
 from refusals import refused
 
 from bayesrep import StudyError
+from bayesrep.sources import READERS
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts
 from bayesrep.studies.contents import StudyContents
@@ -83,3 +84,22 @@ def test_counts_alone_are_a_folder_that_awaits_its_predictions(tmp_path):
     with refused(StudyError, "study-path-exists"):
         StudyContents(COUNTS).write(tmp_path / "s")
     StudyContents(COUNTS).write(tmp_path / "s", force=True)
+
+
+def test_workers_have_new_names_each_time_unless_they_are_kept(tmp_path):
+    rows = [
+        f"{name},{image},{worker},1" for name in ("v1", "v2") for image in "ab" for worker in "xy"
+    ]
+    path = tmp_path / "answers.csv"
+    path.write_text("\n".join(["dataset,image,worker,selected", *rows]))
+    named = {"reference": "v1", "replication": "v2"}
+
+    def workers(**options):
+        contents = READERS["tables"]([path], **named, **options)
+        assert contents.lacks("predictions")
+        return [data.answers.workers.tolist() for data in contents.datasets.values()]
+
+    assert workers() == [["x", "y"], ["x", "y"]]
+    first, again = workers(keep_workers=False), workers(keep_workers=False)
+    assert sorted(first[0]) == sorted(first[1]), "a worker of both data sets is one"
+    assert {*first[0]}.isdisjoint({*again[0], "x", "y"})
