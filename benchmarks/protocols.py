@@ -35,8 +35,8 @@ from bayesrep.protocols import (
 )
 from bayesrep.report.text import columns
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
+from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.writing import write_answers
 from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
 from experiments.matched import one_pair
 from experiments.results import save
@@ -104,7 +104,7 @@ def many_apart() -> dict[str, float]:
     """The same in a process that does nothing else."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "study"
-        write_answers(one_pair(1, SIZES, MANY), folder)
+        StudyContents(answers=one_pair(1, SIZES, MANY)).write(folder)
         command = [sys.executable, "-m", "benchmarks.protocols", "--many", str(folder)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(done.stdout)

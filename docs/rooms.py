@@ -43,7 +43,7 @@ class House:
 
     @cached_property
     def imports(self) -> set[Arrow]:
-        """Every module with each that it imports, also inside functions, not for types alone."""
+        """Every module with each that it imports, also inside functions and for types alone."""
         return {
             (name, target)
             for name, tree in self.trees.items()
@@ -101,23 +101,14 @@ def room_of(module: str) -> str:
 
 
 def imported(tree: ast.Module, modules: dict[str, ast.Module]) -> Iterator[str]:
-    """Every module of the package that a module imports when it runs."""
-    for node in running(tree):
+    """Every module of the package that a module imports, be it late or for types alone."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules)
         elif isinstance(node, ast.ImportFrom) and node.module in modules:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 yield inner if inner in modules else node.module
-
-
-def running(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes below one, except what only a type checker reads."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
-            continue
-        yield child
-        yield from running(child)
 
 
 def below(arrows: set[Arrow]) -> dict[str, set[str]]:

@@ -27,9 +27,8 @@ from numpy.typing import NDArray
 
 import bayesrep
 from bayesrep.report.text import columns, describe_study, percent, populations_text
-from bayesrep.sources.tables import read_answered
+from bayesrep.sources import tables
 from bayesrep.studies.imagenet import synsets
-from bayesrep.studies.writing import write_annotations
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.pixels import Preprocessing
 from experiments.results import save
@@ -149,9 +148,8 @@ def run(
     """Make the data, predict, fit (by a method of `bayesrep.fit`), summarize; return it all."""
     counts = make_data(root, images, seed)
     train(root / "weights", min(images, 1000), seed)
-    datasets, _ = read_answered([counts], reference="v1", replication="v2")
-    assert isinstance(datasets, dict), "the table of counts holds no predictions"
-    write_annotations(datasets, root / "study", name="chain")
+    contents = tables.read([counts], reference="v1", replication="v2", name="chain")
+    contents.write(root / "study")
     for dataset in ("v1", "v2"):
         report = bayesrep.predict(
             root / dataset,

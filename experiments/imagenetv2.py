@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments.imagenetv2", description=__doc__)
     parser.add_argument("data", type=Path, metavar="DIR")
     arguments = parser.parse_args(argv)
-    reference, replication = read_answers([arguments.data])
+    reference, replication = read_answers(arguments.data)
     found = compare(reference, replication)
     printed, largest = published_table(found.accuracies)
     text = f"{comparison_table(found.accuracies, found.lines)}\n\n{printed}"

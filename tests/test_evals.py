@@ -17,7 +17,7 @@ from refusals import check, refusal, refused
 import bayesrep
 from bayesrep import OptionError, StudyError
 from bayesrep.cli import main
-from bayesrep.sources.evals import read, read_evaluations
+from bayesrep.sources.evals import read_evaluations
 from bayesrep.sources.evals.inspect_logs import zipfile as zipped
 from bayesrep.sources.evals.recognised import read_logs
 from bayesrep.sources.evals.records import LogChoices
@@ -217,7 +217,7 @@ FORMATS = {
 def test_every_format_gives_the_same_answers(kind, tmp_path):
     models = ("org/one", "org/three")
     found = read_evaluations(FORMATS[kind](tmp_path, models), **BOTH)
-    assert found.study is None
+    assert found.lacks("counts")
     assert found.attempts == []
     for data in found.answers:
         assert data.classifiers == models
@@ -248,7 +248,7 @@ def test_formats_are_joined_where_the_user_says_that_ids_are_the_same(tmp_path):
 
 def test_solvers_are_counted_and_keep_their_names(tmp_path):
     models = ("s1", "s22", "s333", "evaluated")
-    study = read([scores(tmp_path, models)], **BOTH, solvers=models[:3])
+    study = read_evaluations([scores(tmp_path, models)], **BOTH, solvers=models[:3]).study()
     assert study.classifiers == ("evaluated",)
     assert study.provenance["counts"] == {"solvers": ["s1", "s22", "s333"]}
     for data in study.datasets.values():
@@ -264,7 +264,7 @@ def test_attempts_of_solvers_are_all_counted_and_are_not_workers(tmp_path):
     files = [inspect_eval(tmp_path, "s", task, epochs=4) for task in TASKS]
     files += [inspect_eval(tmp_path, "mm", task, epochs=3) for task in TASKS]
     found = read_evaluations(files, **BOTH, solvers="s")
-    data = found.study.reference
+    data = found.study().reference
     assert data.shown.tolist() == [4] * 6
     assert data.selected.tolist() == [
         sum(solves("s", "old", item, epoch) for epoch in (1, 2, 3, 4)) for item in range(6)
@@ -298,7 +298,7 @@ def test_several_scorers_are_judges_beside_the_one_that_says_what_is_solved(tmp_
     files = [inspect_eval(tmp_path, "m", task, scorers=scorers) for task in TASKS]
     with refused(OptionError, "score-choice-ambiguous"):
         read_evaluations(files, **BOTH)
-    study = read(files, **BOTH, scorer="match", judges=scorers[1:])
+    study = read_evaluations(files, **BOTH, scorer="match", judges=scorers[1:]).study()
     data = study.replication
     assert data.correct[:, 0].tolist() == [solves("m", "new", item) for item in range(6)]
     assert data.selected.tolist() == [
@@ -307,18 +307,18 @@ def test_several_scorers_are_judges_beside_the_one_that_says_what_is_solved(tmp_
     assert data.answers.workers.tolist() == list(scorers[1:])
     files += [inspect_eval(tmp_path, "other", task, scorers=scorers) for task in TASKS]
     with refused(OptionError, "judged-model-unclear", {"models": ["m", "other"]}):
-        read(files, **BOTH, scorer="match", judges=scorers[1:])
-    one = read(files, **BOTH, scorer="match", judges=scorers[1:], solvers="m")
+        read_evaluations(files, **BOTH, scorer="match", judges=scorers[1:])
+    one = read_evaluations(files, **BOTH, scorer="match", judges=scorers[1:], solvers="m").study()
     assert one.classifiers == ("other",)
     assert one.replication.selected.tolist() == data.selected.tolist()
     with refused(OptionError, "all-scorers-are-judges"):
-        read(files, **BOTH, judges=scorers)
+        read_evaluations(files, **BOTH, judges=scorers)
     with refused(
         OptionError,
         "judge-without-scores",
         {"judges": ["nobody"], "scorers": ["match", "judge1", "judge2", "judge3"]},
     ):
-        read(files, **BOTH, scorer="match", judges="nobody")
+        read_evaluations(files, **BOTH, scorer="match", judges="nobody")
 
 
 def counts_table(root, items=6, **columns):
@@ -331,15 +331,15 @@ def counts_table(root, items=6, **columns):
 
 def test_a_table_of_counts(tmp_path):
     log = every(tmp_path)
-    study = read([log], **BOTH, counts=counts_table(tmp_path))
+    study = read_evaluations([log], **BOTH, counts=counts_table(tmp_path)).study()
     assert study.reference.selected.tolist() == [0, 1, 2, 3, 0, 1]
     fewer = read_evaluations([log], **BOTH, counts=counts_table(tmp_path, 4, item="question"))
-    assert len(fewer.study.reference.images) == 4
+    assert len(fewer.study().reference.images) == 4
     assert any(note.startswith("2 items of 'old' ") for note in fewer.notes)
     with refused(StudyError, "counts-of-unknown-items", {"items": ["q6", "q7"], "dataset": "old"}):
-        read([log], **BOTH, counts=counts_table(tmp_path, 8))
+        read_evaluations([log], **BOTH, counts=counts_table(tmp_path, 8))
     with refused(OptionError, "two-sources-of-counts"):
-        read([log], **BOTH, counts=tmp_path / "counts.csv", solvers="a/m")
+        read_evaluations([log], **BOTH, counts=tmp_path / "counts.csv", solvers="a/m")
 
 
 def test_metrics_and_filters_are_named_and_never_guessed(tmp_path):

@@ -12,7 +12,7 @@ from refusals import refused
 
 import bayesrep
 from bayesrep import Study, StudyError
-from bayesrep.sources.frames import as_polars
+from bayesrep.sources.frames import as_polars, read_frames
 from bayesrep.sources.tables import read_tables
 
 CALLED = {"reference": "v1", "replication": "v2"}
@@ -43,7 +43,7 @@ def predictions(counts):
 
 @pytest.fixture(scope="module")
 def study(counts, predictions):
-    return Study.from_frames(counts=counts, predictions=predictions, **CALLED)
+    return read_frames(counts=counts, predictions=predictions, **CALLED)
 
 
 class HuggingFace:
@@ -71,9 +71,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_every_kind_of_table_gives_the_same_study(form, counts, predictions, study):
     made = FORMS[form]
-    assert (
-        bayesrep.read_frames(counts=made(counts), predictions=made(predictions), **CALLED) == study
-    )
+    assert read_frames(counts=made(counts), predictions=made(predictions), **CALLED) == study
 
 
 def test_it_is_the_study_of_the_same_files(counts, predictions, study, tmp_path):
@@ -86,15 +84,15 @@ def test_it_is_the_study_of_the_same_files(counts, predictions, study, tmp_path)
 
 def test_pandas_needs_no_pyarrow(counts, predictions, study, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    made = Study.from_frames(counts=counts, predictions=predictions, **CALLED)
+    made = read_frames(counts=counts, predictions=predictions, **CALLED)
     assert made == study
 
 
 def test_wide_predictions_and_counts_beside_them(counts, predictions, study):
     wide = predictions.pivot(index=["dataset", "image"], columns="classifier", values="correct")
-    assert Study.from_frames(counts=counts, predictions=wide.reset_index(), **CALLED) == study
+    assert read_frames(counts=counts, predictions=wide.reset_index(), **CALLED) == study
     beside = predictions.merge(counts.drop(columns="picture"), on=["dataset", "image"])
-    assert Study.from_frames(counts=beside, predictions=beside, **CALLED) == study
+    assert read_frames(counts=beside, predictions=beside, **CALLED) == study
 
 
 def test_annotations_labels_and_candidates(counts, predictions):
@@ -109,13 +107,13 @@ def test_annotations_labels_and_candidates(counts, predictions):
         for w in range(row.shown)
     ]
     images = counts[["dataset", "image"]].assign(label="cat", kind=["a", "b"] * 20)
-    made = Study.from_frames(annotations=rows, predictions=predictions, images=images, **CALLED)
+    made = read_frames(annotations=rows, predictions=predictions, images=images, **CALLED)
     np.testing.assert_array_equal(made.reference.selected, counts["selected"][:20])
     assert made.reference.groups["kind"].tolist() == ["a", "b"] * 10
     assert made.replication.answers is not None
     pool = counts[counts["dataset"] == "v1"].assign(dataset="pool")
     both = pd.concat([counts, pool])
-    made = Study.from_frames(counts=both, predictions=predictions, candidates="pool", **CALLED)
+    made = read_frames(counts=both, predictions=predictions, candidates="pool", **CALLED)
     assert made.datasets["candidates"].correct.shape == (20, 0)
 
 
@@ -215,7 +213,7 @@ def test_what_is_wrong_is_one_line(case, counts, predictions):
     change, broken = WRONG[case]
     first, second = change(counts, predictions)
     with refused(StudyError, *broken):
-        Study.from_frames(counts=first, predictions=second, **CALLED)
+        read_frames(counts=first, predictions=second, **CALLED)
 
 
 def test_mixed_columns_of_pandas_are_text():

@@ -21,9 +21,9 @@ from bayesrep.report import catalogue, printed
 from bayesrep.report.figure_names import FIGURES, Given, Inputs
 from bayesrep.report.gallery import Pictures, grid
 from bayesrep.report.paper.tsipras2020 import label_numbers, labels_and_objects
+from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.held import held
 from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.writing import write_answers
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # a small study
 CLASSES = tuple("abcdef")
@@ -53,7 +53,7 @@ def world(tmp_path_factory):
 
     root = tmp_path_factory.mktemp("papers")
     both = [answers("v1", 80, 0), answers("v2", 60, 1)]
-    write_answers(both, root / "study")
+    StudyContents(answers=both).write(root / "study")
     rng = np.random.default_rng(2)
     sets, counts, objects, humans = [], [], [], []
     for data in both:

@@ -32,11 +32,11 @@ from bayesrep.protocols import (
     shankar2020,
 )
 from bayesrep.studies.answers import read_predictions
+from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.simulate import published_accuracies
-from bayesrep.studies.writing import write_answers
 
 CLASSES = ("ant", "bee", "cat", "dog", "eel")
 NETWORKS = ("vgg", "resnet", "alexnet", "vit")
@@ -600,7 +600,7 @@ def run(capsys, *arguments):
 
 @pytest.fixture
 def files(tmp_path, write, both):
-    write_answers(both, tmp_path / "s")
+    StudyContents(answers=both).write(tmp_path / "s")
     rows = [
         (image, name, CLASSES[(place + shift) % 5])
         for data in both
@@ -736,7 +736,7 @@ def test_hostile_answers_cannot_steer_the_terminal_by_an_error(capsys, files, wr
 
 def test_the_robustness_figure_takes_answers_without_counts(both, tmp_path):
     """As compare does: accuracies and their lines need no annotators."""
-    write_answers(both, tmp_path / "answers")
+    StudyContents(answers=both).write(tmp_path / "answers")
     out = tmp_path / "robustness.png"
     names = ("--reference", "v1", "--replication", "v2")
     run = ["figure", "robustness", tmp_path / "answers", *names, "--out", out]
@@ -763,7 +763,7 @@ def test_right_and_wrong_are_enough_to_compare(tmp_path, capsys):
 
 
 def test_answers_without_counts_know_which_is_the_reference(both, tmp_path, capsys):
-    write_answers(both, tmp_path / "answers")
+    StudyContents(answers=both).write(tmp_path / "answers")
     assert cli.main(["compare", str(tmp_path / "answers"), "--json"]) == 0
     found = capsys.readouterr().out
     names = ("--reference", "v1", "--replication", "v2")
@@ -811,7 +811,7 @@ def few(name, right):
 def test_small_data_sets_are_compared_without_a_warning_and_in_words(
     tmp_path, capsys, old, new, said
 ):
-    write_answers([few("old", old), few("new", new)], tmp_path / "s")
+    StudyContents(answers=[few("old", old), few("new", new)]).write(tmp_path / "s")
     status, text, error = run(capsys, "compare", tmp_path / "s")
     assert (status, error) == (0, "")
     last = text.splitlines()[-1]
@@ -840,7 +840,7 @@ def test_what_is_printed_is_in_percent_and_in_plain_names(files, capsys):
 
 def test_answers_of_models_are_spoken_of_as_such(tmp_path, capsys):
     both = [few(name, {"classifier 1": [1, 0, 1], "b": [0, 1, 1]}) for name in ("old", "new")]
-    write_answers(both, tmp_path / "s", provenance={"words": "evaluation"})
+    StudyContents(answers=both, provenance={"words": "evaluation"}).write(tmp_path / "s")
     _, text, _ = run(capsys, "compare", tmp_path / "s")
     assert "The 2 models are as accurate" in text
     assert "classifier 1" in text
@@ -848,7 +848,7 @@ def test_answers_of_models_are_spoken_of_as_such(tmp_path, capsys):
 
 
 def test_a_folder_of_answers_without_counts_is_sound(both, tmp_path, capsys):
-    write_answers(both, tmp_path / "answers")
+    StudyContents(answers=both).write(tmp_path / "answers")
     assert cli.main(["check", str(tmp_path / "answers")]) == 0
     said = capsys.readouterr().out
     assert all(part in said for part in ("v1: ", "4 classifiers", "80 images", "No counts"))

@@ -23,9 +23,9 @@ from bayesrep.protocols import (
     read_label_sets,
 )
 from bayesrep.sources import imagenetv2
+from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.imagenet import class_index, synsets
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
-from bayesrep.studies.writing import write_answers
 
 DATA = Path(
     os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
@@ -562,7 +562,7 @@ def run(capsys, *arguments):
 @pytest.fixture
 def files(tmp_path):
     data = some_predictions(40)
-    write_answers([data], tmp_path / "s")
+    StudyContents(answers=[data]).write(tmp_path / "s")
     sets = {
         image: [CLASSES[label] for label in labels or [0]]
         for image, labels in zip(data.images.tolist(), some_sets(40), strict=True)

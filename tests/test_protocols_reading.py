@@ -9,12 +9,13 @@ from refusals import check, refusal, refused
 
 from bayesrep import Study, StudyError, cli
 from bayesrep.protocols import match, read_predictions
-from bayesrep.sources.tables import read_answered, read_tables
+from bayesrep.sources import tables
+from bayesrep.sources.tables import read_tables
 from bayesrep.studies import folder
+from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
 from bayesrep.studies.reading import check_study, read_study
-from bayesrep.studies.writing import write_answers
 
 RANKS = range(1, 6)
 IMAGES = {"v1": ["a", "b", "c"], "v2": ["a", "x"]}
@@ -445,15 +446,15 @@ def test_missing_answers_are_not_written_as_a_class(tmp_path):
     gaps = data.answers.copy()
     gaps[1, 0] = NO_ANSWER
     with refused(StudyError, "classifier-leaves-images-unanswered", {"images": ["a"]}):
-        write_answers([replaced(data, answers=gaps)], tmp_path / "s")
+        StudyContents(answers=[replaced(data, answers=gaps)]).write(tmp_path / "s")
 
 
 def test_written_answers_do_not_replace_what_is_there(tmp_path):
     answers = some_answers()
-    write_answers(answers, tmp_path / "s")
+    StudyContents(answers=answers).write(tmp_path / "s")
     assert [each.dataset for each in read(tmp_path / "s")] == ["v1", "v2"]
     with refused(StudyError, "study-path-exists"):
-        write_answers(answers, tmp_path / "s")
+        StudyContents(answers=answers).write(tmp_path / "s")
 
 
 def test_predictions_that_are_none_are_refused():
@@ -603,7 +604,7 @@ def test_answers_without_labels_are_one_clear_error(tmp_path):
     ):
         changed.write_csv(tmp_path / "answers.csv")
         with refused(StudyError, *broken) as error:
-            read_answered([counts, tmp_path / "answers.csv"], reference="v1", replication="v2")
+            tables.read([counts, tmp_path / "answers.csv"], reference="v1", replication="v2")
         assert error.value.facts["where"].endswith("answers.csv")
 
 
@@ -625,7 +626,7 @@ def test_tables_of_correctness_alone_have_no_answers(tmp_path):
     counts, path = counts_table(tmp_path / "counts.csv"), tmp_path / "answers.csv"
     table = long_table(some_answers())
     table.select("dataset", "image", "classifier", "correct").write_csv(path)
-    assert read_answered([counts, path], reference="v1", replication="v2")[1] == []
+    assert tables.read([counts, path], reference="v1", replication="v2").answers == []
     assert len(read_tables([counts, path], reference="v1", replication="v2").classifiers) == 2
 
 

@@ -28,9 +28,9 @@ from bayesrep.protocols import (
 )
 from bayesrep.protocols.by_subset import ALL_IMAGES, of_classes
 from bayesrep.report.subsets import subsets_text
+from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.writing import write_answers
 
 CLASSES = tuple("abcde")
 
@@ -53,7 +53,7 @@ def both():
 @pytest.fixture
 def world(both, tmp_path):
     """A folder of answers, of people's with their times, and of label sets with categories."""
-    write_answers(both, tmp_path / "study")
+    StudyContents(answers=both).write(tmp_path / "study")
     rng = np.random.default_rng(3)
     people, sets = [], []
     for data in both:

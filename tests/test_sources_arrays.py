@@ -10,8 +10,8 @@ from refusals import check, refusal, refused
 
 from bayesrep import StudyError, cli, read_study
 from bayesrep.protocols import read_predictions
-from bayesrep.sources import ANSWERS
-from bayesrep.sources.arrays import read_answers
+from bayesrep.sources import UNCOUNTED
+from bayesrep.sources.arrays import read
 
 DATA = Path(
     os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
@@ -84,9 +84,9 @@ def test_labels_that_count_from_one_are_refused(tmp_path):
         np.save(folder / "net.npy", np.where(np.arange(60) < 54, labels, (labels + 3) % 6))
     facts = {"mistake": "the labels count from 1", "accuracy": 0.0, "otherwise": 0.9}
     with refused(StudyError, "class-numbers-not-alike", facts):
-        read_answers([tmp_path / "old", tmp_path / "new"])
+        read([tmp_path / "old", tmp_path / "new"])
     np.save(tmp_path / "old" / "labels.npy", labels)
-    assert [len(each.labels) for each in read_answers([tmp_path / "old", tmp_path / "new"])] == [
+    assert [len(each.labels) for each in read([tmp_path / "old", tmp_path / "new"]).answers] == [
         60,
         60,
     ]
@@ -96,13 +96,13 @@ def test_class_numbers_do_as_well(tmp_path):
     paths = folders(tmp_path, top=True)
     for path in paths:
         (path / "classes.txt").unlink()
-    one, other = read_answers(paths, reference="a", replication="b")
+    one, other = read(paths, reference="a", replication="b").answers
     assert (one.dataset, other.dataset) == ("a", "b")
     assert one.classes == ("0", "1", "2")
     assert one.confidence is None
     np.testing.assert_array_equal(one.answers[0], np.load(paths[0] / "one.npy"))
     np.save(paths[0] / "one.npy", np.zeros(40, dtype=int))
-    assert read_answers(paths)[0].answers.shape == (2, 40, 1)
+    assert read(paths).answers[0].answers.shape == (2, 40, 1)
 
 
 def spoil(name, values):
@@ -178,7 +178,7 @@ def test_bad_arrays_are_one_line(tmp_path, how, broken):
     paths = folders(tmp_path)
     how(tmp_path)
     with refused(StudyError, *broken):
-        read_answers(paths)
+        read(paths)
     check(refusal(["import", "arrays", *paths, "--out", tmp_path / "s"]), *broken)
     assert not (tmp_path / "s").exists()
 
@@ -194,7 +194,7 @@ def test_folders_that_do_not_do(tmp_path):
         ),
     ):
         with refused(StudyError, *broken):
-            read_answers(given)
+            read(given)
     words = ["import", "arrays", *paths, "--version", "v4", "--out", tmp_path / "s"]
     check(refusal(words), "option-foreign-to-source", {"source": "arrays", "option": "version"})
 
@@ -216,4 +216,4 @@ def test_cifar_10_1_is_imported(tmp_path, capsys):
 
 
 def test_sources_without_counts_are_registered():
-    assert set(ANSWERS) == {"arrays", "cifar10.1", "imagenetv2"}
+    assert set(UNCOUNTED) == {"arrays", "cifar10.1"}

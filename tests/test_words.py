@@ -8,9 +8,11 @@ import zoo
 from refusals import refused
 
 from bayesrep import Study, StudyError
-from bayesrep.sources.tables import read_answered, read_tables
+from bayesrep.sources import READERS
+from bayesrep.sources.tables import read_tables
 from bayesrep.studies.attempts import Attempts, read_attempts, write_attempts
-from bayesrep.studies.words import VOCABULARIES, Voice, in_our_words, words_of
+from bayesrep.studies.columns import in_our_words
+from bayesrep.studies.words import VOCABULARIES, Voice, words_of
 
 ROLES = {"reference": "old", "replication": "new"}
 OURS = {"item": "image", "model": "classifier", "solved": "correct", "judge": "worker"}
@@ -62,7 +64,7 @@ def test_items_keep_their_zeros(tmp_path):
     pl.DataFrame(rows, ["dataset", "item", "selected", "shown"], orient="row").write_csv(
         tmp_path / "c.csv"
     )
-    datasets, _ = read_answered([tmp_path / "c.csv"], **ROLES)
+    datasets = READERS["tables"]([tmp_path / "c.csv"], **ROLES).datasets
     assert datasets["reference"].images.tolist() == ["000", "001", "002"]
 
 

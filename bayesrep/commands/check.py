@@ -44,17 +44,17 @@ def run(arguments: Namespace) -> int:
 def _check_files(arguments: Namespace) -> int:
     from bayesrep.report.text import describe_study
     from bayesrep.sources.tables import check_tables
-    from bayesrep.studies.study import Study
 
     roles = {role: name for role in ROLES if (name := getattr(arguments, role))}
     tables, problems = check_tables(arguments.paths, **roles, further=by_role(arguments.further))
     facts = {"files": [str(path) for path in arguments.paths], "broken": problems}
     if tables is None:
         return _report_violations(arguments, problems, facts, "the tables")
-    said = describe_study(tables) if isinstance(tables, Study) else _describe_counts(tables)
+    counts_alone = tables.lacks("predictions")
+    said = _describe_counts(tables.datasets) if counts_alone else describe_study(tables.study())
     named = [word for role, name in roles.items() for word in (f"--{role}", name)]
     named += [word for text in arguments.further or () for word in ("--further", text)]
-    then = ("run",) if isinstance(tables, Study) else ("import", "tables")
+    then = ("import", "tables") if counts_alone else ("run",)
     following = process.command(*then, *arguments.paths, *named, "--out", "FOLDER")
     text = f"{said}\nNo rule is broken.\nNext: {following}"
     return emit(arguments, text, facts)
@@ -112,17 +112,14 @@ def _of_study(path: Path) -> _Told:
 
 def _of_answers(path: Path) -> _Told:
     """What a folder holds to which counts are still to be added."""
-    from bayesrep.protocols import read_predictions
-    from bayesrep.studies.folder import PREDICTIONS, names_in
-    from bayesrep.studies.reading import images_left_out
+    from bayesrep.studies.contents import StudyContents
 
-    held = names_in(path / PREDICTIONS, "")
-    answers = [read_predictions(path, (name,), ranks=1)[0] for name in held]
-    speak_of_answers(path, answers)
+    contents = StudyContents.open(path)
+    speak_of_answers(path, contents.answers)
     lines = [
         f"{plain(each.dataset)}: answers of {len(each.classifiers)} classifiers to "
         f"{len(each.images):,} images"
-        for each in answers
+        for each in contents.answers
     ]
     lines.append("No counts of annotators yet: enough for match, multilabel and compare.")
-    return "\n".join(lines), {}, images_left_out(path)
+    return "\n".join(lines), {}, contents.left_out

@@ -12,19 +12,21 @@ from argparse import (
     RawDescriptionHelpFormatter,
 )
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from inspect import signature
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import fill
-from typing import Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from bayesrep import process
 from bayesrep.choices import Key
 from bayesrep.commands.examples import SOURCES, source_epilog
 from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, by_role, names, seed
 from bayesrep.commands.output import emit, new_study
-from bayesrep.errors import OptionError, StudyError, listing, plain
+from bayesrep.errors import OptionError, listing, plain
+
+if TYPE_CHECKING:
+    from bayesrep.studies.contents import StudyContents
 
 # Each of some readers.
 OPTIONS = ("reference", "replication", "candidates", "further", "name", "seed", "version")
@@ -71,20 +73,13 @@ def _parser_of(source: str) -> ArgumentParser:
 
 def _options_of(source: str) -> set[str]:
     """The options that a source takes."""
-    from bayesrep.sources import ANSWERS, READERS
-    from bayesrep.sources.evals import read_evaluations
+    from bayesrep.sources import READERS, UNCOUNTED
 
     if source == "sql":
         return {"dialect", *STATEMENT}
-    readers: list[Callable[..., Any]] = [read_evaluations]
-    if source != "evals":
-        readers = [every[source] for every in (READERS, ANSWERS) if source in every]
-    taken = {name for reader in readers for name in signature(reader).parameters}
-    if source in READERS:
-        taken.add("selection")
-    if source == "tables":
-        taken.add("keep-workers")
-    return taken | {"files", "out"}
+    taken = {name.replace("_", "-") for name in signature(READERS[source]).parameters}
+    taken |= {"files", "out"}
+    return taken if source in UNCOUNTED else taken | {"selection"}
 
 
 def _add_options(parser: ArgumentParser, source: str | None) -> None:
@@ -205,26 +200,19 @@ def run(arguments: Namespace) -> int:
             raise OptionError("option-foreign-to-source", source=arguments.source, option=name)
     if out is None:
         return _contents(arguments)
-    from bayesrep.report.text import describe_study
-    from bayesrep.sources.evals import Evaluations
     from bayesrep.sources.importing import import_files
-    from bayesrep.studies.held import held
     from bayesrep.studies.manifest import read_roles
-    from bayesrep.studies.reading import read_study
-    from bayesrep.studies.study import Study
     from bayesrep.studies.writing import awaits_counts
 
-    counts_alone = arguments.source == "tables" and awaits_counts(out)
-    if not counts_alone:
-        new_study(out, force=arguments.force)
     options = {name: getattr(arguments, name) for name in _OF_READERS}
     options["group"] = dict(arguments.group) if arguments.group else None
-    if counts_alone:  # the answers that are there say which data set is which
+    options["further"] = by_role(arguments.further)
+    if arguments.source == "tables" and awaits_counts(out):
+        # Counts are added to answers, which say which data set is which.
         known = {role: name for role, name in read_roles(out).items() if role in options}
         options |= {role: name for role, name in known.items() if options[role] is None}
-    options["further"] = by_role(arguments.further)
-    if arguments.source == "tables" and options["name"] is None:
-        options["name"] = out.resolve().name
+    else:
+        new_study(out, force=arguments.force)
     imported = import_files(
         arguments.source,
         arguments.files,
@@ -235,19 +223,25 @@ def run(arguments: Namespace) -> int:
         progress=not arguments.no_progress,
         **options,
     )
-    fingerprint = None
-    if isinstance(imported, Evaluations):
-        return _of_logs(arguments, imported, out)
-    if counts_alone and "study" in held(out):
-        with suppress(StudyError):  # answers on more images than are counted: predict drops them
-            imported = read_study(out)
-    if isinstance(imported, Study):
-        text, fingerprint = f"{describe_study(imported)}\nWritten to {out}", imported.fingerprint()
-    elif isinstance(imported, Mapping):
-        text = _without_predictions(imported, out)
-    else:
-        text = _without_counts(imported, out)
-    return emit(arguments, text, {"out": str(out), "fingerprint": fingerprint})
+    lines, fingerprint = _describe_imported(imported, out)
+    if imported.attempts:
+        repeated = dict.fromkeys(each.classifier for each in imported.attempts)
+        lines.append(f"With repeated attempts of {listing(repeated, 'model')} (attempts.parquet)")
+    text = "\n".join([*lines, *(f"Note: {note}" for note in imported.notes)])
+    facts = {"out": str(out), "fingerprint": fingerprint, "notes": list(imported.notes)}
+    return emit(arguments, text, facts)
+
+
+def _describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str], str | None]:
+    """What was written and what is missing, in lines; and the fingerprint of a study."""
+    from bayesrep.report.text import describe_study
+
+    if contents.lacks("counts"):
+        return _without_counts(contents, out), None
+    if contents.lacks("predictions"):
+        return _without_predictions(contents.datasets, out), None
+    study = contents.study()
+    return [describe_study(study), f"Written to {out}"], study.fingerprint()
 
 
 def _selections(given: Sequence[str]) -> dict[str, Any]:
@@ -331,46 +325,30 @@ def _contents(arguments: Namespace) -> int:
     return emit(arguments, "\n".join(lines), facts)
 
 
-def _of_logs(arguments: Namespace, found: Any, out: Path) -> int:
-    """What was written of logs, what was taken to be so, and what is missing."""
-    from bayesrep.report.text import describe_study
+def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
+    """What was written of answers alone, and what is to be done next."""
+    from bayesrep.studies.words import vocabulary_of
 
-    if found.study is None:
-        both = " and ".join(each.dataset for each in found.answers)
-        models = len(found.answers[0].classifiers)
-        lines = [
-            f"Answers of {models:,} model{'s' if models != 1 else ''} on {both}",
+    names = " and ".join(plain(each.dataset) for each in contents.answers)
+    count = len(contents.answers[0].classifiers)
+    following = f"Next: {process.command('compare', out)}"
+    if vocabulary_of(contents.provenance) == "evaluation":
+        return [
+            f"Answers of {count:,} model{'s' if count != 1 else ''} on {names}",
             f"Written to {out}; for a study it awaits counts: import again with --judges, "
             "--solvers or --counts",
-            f"Next: {process.command('compare', out)}",
+            following,
         ]
-    else:
-        lines = [describe_study(found.study), f"Written to {out}"]
-    if found.attempts:
-        repeated = dict.fromkeys(each.classifier for each in found.attempts)
-        lines.append(f"With repeated attempts of {listing(repeated, 'model')} (attempts.parquet)")
-    text = "\n".join([*lines, *(f"Note: {note}" for note in found.notes)])
-    facts = {
-        "out": str(out),
-        "fingerprint": None if found.study is None else found.study.fingerprint(),
-        "notes": list(found.notes),
-    }
-    return emit(arguments, text, facts)
+    return [
+        f"Answers of {count} classifiers on {names}",
+        f"Written to {out}",
+        following,
+        f"With labels: {process.command('multilabel', out, '--labels', 'FILE')}",
+        f"With counts: {process.command('import', 'tables', 'counts.csv', '--out', out)}",
+    ]
 
 
-def _without_counts(answers: Sequence[Any], out: Path) -> str:
-    """What was written of published answers, and what is to be done next."""
-    names = [plain(each.dataset) for each in answers]
-    return (
-        f"Answers of {len(answers[0].classifiers)} classifiers on {' and '.join(names)}\n"
-        f"Written to {out}\n"
-        f"Next: {process.command('compare', out)}\n"
-        f"With labels: {process.command('multilabel', out, '--labels', 'FILE')}\n"
-        f"With counts: {process.command('import', 'tables', 'counts.csv', '--out', out)}"
-    )
-
-
-def _without_predictions(datasets: Mapping[str, Any], out: Path) -> str:
+def _without_predictions(datasets: Mapping[str, Any], out: Path) -> list[str]:
     """What was written of tables of counts, and what is to be done next."""
     counted = ", ".join(
         f"{plain(data.name)} ({len(data.images):,} images)" for data in datasets.values()
@@ -378,4 +356,4 @@ def _without_predictions(datasets: Mapping[str, Any], out: Path) -> str:
     names = " and ".join(plain(data.name) for data in datasets.values())
     options = ("--dataset", "NAME", "--images", "PATH", "--classifiers", "NAMES")
     following = process.command("predict", "--study", out, *options)
-    return f"{counted}\nWritten to {out}; predictions are wanted of {names}\nNext: {following}"
+    return [counted, f"Written to {out}; predictions are wanted of {names}", f"Next: {following}"]

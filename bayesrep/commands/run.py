@@ -299,9 +299,9 @@ class _Work:
                 further=by_role(self.arguments.further),
                 **options,
             )
-        if not isinstance(made, bayesrep.Study):
+        if made.lacks("predictions"):
             raise OptionError("tables-without-predictions")
-        self.study = made
+        self.study = made.study()
 
     @cached_property
     def study(self) -> bayesrep.Study:

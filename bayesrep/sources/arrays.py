@@ -28,6 +28,7 @@ from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import delimited, npy
 from bayesrep.sources.cifar10_1 import check_range, whole_array
 from bayesrep.studies.class_order import refuse_mistake
+from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.folder import RANKS
 from bayesrep.studies.predictions import Predictions, code_type
 from bayesrep.types import Floats
@@ -37,12 +38,12 @@ _SUM = 1e-3
 _LONGEST = 1_000_000  # bytes of names of classes
 
 
-def read_answers(
+def read(
     paths: Sequence[str | Path],
     *,
     reference: str | None = None,
     replication: str | None = None,
-) -> list[Predictions]:
+) -> StudyContents:
     """Read what classifiers answered on two data sets.
 
     Parameters
@@ -54,8 +55,8 @@ def read_answers(
 
     Returns
     -------
-    list of Predictions
-        With probabilities, where all arrays are probabilities.
+    StudyContents
+        Without counts; with probabilities, where all arrays are probabilities.
 
     Raises
     ------
@@ -85,7 +86,7 @@ def read_answers(
         raise StudyError(
             "folders-class-names-differ", reference_folder=folders[0], replication_folder=folders[1]
         )
-    return both
+    return StudyContents(answers=both)
 
 
 def _read(dataset: str, folder: Path) -> Predictions:

@@ -22,6 +22,7 @@ from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.studies.class_order import refuse_mistake
+from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Ints
 
@@ -80,7 +81,7 @@ def read_answers(
     return one, other
 
 
-def read_imported(paths: Sequence[str | Path], *, version: str = "v6") -> list[Predictions]:
+def read(paths: Sequence[str | Path], *, version: str = "v6") -> StudyContents:
     """Read the repository's folder and the labels of CIFAR-10, in any order: see `read_answers`.
 
     Parameters
@@ -89,6 +90,11 @@ def read_imported(paths: Sequence[str | Path], *, version: str = "v6") -> list[P
         The upstream repository's folder, and the labels of CIFAR-10's test set (.npy).
     version
         Version of CIFAR-10.1: "v4" or "v6".
+
+    Returns
+    -------
+    StudyContents
+        Without counts.
 
     Raises
     ------
@@ -101,7 +107,7 @@ def read_imported(paths: Sequence[str | Path], *, version: str = "v6") -> list[P
     files = [path for path in map(Path, paths) if not path.is_dir()]
     if len(folders) != 1 or len(files) != 1:
         raise StudyError("cifar-folder-or-labels-missing")
-    return list(read_answers(folders[0], files[0], version=version))
+    return StudyContents(answers=read_answers(folders[0], files[0], version=version))
 
 
 def _read(dataset: str, folder: Path, labels_path: str | Path) -> Predictions:

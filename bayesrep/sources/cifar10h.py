@@ -27,7 +27,7 @@ from bayesrep.sources.cifar10_1 import (
 )
 from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.sources.placebo import placebo_replication
-from bayesrep.studies.study import Study
+from bayesrep.studies.contents import StudyContents
 from bayesrep.types import Bools, Ints
 
 COUNTS = "cifar10h-counts.npy"
@@ -57,7 +57,7 @@ class Cifar10H:
     classifiers: tuple[str, ...]
 
 
-def read(paths: Sequence[str | Path], *, seed: int = 0) -> Study:
+def read(paths: Sequence[str | Path], *, seed: int = 0) -> StudyContents:
     """Make the placebo study from the counts, the labels and the predictions, in any order.
 
     Parameters
@@ -71,8 +71,8 @@ def read(paths: Sequence[str | Path], *, seed: int = 0) -> Study:
 
     Returns
     -------
-    Study
-        See `placebo_replication`.
+    StudyContents
+        The study of `placebo_replication`.
 
     Raises
     ------
@@ -92,7 +92,8 @@ def read(paths: Sequence[str | Path], *, seed: int = 0) -> Study:
             prediction_count=len(predictions),
         )
     data = read_cifar10h(counts[0], labels[0], *predictions)
-    return placebo_replication(data.counts, data.labels, data.correct, data.classifiers, seed=seed)
+    told = data.counts, data.labels, data.correct, data.classifiers
+    return StudyContents.from_study(placebo_replication(*told, seed=seed))
 
 
 def _list_published_files(path: Path) -> list[Path]:

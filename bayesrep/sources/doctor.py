@@ -13,10 +13,10 @@ from bayesrep.sources.evals.reading import explain_refusals
 from bayesrep.sources.evals.recognised import join_known_groups, read_logs
 from bayesrep.sources.evals.records import LogChoices
 from bayesrep.studies.allows import ADJUSTED, RAW, Allowed, of_answers, of_attempts, of_study
-from bayesrep.studies.attempts import ATTEMPTS, Attempts, read_attempts
-from bayesrep.studies.folder import MANIFEST, PREDICTIONS, names_in, predicted_by
-from bayesrep.studies.manifest import describe_missing_study, read_provenance
-from bayesrep.studies.reading import read_study
+from bayesrep.studies.attempts import Attempts, read_attempts
+from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.folder import MANIFEST
+from bayesrep.studies.manifest import describe_missing_study
 from bayesrep.studies.words import VOCABULARIES, vocabulary_of
 from bayesrep.studies.writing import awaits_counts
 
@@ -51,11 +51,8 @@ def examine_data(
     path = paths[0]
     if len(paths) == 1 and find_moved_aside(path) is not None:
         raise StudyError(describe_missing_study(path))
-    if len(paths) == 1 and (path / MANIFEST).exists():
-        study, attempts = read_study(path), _attempts(path)
-        return f"a study, {plain(study.name)}", of_study(study, attempts)
-    if len(paths) == 1 and awaits_counts(path):
-        return "answers that await their counts", _of_folder(path)
+    if len(paths) == 1 and ((path / MANIFEST).exists() or awaits_counts(path)):
+        return _examine_contents(StudyContents.open(path))
     if len(paths) == 1 and path.suffix in (".csv", ".parquet"):
         try:
             tried = read_attempts(path)
@@ -66,19 +63,17 @@ def examine_data(
     return _of_logs(paths, asked)
 
 
-def _attempts(path: Path) -> list[Attempts]:
-    return read_attempts(path) if (path / ATTEMPTS).exists() else []
-
-
-def _of_folder(path: Path) -> list[Allowed]:
-    from bayesrep.studies.answers import read_predictions
-
-    names = names_in(path / PREDICTIONS, "")
-    answers = [read_predictions(path, (name,), ranks=1)[0] for name in names]
-    sizes = [len(each.images) for each in answers]
-    models = len(set.intersection(*(predicted_by(path, name) for name in names))) if names else 0
-    words = VOCABULARIES[vocabulary_of(read_provenance(path))]
-    return [*of_answers(names, sizes, models, words), of_attempts(_attempts(path), words)]
+def _examine_contents(contents: StudyContents) -> tuple[str, list[Allowed]]:
+    if not contents.lacks("counts"):
+        study = contents.study()
+        return f"a study, {plain(study.name)}", of_study(study, contents.attempts)
+    names = [each.dataset for each in contents.answers]
+    sizes = [len(each.images) for each in contents.answers]
+    shared = [set(each.classifiers) for each in contents.answers]
+    models = len(set.intersection(*shared)) if shared else 0
+    words = VOCABULARIES[vocabulary_of(contents.provenance)]
+    judged = of_answers(names, sizes, models, words)
+    return "answers that await their counts", [*judged, of_attempts(contents.attempts, words)]
 
 
 def _of_table(found: Sequence[Attempts]) -> list[Allowed]:

@@ -25,6 +25,7 @@ from bayesrep.files import strict_json
 from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.sources.table_files import read_table, require, texts, whole_numbers
 from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.predictions import Predictions, code_type
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
@@ -41,46 +42,34 @@ def read(
     *,
     reference: str = VALIDATION,
     replication: str = MATCHED_FREQUENCY,
-) -> Study:
-    """Make a study of two test sets from the data folder and a table of counts.
+) -> StudyContents:
+    """Read what the classifiers answered on two test sets, and the counts, where a table has them.
 
     Parameters
     ----------
     paths
-        The upstream `data` folder, and one or more CSV or Parquet tables with the columns
+        The upstream `data` folder, and any number of CSV or Parquet tables with the columns
         dataset, image, selected and shown.
     reference, replication
         Names of the two test sets, as in `datasets/` and in the tables.
 
     Returns
     -------
-    Study
-        Images in the upstream order; images of a test set without counts are left out, and the
-        provenance says how many.
+    StudyContents
+        Images in the upstream order; images of a test set without counts are left out of its data
+        set, and the provenance says how many. Without tables there are the answers alone.
 
     Raises
     ------
     StudyError
-        If the counts are missing, name images that are not in the list, or anything cannot be read.
+        If the counts name images that are not in the list, or anything cannot be read.
     """
-    return read_answered(paths, reference=reference, replication=replication)[0]
-
-
-def read_answered(
-    paths: Sequence[str | Path],
-    *,
-    reference: str = VALIDATION,
-    replication: str = MATCHED_FREQUENCY,
-) -> tuple[Study, list[Predictions]]:
-    """The study that `read` makes, and the answers on both test sets; every file is read once."""
     folder = _folder(paths)
+    answers = read_answers(folder, reference=reference, replication=replication)
     tables = [Path(path) for path in paths if not Path(path).is_dir()]
     if not tables:
-        raise StudyError(
-            "predictions-without-annotations", folder=folder, columns=", ".join(_COUNTS)
-        )
+        return StudyContents(answers=answers)
     counts = pl.concat([_read_counts(path) for path in tables])
-    answers = read_answers([folder], reference=reference, replication=replication)
     by_role: dict[str, Predictions] = dict(zip(REQUIRED_ROLES, answers, strict=True))
     datasets = {role: _build_annotated_set(each, counts, tables) for role, each in by_role.items()}
     without = {role: len(by_role[role].images) - len(datasets[role].images) for role in by_role}
@@ -90,7 +79,7 @@ def read_answered(
         name="imagenetv2",
         provenance={"source": "imagenetv2", "images_without_counts": without},
     )
-    return study, answers
+    return StudyContents.from_study(study, answers=answers)
 
 
 def _folder(paths: Sequence[str | Path]) -> Path:
@@ -101,7 +90,7 @@ def _folder(paths: Sequence[str | Path]) -> Path:
 
 
 def read_answers(
-    paths: Sequence[str | Path],
+    folder: str | Path,
     *,
     reference: str = VALIDATION,
     replication: str = MATCHED_FREQUENCY,
@@ -110,7 +99,9 @@ def read_answers(
 
     Parameters
     ----------
-    paths, reference, replication
+    folder
+        The upstream `data` folder.
+    reference, replication
         As for `read`.
 
     Returns
@@ -123,7 +114,6 @@ def read_answers(
     StudyError
         As `read`.
     """
-    folder = _folder(paths)
     one, other = (read_test_set(folder, name) for name in (reference, replication))
     for here, there in ((one, other), (other, one)):
         if extra := sorted(set(here.classifiers) - set(there.classifiers)):

@@ -24,6 +24,7 @@ from bayesrep.errors import StudyError, listing
 from bayesrep.sources.pickles.safe_pickle import read_frame
 from bayesrep.sources.table_files import flags, read_table, require, texts
 from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.study import Study
 
 _COLUMNS = ("url", "dataset", "selected")
@@ -31,7 +32,7 @@ _PREFIX = "correct_"
 _ROLES = {"v1": "reference", "v2": "replication"}
 
 
-def read(paths: Sequence[str | Path]) -> Study:
+def read(paths: Sequence[str | Path]) -> StudyContents:
     """Count the annotations of one published frame into a study.
 
     Parameters
@@ -42,7 +43,7 @@ def read(paths: Sequence[str | Path]) -> Study:
 
     Returns
     -------
-    Study
+    StudyContents
         Data sets "v1" and "v2", images named by url in order of first appearance. A row with a
         missing `selected` is not an answer and is not counted. A missing `correct_` value takes
         the value of the image's other rows.
@@ -61,7 +62,7 @@ def read(paths: Sequence[str | Path]) -> Study:
     _check_datasets(images, where)
     for key in keys:
         _check_constant(images, key, where)
-    return Study(
+    study = Study(
         datasets={
             role: _build_annotated_set(images.filter(pl.col("dataset") == name), name, keys, where)
             for name, role in _ROLES.items()
@@ -70,6 +71,7 @@ def read(paths: Sequence[str | Path]) -> Study:
         name=Path(where).stem,
         provenance={"source": "madrylab", "file": Path(where).name},
     )
+    return StudyContents.from_study(study)
 
 
 def _annotations(path: Path, where: str) -> pl.DataFrame:

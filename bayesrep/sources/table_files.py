@@ -16,7 +16,7 @@ from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
 from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS
 from bayesrep.studies import rules
-from bayesrep.studies.words import COLUMNS, in_our_words
+from bayesrep.studies.columns import COLUMNS, in_our_words
 
 _ABSENT = ["", "nan", "none", "null", "na", "n/a"]
 _DECIMAL_COMMA, _GROUPED_DIGITS = r"^([+-]?\d+),(\d+)$", r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"

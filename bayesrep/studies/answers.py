@@ -8,6 +8,7 @@ are not needed: a folder that `bayesrep.predict` began will do.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from bayesrep.studies.folder import LABELS, PROBABILITIES, RANKS
 from bayesrep.studies.imagenet import CLASSES, synsets
 from bayesrep.studies.manifest import Manifest, read_manifest, read_roles
 from bayesrep.studies.predictions import Predictions, code_type
+from bayesrep.studies.problems import value
 from bayesrep.studies.reading import images_left_out
 from bayesrep.studies.study import Study
 from bayesrep.studies.tables import KEYS, in_order, read_classifiers, without
@@ -111,7 +113,7 @@ def right_or_wrong(study: Study, roles: Sequence[str] = rules.REQUIRED_ROLES) ->
 def _names_and_manifest(root: Path, datasets: Sequence[str]) -> tuple[list[str], Manifest | None]:
     """Names of data sets given by role or name, and study.json where there is one."""
     begun = root.is_dir() and not (root / folder.MANIFEST).exists()
-    manifest = None if begun else rules.value(read_manifest(root), root)
+    manifest = None if begun else value(partial(read_manifest, root), root)
     roles = manifest.roles if manifest else read_roles(root)
     return [roles.get(name, name) for name in datasets], manifest
 

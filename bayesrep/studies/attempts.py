@@ -27,7 +27,7 @@ from bayesrep.files.delimited import Sheet
 from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
 from bayesrep.studies import rules
-from bayesrep.studies.words import in_our_words
+from bayesrep.studies.columns import in_our_words
 from bayesrep.types import Ints
 
 ATTEMPTS = "attempts.parquet"

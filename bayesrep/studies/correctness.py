@@ -1,6 +1,6 @@
 """The predictions of a study on disk: one file for each data set and classifier."""
 
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from bayesrep.errors import Violation, listing
 from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
 from bayesrep.studies.manifest import Manifest
+from bayesrep.studies.problems import Problems
 from bayesrep.studies.tables import (
     in_order,
     join_violations,
@@ -23,12 +24,12 @@ from bayesrep.studies.tables import (
 from bayesrep.types import Bools
 
 
-def listed_or_found(path: Path, manifest: Manifest) -> Generator[Violation, None, list[str]]:
+def listed_or_found(path: Path, manifest: Manifest, problems: Problems) -> list[str]:
     """The classifiers listed, or all that have a file where study.json lists none."""
     if manifest.classifiers is not None:
         return list(manifest.classifiers)
     names = sorted(set().union(*(folder.predicted_by(path, n) for n in manifest.roles.values())))
-    yield from rules.classifier_violations(folder.PREDICTIONS, names)
+    problems.take(rules.classifier_violations(folder.PREDICTIONS, names))
     return names
 
 
@@ -82,8 +83,8 @@ class Dataset:
 
 
 def read_correctness(
-    dataset: Dataset, classifiers: Sequence[str], complete: Collection[str]
-) -> Generator[Violation, None, Bools | None]:
+    dataset: Dataset, classifiers: Sequence[str], complete: Collection[str], problems: Problems
+) -> Bools | None:
     """Which classifiers are right on each image of a data set, [N, C].
 
     Files of classifiers that are neither listed nor `complete` belong to evaluations that are
@@ -93,12 +94,12 @@ def read_correctness(
     present = folder.predicted_by(dataset.path, dataset.name)
     if dataset.role == "candidates" and not present:
         return np.zeros((len(order), 0), dtype=np.bool_)
-    sound = yield from rules.checked(_file_violations(str(where), present, classifiers, complete))
+    sound = problems.take(_file_violations(str(where), present, classifiers, complete))
     correct = np.zeros((len(order), len(classifiers)), dtype=np.bool_)
     agreement, unanswered = _Agreement(dataset), dict[str, None]()
     numbers = {name: at for at, name in enumerate(classifiers) if name in present}
     for name, file in zip(numbers, _predictions(dataset, list(numbers)), strict=True):
-        yield from file.violations
+        problems += file.violations
         unanswered.update(dict.fromkeys(file.undecoded))
         if file.correct is None:
             sound = False
@@ -106,13 +107,13 @@ def read_correctness(
             correct[:, numbers[name]] = file.correct
             agreement.compare(name, file.judged)
     if unanswered:
-        yield Violation(
+        problems.add(
             "images-not-decoded",
             where=where,
             images=listing(unanswered),
             failures_file=folder.FAILURES,
         )
-    agreed = yield from rules.checked(agreement.violations(str(where)))
+    agreed = problems.take(agreement.violations(str(where)))
     return correct if sound and agreed else None
 
 

@@ -1,15 +1,14 @@
-"""A study as frames of polars."""
+"""Data sets of a study as frames of polars."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
-if TYPE_CHECKING:
-    from bayesrep.studies.study import Study
+from bayesrep.studies.annotated import AnnotatedSet
 
 
-def described(study: "Study") -> pl.DataFrame:
+def describe_datasets(datasets: Mapping[str, AnnotatedSet]) -> pl.DataFrame:
     """The table of `bayesrep.Study.describe`."""
     return pl.DataFrame(
         [
@@ -23,23 +22,25 @@ def described(study: "Study") -> pl.DataFrame:
                 "mean_selection_frequency": float((data.selected / data.shown).mean()),
                 "mean_accuracy": float(data.correct.mean()) if data.correct.size else None,
             }
-            for role, data in study.datasets.items()
+            for role, data in datasets.items()
         ],
         schema_overrides={"mean_accuracy": pl.Float64},
     )
 
 
-def accuracies(study: "Study") -> pl.DataFrame:
+def tabulate_accuracies(
+    datasets: Mapping[str, AnnotatedSet], classifiers: Sequence[str]
+) -> pl.DataFrame:
     """The table of `bayesrep.Study.accuracies`."""
     measured = {
         f"{role}_accuracy": data.correct.mean(axis=0)
-        for role, data in study.datasets.items()
+        for role, data in datasets.items()
         if data.correct.shape[1]
     }
-    return pl.DataFrame({"classifier": list(study.classifiers), **measured})
+    return pl.DataFrame({"classifier": list(classifiers), **measured})
 
 
-def counts(study: "Study") -> pl.DataFrame:
+def tabulate_counts(datasets: Iterable[AnnotatedSet]) -> pl.DataFrame:
     """The table of `bayesrep.Study.counts`."""
     return pl.concat(
         pl.DataFrame(
@@ -50,5 +51,5 @@ def counts(study: "Study") -> pl.DataFrame:
                 "shown": data.shown,
             }
         )
-        for data in study.datasets.values()
+        for data in datasets
     )

@@ -8,7 +8,8 @@ import polars as pl
 from bayesrep.errors import StudyError
 from bayesrep.studies import folder
 from bayesrep.studies.manifest import describe_missing_study, read_manifest, read_roles
-from bayesrep.studies.rules import REQUIRED_ROLES, collected
+from bayesrep.studies.problems import Problems
+from bayesrep.studies.rules import REQUIRED_ROLES
 
 
 def held(path: str | Path, datasets: Sequence[str] = REQUIRED_ROLES) -> frozenset[str]:
@@ -36,7 +37,8 @@ def held(path: str | Path, datasets: Sequence[str] = REQUIRED_ROLES) -> frozense
     root = Path(path)
     if not root.is_dir():
         raise StudyError(describe_missing_study(root))
-    manifest = collected(read_manifest(root))[0] if (root / folder.MANIFEST).exists() else None
+    known = (root / folder.MANIFEST).exists()
+    manifest = read_manifest(root, Problems()) if known else None
     roles = manifest.roles if manifest is not None else read_roles(root)
     contents = set[str]()
     if manifest is not None and any(

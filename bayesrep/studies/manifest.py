@@ -1,7 +1,7 @@
 """study.json: the study's name, the roles of its data sets, its classifiers and their truth."""
 
 import json
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,6 +13,7 @@ from bayesrep.errors import StudyError, Violation, reason
 from bayesrep.files import strict_json
 from bayesrep.studies import folder, rules
 from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.problems import Problems
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.shown import Compared, brief, number
 from bayesrep.types import Floats
@@ -132,22 +133,21 @@ def describe_missing_study(path: Path) -> Violation:
     return Violation("study-moved-aside", path=path, older=older)
 
 
-def read_manifest(path: Path) -> Generator[Violation, None, Manifest | None]:
+def read_manifest(path: Path, problems: Problems) -> Manifest | None:
     """Read the study.json of the study at `path`."""
     if not path.is_dir():
-        yield describe_missing_study(path)
+        problems.append(describe_missing_study(path))
         return None
     where = folder.MANIFEST
     try:
         content = strict_json.load(path / where)
     except FileNotFoundError:
-        yield Violation("manifest-missing", where=where)
+        problems.add("manifest-missing", where=where)
         return None
     except (OSError, ValueError) as error:
-        yield Violation("manifest-not-json", where=where, reason=reason(error))
+        problems.add("manifest-not-json", where=where, reason=reason(error))
         return None
-    sound = yield from rules.checked(_manifest_violations(where, content))
-    if not sound:
+    if not problems.take(_manifest_violations(where, content)):
         return None
     truth = content.get("truth")
     return Manifest(

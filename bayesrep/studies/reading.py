@@ -1,13 +1,13 @@
 """Reading a study from its folder (see `folder`), and finding every broken rule on the way.
 
-`inspect` is a generator of violations that returns the study: collecting its lines is a check,
-collecting nothing and taking the return value is a read. So is every step of it; a step that broke
-a rule returns None. The rules of the values themselves live in `rules`; here are those of files,
-columns and how the tables join.
+`inspect` adds what it finds to a list of problems and returns the study: the list is a check, the
+study a read. So is every step of it; a step that found a problem returns None. The rules of the
+values themselves live in `rules`; here are those of files, columns and how the tables join.
 """
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from bayesrep.studies.correctness import (
     read_correctness,
 )
 from bayesrep.studies.manifest import Manifest, read_manifest
+from bayesrep.studies.problems import Problems, value
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.study import Study
 from bayesrep.studies.tables import (
@@ -51,14 +52,12 @@ def read_study(path: str | Path) -> Study:
     StudyError
         With the first broken rule, and how many more there are.
     """
-    study, lines = rules.collected(inspect(Path(path)))
-    if study is None or lines:
-        more = (
-            f" ({len(lines) - 1} more: `bayesrep check {path}` lists them)"
-            if len(lines) > 1
-            else ""
-        )
-        raise StudyError(lines[0].within(path).append_text(more))
+    problems = Problems()
+    study = inspect(Path(path), problems)
+    if study is None or problems:
+        others = len(problems) - 1
+        more = f" ({others} more: `bayesrep check {path}` lists them)" if others else ""
+        raise StudyError(problems[0].within(path).append_text(more))
     return study
 
 
@@ -70,24 +69,26 @@ def check_study(path: str | Path) -> list[Violation]:
     path
         The folder.
     """
-    return rules.collected(inspect(Path(path)))[1]
+    problems = Problems()
+    inspect(Path(path), problems)
+    return problems
 
 
-def inspect(path: Path) -> Generator[Violation, None, Study | None]:
-    """Yield every broken rule of the study at `path`; return the study if there is none."""
-    manifest = yield from read_manifest(path)
+def inspect(path: Path, problems: Problems) -> Study | None:
+    """Add every broken rule of the study at `path`; return the study if there is none."""
+    manifest = read_manifest(path, problems)
     if manifest is None:
         return None
-    annotations = yield from read_annotations(path)
-    counts = yield from read_counts(path, annotations)
-    images = yield from read_keyed(path / folder.IMAGES, KEYS)
-    failures = yield from read_failures(path)
-    classifiers = yield from listed_or_found(path, manifest)
+    annotations = read_annotations(path, problems)
+    counts = read_counts(path, annotations, problems)
+    images = read_keyed(path / folder.IMAGES, KEYS, problems)
+    failures = read_failures(path, problems)
+    classifiers = listed_or_found(path, manifest, problems)
     complete = complete_classifiers(path, manifest)
     if counts is None or failures is None:
         return None
-    yield from _strangers(path, manifest, counts, images, annotations)
-    yield from _attempts_violations(path)
+    problems.take(_strangers(path, manifest, counts, images, annotations))
+    problems.take(_attempts_violations(path))
     datasets: dict[str, AnnotatedSet] = {}
     for role, name in manifest.roles.items():
         of_set = pl.col("dataset") == name
@@ -98,18 +99,13 @@ def inspect(path: Path) -> Generator[Violation, None, Study | None]:
             None if annotations is None else annotations.filter(of_set),
         )
         rule = manifest.selections.get(name)
-        data = yield from _dataset(path, role, name, *tables, classifiers, complete, rule)
+        data = _dataset(path, role, name, *tables, classifiers, complete, rule, problems)
         if data is not None:
             datasets[role] = data
     if len(datasets) < len(manifest.roles):
         return None
-    try:
-        return Study(
-            datasets, tuple(classifiers), manifest.name, manifest.provenance, manifest.truth
-        )
-    except StudyError as error:
-        yield error.violation
-        return None
+    told = manifest.name, manifest.provenance, manifest.truth
+    return problems.attempt(lambda: Study(datasets, tuple(classifiers), *told))
 
 
 def _strangers(
@@ -156,34 +152,35 @@ def _dataset(
     classifiers: Sequence[str],
     complete: Sequence[str],
     selection: Selection | None,
-) -> Generator[Violation, None, AnnotatedSet | None]:
+    problems: Problems,
+) -> AnnotatedSet | None:
     where = f"{folder.COUNTS}, data set {name!r}"
     left_out = failures.filter("left_out").select("image", "reason")
     rows = counts.join(left_out, on="image", how="anti", maintain_order="left")
     names = rows["image"].to_numpy().astype(np.str_)
     selected, shown = rows["selected"].to_numpy(), rows["shown"].to_numpy()
-    sound = yield from rules.checked(rules.image_violations(where, names))
-    counted = yield from rules.checked(rules.count_violations(where, names, selected, shown))
+    sound = problems.take(rules.image_violations(where, names))
+    counted = problems.take(rules.count_violations(where, names, selected, shown))
     if not sound:
         return None
     texts = None
     if images is not None:
         described = images.join(left_out, on="image", how="anti", maintain_order="left")
-        texts = yield from texts_in_order(name, described, rows["image"])
+        texts = texts_in_order(name, described, rows["image"], problems)
     labels = None if texts is None else texts.pop("label", None)
     dataset = Dataset(path, role, name, rows["image"], labels, failures)
-    correct = yield from read_correctness(dataset, classifiers, complete)
+    correct = read_correctness(dataset, classifiers, complete, problems)
     if not counted or texts is None or correct is None:
         return None
     answers = None
     if annotations is not None and len(annotations):
         answered = annotations.join(left_out, on="image", how="anti", maintain_order="left")
-        answers = yield from _answers(name, answered, rows["image"], selected, shown)
+        answers = _answers(name, answered, rows["image"], selected, shown, problems)
         if answers is None:
             return None
     if selection is not None:
         broken = selection.violations(where, names, selected, shown)
-        if not (yield from rules.checked(broken)):
+        if not problems.take(broken):
             return None
     missing = dict(left_out.iter_rows())
     return AnnotatedSet(
@@ -192,14 +189,19 @@ def _dataset(
 
 
 def _answers(
-    name: str, rows: pl.DataFrame, images: pl.Series, selected: Ints, shown: Ints
-) -> Generator[Violation, None, WorkerAnswers | None]:
+    name: str,
+    rows: pl.DataFrame,
+    images: pl.Series,
+    selected: Ints,
+    shown: Ints,
+    problems: Problems,
+) -> WorkerAnswers | None:
     """The answers by worker to one data set's images, which its counts have to be the sum of."""
     where = f"{folder.ANNOTATIONS}, data set {name!r}"
     places = pl.DataFrame({"image": images, "row": np.arange(len(images))})
     placed = rows.join(places, on="image", how="left", maintain_order="left")
     if len(strange := placed.filter(pl.col("row").is_null())["image"].unique(maintain_order=True)):
-        yield Violation(
+        problems.add(
             "images-without-counts",
             where=where,
             images=listing(strange.to_list()),
@@ -219,7 +221,7 @@ def _answers(
         None if order is None else order.to_numpy(),
     )
     broken = answers.violations(where, images.to_list(), selected, shown)
-    return answers if (yield from rules.checked(broken)) else None
+    return answers if problems.take(broken) else None
 
 
 def images_left_out(path: str | Path) -> dict[str, dict[str, str]]:
@@ -235,7 +237,7 @@ def images_left_out(path: str | Path) -> dict[str, dict[str, str]]:
     StudyError
         Where the list cannot be read.
     """
-    failures = rules.value(read_failures(Path(path)), path)
+    failures = value(partial(read_failures, Path(path)), path)
     left_out: dict[str, dict[str, str]] = {}
     for dataset, image, why in failures.filter("left_out").drop("left_out").iter_rows():
         left_out.setdefault(dataset, {})[image] = why

@@ -1,13 +1,12 @@
 """The rules a study obeys, each a generator of one-line violations.
 
 Both doors into the library use these functions: construction in memory raises the first violation,
-reading from disk collects them all. `where` names the place ("data set 'v1'", or a file and a
-data set) and starts every line.
+reading from disk takes them all (`bayesrep.studies.problems`). `where` names the place ("data set
+'v1'", or a file and a data set) and starts every line.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, LiteralString, TypeAlias, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, LiteralString, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,6 @@ from bayesrep.types import Bools, Floats, Ints
 
 Names: TypeAlias = Sequence[str] | NDArray[np.str_]
 Column: TypeAlias = Sequence[object] | NDArray[Any]
-_Value = TypeVar("_Value")
 
 RESERVED_COLUMNS = ("dataset", "image", "label")  # what images.parquet calls something else
 REQUIRED_ROLES = ("reference", "replication")
@@ -29,34 +27,6 @@ def raise_first(violations: Iterable[Violation]) -> None:
     """Raise `StudyError` with the first violation, or return when there is none."""
     for violation in violations:
         raise StudyError(violation)
-
-
-def checked(violations: Iterable[Violation]) -> Generator[Violation, None, bool]:
-    """Yield violations on; return whether there was none."""
-    sound = True
-    for violation in violations:
-        sound = False
-        yield violation
-    return sound
-
-
-def collected(steps: Generator[Violation, None, _Value]) -> tuple[_Value, list[Violation]]:
-    """What a reading returns, and every violation that it yields on its way."""
-    violations: list[Violation] = []
-    while True:
-        try:
-            violations.append(next(steps))
-        except StopIteration as end:
-            return end.value, violations
-
-
-def value(steps: Generator[Violation, None, _Value | None], path: str | Path) -> _Value:
-    """What a reading of the study at `path` returns; the first violation is raised instead."""
-    read, violations = collected(steps)
-    if read is None or violations:
-        first = violations[0]
-        raise StudyError(first if first.startswith(str(path)) else first.within(path))
-    return read
 
 
 def as_numbers(values: Any) -> Ints | Floats | None:
@@ -91,12 +61,9 @@ def image_violations(where: str, images: Names) -> Iterator[Violation]:
 def count_violations(where: str, images: Names, selected: Any, shown: Any) -> Iterator[Violation]:
     """Check that counts are whole, 0 <= selected <= shown and shown >= 1, one pair per image."""
     counts = {"selected": as_numbers(selected), "shown": as_numbers(shown)}
-    sound = yield from checked(
-        violation
-        for name, values in counts.items()
-        if (violation := _count_violation(where, images, name, values)) is not None
-    )
-    if not sound or counts["selected"] is None or counts["shown"] is None:
+    broken = [_count_violation(where, images, name, values) for name, values in counts.items()]
+    yield from (violation for violation in broken if violation is not None)
+    if any(broken) or counts["selected"] is None or counts["shown"] is None:
         return
     names = np.asarray(images)
     unseen = counts["shown"] == 0

@@ -209,52 +209,6 @@ class Study(Compared):
             truth=truth,
         )
 
-    @classmethod
-    def from_frames(
-        cls,
-        *,
-        predictions: Any,
-        counts: Any = None,
-        annotations: Any = None,
-        images: Any = None,
-        reference: str = "reference",
-        replication: str = "replication",
-        candidates: str | None = None,
-        further: Mapping[str, str] | None = None,
-        name: str = "study",
-    ) -> "Study":
-        """Build a study from tables of pandas, polars, Arrow or Hugging Face datasets.
-
-        Parameters
-        ----------
-        predictions, counts, annotations, images
-            Tables with the columns of `bayesrep import tables`; see `bayesrep.read_frames`.
-        reference, replication, candidates
-            What the column dataset calls the data sets.
-        further
-            What it calls further ones, by the roles that they are to have.
-        name
-            The study's name.
-
-        Raises
-        ------
-        StudyError
-            Naming the table, the rows, images or classifiers, the rule broken and what to do.
-        """
-        import bayesrep  # whose readers of tables lie above studies
-
-        return bayesrep.read_frames(
-            predictions=predictions,
-            counts=counts,
-            annotations=annotations,
-            images=images,
-            reference=reference,
-            replication=replication,
-            candidates=candidates,
-            further=further,
-            name=name,
-        )
-
     def describe(self) -> "pl.DataFrame":
         """What the study holds.
 
@@ -265,23 +219,23 @@ class Study(Compared):
             fewest_annotators and most_annotators of an image, mean_selection_frequency and
             mean_accuracy (over images and classifiers; null without predictions).
         """
-        from bayesrep.studies.frames import described  # needs polars, which a study does not
+        from bayesrep.studies.frames import describe_datasets  # needs polars, as no study does
 
-        return described(self)
+        return describe_datasets(self.datasets)
 
     @property
     def accuracies(self) -> "pl.DataFrame":
         """Measured accuracies: classifier, and ROLE_accuracy of every data set with predictions."""
-        from bayesrep.studies.frames import accuracies
+        from bayesrep.studies.frames import tabulate_accuracies
 
-        return accuracies(self)
+        return tabulate_accuracies(self.datasets, self.classifiers)
 
     @property
     def counts(self) -> "pl.DataFrame":
         """The counts of all data sets: dataset, image, selected, shown."""
-        from bayesrep.studies.frames import counts
+        from bayesrep.studies.frames import tabulate_counts
 
-        return counts(self)
+        return tabulate_counts(self.datasets.values())
 
     @property
     def left_out(self) -> dict[str, dict[str, str]]:
@@ -346,13 +300,13 @@ class Study(Compared):
             Where the path exists and `force` is not given, or is something else than a study, or
             cannot be written; where answers are missing or contradict the study.
         """
-        from bayesrep.studies.writing import write_study  # needs polars, which a study does not
+        from bayesrep.studies.writing import write_folder  # needs polars, which a study does not
 
         roles = {role: data.name for role, data in self.datasets.items()}
         held = list(self.datasets.values())
         told = self.name, roles, self.classifiers, self.provenance, self.truth
         manifest = Manifest(*told, selections_of(held))
-        write_study(manifest, held, path, force=force, answers=answers, attempts=attempts)
+        write_folder(path, manifest, held, answers, attempts, force=force)
 
 
 def need_study(study: object) -> Study:

@@ -1,6 +1,6 @@
 """The tables of a study on disk: how they are read, and how they join the counts."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -9,10 +9,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, Violation, listing
+from bayesrep.errors import Violation, listing
 from bayesrep.files import parquet
 from bayesrep.machine import cores
 from bayesrep.studies import folder, rules
+from bayesrep.studies.problems import Problems
 
 _File = TypeVar("_File")
 
@@ -21,12 +22,12 @@ FAILURES = {"dataset": pl.String, "image": pl.String, "reason": pl.String, "left
 
 
 def read_counts(
-    path: Path, annotations: pl.DataFrame | None
-) -> Generator[Violation, None, pl.DataFrame | None]:
+    path: Path, annotations: pl.DataFrame | None, problems: Problems
+) -> pl.DataFrame | None:
     """Read the counts, or count the answers by worker where only these are there."""
     counts = path / folder.COUNTS
     if counts.exists() or not (path / folder.ANNOTATIONS).exists():
-        return (yield from read_keyed(counts, [*KEYS, "selected", "shown"]))
+        return read_keyed(counts, [*KEYS, "selected", "shown"], problems)
     if annotations is None:
         return None
     groups = annotations.group_by(KEYS, maintain_order=True)
@@ -35,14 +36,13 @@ def read_counts(
     )
 
 
-def read_counts_alone(path: Path) -> Generator[Violation, None, pl.DataFrame | None]:
+def read_counts_alone(path: Path, problems: Problems) -> pl.DataFrame | None:
     """Read the counts, and the answers by worker only where there are no counts."""
     needed = not (path / folder.COUNTS).exists()
-    annotations = (yield from read_annotations(path)) if needed else None
-    return (yield from read_counts(path, annotations))
+    return read_counts(path, read_annotations(path, problems) if needed else None, problems)
 
 
-def read_annotations(path: Path) -> Generator[Violation, None, pl.DataFrame | None]:
+def read_annotations(path: Path, problems: Problems) -> pl.DataFrame | None:
     """Read the answers by worker: dataset, image, worker, selected, and where it is known position.
 
     None where there are no answers by worker.
@@ -50,24 +50,22 @@ def read_annotations(path: Path) -> Generator[Violation, None, pl.DataFrame | No
     file = path / folder.ANNOTATIONS
     if not file.exists():
         return None
-    rows = yield from read_keyed(file, [*KEYS, "worker", "selected"])
-    if rows is None:
-        return None
-    if not (yield from rules.checked(key_violations(file.name, rows, ["worker"]))):
+    rows = read_keyed(file, [*KEYS, "worker", "selected"], problems)
+    if rows is None or not problems.take(key_violations(file.name, rows, ["worker"])):
         return None
     answer = [name for name in (*KEYS, "worker", "task", "time") if name in rows.columns]
     repeated = rows.filter(rows.select(answer).is_duplicated())["image"].unique(maintain_order=True)
     if len(repeated):
-        yield Violation("worker-answered-twice", where=folder.ANNOTATIONS, images=listing(repeated))
+        problems.add("worker-answered-twice", where=folder.ANNOTATIONS, images=listing(repeated))
         return None
     values = rows["selected"].to_numpy()
     where = f"{folder.ANNOTATIONS} (each row is shown = 1)"
     names, once = rows["image"].to_numpy(), np.ones(len(rows), dtype=np.int64)
-    if not (yield from rules.checked(rules.count_violations(where, names, values, once))):
+    if not problems.take(rules.count_violations(where, names, values, once)):
         return None
     order = [name for name in ("position",) if name in rows.columns]
     if order and not rows["position"].dtype.is_numeric():
-        yield Violation("answer-position-not-number", where=folder.ANNOTATIONS)
+        problems.add("answer-position-not-number", where=folder.ANNOTATIONS)
         return None
     return rows.select(
         *KEYS,
@@ -77,18 +75,15 @@ def read_annotations(path: Path) -> Generator[Violation, None, pl.DataFrame | No
     )
 
 
-def read_keyed(file: Path, columns: list[str]) -> Generator[Violation, None, pl.DataFrame | None]:
+def read_keyed(file: Path, columns: list[str], problems: Problems) -> pl.DataFrame | None:
     """Read a table with data set and image names in it, all of its columns."""
-    try:
-        table = parquet.read(file, file.name, columns, further=None)
-    except StudyError as error:
-        yield error.violation
+    table = problems.attempt(lambda: parquet.read(file, file.name, columns, further=None))
+    if table is None or not problems.take(key_violations(file.name, table, KEYS)):
         return None
-    sound = yield from rules.checked(key_violations(file.name, table, KEYS))
-    return table.with_columns(pl.col(KEYS).cast(pl.String)) if sound else None
+    return table.with_columns(pl.col(KEYS).cast(pl.String))
 
 
-def read_failures(path: Path) -> Generator[Violation, None, pl.DataFrame | None]:
+def read_failures(path: Path, problems: Problems) -> pl.DataFrame | None:
     """Read which images could not be decoded: dataset, image, reason, left_out; often none.
 
     Files from before images could be left out have no such column, and leave out none.
@@ -96,29 +91,28 @@ def read_failures(path: Path) -> Generator[Violation, None, pl.DataFrame | None]
     file = path / folder.FAILURES
     if not file.exists():
         return pl.DataFrame(schema=FAILURES)
-    try:
-        table = parquet.read(file, file.name, [*KEYS, "reason"], further=["left_out"])
-    except StudyError as error:
-        yield error.violation
+    columns = [*KEYS, "reason"]
+    table = problems.attempt(lambda: parquet.read(file, file.name, columns, further=["left_out"]))
+    if table is None:
         return None
     if "left_out" not in table.columns:
         table = table.with_columns(left_out=False)
     table = table.select(list(FAILURES))
     if table.schema != FAILURES or any(column.null_count() for column in table):
         known = ", ".join(f"{name} ({kind})" for name, kind in FAILURES.items())
-        yield Violation("failures-columns-wrong", file=file.name, expected_columns=known)
+        problems.add("failures-columns-wrong", file=file.name, expected_columns=known)
         return None
     return table
 
 
 def texts_in_order(
-    name: str, images: pl.DataFrame, order: pl.Series
-) -> Generator[Violation, None, dict[str, NDArray[np.str_]] | None]:
+    name: str, images: pl.DataFrame, order: pl.Series, problems: Problems
+) -> dict[str, NDArray[np.str_]] | None:
     """The label and group columns of one data set's images, in the order of its counts."""
     where = f"{folder.IMAGES}, data set {name!r}"
     ordered = in_order(images, order)
     if ordered is None:
-        yield from join_violations(where, images["image"], order)
+        problems.take(join_violations(where, images["image"], order))
         return None
     sound = True
     texts: dict[str, NDArray[np.str_]] = {}
@@ -126,14 +120,13 @@ def texts_in_order(
         if column.null_count() == len(column):
             continue
         if not _is_textual(column.dtype):
-            yield Violation(
+            problems.add(
                 "image-column-not-text", where=where, column=column.name, dtype=column.dtype
             )
             return None
         values = column.cast(pl.String).to_list()
-        sound &= yield from rules.checked(
-            rules.text_violations(where, order.to_list(), column.name, values)
-        )
+        broken = rules.text_violations(where, order.to_list(), column.name, values)
+        sound &= problems.take(broken)
         texts[column.name] = np.asarray(values, dtype=np.str_)
     return texts if sound else None
 

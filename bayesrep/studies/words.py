@@ -2,12 +2,12 @@
 
 The library speaks of images, classifiers and annotators. Whoever evaluates language models has
 items, models and judges; the mathematics is the same. Tables may use either's names of columns
-(`in_our_words`), and a study's provenance says which words to print of it (`words_of`). What the
-library says of images is said of items by a `Voice`, so that no sentence is written twice.
+(`bayesrep.studies.columns`), and a study's provenance says which words to print of it (`words_of`).
+What the library says of images is said of items by a `Voice`, so that no sentence is written twice.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -20,17 +20,6 @@ if TYPE_CHECKING:
 
 ENTRY = "words"
 """The entry of a study's provenance that names its vocabulary."""
-
-COLUMNS: Mapping[str, str] = {
-    "item": "image",
-    "question": "image",
-    "model": "classifier",
-    "solved": "correct",
-    "judge": "worker",
-}
-"""Other names of columns, and ours."""
-
-_TOGETHER = (("image",), ("classifier", "correct"), ("worker", "selected"))
 
 
 @dataclass(frozen=True)
@@ -178,32 +167,3 @@ PLAIN = Voice()
 """Voice of studies of images, in whose words the library's sentences are written."""
 VOICE: ContextVar[Voice] = ContextVar("VOICE", default=PLAIN)
 """Voice of the study that a command is about: printed tables and texts are in its words."""
-
-
-def in_our_words(
-    columns: Sequence[str], *together: Collection[str], others: Mapping[str, str] = COLUMNS
-) -> dict[str, str]:
-    """Which columns of a table are to be renamed, and into what.
-
-    A column is left alone where one of ours is already there, and where those that it belongs with
-    are not: `model` is a classifier's name only beside `solved` or `correct`, since a column may
-    also be of a classifier that is called so.
-
-    Parameters
-    ----------
-    columns
-        Columns of the table.
-    *together
-        Our names that mean something together only: by default those of images, of predictions
-        and of annotations.
-    others
-        Other names, and ours.
-    """
-    renamed: dict[str, str] = {}
-    for wanted in together or _TOGETHER:
-        # The first other name wins: a table with an item may have the question's text beside it.
-        names = {new: old for old, new in reversed(list(others.items())) if old in columns}
-        new = {names[name]: name for name in wanted if name not in columns and name in names}
-        if all(name in columns or name in new.values() for name in wanted):
-            renamed |= new
-    return renamed

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +20,34 @@ from bayesrep.studies.manifest import (
     JSON,
     Manifest,
     read_provenance,
-    selections_of,
     write_manifest,
 )
 from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.problems import Problems
 from bayesrep.studies.tables import FAILURES, KEYS, read_failures
 
 
-def write_study(
+def write_folder(
+    path: str | Path,
     manifest: Manifest,
     datasets: Sequence[AnnotatedSet],
-    path: str | Path,
-    *,
-    force: bool,
-    answers: Sequence[Predictions],
+    answers: Sequence[Predictions] = (),
     attempts: Sequence[Attempts] = (),
+    *,
+    force: bool = False,
 ) -> None:
-    """Write a study as a folder; see `Study.write`."""
+    """Write what is known of a study as a folder; see `Study.write`.
+
+    Parameters
+    ----------
+    path, answers, attempts, force
+        As for `Study.write`.
+    manifest
+        What study.json holds; where nothing is counted, its roles and provenance, which are kept
+        until the counts come.
+    datasets
+        Those that are counted.
+    """
     known = {each.dataset: each for each in answers}
     listed = manifest.classifiers or ()
     tables = {
@@ -43,92 +55,40 @@ def write_study(
         if data.name in known
         else _correctness(data, listed)
         for data in datasets
+        if listed
     }
     with _new_folder(path, force=force) as partial:
-        _write_tables(datasets, partial)
-        _write_left_out(datasets, partial)
+        if datasets:
+            _write_tables(datasets, partial)
+            _write_left_out(datasets, partial)
+            write_manifest(manifest.content(), partial)
+        else:
+            tables = {name: _answer_tables(each) for name, each in known.items()}
+            _write_facts(manifest.provenance, partial / folder.PROVENANCE)
+            _write_facts(manifest.roles, partial / folder.ROLES)
         for dataset, files in tables.items():
             _write_prediction_files(partial, dataset, files)
         if attempts:
             write_attempts(attempts, partial)
-        write_manifest(manifest.content(), partial)
 
 
-def write_annotations(
-    datasets: Mapping[str, AnnotatedSet],
-    path: str | Path,
-    *,
-    name: str = "study",
-    provenance: Mapping[str, JSON] | None = None,
-    force: bool = False,
-) -> None:
-    """Write a study that has no predictions yet; its classifiers will be those found beside it.
+def add_counts(path: str | Path, manifest: Manifest, datasets: Sequence[AnnotatedSet]) -> None:
+    """Add counts to answers that await them; the study's classifiers are those with answers.
 
     Parameters
     ----------
-    datasets
-        Role to data set; predictions in them are left out.
     path
-        The folder: a new one, or one that `bayesrep.predict` made, to which counts are added.
-    name, provenance
-        As those of a `Study`.
-    force
-        As for `Study.write`.
-
-    Raises
-    ------
-    StudyError
-        As `Study.write`.
+        A folder that `bayesrep.predict` began, or one of answers that were imported.
+    manifest, datasets
+        As for `write_folder`.
     """
-    roles = {role: data.name for role, data in datasets.items()}
-    held, target = list(datasets.values()), Path(path).resolve()
-    began = read_provenance(target)
-    facts = {**began, "counts": dict(provenance or {})} if began else provenance or {}
-    content = Manifest(name, roles, None, facts, None, selections_of(held)).content()
-    if awaits_counts(target):
-        with _refused_in_words(path):
-            _write_tables(held, target)
-            _forget_uncounted_failures(held, target)
-            write_manifest(content, target)
-        return
-    with _new_folder(path, force=force) as partial:
-        _write_tables(held, partial)
-        write_manifest(content, partial)
-
-
-def write_answers(
-    answers: Sequence[Predictions],
-    path: str | Path,
-    *,
-    force: bool = False,
-    attempts: Sequence[Attempts] = (),
-    provenance: Mapping[str, JSON] | None = None,
-) -> None:
-    """Write predictions to which counts are still to be added; see `write_annotations`.
-
-    Parameters
-    ----------
-    answers
-        What classifiers answered on each data set: the reference, then the replication.
-    path, force, attempts, provenance
-        As for `Study.write`, and as the attribute of a `Study`.
-
-    Raises
-    ------
-    StudyError
-        As `Study.write`.
-    """
-    with _new_folder(path, force=force) as partial:
-        for each in answers:
-            _write_prediction_files(partial, each.dataset, _answer_tables(each))
-        if attempts:
-            write_attempts(attempts, partial)
-        if provenance:
-            text = json.dumps(provenance, ensure_ascii=False, allow_nan=False)
-            (partial / folder.PROVENANCE).write_text(text + "\n", encoding="utf-8")
-        if len(answers) == len(rules.REQUIRED_ROLES):
-            named = zip(rules.REQUIRED_ROLES, (each.dataset for each in answers), strict=True)
-            (partial / folder.ROLES).write_text(json.dumps(dict(named)) + "\n", encoding="utf-8")
+    target = Path(path).resolve()
+    with _refused_in_words(path):
+        began = read_provenance(target)
+        facts = {**began, "counts": dict(manifest.provenance)} if began else manifest.provenance
+        _write_tables(datasets, target)
+        _forget_uncounted_failures(datasets, target)
+        write_manifest(replace(manifest, provenance=facts).content(), target)
 
 
 def awaits_counts(path: str | Path) -> bool:
@@ -198,6 +158,13 @@ def _of_dataset(data: AnnotatedSet, columns: Mapping[str, Any]) -> pl.DataFrame:
     return table.select(pl.lit(data.name).alias("dataset"), pl.all())
 
 
+def _write_facts(facts: Mapping[str, JSON], file: Path) -> None:
+    """Write a JSON object, where it says anything."""
+    if facts:
+        text = json.dumps(dict(facts), ensure_ascii=False, allow_nan=False)
+        file.write_text(text + "\n", encoding="utf-8")
+
+
 def _write_left_out(datasets: Sequence[AnnotatedSet], path: Path) -> None:
     rows = [(d.name, image, why, True) for d in datasets for image, why in d.left_out.items()]
     if rows:
@@ -206,7 +173,7 @@ def _write_left_out(datasets: Sequence[AnnotatedSet], path: Path) -> None:
 
 def _forget_uncounted_failures(datasets: Sequence[AnnotatedSet], path: Path) -> None:
     """Drop from the images left out those that the counts, which have now come, do not know."""
-    failures, _ = rules.collected(read_failures(path))
+    failures = read_failures(path, Problems())
     if failures is None or not len(failures):
         return
     counted = pl.concat(_of_dataset(data, {}) for data in datasets)

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from bayesrep import bounds
 from bayesrep.choices import Process
 from bayesrep.errors import OptionError
-from bayesrep.sources import READERS
+from bayesrep.sources import READERS, UNCOUNTED
 from bayesrep.studies.scenarios import find_scenario
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.sweeps import stated
@@ -76,10 +76,14 @@ def _scenario(place: GridPlace, value: Any) -> str:
     return name
 
 
+_OURS = ("name", "keep_workers")  # options of readers that change no number
+
+
 def _read(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[StudyOf]:
-    source = str(stated.word(tuple(READERS))(place.child("source"), table["source"]))
+    known = tuple(name for name in READERS if name not in UNCOUNTED)
+    source = str(stated.word(known)(place.child("source"), table["source"]))
     parameters = inspect.signature(READERS[source]).parameters.values()
-    own = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "name"]
+    own = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in _OURS]
     stated.check_names(place, table, ("source", "files", "name", *own))
     inside = place.child("files")
     if "files" not in table:

@@ -1,15 +1,17 @@
 """A study as predictions see it: the images it counts, the classifiers it lists."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import parquet, strict_json
-from bayesrep.studies import folder, rules
+from bayesrep.studies import folder
 from bayesrep.studies.correctness import complete_classifiers
 from bayesrep.studies.manifest import Manifest, read_manifest, write_manifest
+from bayesrep.studies.problems import value
 from bayesrep.studies.tables import KEYS, read_counts_alone, read_failures, read_keyed
 from bayesrep.vision.images import ImageSet, select
 
@@ -32,7 +34,7 @@ def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
     if dataset not in manifest.roles.values():
         known = listing(manifest.roles.values(), "data set")
         raise StudyError("data-set-not-in-study", study=study, datasets=known, dataset=dataset)
-    counts = rules.value(read_counts_alone(study), study)
+    counts = value(partial(read_counts_alone, study), study)
     names = counts.filter(pl.col("dataset") == dataset)["image"].to_list()
     chosen = select(images, names, dataset)
     _compare_labels(study, dataset, chosen, _labels(study, dataset))
@@ -65,7 +67,7 @@ def list_complete_classifiers(study: Path) -> list[str]:
     manifest = _manifest(study)
     if manifest is None or manifest.classifiers is None:
         return []
-    failures = rules.value(read_failures(study), study)
+    failures = value(partial(read_failures, study), study)
     ours = pl.col("dataset").is_in(list(manifest.roles.values()))
     if not failures.filter(ours)["left_out"].all():
         return []
@@ -79,7 +81,7 @@ def list_complete_classifiers(study: Path) -> list[str]:
 
 def _manifest(study: Path) -> Manifest | None:
     known = (study / folder.MANIFEST).exists()
-    return rules.value(read_manifest(study), study) if known else None
+    return value(partial(read_manifest, study), study) if known else None
 
 
 def _labels(study: Path, dataset: str) -> dict[str, str]:
@@ -87,7 +89,7 @@ def _labels(study: Path, dataset: str) -> dict[str, str]:
     file = study / folder.IMAGES
     if not file.exists():
         return {}
-    table = rules.value(read_keyed(file, KEYS), study)
+    table = value(partial(read_keyed, file, KEYS), study)
     if "label" not in table.columns:
         return {}
     rows = table.filter(pl.col("dataset") == dataset).select("image", "label")

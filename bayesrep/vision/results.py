@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, StudyError, Violation, reason
 from bayesrep.files import parquet, strict_json, trial
-from bayesrep.studies import folder, rules, tables
+from bayesrep.studies import folder, tables
 from bayesrep.studies.folder import LABELS, PROBABILITIES
+from bayesrep.studies.problems import Problems
 from bayesrep.types import Bools, Ints
 from bayesrep.vision.contents import Contents, write
 from bayesrep.vision.evaluate import TopFive
@@ -323,9 +324,10 @@ def write_failures(study: Path, dataset: str, failures: Mapping[str, Failure]) -
 
 
 def _all_failures(study: Path) -> pl.DataFrame:
-    failures, violations = rules.collected(tables.read_failures(study))
+    problems = Problems()
+    failures = tables.read_failures(study, problems)
     if failures is None:
-        broken = violations[0]
+        broken = problems[0]
         raise PredictionError(broken.reword(f"{study / folder.FAILURES} cannot be read: {broken}"))
     return failures
 

@@ -98,10 +98,10 @@ def _sound(root: Path) -> Predictions:
 
 def _tables(kind: str) -> Callable[[Path], Any]:
     def read(root: Path) -> Any:
-        from bayesrep.sources.tables import read_answered
+        from bayesrep.sources import tables
 
         names = ("counts", "predictions", "images")
-        return read_answered([root / f"{name}.{kind}" for name in names])
+        return tables.read([root / f"{name}.{kind}" for name in names])
 
     return read
 
@@ -110,7 +110,7 @@ def _cifar10h(root: Path) -> Any:
     from bayesrep.sources import cifar10h
 
     files = [root / "counts.npy", root / "labels.npy", root / "predictions"]
-    return cifar10h.read(files)
+    return cifar10h.read(files).study()
 
 
 def _cifar10_1(root: Path) -> Any:
@@ -122,14 +122,14 @@ def _cifar10_1(root: Path) -> Any:
 def _array_folders(root: Path) -> Any:
     from bayesrep.sources import arrays
 
-    return arrays.read_answers([root / "one", root / "two"])
+    return arrays.read([root / "one", root / "two"])
 
 
 def _imagenetv2(root: Path) -> Any:
     from bayesrep.sources import imagenetv2
 
     files = [root / "data", root / "counts.csv"]
-    return imagenetv2.read_answered(files, reference="old", replication="new")
+    return imagenetv2.read(files, reference="old", replication="new")
 
 
 def _evals(root: Path) -> Any:
@@ -145,7 +145,7 @@ def _evals(root: Path) -> Any:
 def _madrylab(root: Path) -> Any:
     from bayesrep.sources import madrylab
 
-    return madrylab.read([root / "frame.csv"])
+    return madrylab.read([root / "frame.csv"]).study()
 
 
 def _pickles(root: Path) -> Any:

@@ -7,7 +7,6 @@ from bayesrep.commands.schemas.shapes import (
     LEFT_OUT_FIELD,
     OUT_FILE,
     Schema,
-    conditional_name,
     count,
     flag,
     fraction,
@@ -54,7 +53,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
     "import": {
         "": {
             **_WRITTEN,
-            "notes": conditional_name("of evals", list_of(text(), "what was taken to be so")),
+            "notes": list_of(text(), "what was left out, counted or taken to be so"),
         },
         "of `evals`, without `--out`": {
             "datasets": rows(

@@ -15,6 +15,6 @@ contents.py          what logs hold, where nothing has been chosen yet
 reading.py           the door: from paths to a study, or to answers that await their counts
 """
 
-from bayesrep.sources.evals.reading import Evaluations, read, read_evaluations
+from bayesrep.sources.evals.reading import read_evaluations
 
-__all__ = ["Evaluations", "read", "read_evaluations"]
+__all__ = ["read_evaluations"]

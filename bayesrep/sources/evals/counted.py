@@ -10,7 +10,7 @@ import polars as pl
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.sources.evals.records import item_keys
 from bayesrep.sources.table_files import read_table, require, texts, whole_numbers
-from bayesrep.studies.words import in_our_words
+from bayesrep.studies.columns import in_our_words
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Ints
 

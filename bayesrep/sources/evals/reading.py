@@ -14,7 +14,6 @@ answer of a model that was asked once is. All of them are in `attempts`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any, get_args
@@ -32,6 +31,7 @@ from bayesrep.sources.evals.records import UNSCORED_SCORE, Log, LogChoices
 from bayesrep.sources.evals.verdicts import add_solved
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts
+from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.manifest import JSON
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -40,57 +40,6 @@ from bayesrep.studies.words import ENTRY
 from bayesrep.types import Bools
 
 Names = Sequence[str] | str | None
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluations:
-    """What logs say of models on two data sets.
-
-    Attributes
-    ----------
-    study : Study or None
-        Where counts are known.
-    answers : list of Predictions
-        Answers to the reference and the replication: which of "right" and "wrong" each model's
-        answer to each item is. Without counts, on all items; else on those of the study.
-    attempts : list of Attempts
-        Attempts of models that were asked several times: how often they solved each item they
-        tried.
-    notes : tuple of str
-        Sentences on what was left out, counted or taken to be so.
-    provenance
-        Where it came from.
-    """
-
-    study: Study | None
-    answers: list[Predictions]
-    attempts: list[Attempts]
-    notes: tuple[str, ...]
-    provenance: Mapping[str, JSON]
-
-
-def read(paths: Sequence[str | Path], **options: Any) -> Study:
-    """Make a study of two data sets from the logs of evaluations of language models.
-
-    Parameters
-    ----------
-    paths, **options
-        As `read_evaluations` takes them.
-
-    Returns
-    -------
-    Study
-        Items in the order of the first log; models in that of the logs.
-
-    Raises
-    ------
-    StudyError, OptionError
-        As `read_evaluations`; and where nothing says what the counts are.
-    """
-    evaluations = read_evaluations(paths, **options)
-    if evaluations.study is None:
-        raise StudyError("evaluations-without-counts", paths=", ".join(map(str, paths)))
-    return evaluations.study
 
 
 def read_evaluations(
@@ -116,7 +65,7 @@ def read_evaluations(
     score: str | None = None,
     dataset: str | None = None,
     progress: bool = False,
-) -> Evaluations:
+) -> StudyContents:
     """Read what logs of evaluations of language models say of two data sets.
 
     Parameters
@@ -158,8 +107,10 @@ def read_evaluations(
 
     Returns
     -------
-    Evaluations
-        Items in the order of the first log; models in that of the logs.
+    StudyContents
+        Items in the order of the first log; models in that of the logs. Without counts, `answers`
+        are which of "right" and "wrong" each model's answer to each item is; `attempts` are those
+        of models that were asked several times.
 
     Raises
     ------
@@ -245,11 +196,14 @@ def read_evaluations(
         "threshold": threshold,
         "notes": notes,
     }
-    study = None
-    if datasets:
-        facts["counts"] = _counts_from(counts, asked.judges, solving)
-        study = Study(datasets, tuple(models), name, facts)
-    return Evaluations(study, answers, _attempts(verdicts, tasks), tuple(notes), facts)
+    attempts = _attempts(verdicts, tasks)
+    if not datasets:
+        return StudyContents(
+            answers=answers, attempts=attempts, provenance=facts, notes=tuple(notes)
+        )
+    facts["counts"] = _counts_from(counts, asked.judges, solving)
+    study = Study(datasets, tuple(models), name, facts)
+    return StudyContents.from_study(study, attempts=attempts, notes=tuple(notes))
 
 
 def explain_refusals(

@@ -1,0 +1,265 @@
+"""Your own annotations and predictions: tables, recognised by their columns.
+
+    counts        dataset, image, selected, shown
+    annotations   dataset, image, worker, selected: one row per answer; without the worker where
+                  nobody knows who answered
+    predictions   dataset, image, classifier, correct: one row per image and classifier; with the
+                  answers themselves, label_1 ... label_5 (the most probable first), probability_1
+                  ... probability_5, and label, where no table of images gives it; without correct,
+                  label_1 is right where it is the image's label
+    predictions   dataset, image and one column of true and false per classifier, where none of the
+                  column names above (nor label) occurs
+    images        dataset, image, label, and any further columns as groups of images
+
+Files are CSV and its kin, workbooks and Parquet (`bayesrep.files.delimited`). Neither case nor
+blanks matter in the names of these columns, nor blanks around any name. A long table of predictions
+may have the counts beside each, as the statement of `bayesrep.sources.sql` does. Counts or
+annotations, and predictions, are needed; images are optional (`read` makes do without predictions,
+which `bayesrep.predict` then adds). Several files of a kind are taken together.
+Annotations may use crowd-kit's column names: `task` is read as image and, where there is a `task`
+and a `worker`, `label` is read as selected. Tables about language models may say item or question
+for image, model and solved for classifier and correct, and judge for worker
+(`bayesrep.studies.words`). Columns that a kind does not name are ignored in counts, annotations and
+long predictions, but for `position` (a number) or `time` (ISO 8601) of annotations: what a worker
+answered first. True and false are written as true, false, 1, 0, yes or
+no. The tables hold the two data sets asked for, and perhaps the pool of candidates that the
+replication was chosen from, and no other.
+
+Images that predictions, or tables of images, name otherwise than the counts do are matched where
+that is one to one (`bayesrep.sources.matching`). What is wrong is found all at once: `check_tables`
+lists it, and a reader raises the first.
+
+recognise.py   which kind of table each is, and its columns in their types
+check.py       what tables set beside each other lack, repeat or contradict
+build.py       the study, and what classifiers answered
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from secrets import token_bytes
+
+import polars as pl
+
+from bayesrep.errors import StudyError, Violation
+from bayesrep.files.copies import refuse_copies
+from bayesrep.files.names import normalize_name
+from bayesrep.files.tables import read_sheets
+from bayesrep.sources.tables.build import (
+    Joined,
+    build_contents,
+    build_study,
+    join_tables,
+    table_provenance,
+)
+from bayesrep.sources.tables.recognise import (
+    CANDIDATES,
+    KNOWN_COLUMNS,
+    PREDICTED_KINDS,
+    GivenTables,
+    TypedTable,
+    recognise_frame,
+    recognise_sheet,
+)
+from bayesrep.studies import rules
+from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.problems import Problems
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.study import Study
+
+LISTING_ADVICE = ": `bayesrep check` with the same files lists all"
+
+
+def read(
+    paths: Sequence[str | Path],
+    *,
+    reference: str = "reference",
+    replication: str = "replication",
+    candidates: str | None = None,
+    further: Mapping[str, str] | None = None,
+    name: str | None = None,
+    keep_workers: bool = True,
+) -> StudyContents:
+    """Read a study, or its counts where there are no predictions yet, and the answers.
+
+    Parameters
+    ----------
+    paths
+        `.csv`, `.tsv`, `.txt` (each also with `.gz`), `.xlsx` and `.parquet` files in any order;
+        see the module's text for their columns.
+    reference, replication
+        What the column dataset calls the two data sets.
+    candidates
+        What it calls the pool that the replication was chosen from, where the tables hold it too;
+        predictions on it may be left out.
+    further
+        What it calls further data sets, by the roles that they are to have.
+    name
+        The study's name.
+    keep_workers
+        Whether workers keep their names, instead of codes that cannot be undone, new ones every
+        time.
+
+    Returns
+    -------
+    StudyContents
+        Images in the order of the counts or annotations, classifiers in that of the predictions;
+        the answers, where all tables of predictions have a column label_1.
+
+    Raises
+    ------
+    StudyError
+        In one line, naming the files, the lines, images or classifiers, the rule broken and what
+        to do; where more is wrong, how much. Where the labels of answers are missing.
+
+    Warns
+    -----
+    TableWarning
+        Where a file's encoding had to be guessed, or images are matched under other names.
+    """
+    called = _role_names(reference, replication, candidates, further)
+    contents = build_contents(_sound(*_read(paths, called)), paths, name)
+    if keep_workers:
+        return contents
+    salt = token_bytes(32)
+    coded = {
+        role: data if data.answers is None else replace(data, answers=data.answers.coded(salt))
+        for role, data in contents.datasets.items()
+    }
+    return replace(contents, datasets=coded)
+
+
+def read_tables(
+    paths: Sequence[str | Path],
+    *,
+    reference: str = "reference",
+    replication: str = "replication",
+    candidates: str | None = None,
+    further: Mapping[str, str] | None = None,
+    name: str = "study",
+) -> Study:
+    """Make a study from tables of counts or annotations, predictions and images.
+
+    Parameters
+    ----------
+    paths, reference, replication, candidates, further, name
+        As for `read`; the tables have to hold predictions.
+
+    Returns
+    -------
+    Study
+        Images in the order of the counts or annotations, classifiers in that of the predictions.
+
+    Raises
+    ------
+    StudyError
+        As `read`.
+    """
+    called = _role_names(reference, replication, candidates, further)
+    joined = _sound(*_read(paths, called, *PREDICTED_KINDS))
+    return build_study(joined, table_provenance(paths), name)
+
+
+def check_tables(
+    paths: Sequence[str | Path],
+    *,
+    reference: str = "reference",
+    replication: str = "replication",
+    candidates: str | None = None,
+    further: Mapping[str, str] | None = None,
+) -> tuple[StudyContents | None, list[Violation]]:
+    """Find everything that is wrong with tables.
+
+    Parameters
+    ----------
+    paths, reference, replication, candidates, further
+        As for `read`.
+
+    Returns
+    -------
+    tuple
+        What `read` returns, None where something is wrong; and a line for each thing that is.
+    """
+    called = _role_names(reference, replication, candidates, further)
+    joined, problems = _read(paths, called)
+    if joined is None or problems:
+        return None, problems
+    return problems.attempt(partial(build_contents, joined, paths, None)), problems
+
+
+def of_frames(
+    frames: Mapping[str, pl.DataFrame],
+    *,
+    reference: str,
+    replication: str,
+    candidates: str | None,
+    further: Mapping[str, str] | None,
+    name: str,
+) -> Study:
+    """Make a study from tables in memory, as `read_tables` does from files.
+
+    Parameters
+    ----------
+    frames
+        By what they hold: counts, annotations, predictions, images.
+    reference, replication, candidates, further, name
+        As for `read_tables`.
+
+    Raises
+    ------
+    StudyError
+        As `read_tables`.
+    """
+    called = _role_names(reference, replication, candidates, further)
+    problems = Problems()
+    every = [table for kind in frames for table in recognise_frame(frames[kind], kind, problems)]
+    tables = GivenTables(every, called)
+    joined = join_tables(tables, [*frames], PREDICTED_KINDS, problems, named=not problems)
+    return build_study(_sound(joined, problems, ""), {"source": "frames"}, name)
+
+
+def _role_names(
+    reference: str,
+    replication: str,
+    candidates: str | None,
+    further: Mapping[str, str] | None,
+) -> dict[str, str]:
+    """Names of the data sets, by role."""
+    names: dict[str, str] = dict(zip(REQUIRED_ROLES, (reference, replication), strict=True))
+    if candidates is not None:
+        names[CANDIDATES] = candidates
+    taken = (*REQUIRED_ROLES, CANDIDATES)
+    if known := [role for role in further or () if role in taken]:
+        raise StudyError("role-has-own-option", role=known[0])
+    names |= further or {}
+    names = {role: normalize_name(name) for role, name in names.items()}
+    rules.raise_first(rules.role_violations("the tables", list(names.items())))
+    return names
+
+
+def _read(
+    paths: Sequence[str | Path], called: Mapping[str, str], *needed: str
+) -> tuple[Joined | None, Problems]:
+    """Read every file and set them beside each other; what is wrong, whatever of it is."""
+    problems, every = Problems(), list[TypedTable]()
+    problems.attempt(partial(refuse_copies, paths))
+    named = not problems
+    for path in paths:
+        sheets = problems.attempt(partial(read_sheets, path, KNOWN_COLUMNS))
+        named &= sheets is not None
+        for sheet in sheets or ():
+            parts = recognise_sheet(sheet, problems)
+            named &= bool(parts)
+            every += parts
+    tables = GivenTables(every, called)
+    return join_tables(tables, paths, needed, problems, named=named), problems
+
+
+def _sound(joined: Joined | None, problems: Problems, listed: str = LISTING_ADVICE) -> Joined:
+    """What tables hold; `StudyError` with the first thing that is wrong with them."""
+    if joined is None or problems:
+        more = len(problems) - 1
+        also = f" ({more} more{listed})" if more else ""
+        raise StudyError(problems[0].append_text(also))
+    return joined

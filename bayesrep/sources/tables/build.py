@@ -1,0 +1,286 @@
+"""From tables that go together to data sets, a study, and what classifiers answered."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from bayesrep.errors import StudyError, listing
+from bayesrep.sources.tables.check import (
+    classifiers_by_dataset,
+    count_answers_of,
+    dataset_violations,
+    fill_correctness,
+    find_classifiers,
+    is_predicted,
+    rename_images,
+    repeat_violations,
+)
+from bayesrep.sources.tables.recognise import (
+    COUNTED_KINDS,
+    KEY,
+    KINDS,
+    LONG_KIND,
+    PREDICTED_KINDS,
+    GivenTables,
+    TypedTable,
+    name_files,
+)
+from bayesrep.studies import rules
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.class_order import refuse_mistake
+from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.folder import LABELS, PROBABILITIES
+from bayesrep.studies.manifest import JSON
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.problems import Problems
+from bayesrep.studies.study import Study
+from bayesrep.studies.words import ENTRY
+from bayesrep.studies.worker_answers import WorkerAnswers
+from bayesrep.types import Bools
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Tables that go together, and the data sets that they make, by role."""
+
+    tables: GivenTables
+    datasets: Mapping[str, AnnotatedSet]
+
+    @property
+    def has_predictions(self) -> bool:
+        """Whether some table says what classifiers answered."""
+        return bool(self.tables.of_kinds(*PREDICTED_KINDS))
+
+
+def join_tables(
+    tables: GivenTables,
+    paths: Sequence[str | Path],
+    needed: Sequence[str],
+    problems: Problems,
+    *,
+    named: bool,
+) -> Joined | None:
+    """Set tables beside each other; None where something is wrong, whatever of it is.
+
+    Not all that is wrong is looked for where tables are not even `named`, and nothing is built of
+    values that could not be read.
+    """
+    sound, called = not problems, tables.datasets
+    required: dict[str, Sequence[str]] = {
+        "counts or annotations": COUNTED_KINDS,
+        "predictions": needed,
+    }
+    for noun, kinds in required.items():
+        if kinds and not tables.of_kinds(*kinds) and named:
+            named = False
+            problems.add(
+                "table-kind-absent",
+                where=name_files(paths),
+                kind=noun,
+                columns=" or ".join(", ".join(KINDS[kind]) for kind in kinds),
+            )
+    # Without tables of each kind, or names of the data sets, nothing below can be asked.
+    if not named or not tables.tables or not problems.take(dataset_violations(tables)):
+        return None
+    # Counts come first: they say which images there are.
+    counts: dict[str, TypedTable] = {}
+    for role, dataset in called.items():
+        counted = count_answers_of(tables, dataset, problems)
+        if counted is not None:
+            counts[role] = counted
+    # Names of images in other tables are brought to those of the counts.
+    tables, alike = rename_images(tables, counts, problems)
+    graded = problems.attempt(partial(_grade_predictions, tables))
+    if graded is None:
+        return None
+    classifiers = find_classifiers(graded, problems)
+    parts: dict[str, tuple[Bools | None, dict[str, NDArray[np.str_]] | None]] = {}
+    for role, counted in counts.items():
+        if alike[role]:
+            given = graded, called[role], counted
+            correct = fill_correctness(*given, classifiers or [], problems)
+            parts[role] = correct, problems.attempt(partial(_groups, *given))
+    # All problems have been found; a study is built only if there are none.
+    if not sound or classifiers is None or set(parts) != set(called):
+        return None
+    annotated: dict[str, AnnotatedSet] = {}
+    for role, (correct, groups) in parts.items():
+        if correct is None or groups is None:
+            return None
+        made = partial(_build_annotated_set, graded, called[role], counts[role], correct, groups)
+        data = problems.attempt(made)
+        if data is None:
+            return None
+        annotated[role] = data
+    return Joined(graded, annotated)
+
+
+def _grade_predictions(tables: GivenTables) -> GivenTables:
+    """The tables with `correct` where predictions are labels: whether the first is the image's."""
+    return replace(tables, tables=[_with_correct(table, tables) for table in tables.tables])
+
+
+def _with_correct(table: TypedTable, tables: GivenTables) -> TypedTable:
+    if table.kind != LONG_KIND or "correct" in table.frame.columns:
+        return table
+    frame = table.frame
+    if "label" not in frame.columns:
+        labels = _labels(tables)
+        frame = frame.join(labels, on=KEY, how="left", maintain_order="left")
+    for (dataset, classifier), rows in frame.group_by("dataset", "classifier", maintain_order=True):
+        labels, answers = (rows[name].fill_null("").to_numpy() for name in ("label", LABELS[0]))
+        where = f"{table.where}: labels of {dataset!r} and answers of {classifier!r}"
+        refuse_mistake(labels, answers, where=where)
+    correct = frame[LABELS[0]].eq(frame["label"]).fill_null(value=False)
+    return replace(table, frame=table.frame.with_columns(correct=correct))
+
+
+def _groups(tables: GivenTables, dataset: str, counts: TypedTable) -> dict[str, NDArray[np.str_]]:
+    """Label and group columns of the counted images, by column name."""
+    described = [table for table in tables.of_kinds("images") if table.rows_of(dataset).height]
+    if not described:
+        return {}
+    where = name_files([table.where for table in described])
+    if len({tuple(table.frame.columns) for table in described}) > 1:
+        raise StudyError("image-tables-differ-in-columns", where=where)
+    rows = pl.concat([table.rows_of(dataset) for table in described])
+    rules.raise_first(repeat_violations(described, ["image"], where, dataset))
+    if (strange := counts.frame.join(rows, on="image", how="anti")).height:
+        raise StudyError(
+            "counted-image-without-label",
+            where=where,
+            images=listing(strange["image"]),
+            dataset=dataset,
+        )
+    joined = counts.frame.select("image").join(rows, on="image", maintain_order="left")
+    return {name: joined[name].to_numpy().astype(np.str_) for name in rows.columns[1:]}
+
+
+def _build_annotated_set(
+    tables: GivenTables,
+    dataset: str,
+    counts: TypedTable,
+    correct: Bools,
+    groups: dict[str, NDArray[np.str_]],
+) -> AnnotatedSet:
+    return AnnotatedSet(
+        name=dataset,
+        images=counts.frame["image"].to_numpy().astype(np.str_),
+        selected=counts.frame["selected"].to_numpy(),
+        shown=counts.frame["shown"].to_numpy(),
+        correct=correct,
+        labels=groups.get("label"),
+        groups={name: values for name, values in groups.items() if name != "label"},
+        answers=_answers_by_worker(tables, dataset, counts.frame["image"]),
+    )
+
+
+def _answers_by_worker(
+    tables: GivenTables, dataset: str, images: pl.Series
+) -> WorkerAnswers | None:
+    """The annotations of one data set, where it is they that were counted."""
+    rows = [t.rows_of(dataset) for t in tables.of_kinds("annotations") if t.rows_of(dataset).height]
+    if not rows or any("worker" not in table.columns for table in rows):
+        return None
+    places = pl.DataFrame({"image": images, "row": np.arange(len(images), dtype=np.int32)})
+    answers = pl.concat(rows, how="diagonal")
+    placed = answers.join(places, on="image", how="left", maintain_order="left")
+    order = [name for name in ("position", "time") if name in placed.columns]
+    if len(order) == 2 or (order and placed[order[0]].null_count()):
+        where = name_files(
+            [t.where for t in tables.of_kinds("annotations") if t.rows_of(dataset).height]
+        )
+        raise StudyError("order-of-answers-unclear", where=where)
+    return WorkerAnswers.of(
+        *(placed[name].to_numpy() for name in ("row", "worker", "selected", *order))
+    )
+
+
+def build_study(joined: Joined, provenance: Mapping[str, JSON], name: str) -> Study:
+    """The study of tables with predictions."""
+    tables = joined.tables
+    words = {ENTRY: "evaluation"} if any(each.others for each in tables.tables) else {}
+    return Study(
+        datasets=joined.datasets,
+        classifiers=tuple(classifiers_by_dataset(tables)[tables.datasets["reference"]]),
+        name=name,
+        provenance={**provenance, **words},
+    )
+
+
+def build_contents(joined: Joined, paths: Sequence[str | Path], name: str | None) -> StudyContents:
+    """What tables of files hold: the study and the answers, or the counts alone."""
+    provenance = table_provenance(paths)
+    if not joined.has_predictions:
+        return StudyContents(joined.datasets, name=name, provenance=provenance)
+    answers = build_answers(joined.tables)
+    study = build_study(joined, provenance, name or "study")
+    return replace(StudyContents.from_study(study, answers=answers), name=name)
+
+
+def table_provenance(paths: Sequence[str | Path]) -> dict[str, JSON]:
+    """What a study says of the tables that it is from."""
+    return {"source": "tables", "files": [Path(path).name for path in paths]}
+
+
+def build_answers(tables: GivenTables) -> list[Predictions]:
+    """The answers on each data set; none where a table of predictions has no column label_1."""
+    long = tables.of_kinds(LONG_KIND)
+    shared = set.intersection(
+        *(set(table.frame.columns) for table in tables.of_kinds(*PREDICTED_KINDS))
+    )
+    if LABELS[0] not in shared:
+        return []
+    kept = [name for name in ("label", *LABELS, *PROBABILITIES) if name in shared]
+    answers: list[Predictions] = []
+    for dataset in filter(partial(is_predicted, tables), tables.datasets.values()):
+        rows = pl.concat(
+            [table.rows_of(dataset).select("image", "classifier", *kept) for table in long]
+        )
+        if "label" not in kept:
+            labels = _labels(tables).filter(pl.col("dataset") == dataset).drop("dataset")
+            rows = rows.join(labels, on="image", how="left")
+        answers.append(_predictions(rows, dataset))
+    return answers
+
+
+def _labels(tables: GivenTables) -> pl.DataFrame:
+    """The labels of all images: dataset, image, label."""
+    described = tables.of_kinds("images")
+    if not described:
+        raise StudyError(
+            "answers-without-labels",
+            where=name_files([table.where for table in tables.of_kinds(LONG_KIND)]),
+        )
+    return pl.concat([table.frame.select(*KEY, "label") for table in described]).unique(KEY)
+
+
+def _predictions(rows: pl.DataFrame, dataset: str) -> Predictions:
+    """Order one data set's answers by classifier and image."""
+    images, classifiers = (
+        rows[each].unique(maintain_order=True) for each in ("image", "classifier")
+    )
+    places = pl.DataFrame({"image": images, "place": np.arange(len(images))})
+    numbers = pl.DataFrame({"classifier": classifiers, "number": np.arange(len(classifiers))})
+    rows = rows.join(places, on="image").join(numbers, on="classifier").sort("number", "place")
+    answers = [name for name in LABELS if name in rows.columns]
+    classes = pl.concat([rows[name] for name in ("label", *answers)]).unique().sort()
+    codes = rows.select(pl.col("label", *answers).cast(pl.Enum(classes)).to_physical())
+    shape = (len(classifiers), len(images))
+    confidence = None
+    if "probability_1" in rows.columns:
+        confidence = rows["probability_1"].to_numpy().reshape(shape)
+    return Predictions(
+        dataset,
+        images.to_numpy().astype(np.str_),
+        tuple(classes.to_list()),
+        codes["label"].to_numpy()[: len(images)].astype(np.int32),
+        tuple(classifiers.to_list()),
+        codes.select(answers).to_numpy().astype(np.int32).reshape(*shape, len(answers)),
+        confidence,
+    )

@@ -1,0 +1,321 @@
+"""Which kind of table each is, by its columns, and these columns in their types."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+
+from bayesrep.errors import StudyError, Violation, listing, nearest
+from bayesrep.files import parquet
+from bayesrep.files.delimited import Sheet
+from bayesrep.files.places import Place
+from bayesrep.sources.table_files import (
+    all_flags,
+    numbers,
+    probabilities,
+    require,
+    seconds,
+    texts,
+    whole_numbers,
+)
+from bayesrep.studies.columns import COLUMNS, in_our_words
+from bayesrep.studies.folder import LABELS, PROBABILITIES
+from bayesrep.studies.problems import Problems
+
+CANDIDATES = "candidates"
+KEY = ("dataset", "image")
+LONG_KIND, WIDE_KIND = PREDICTED_KINDS = ("predictions", "wide predictions")
+COUNTED_KINDS = ("counts", "annotations")
+KINDS = {
+    "annotations": (*KEY, "worker", "selected"),
+    "counts": (*KEY, "selected", "shown"),
+    LONG_KIND: (*KEY, "classifier", "correct"),
+    "images": (*KEY, "label"),
+    WIDE_KIND: KEY,
+}
+KNOWN_COLUMNS = (
+    *(*KEY, *COLUMNS, "task", "worker", "selected", "shown", "position", "time"),
+    *("classifier", "correct", "label", *LABELS, *PROBABILITIES),
+)
+_INSTEAD = {LONG_KIND: ("correct", LABELS[0]), "annotations": ("worker", None)}
+"""Columns that a kind of table can be without: another takes their place, or none is needed."""
+_CROWD_KIT = {"task": "image", "label": "selected"}
+
+
+@dataclass(frozen=True, eq=False)
+class TypedTable:
+    """A table of one kind, or some rows of it, and the files that they came from."""
+
+    kind: str
+    frame: pl.DataFrame
+    where: str
+    place: Place | None = None  # of a whole table, whose rows are numbered as in its file
+    others: bool = False  # whether it speaks of items or judges
+
+    def rows_of(self, dataset: str) -> pl.DataFrame:
+        """The rows of one data set, without that column."""
+        return self.frame.filter(pl.col("dataset") == dataset).drop("dataset")
+
+    def lines(self, rows: pl.Expr) -> str:
+        """Lines of some rows, as `(lines 3, 7)`; empty where they are not known."""
+        if self.place is None:
+            return ""
+        return f" ({self.place.rows(self.frame.select(rows).to_series())})"
+
+
+@dataclass(frozen=True, eq=False)
+class GivenTables:
+    """All tables given, of the data sets that are called so, by role."""
+
+    tables: Sequence[TypedTable]
+    datasets: Mapping[str, str]
+
+    def of_kinds(self, *kinds: str) -> list[TypedTable]:
+        """The tables of some kinds."""
+        return [table for table in self.tables if table.kind in kinds]
+
+    def dataset_names(self, *kinds: str) -> list[str]:
+        """Names of the data sets of which there are rows, in tables of some kinds or of any."""
+        tables = self.of_kinds(*kinds) if kinds else self.tables
+        return sorted({name for table in tables for name in table.frame["dataset"].unique()})
+
+
+def recognise_sheet(sheet: Sheet, problems: Problems) -> list[TypedTable]:
+    """Find a table's kind by its columns, and convert these; each kind that it is.
+
+    None where it is of no kind, or has rows without a name. A value that cannot be read is
+    replaced, so that what else is wrong is found.
+    """
+    (frame, others), place = _in_our_words(sheet.frame), sheet.place
+    if "worker" in frame.columns and frame["worker"].null_count() == frame.height:
+        frame = frame.drop("worker")  # nobody says who answered
+    kind = problems.attempt(partial(_kind, frame, place))
+    if kind is None or not problems.take(_row_violations(frame, place)):
+        return []
+    rows = _convert_rows(frame, kind, place, problems)
+    if kind != "counts" or lacking_columns(LONG_KIND, frame.columns):
+        return [TypedTable(kind, rows, str(place), place, others)]
+    # Counts beside each prediction: the same counts come again with every classifier.
+    answers = _convert_columns(frame, LONG_KIND, place, problems)
+    counts = rows.unique(maintain_order=True)
+    return [
+        TypedTable(LONG_KIND, answers, str(place), place, others),
+        TypedTable(kind, counts, str(place), None, others),
+    ]
+
+
+def recognise_frame(frame: pl.DataFrame, kind: str, problems: Problems) -> list[TypedTable]:
+    """A table of a kind that is known, which is also what a message calls it."""
+    place, (rows, others) = Place(kind), _in_our_words(frame)
+    if kind == LONG_KIND and not {"classifier", "correct", LABELS[0]} & set(rows.columns):
+        kind = WIDE_KIND
+    checked = problems.attempt(partial(_with_columns, rows, kind, place))
+    if checked is None:
+        return []
+    converted = _convert_rows(checked, kind, place, problems)
+    if kind == "counts" and "classifier" in rows.columns:  # beside each prediction
+        converted = converted.unique(maintain_order=True)
+        return [TypedTable(kind, converted, str(place), None, others)]
+    return [TypedTable(kind, converted, str(place), place, others)]
+
+
+def _convert_rows(frame: pl.DataFrame, kind: str, place: Place, problems: Problems) -> pl.DataFrame:
+    """The columns of a kind, each in its type; counts that can be read are checked."""
+    before = len(problems)
+    rows = _convert_columns(frame, kind, place, problems)
+    if kind == "counts" and len(problems) == before:
+        problems.take(_count_violations(rows, place))
+    return rows
+
+
+def _with_columns(rows: pl.DataFrame, kind: str, place: Place) -> pl.DataFrame:
+    """The columns of a kind, if they are there and of types that tables of files have."""
+    if lacking_columns(kind, rows.columns) or rows.is_empty():
+        require(rows, KINDS[kind], str(place))
+    if kind not in (WIDE_KIND, "images"):  # whose other columns are classifiers and groups
+        further = f"^({'|'.join(('position', 'time', *LABELS, *PROBABILITIES))})$"
+        rows = rows.select(pl.col(f"^({'|'.join(KINDS[kind])})$", further))
+    if line := parquet.strange_type(rows, rows.columns, str(place)):
+        raise StudyError(line)
+    return rows
+
+
+def _in_our_words(frame: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
+    """The same with our names of columns; whether it speaks of items or judges."""
+    if {"task", "worker"} <= set(frame.columns):
+        new = {old: new for old, new in _CROWD_KIT.items() if old in frame.columns}
+        frame = frame.rename({old: new for old, new in new.items() if new not in frame.columns})
+    others = in_our_words(frame.columns)
+    shown = "image" not in frame.columns and not {"image", "worker"}.isdisjoint(others.values())
+    return frame.rename(others), shown
+
+
+def _row_violations(frame: pl.DataFrame, place: Place) -> Iterator[Violation]:
+    """Check that there are rows, and that each says something, and of which image."""
+    if frame.height == 0:
+        yield Violation("table-without-rows", where=place)
+        return
+    empty = pl.all().cast(pl.String).str.strip_chars().fill_null("") == ""
+    values = frame.select(empty)
+    blank = values.select(pl.all_horizontal(pl.all())).to_series()
+    if blank.any():
+        verb = "is" if blank.sum() == 1 else "are"
+        yield Violation("empty-rows-in-table", where=place, rows=place.rows(blank), verb=verb)
+    for name in KEY:
+        missing = values[name] & ~blank
+        if missing.any():
+            yield Violation(
+                "value-missing-in-rows", where=place, column=name, rows=place.rows(missing)
+            )
+
+
+def lacking_columns(kind: str, columns: Collection[str]) -> list[str]:
+    """The columns that a kind needs and are not there."""
+    left_out, instead = _INSTEAD.get(kind, (None, None))
+    missing = [name for name in KINDS[kind] if name not in columns]
+    return [name for name in missing if name != left_out or (instead and instead not in columns)]
+
+
+def _kind(frame: pl.DataFrame, place: Place) -> str:
+    columns, present = frame.columns, set(frame.columns)
+    for kind in ("annotations", "counts", LONG_KIND):
+        if set(KINDS[kind]) <= present:
+            return kind
+    if not lacking_columns(LONG_KIND, columns) and not present & {"worker", "selected"}:
+        return LONG_KIND
+    if not lacking_columns("annotations", columns) and _are_answers(frame):
+        return "annotations"
+    named = {column for kind in KINDS.values() for column in kind} - set(KEY)
+    if set(KEY) < present:
+        if "label" in present and not present & (named - {"label"}):
+            return "images"
+        if not present & named:
+            return WIDE_KIND
+    raise StudyError(_explain_unknown_kind(columns, place))
+
+
+def _are_answers(frame: pl.DataFrame) -> bool:
+    """Whether rows are single answers of people without names, and not counts without `shown`."""
+    several = frame.select(KEY).is_duplicated().any()
+    if not several or {"shown", *KINDS[LONG_KIND]} & set(frame.columns) - set(KEY):
+        return False
+    try:
+        all_flags(frame["selected"], "")
+    except StudyError:
+        return False
+    return True
+
+
+def _explain_unknown_kind(columns: Sequence[str], place: Place) -> Violation:
+    """Why columns are those of no kind, by the kind that they come closest to."""
+    named = {column for kind in KINDS.values() for column in kind}
+    others = [name for name in columns if name not in named]
+    close = {name: nearest(name, others) for name in named if name not in columns}
+
+    def lacks(kind: str) -> tuple[int, int]:
+        missing = [name for name in KINDS[kind] if name not in columns]
+        return sum(close[name] is None for name in missing), len(missing)
+
+    kinds = [kind for kind in (LONG_KIND, "counts", "annotations", "images") if lacks(kind)[1]]
+    kind = min(kinds, key=lacks)
+    missing = [name for name in KINDS[kind] if name not in columns]
+    if not any(name in columns or close[name] for name in named - set(KEY)):
+        keys = [name for name in KEY if name not in columns]
+        if len(keys) == 1 and not close[keys[0]]:
+            beside = ", ".join(map(repr, others[:8]))
+            rule = "table-key-column-missing"
+            return Violation(rule, where=place, column=keys[0], other_columns=beside)
+        if len(keys) == 2:
+            known = "; ".join(f"{kind}: {', '.join(needed)}" for kind, needed in KINDS.items())
+            shown = ", ".join(map(repr, columns[:8]))
+            return Violation("table-columns-unknown", where=place, columns=shown, known_kinds=known)
+    facts = {
+        "where": place,
+        "kind": kind,
+        "kind_columns": ", ".join(KINDS[kind]),
+        "missing": listing(missing, "column"),
+        "verb": "is" if len(missing) == 1 else "are",
+    }
+    it = "it" if len(missing) == 1 else "them"
+    meant = [f"{other!r} to {name!r}" for name in missing if (other := close[name])]
+    others = ", ".join(repr(name) for name in _first_other_columns(columns, kind))
+    if meant:
+        return Violation("table-columns-misnamed", **facts, renames=" and ".join(meant))
+    if others:
+        rule = "table-kind-incomplete-or-misnamed"
+        return Violation(rule, **facts, pronoun=it, other_columns=others)
+    return Violation("table-kind-incomplete", **facts, pronoun=it)
+
+
+def _first_other_columns(columns: Sequence[str], kind: str) -> Sequence[str]:
+    return [name for name in columns if name not in KINDS[kind]][:8]
+
+
+def _convert_columns(
+    frame: pl.DataFrame, kind: str, place: Place, problems: Problems
+) -> pl.DataFrame:
+    """The columns that count, each in its type; with a stand-in where values are wrong."""
+    own = [name for name in KINDS[kind] if name in frame.columns]
+    extra = [column for column in frame.columns if column not in own]
+    types = {"shown": whole_numbers, "correct": all_flags}
+    types["selected"] = whole_numbers if kind == "counts" else all_flags
+    if kind == WIDE_KIND:
+        types |= dict.fromkeys(extra, all_flags)
+    elif kind == LONG_KIND:
+        extra = [column for column in extra if column in ("label", *LABELS, *PROBABILITIES)]
+        types |= dict.fromkeys(PROBABILITIES, probabilities)
+    elif kind == "annotations":
+        extra = [name for name in ("position", "time") if name in extra][:1]
+        types |= {"position": numbers, "time": seconds}
+    elif kind != "images":
+        extra = []
+    columns: list[pl.Series] = []
+    for name in (*own, *extra):
+        convert = types.get(name, texts)
+        column = problems.attempt(partial(convert, frame[name], place))
+        columns.append(_stand_in(frame[name], convert is texts) if column is None else column)
+    return pl.DataFrame(columns)
+
+
+def _stand_in(column: pl.Series, textual: bool) -> pl.Series:  # noqa: FBT001
+    """Something in place of a column that cannot be read."""
+    if textual:
+        return column.cast(pl.String).str.strip_chars().fill_null("")
+    return pl.repeat(value=False, n=len(column), eager=True).alias(column.name)
+
+
+def _count_violations(rows: pl.DataFrame, place: Place) -> Iterator[Violation]:
+    """Check 0 <= selected <= shown and shown >= 1, naming lines and values."""
+    selected, shown = rows["selected"], rows["shown"]
+    for name in ("selected", "shown"):
+        if (wrong := rows[name] < 0).any():
+            told, noun = place.rows(wrong, rows[name]), _list_images(rows, wrong)
+            yield Violation(
+                "negative-count-in-table", where=place, column=name, images=noun, rows=told
+            )
+    if (unseen := shown == 0).any():
+        yield Violation(
+            "image-shown-to-nobody",
+            where=place,
+            images=_list_images(rows, unseen),
+            rows=place.rows(unseen),
+        )
+    if (excess := (selected > shown) & (shown > 0)).any():
+        both = selected.cast(pl.String) + " of " + shown.cast(pl.String)
+        yield Violation(
+            "selected-exceeds-shown-in-rows",
+            where=place,
+            images=_list_images(rows, excess),
+            rows=place.rows(excess, both),
+        )
+
+
+def _list_images(rows: pl.DataFrame, wrong: pl.Series) -> str:
+    return listing(rows["image"].filter(wrong))
+
+
+def name_files(paths: Iterable[str | Path]) -> str:
+    """Tables, as a message begins."""
+    return ", ".join(str(path) for path in paths) or "tables"

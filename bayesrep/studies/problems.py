@@ -1,0 +1,44 @@
+"""Everything that is wrong with what is read: a list that is handed down from step to step."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, LiteralString, TypeVar
+
+from bayesrep.errors import StudyError, Violation
+
+_Value = TypeVar("_Value")
+
+
+class Problems(list[Violation]):
+    """What is wrong, in the order in which it was found; empty, and thus false, where nothing is.
+
+    A step of a reading takes the list, adds what it finds, and returns None where it cannot go on.
+    """
+
+    def add(self, rule: LiteralString, /, **facts: Any) -> None:
+        """Add a rule that is broken; `facts` are those of its sentence."""
+        self.append(Violation(rule, **facts))
+
+    def take(self, violations: Iterable[Violation]) -> bool:
+        """Add all that a check finds; whether that is nothing."""
+        before = len(self)
+        self.extend(violations)
+        return len(self) == before
+
+    def attempt(self, step: Callable[[], _Value]) -> _Value | None:
+        """What a step returns; where it refuses by a `StudyError`, add why and return None."""
+        try:
+            return step()
+        except StudyError as error:
+            self.append(error.violation)
+            return None
+
+
+def value(read: Callable[[Problems], _Value | None], path: str | Path) -> _Value:
+    """What a reading of the study at `path` returns; `StudyError` with the first problem."""
+    problems = Problems()
+    read_value = read(problems)
+    if read_value is None or problems:
+        first = problems[0]
+        raise StudyError(first if first.startswith(str(path)) else first.within(path))
+    return read_value
