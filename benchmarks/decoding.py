@@ -26,7 +26,7 @@ from bayesrep.report.text import columns
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import single_threaded
 from bayesrep.vision.pixels import decode
-from benchmarks.vision import make_images
+from experiments.photographs import make_images
 
 
 def kinds(count: int) -> dict[str, list[bytes]]:

@@ -45,6 +45,7 @@ from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import single_threaded
 from bayesrep.vision.networks import describe, load_network
 from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
+from experiments.photographs import make_images
 
 SAME = [
     "test_vit",
@@ -58,23 +59,6 @@ OTHER = ["lcnet_035", "mobilenetv3_small_050"]
 CLASSIFIERS = [*SAME, *OTHER]
 LISTED, IMAGES, EVALUATED = 1000, 60_000, 3
 GIGABYTE = 1024**3
-
-
-def make_images(root: Path, count: int) -> None:
-    """Write JPEG images with structure at every scale, in class folders."""
-    from PIL import Image
-
-    rng = np.random.default_rng(0)
-    for number in range(count):
-        pixels = np.zeros((375, 500, 3))
-        for size, strength in ((4, 60.0), (16, 35.0), (64, 22.0), (250, 16.0)):
-            noise = rng.normal(128, strength, (size * 3 // 4, size, 3)).clip(0, 255)
-            layer = Image.fromarray(noise.astype(np.uint8)).resize((500, 375), 3)
-            pixels += np.asarray(layer, dtype=float) - 128
-        place = root / synsets()[number % 1000]
-        place.mkdir(parents=True, exist_ok=True)
-        image = Image.fromarray((pixels + 128).clip(0, 255).astype(np.uint8))
-        image.save(place / f"{number:05d}.JPEG", quality=92)
 
 
 def make_weights(root: Path, images: Path) -> None:

@@ -22,6 +22,7 @@ from bayesrep.vision.local import in_blocks, through_images
 from bayesrep.vision.networks import Architecture, Network, describe
 from bayesrep.vision.pixels import Preprocessing, read_block
 from bayesrep.vision.stages import Crew, Spent
+from experiments.photographs import make_images
 
 # A machine's speed depends on what it multiplies: one network for each kind.
 KINDS = {
@@ -104,8 +105,6 @@ def measured(preprocessings: Sequence[Preprocessing], device: str, images: int =
 
     On a CPU processor time is counted: as if the machine had nothing else to do.
     """
-    from benchmarks.vision import make_images
-
     target, workers = choose_device(device), cores()
     alone = target.name == "cpu"
     with tempfile.TemporaryDirectory() as name:
