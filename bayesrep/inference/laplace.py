@@ -2,13 +2,14 @@
 
 Where units meet only through the shared parameters, each is integrated by its normal at every value
 of those (`bayesrep.inference.marginal`; Tierney, Kadane 1986), and what is left is a density of
-some fifteen parameters, to which a normal is fitted (`bayesrep.inference.settle`). Draws from the
-Student t of its shape are weighted by an estimate of the marginal density, from a few antithetic
-draws of every unit from its normal. These are renewed as in a chain, and one of them is kept: so
-weights make means exact, and Pareto's k of the weights and their effective number say whether they
-do so with the draws at hand. Where they do not, these draws were a pilot: others come from the t of
-their weighted mean and covariance, with heavier tails; once more so where those do not soon hold
-either.
+some fifteen parameters, whose coordinates and *surrogate* are learnt where it has its mass
+(`bayesrep.inference.settle`). The surrogate costs little, so that thousands of points from Student
+t distributions, each learnt from the points before, are weighted by it over their mixture and
+resampled: draws of it. These are weighted by an estimate of the
+marginal density over the surrogate, from a few antithetic draws of every unit from its normal. The
+units' draws are renewed as in a chain, and one of them is kept: so weights make means exact, and
+Pareto's k of both weights and their effective numbers say whether they do so with the draws at
+hand. Where they do not, these draws were a pilot: the surrogate learns from what was seen at them.
 
 Where units meet in the likelihood, the draws are those of the normal at the mode, with weights.
 
@@ -20,13 +21,17 @@ References
 ----------
 Tierney, Kadane (1986), "Accurate approximations for posterior moments and marginal densities",
 JASA 81. Rue, Martino, Chopin (2009), "Approximate Bayesian inference for latent Gaussian models",
-JRSS B 71. Kitagawa (1996), "Monte Carlo filter and smoother", JCGS 5: stratified resampling.
+JRSS B 71. Rubin (1988), "Using the SIR algorithm to simulate posterior distributions", Bayesian
+Statistics 3. Cornuet, Marin, Mira, Robert (2012), "Adaptive multiple importance sampling",
+Scandinavian Journal of Statistics 39. Hesterberg (1995), "Weighted average importance sampling and
+defensive mixture distributions", Technometrics 37. Kitagawa (1996), "Monte Carlo filter and
+smoother", JCGS 5: stratified resampling.
 """
 
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,36 +46,41 @@ from bayesrep.inference.problem import around_mode
 from bayesrep.inference.program import kept_jit
 from bayesrep.inference.run import Drawn, Run
 from bayesrep.inference.settle import (
+    Look,
     PointProgram,
+    Settled,
     compile_for_points,
     evaluate_points,
     looking,
+    revisited,
     settle,
 )
 from bayesrep.numerics.pareto import pareto_smooth, tail_length
 from bayesrep.posterior.verdict import MAX_PARETO_K, MIN_ESS
-from bayesrep.types import Float, Int
+from bayesrep.types import Float, Floats, Int
 
 PAIRS = 4
 RENEWALS = 2
 """How often a unit's draws are renewed: where units count less, no weight mends their normal."""
-FREEDOM = 20.0, 5.0
-"""Degrees of freedom of the proposals' Student t: of the normal's shape, and of a pilot's."""
+POINTS, ROUNDS = 2048, 16
+"""Points of a Student t for draws of the surrogate, and how many of these there are at most."""
+FREEDOM = 10.0
+"""Degrees of freedom of them all."""
+DEFENSIVE = 0.1
+"""Share of the draws that the surrogate has no say in: it may be too low in its tails."""
+NOWHERE = -1e9
+"""Log density where the surrogate is not a number."""
 PILOTS = 0, 2
-"""Batches after which draws that do not hold are given up, for what they taught."""
+"""Batches after which draws that do not hold are given up, for what they taught the surrogate."""
 BATCHES = 8
 """How many times as many draws as asked for are made, at most, until the weights hold."""
-LEAST, EACH = 1000, 2
+LEAST, EACH = 1000, 3
 """Draws made at a time where units are integrated, at least, and how many returned ones each is."""
 
 
 class Weighted(NamedTuple):
-    """Draws [draw, ...] with the logarithms of their importance weights, unnormalised.
+    """Draws [draw, ...] with the logarithms of their importance weights, unnormalised."""
 
-    `shared` are the coordinates ξ; none of them where units meet in the likelihood.
-    """
-
-    shared: Float[np.ndarray, "draw shared"]
     position: Position
     log_weight: Float[np.ndarray, "draw"]
     lp: Float[np.ndarray, "draw"]
@@ -99,28 +109,54 @@ class Certificate(NamedTuple):
         return self.pareto_k >= MAX_PARETO_K + self.error
 
 
+class Source(NamedTuple):
+    """Where weighted draws come from.
+
+    Attributes
+    ----------
+    draw
+        So many more of them.
+    learn
+        A better source, from draws of this one.
+    points
+        The certificate of what its draws are resampled from; None where they are independent.
+    """
+
+    draw: Callable[[np.random.Generator, int], Weighted]
+    learn: Callable[[Weighted], "Source"]
+    points: Certificate | None = None
+
+    def judge(self, found: Weighted) -> Certificate:
+        """What draws of it are worth: not more than what they are resampled from."""
+        judged = certify(found.log_weight)
+        if self.points is None or judged.ess == 0 or self.points.ess == 0:
+            return judged
+        k = max(judged.pareto_k, self.points.pareto_k)
+        return judged._replace(pareto_k=k, ess=1 / (1 / judged.ess + 1 / self.points.ess))
+
+
 def laplace(run: Run) -> Drawn:
     """Draws of the posterior by weighting those of its normal approximation."""
     run.bar.stage("finding the mode")
     normal = around_mode(run.problem, run.tools, run.data)
     run.bar.stage("sampling")
     dense = isinstance(normal, DenseWhitening)
-    draw = _whole(run, normal) if dense else _nested(run, normal)
     random = np.random.default_rng([run.seed, 2])
+    source = _around_mode(run, normal) if dense else _around_mass(run, normal, random)
     wanted = run.schedule.chains * run.schedule.draws
     count = wanted if dense else max(wanted // EACH, LEAST)
-    proposal = _normal(run.tools.density.shared)
-    found = draw(random, count, proposal)
-    judged = certify(found.log_weight)
+    found = source.draw(random, count)
+    judged = source.judge(found)
     for batch in range(BATCHES if dense else BATCHES * EACH):
         if judged.enough or (dense and judged.hopeless):
             break
-        pilot = batch in PILOTS and not dense
-        if pilot:
-            proposal = _taught(found)
-        more = draw(random, count, proposal)
-        found = more if pilot else jax.tree.map(lambda *of: np.concatenate(of), found, more)
-        judged = certify(found.log_weight)
+        if batch in PILOTS and not dense:
+            source = source.learn(found)
+            found = source.draw(random, count)
+        else:
+            more = source.draw(random, count)
+            found = jax.tree.map(lambda *of: np.concatenate(of), found, more)
+        judged = source.judge(found)
     run.bar.advance(1)
     holds = judged.pareto_k < MAX_PARETO_K
     # Draws that are no numbers are of no use to whom a verdict does not stop.
@@ -156,62 +192,115 @@ def resample(
 
 
 class Proposal(NamedTuple):
-    """A Student t of the coordinates ξ."""
+    """A Student t of the coordinates ξ, with `FREEDOM`."""
 
     center: Float[np.ndarray, "shared"]
     root: Float[np.ndarray, "shared shared"]
-    freedom: float
 
-    def draw(
-        self, random: np.random.Generator, count: int
-    ) -> tuple[Float[np.ndarray, "draw shared"], Float[np.ndarray, "draw"]]:
-        """Points and the logarithms of their density, but for a constant."""
-        size, freedom = len(self.center), self.freedom
-        standard = random.standard_normal((count, size))
-        standard /= np.sqrt(random.chisquare(freedom, (count, 1)) / freedom)
-        squares = np.square(standard).sum(axis=1)
-        return self.center + standard @ self.root.T, (
-            -0.5 * (freedom + size) * np.log1p(squares / freedom)
-        )
+    def draw(self, random: np.random.Generator, count: int) -> Float[np.ndarray, "draw shared"]:
+        """So many points."""
+        standard = random.standard_normal((count, len(self.center)))
+        standard /= np.sqrt(random.chisquare(FREEDOM, (count, 1)) / FREEDOM)
+        return self.center + standard @ self.root.T
 
-
-Draw: TypeAlias = Callable[[np.random.Generator, int, Proposal], Weighted]
-"""So many more draws of a proposal; where units meet in the likelihood, of the normal."""
+    def log_density(self, points: Float[np.ndarray, "point shared"]) -> Float[np.ndarray, "point"]:
+        """Of points, but for a constant that all proposals share."""
+        standard = np.linalg.solve(self.root, (points - self.center).T)
+        squares = np.square(standard).sum(axis=0)
+        log_volume = np.log(np.diag(self.root)).sum()
+        return -0.5 * (FREEDOM + len(self.center)) * np.log1p(squares / FREEDOM) - log_volume
 
 
-def _normal(size: int) -> Proposal:
-    """Of the shape of the settled normal, which is standard."""
-    return Proposal(np.zeros(size), np.eye(size), FREEDOM[0])
+def _propose(points: Float[np.ndarray, "point shared"], judged: Certificate) -> Proposal:
+    """Of the shape of weighted points.
 
-
-def _taught(pilot: Weighted) -> Proposal:
-    """Of the shape of a pilot's weighted draws.
-
-    The covariance is drawn to the normal's as if it had been seen in twice as many draws as it has
-    rows.
+    The covariance is drawn to the coordinates' own as if it had been seen in twice as many points
+    as it has rows.
     """
-    shared, judged = pilot.shared, certify(pilot.log_weight)
-    size, weight = shared.shape[1], np.exp(judged.log_weight)
-    center = weight @ shared
-    around = shared - center
+    size, weight = points.shape[1], np.exp(judged.log_weight)
+    center = weight @ points
+    around = points - center
     seen = judged.ess / (judged.ess + 2 * size)
     covariance = seen * (around.T * weight) @ around + (1 - seen) * np.eye(size)
-    return Proposal(center, np.linalg.cholesky(covariance), FREEDOM[1])
+    return Proposal(center, np.linalg.cholesky(covariance))
 
 
-def _nested(run: Run, normal: Whitening) -> Draw:
+class Points(NamedTuple):
+    """Points ξ, the log density of draws resampled from them, and what these are worth."""
+
+    shared: Float[np.ndarray, "point shared"]
+    log_density: Float[np.ndarray, "point"]
+    judged: Certificate
+
+
+def _spread_points(
+    evaluate: Callable[[Float[np.ndarray, "point shared"]], Float[np.ndarray, "point"]],
+    size: int,
+    random: np.random.Generator,
+    wanted: int,
+) -> Points:
+    """Points of ever better proposals, until they are worth so many draws of a log density.
+
+    All of them count for what the mixture of all proposals gives: where one has thin tails or
+    missed what another finds, no weight is out of proportion. The mixture itself is a tenth of what
+    is resampled (Hesterberg 1995), so that what the density misses is met.
+    """
+    proposals = [Proposal(np.zeros(size), np.eye(size))]
+    shared, density = np.zeros((0, size)), np.zeros(0)
+    while True:
+        fresh = proposals[-1].draw(random, POINTS)
+        shared, density = np.concatenate([shared, fresh]), np.append(density, evaluate(fresh))
+        mixture = np.logaddexp.reduce([each.log_density(shared) for each in proposals])
+        judged = certify(density - mixture)
+        holds = judged.pareto_k < MAX_PARETO_K and judged.ess >= wanted
+        if holds or len(proposals) == ROUNDS or judged.ess == 0:
+            break
+        proposals.append(_propose(shared, judged))
+    weight = (1 - DEFENSIVE) * np.exp(judged.log_weight) + DEFENSIVE / len(shared)
+    judged = judged._replace(log_weight=np.log(weight))
+    return Points(shared, judged.log_weight + mixture, judged)
+
+
+def _around_mass(run: Run, normal: Whitening, random: np.random.Generator) -> Source:
+    """Draws of the surrogate, weighted by the marginal density."""
     density, look = run.tools.density, looking(run.tools.density)
-    program = draw_program(density)
-    setting = settle(density, normal, run.data, look, run.seed, expand=run.tools.expand).setting
+    settled = settle(density, normal, run.data, look, run.seed, expand=run.tools.expand)
+    return _source(density, settled, look, random)
 
-    def draw(random: np.random.Generator, count: int, proposal: Proposal) -> Weighted:
-        shared, log_t = proposal.draw(random, count)
+
+def _source(density: Density, settled: Settled, look: Look, random: np.random.Generator) -> Source:
+    setting, program = settled.setting, surrogate_program(density)
+
+    def evaluate(shared: Floats) -> Floats:
+        surrogate = -evaluate_points(program, setting, shared)
+        return np.where(np.isfinite(surrogate), surrogate, NOWHERE)
+
+    points = _spread_points(evaluate, density.shared, random, 2 * LEAST)
+
+    def draw(random: np.random.Generator, count: int) -> Weighted:
+        places = resample(random, points.judged.log_weight, count)
+        shared = points.shared[places]
         seen = look(setting, shared)
         keys = random.integers(2**32, size=(count, 2), dtype=np.uint32)
-        position, log_density, lp = evaluate_points(program, setting, seen, keys)
-        return Weighted(shared, position, log_density - log_t, lp)
+        position, log_density, lp = evaluate_points(draw_program(density), setting, seen, keys)
+        return Weighted(position, log_density - points.log_density[places], lp)
 
-    return draw
+    def learn(found: Weighted) -> Source:
+        more = revisited(density, settled, look, np.asarray(found.position["shared"]))
+        return _source(density, more, look, random)
+
+    return Source(draw, learn, points.judged)
+
+
+@lru_cache(maxsize=16)
+def surrogate_program(density: Density) -> PointProgram:
+    """The program that evaluates the surrogate at points ξ: `Marginal.surrogate`."""
+    marginal = Marginal(density)
+
+    def evaluate(setting: Setting, point: tuple[Array]) -> Array:
+        return marginal.surrogate(setting, *point)
+
+    return compile_for_points(evaluate, density, "surrogate")
 
 
 @lru_cache(maxsize=16)
@@ -240,24 +329,25 @@ def draw_program(density: Density) -> PointProgram:
     return compile_for_points(one, density, "draw")
 
 
-def _whole(run: Run, normal: DenseWhitening) -> Draw:
+def _around_mode(run: Run, normal: DenseWhitening) -> Source:
     """Draws of the normal at the mode, with the density of all parameters."""
     look = _evaluating(run.tools.density)
 
-    def draw(random: np.random.Generator, count: int, _: Proposal) -> Weighted:
+    def draw(random: np.random.Generator, count: int) -> Weighted:
         shapes = jax.tree.map(jnp.shape, normal.center)
         standard = {n: jnp.asarray(random.standard_normal((count, *s))) for n, s in shapes.items()}
         position, log_density = look(normal, run.data, standard)
         squares = sum(np.square(leaf).reshape(count, -1).sum(axis=1) for leaf in standard.values())
         lp = np.asarray(log_density)
         weight = lp + 0.5 * np.asarray(squares)
-        none = np.zeros((count, 0))
-        return Weighted(none, jax.tree.map(np.asarray, position), weight, lp)
+        return Weighted(jax.tree.map(np.asarray, position), weight, lp)
 
-    return draw
+    def learn(found: Weighted) -> Source:
+        return Source(draw, learn)
+
+    return Source(draw, learn)
 
 
-@lru_cache(maxsize=16)
 def _evaluating(density: Density) -> Callable[..., Any]:
     def one(normal: DenseWhitening, data: Any, standard: Position) -> tuple[Position, Array]:
         position = normal(standard)
