@@ -204,7 +204,7 @@ def written(tmp_path_factory):
 RUNNABLE = [
     pytest.param(textwrap.dedent(code), id=f"{page.stem}-{number}")
     for page in (DOCS / "mathematics.md", *sorted(DOCS.glob("how-to/*.md")))
-    if page.stem not in ("arviz", "own-sampler")  # whose blocks build on one another
+    if page.stem not in ("arviz", "own-sampler", "own-model")  # whose blocks build on one another
     for number, code in enumerate(
         re.findall(r"^ *```python\n(.*?)^ *```$", page.read_text("utf-8"), flags=re.M | re.S)
     )
@@ -274,6 +274,59 @@ def test_the_page_on_samplers_runs(
         jax.config.update("jax_enable_x64", wide)
     told_of = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert set(told_of) >= {"NUTS", "SVI", "fit"}
+
+
+@pytest.fixture
+def own_models():
+    """What a page registers is gone afterwards."""
+    from bayesrep.models import MODELS
+
+    before = set(MODELS)
+    yield MODELS
+    for name in set(MODELS) - before:
+        del MODELS[name]
+
+
+def test_the_page_on_models_runs(
+    written: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    own_models,
+):
+    """Its model is near the joint one, and has the curves that its accuracies are means of."""
+    import jax
+    import numpy as np
+    from scipy.special import logsumexp
+
+    monkeypatch.chdir(written)
+    names: dict = {}
+    for code in execute["blocks"](told(DOCS / "how-to" / "own-model.md")):
+        code = code.replace('model="probit",', 'model="probit", method="laplace", progress=False,')
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of draws that are few
+            exec(compile(code, "page", "exec"), names)
+    assert "draws hold" in capsys.readouterr().out
+    fitted = names["posterior"]["posterior"]
+    joint = zoo.posterior("tiny", **zoo.QUICK)["posterior"]
+    means = [fit["adjusted_accuracy"].values.mean(axis=(0, 1)) for fit in (fitted, joint)]
+    np.testing.assert_allclose(*means, atol=0.03)
+    assert not np.allclose(*means, atol=1e-6)
+    # A curve's mean under the reference's density of s, by the trapezoid rule, of a few draws.
+    with jax.enable_x64(new_val=True):
+        from bayesrep.posterior.groups import recorded
+
+        made = recorded(names["posterior"])
+        few = {name: fitted[name].values[0, :3] for name in fitted.data_vars}
+        logit = np.linspace(-30, 30, 4001)
+        s = 1 / (1 + np.exp(-logit))
+        curves = np.asarray(made.model.curves(few, made.options, s, np.ones(1)))
+    mean, total = (few[f"component_{of}"][:, 0] for of in ("mean", "concentration"))
+    a, b = (mean * total)[..., None], ((1 - mean) * total)[..., None]
+    log_density = -a * np.logaddexp(0, -logit) - b * np.logaddexp(0, logit)
+    log_density -= logsumexp(log_density, axis=-1, keepdims=True)
+    weight = np.einsum("dk,dks->ds", few["component_weight"][:, 0], np.exp(log_density))
+    wanted = np.einsum("dcs,ds->dc", curves, weight)
+    np.testing.assert_allclose(few["adjusted_accuracy"], wanted, atol=1e-5)
 
 
 # The tiny study of the zoo, as the tutorial's own is slow to fit.

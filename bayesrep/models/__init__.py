@@ -2,12 +2,15 @@
 
 `MODELS` is what `bayesrep.fit` chooses from. A model is added here and in a file of its own:
 nothing above this room asks for its name. Its file is imported, and JAX with it, where the model is
-asked for; the names alone cost nothing.
+asked for; the names alone cost nothing. A model of one's own is put in by its name,
+`MODELS["probit"] = Model(...)`, and is there for as long as the process.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from bayesrep.errors import OptionError
 
 if TYPE_CHECKING:
     from bayesrep.models.model import Model
@@ -15,28 +18,37 @@ if TYPE_CHECKING:
 __all__ = ["MODELS", "Model"]
 
 
-class _Models(Mapping[str, "Model"]):
-    """Models by name, each in the file of that name."""
+class _Models(MutableMapping[str, "Model"]):
+    """Models by name: ours, each in the file of that name, and others that were put in."""
 
     def __init__(self, *names: str) -> None:
-        self._names = names
+        self._ours = names
+        self._others: dict[str, Model] = {}
 
     def __getitem__(self, name: str) -> "Model":
-        if name not in self._names:
-            raise KeyError(name)
+        if name not in self._ours:
+            return self._others[name]
         return import_module(f"{__name__}.{name.replace('-', '_')}").MODEL
 
+    def __setitem__(self, name: str, model: "Model") -> None:
+        if name in self._ours:
+            raise OptionError("model-name-taken", model=name)
+        self._others[name] = model
+
+    def __delitem__(self, name: str) -> None:
+        del self._others[name]
+
     def __contains__(self, name: object) -> bool:
-        return name in self._names
+        return name in self._ours or name in self._others
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter([*self._ours, *self._others])
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._ours) + len(self._others)
 
 
-MODELS: Mapping[str, "Model"] = _Models("joint", "shared-difficulty", "workers")
+MODELS: MutableMapping[str, "Model"] = _Models("joint", "shared-difficulty", "workers")
 
 
 def __getattr__(name: str) -> object:

@@ -188,7 +188,14 @@ def likelihood(data: JointData, options: JointOptions) -> Known:
     family = options.family()
     mixtures = sample_mixtures(options, *data.sizes)
     logits = sample_curves(family, options.curve_priors(), len(data.correct))
-    known = given_cells(data, family, mixtures, _with_groups(options, logits, len(data.share)))
+    return condition(data, family, mixtures, _with_groups(options, logits, len(data.share)))
+
+
+def condition(
+    data: JointData, family: Curves, mixtures: Sequence[Mixtures], curves: ByPoint
+) -> Known:
+    """Condition mixtures and curves, probabilities at the family's points, on the data."""
+    known = given_cells(data, family, mixtures, curves)
     for index, (counts, masses) in enumerate(zip(data.datasets, known.log_mass, strict=True)):
         numpyro.factor(f"counts_{index}", log_likelihood_of(counts, masses))
     log_right = data.correct * jnp.log(known.right) + data.wrong * jnp.log1p(-known.right)
