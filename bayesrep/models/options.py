@@ -103,6 +103,8 @@ class JointOptions:
                 form = None if option.name == "bend" else option.default
                 value = settle_prior(option.name, value, form)
                 object.__setattr__(self, option.name, value)
+                if isinstance(value, str):
+                    continue
             _check_option(option.name, value, option.default)
         if not 1 <= self.components <= LARGEST_COMPONENTS or self.degree < 1:
             raise OptionError(
@@ -169,8 +171,6 @@ RELATIVE = ("slope", "bend", "classifier_slope", "classifier_bend")
 
 def _check_option(name: str, value: Any, default: Any) -> None:
     """Refuse a value of the wrong kind, or a standard deviation that is not one."""
-    if isinstance(default, tuple | float) and isinstance(value, str):
-        return  # a distribution
     if isinstance(default, tuple):
         if (
             not isinstance(value, tuple)
