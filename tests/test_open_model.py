@@ -121,6 +121,18 @@ def test_what_it_gives_is_of_one_piece(few, box):
     assert repr(box) == f"<NumpyroModel: {len(at)} parameters, weight {box.weight:.3g}>"
 
 
+def test_with_a_weight_of_one_it_is_the_plain_model(few, box):
+    """As the page says, whatever images classifiers share."""
+    assert box.weight < 1
+    sites = box.unravel(box.start)
+    data = box.arguments[0]._replace(weight=jnp.ones(()))
+    problem = pose(few, model="joint", options=SMALL)
+    tools = programs(problem, problem.data())
+    shared, units = tools.density.potentials(tools.density.to_position(sites), problem.data())
+    found = log_density(box.function, (data,), {}, sites)[0]
+    assert float(found) == pytest.approx(-float(shared + units.sum()), abs=1e-10)
+
+
 def test_numpyro_samples_it_and_arviz_names_it(box):
     start = infer.init_to_value(values=box.unravel(box.start))
     kernel = infer.NUTS(box.function, init_strategy=start, max_tree_depth=3)
