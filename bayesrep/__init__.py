@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from bayesrep.estimators import estimate, estimate_gaps
     from bayesrep.estimators.pass_at_k import PassAtK, pass_at_k
-    from bayesrep.inference import fit, prior_predictive
+    from bayesrep.inference import NumpyroModel, fit, numpyro_model, prior_predictive
     from bayesrep.posterior import read_posterior, write_posterior
     from bayesrep.report.notebook import report
     from bayesrep.report.plots import (
@@ -62,6 +62,7 @@ __all__ = [
     "BayesrepError",
     "ConvergenceError",
     "ConvergenceWarning",
+    "NumpyroModel",
     "OptionError",
     "PassAtK",
     "PosteriorError",
@@ -82,6 +83,7 @@ __all__ = [
     "estimate_gaps",
     "fit",
     "intraclass_correlation",
+    "numpyro_model",
     "pass_at_k",
     "plot_accuracies",
     "plot_curves",
@@ -111,7 +113,7 @@ _ROOMS = {
     "PosteriorError PredictionError PredictionWarning StudyError",
     "estimators": "estimate estimate_gaps",
     "estimators.pass_at_k": "PassAtK pass_at_k",
-    "inference": "fit prior_predictive",
+    "inference": "NumpyroModel fit numpyro_model prior_predictive",
     "posterior": "read_posterior write_posterior",
     "report.notebook": "report",
     "report.plots": "plot_accuracies plot_curves plot_frequencies plot_gaps plot_pairs plot_ranks",

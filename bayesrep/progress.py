@@ -71,8 +71,13 @@ class Progress:
         self._bar, self._noun, self._watch, self._count, self._lock = bar, noun, watch, 0, Lock()
 
     def stage(self, name: str) -> None:
-        """Name what is being done."""
+        """Name what is being done.
+
+        The bar's clock leaves out what has passed since the last step: no step is slower for the
+        time that compilers took before it.
+        """
         self._watch.stage(name)
+        self._bar.unpause()
         self._bar.set_description_str(name)
 
     def advance(self, steps: int, count: int = 0) -> None:

@@ -158,6 +158,6 @@ def test_levels_out_of_range_and_posteriors_without_counts(plain):
         dependence_band(plain, (0.1, 1.5))
     bare = plain.copy()
     del bare["observed_data"]
-    missing = {"missing_part": "observed_data (replication_right)"}
+    missing = {"missing_part": "observed_data (correct)"}
     with refused(PosteriorError, "posterior-part-missing", missing):
         dependence_band(bare)

@@ -202,10 +202,10 @@ def test_family_wise_p_values_are_holms_by_kind():
 
 def test_reversed_answers_are_found(posterior):
     """A classifier that is right where the model says it is wrong."""
-    observed = posterior.observed_data["replication_right"].values.copy()
+    observed = posterior.observed_data["correct"].values.copy()
     images = posterior.observed_data["replication_images"].values
-    observed[1] = images - observed[1]
-    wrong = _changed(posterior, variables={"observed_data": {"replication_right": observed}})
+    observed[1] = images[images > 0] - observed[1]
+    wrong = _changed(posterior, variables={"observed_data": {"correct": observed}})
     table = predictions.check_predictions(wrong).filter(pl.col("kind") == "answers")
     assert (table["p_adjusted"] < 0.05).to_list() == [False, True, False]
     told = diagnosis.diagnose(wrong)

@@ -172,6 +172,20 @@ def test_every_public_name_is_in_the_reference():
     assert missing == {"bayesrep.__version__", "bayesrep.report", "bayesrep.sources.Reader"}
 
 
+def test_every_public_name_is_in_the_index():
+    """With the page that has it, under the heading that the page has."""
+    text = told(DOCS / "reference" / "names.md")
+    rows = re.findall(
+        r"^\| \[`(\w+)`\]\[bayesrep\.(\w+)\] \| .+ \| \[(.+)\]\((.+)\) \|$", text, re.M
+    )
+    assert sorted(name for name, *_ in rows) == sorted(set(bayesrep.__all__) - {"__version__"})
+    for name, target, heading, page in rows:
+        assert target == name
+        shown = told(DOCS / "reference" / page)
+        assert shown.startswith(f"# {heading}\n")
+        assert re.search(rf"^::: bayesrep\.([\w.]+\.)?{name}$", shown, re.M), name
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     """A folder with what the pages read: my-study, posterior.nc, adjusted.csv and a sweep."""
@@ -190,7 +204,7 @@ def written(tmp_path_factory):
 RUNNABLE = [
     pytest.param(textwrap.dedent(code), id=f"{page.stem}-{number}")
     for page in (DOCS / "mathematics.md", *sorted(DOCS.glob("how-to/*.md")))
-    if page.stem != "arviz"  # whose blocks build on one another
+    if page.stem not in ("arviz", "own-sampler", "own-model")  # whose blocks build on one another
     for number, code in enumerate(
         re.findall(r"^ *```python\n(.*?)^ *```$", page.read_text("utf-8"), flags=re.M | re.S)
     )
@@ -220,6 +234,99 @@ def test_the_page_on_arviz_runs(written: Path, monkeypatch: pytest.MonkeyPatch):
                 warnings.simplefilter("ignore")  # of Pareto's k, large where a cell is
                 exec(compile(textwrap.dedent(code), "page", "exec"), names)
     assert {"found", "some"} <= set(names)
+
+
+SHORTER = {
+    "numpyro_model(study)": "numpyro_model(study, degree=8, terms=3, components=2)",
+    "infer.NUTS(": "infer.NUTS(max_tree_depth=3, model=",
+    "num_warmup=500, num_samples=1000": "num_warmup=10, num_samples=10",
+    "5000": "20",
+    "num_samples=1000": "num_samples=10",
+    "num_steps=500": "num_steps=10",
+    "jax.random.key(4), 1000": "jax.random.key(4), 10",
+    "tune=500, draws=1000": "tune=10, draws=10",
+    '"nuts", progress': '"laplace", progress',
+}
+"""Of the page on samplers: few draws of a small model, whose numbers nobody reads here."""
+
+
+def test_the_page_on_samplers_runs(
+    written: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """blackjax and nutpie where they are installed; they are no dependencies."""
+    import jax
+
+    monkeypatch.chdir(written)
+    monkeypatch.setattr(bayesrep, "fit", zoo.fit)
+    names: dict = {}
+    wide = jax.config.jax_enable_x64
+    try:
+        for code in execute["blocks"](told(DOCS / "how-to" / "own-sampler.md")):
+            for long, short in SHORTER.items():
+                code = code.replace(long, short)
+            with warnings.catch_warnings(), jax.numpy_rank_promotion("allow"):
+                warnings.simplefilter("ignore")  # of the libraries
+                try:
+                    exec(compile(code, "page", "exec"), names)
+                except ModuleNotFoundError as error:
+                    assert error.name in ("blackjax", "nutpie")  # noqa: PT017
+    finally:
+        jax.config.update("jax_enable_x64", wide)
+    told_of = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert set(told_of) >= {"NUTS", "SVI", "fit"}
+
+
+@pytest.fixture
+def own_models():
+    """What a page registers is gone afterwards."""
+    from bayesrep.models import MODELS
+
+    before = set(MODELS)
+    yield MODELS
+    for name in set(MODELS) - before:
+        del MODELS[name]
+
+
+def test_the_page_on_models_runs(
+    written: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    own_models,
+):
+    """Its model is near the joint one, and has the curves that its accuracies are means of."""
+    import jax
+    import numpy as np
+    from scipy.special import logsumexp
+
+    monkeypatch.chdir(written)
+    names: dict = {}
+    for code in execute["blocks"](told(DOCS / "how-to" / "own-model.md")):
+        code = code.replace('model="probit",', 'model="probit", method="laplace", progress=False,')
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of draws that are few
+            exec(compile(code, "page", "exec"), names)
+    assert "draws hold" in capsys.readouterr().out
+    fitted = names["posterior"]["posterior"]
+    joint = zoo.posterior("tiny", **zoo.QUICK)["posterior"]
+    means = [fit["adjusted_accuracy"].values.mean(axis=(0, 1)) for fit in (fitted, joint)]
+    np.testing.assert_allclose(*means, atol=0.03)
+    assert not np.allclose(*means, atol=1e-6)
+    # A curve's mean under the reference's density of s, by the trapezoid rule, of a few draws.
+    with jax.enable_x64(new_val=True):
+        from bayesrep.posterior.groups import recorded
+
+        made = recorded(names["posterior"])
+        few = {name: fitted[name].values[0, :3] for name in fitted.data_vars}
+        logit = np.linspace(-30, 30, 4001)
+        s = 1 / (1 + np.exp(-logit))
+        curves = np.asarray(made.model.curves(few, made.options, s, np.ones(1)))
+    mean, total = (few[f"component_{of}"][:, 0] for of in ("mean", "concentration"))
+    a, b = (mean * total)[..., None], ((1 - mean) * total)[..., None]
+    log_density = -a * np.logaddexp(0, -logit) - b * np.logaddexp(0, logit)
+    log_density -= logsumexp(log_density, axis=-1, keepdims=True)
+    weight = np.einsum("dk,dks->ds", few["component_weight"][:, 0], np.exp(log_density))
+    wanted = np.einsum("dcs,ds->dc", curves, weight)
+    np.testing.assert_allclose(few["adjusted_accuracy"], wanted, atol=1e-5)
 
 
 # The tiny study of the zoo, as the tutorial's own is slow to fit.

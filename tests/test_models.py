@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 import zoo
 from numpyro import handlers
+from refusals import refused
 
 import bayesrep
+from bayesrep.errors import OptionError
 from bayesrep.inference.fit import METHODS
 from bayesrep.inference.problem import pose, programs
 from bayesrep.models import MODELS
@@ -230,3 +232,11 @@ def test_a_further_model_is_registered_and_that_is_all(monkeypatch):
         CurvesSection.compute(Source(study, Fitted(study, fit))).bands for fit in (twin, joint)
     ]
     np.testing.assert_array_equal(*drawn)
+
+
+def test_names_of_our_models_stay_ours():
+    with refused(OptionError, "model-name-taken", {"model": "joint"}):
+        MODELS["joint"] = replace(MODELS["workers"])
+    with pytest.raises(KeyError):
+        MODELS["probit"]
+    assert len(MODELS) == len(list(MODELS)) == 3

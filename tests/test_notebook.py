@@ -4,6 +4,8 @@ import re
 import warnings
 from dataclasses import replace
 from html import escape, unescape
+from importlib.util import find_spec
+from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -267,23 +269,50 @@ def _pit(module, posterior):
     return module.plot_loo_pit(posterior, var_names=["correct"])
 
 
-PLOTTED = ("plot_forest", "plot_trace", "plot_rank", "plot_pair", "plot_ppc")
+OF_ACCURACIES = {"var_names": ["adjusted_accuracy"]}
+OF_ANSWERS = {"var_names": ["correct"]}
+OLD = {"loo_pit": {"y": "correct"}, "plot_ppc": {"num_pp_samples": 20}, "plot_bpv": {}}
+NEW = {"loo_pit": OF_ANSWERS, "plot_ppc_dist": {}, "plot_ppc_tstat": {}}
+BOTH = {
+    **dict.fromkeys(["summary", "ess", "extract"], OF_ACCURACIES),
+    **dict.fromkeys(["plot_forest", "plot_trace", "plot_rank", "plot_pair"], OF_ACCURACIES),
+    "plot_energy": {},
+}
+"""What is called with which options, but for what another test calls."""
 
 
-@pytest.mark.parametrize("name", ["summary", "ess", "extract", "loo_pit", *PLOTTED])
-def test_arvizs_functions_take_it_as_it_is(posterior, name):
-    """Those of docs/how-to/arviz.md that no other test calls."""
+def test_arvizs_functions_take_it_as_it_is(posterior):
+    """All that docs/how-to/arviz.md names, of the ArviZ that is installed."""
     module = arviz()
     old = hasattr(module, "psens")
-    chosen = {"var_names": ["adjusted_accuracy"]}
-    if name == "plot_ppc":
-        name, chosen = name if old else "plot_ppc_dist", {"var_names": ["correct"]}
-    if name == "loo_pit":
-        chosen = {"y": "correct"} if old else {"var_names": ["correct"]}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its own plots, and of Pareto's k
-        assert getattr(module, name)(posterior, **chosen) is not None
-    plt.close("all")
+    for name, chosen in (BOTH | (OLD if old else NEW)).items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of its own plots, and of Pareto's k
+            assert getattr(module, name)(posterior, **chosen) is not None, name
+        plt.close("all")
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "arviz.md").read_text("utf-8")
+    table = page.partition("## Groups")[2]
+    named = {n for n in re.findall(r"`(\w+)`", table) if hasattr(module, n)}
+    elsewhere = {"loo", "compare", "plot_loo_pit", "psens", "psense_summary"}
+    assert named - elsewhere <= set(BOTH | (OLD if old else NEW))
+
+
+def test_a_store_of_zarr_needs_zarr(posterior, tmp_path):
+    """Which is no dependency; the page says what to install."""
+    if find_spec("zarr") is None:
+        with pytest.raises(ImportError, match="(?i)zarr"):
+            posterior.to_zarr(tmp_path / "posterior.zarr")
+    else:
+        posterior.to_zarr(tmp_path / "posterior.zarr")
+        assert (tmp_path / "posterior.zarr").is_dir()
+
+
+def test_what_is_observed_is_predicted(posterior):
+    """Under the same names: ArviZ compares all of them, unasked for names."""
+    observed, predicted = posterior["observed_data"], posterior["posterior_predictive"]
+    assert set(observed.data_vars) == set(predicted.data_vars)
+    for name, values in observed.data_vars.items():
+        assert predicted[name].dims[2:] == values.dims
 
 
 def test_arviz_compares_two_fits(posterior):

@@ -68,3 +68,15 @@ def test_spans_of_work_are_counted_once_and_apart_from_their_stages(clock):
     watch.span("compiling", 2.0, 6.0)  # in two stages, and before that of another thread ended
     clock[0] = 10
     assert watch.seconds() == {"finding the mode": 0, "sampling": 4, "compiling": 6}
+
+
+def test_the_clock_leaves_out_what_passes_before_the_first_step():
+    """So does a stage between others, such as compiling a second sampler."""
+    with progress_bar(40, "draw", show=True) as bar:
+        for _ in range(2):
+            bar.stage("compiling")
+            bar._bar.start_t -= 100  # as if a hundred seconds had passed
+            bar._bar.last_print_t -= 100
+            bar.stage("sampling")
+            bar.advance(20)
+            assert bar._bar.format_dict["elapsed"] < 50

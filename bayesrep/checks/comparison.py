@@ -25,7 +25,7 @@ from scipy.special import log_expit, logsumexp
 
 from bayesrep.errors import PosteriorError
 from bayesrep.numerics.pareto import pareto_smooth
-from bayesrep.posterior.groups import Posterior, need_group, recorded
+from bayesrep.posterior.groups import Posterior, need_group, recorded, right_answers
 from bayesrep.posterior.likelihood import logits
 from bayesrep.posterior.verdict import MAX_PARETO_K
 from bayesrep.types import Float
@@ -76,16 +76,16 @@ def leave_out_predictions(posterior: Posterior) -> dict[str, LeftOut]:
     """
     logit_right = logits(posterior)
     likelihood = need_group(posterior, "log_density")
-    observed = need_group(posterior, "observed_data", "replication_right")
+    observed = need_group(posterior, "observed_data", "correct")
     parts: dict[str, LeftOut] = {}
     for role in recorded(posterior).roles:
         images = observed[f"{role}_images"].values
         some = np.flatnonzero(images > 0)
         density = _by_draw(likelihood[f"{role}_images"])[some] / images[some, None]
         parts[role] = psis_loo(density, images[some] * 1.0)
-    images = observed["replication_images"].values
+    images, answers = observed["replication_images"].values, right_answers(observed)
     for index, name in enumerate(observed["classifier"].values):
-        right = observed["replication_right"].values[index]
+        right = answers[index]
         logit = _by_draw(logit_right[:, :, index])
         yes, no = np.flatnonzero(right > 0), np.flatnonzero(images > right)
         density = log_expit(np.concatenate([logit[yes], -logit[no]]))

@@ -24,7 +24,7 @@ from bayesrep.checks.assumptions import assumption
 from bayesrep.checks.finding import Finding
 from bayesrep.errors import PosteriorError
 from bayesrep.numerics.rounding import write_points
-from bayesrep.posterior.groups import Posterior, cells_along, need_group, recorded
+from bayesrep.posterior.groups import Posterior, cells_along, need_group, recorded, right_answers
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.types import Float, Floats
 
@@ -147,7 +147,7 @@ def _scan_levels(
 
 def _observed_statistics(posterior: Posterior, roles: Sequence[str]) -> SufficientStatistics:
     """What the posterior was fitted to, its groups taken together."""
-    group = need_group(posterior, "observed_data", "replication_right")
+    group = need_group(posterior, "observed_data", "correct")
     names = tuple(map(str, group["classifier"].values))
     cells: dict[str, Cells] = {}
     selections = recorded(posterior).selections
@@ -158,7 +158,7 @@ def _observed_statistics(posterior: Posterior, roles: Sequence[str]) -> Sufficie
         )
         columns = [group[f"{role}_images"].values[:, None]]
         columns.append(
-            group["replication_right"].values.T
+            right_answers(group).T
             if role == "replication"
             else np.zeros((len(along.shown), len(names)))
         )

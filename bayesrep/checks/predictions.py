@@ -27,6 +27,7 @@ from bayesrep.posterior.groups import (
     cells_along,
     need_group,
     recorded,
+    right_answers,
     thinned_draws,
 )
 from bayesrep.posterior.likelihood import logits
@@ -93,7 +94,7 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     With `feedback="cut"` the draws are not those of a joint posterior and the answers' p-values
     are approximate.
     """
-    observed = need_group(posterior, "observed_data", "replication_right")
+    observed = need_group(posterior, "observed_data", "correct")
     logit_right = logits(posterior)
     likelihood = need_group(posterior, "log_density")
     roles = recorded(posterior).roles
@@ -108,7 +109,7 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
         totals = np.bincount(strata.stratum, images[role])[strata.stratum]
         fitted_shares[role] = mass.mean(axis=0) * totals / images[role].sum()
         rows.append(_counts_row(posterior, which, role, cells[role], images[role], log_mass))
-    right, shown = observed["replication_right"].values, images["replication"]
+    right, shown = right_answers(observed), images["replication"]
     position = strata_of(cells["replication"]).position
     mean_accuracy = np.zeros(len(position))
     for index, name in enumerate(observed["classifier"].values):  # alone: there may be thousands

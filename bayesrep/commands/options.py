@@ -48,10 +48,12 @@ def whole_numbers(text: str) -> list[int]:
 
 
 def setting(text: str) -> tuple[str, Any]:
-    """NAME=VALUE, where VALUE is a number, true or false, a word, or numbers with commas."""
+    """NAME=VALUE: a number, true or false, a word, numbers with commas, or a distribution."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name.isidentifier() or not value:
         raise ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    if value.endswith(")"):
+        return name, value
     parts = [_literal(part.strip()) for part in value.split(",")]
     return name, tuple(parts) if len(parts) > 1 else parts[0]
 

@@ -2,7 +2,16 @@
 
 from bayesrep.inference.approximate import distance
 from bayesrep.inference.fit import fit
+from bayesrep.inference.open_model import NumpyroModel, numpyro_model
 from bayesrep.inference.prior import prior_predictive
 from bayesrep.posterior import read_posterior, write_posterior
 
-__all__ = ["distance", "fit", "prior_predictive", "read_posterior", "write_posterior"]
+__all__ = [
+    "NumpyroModel",
+    "distance",
+    "fit",
+    "numpyro_model",
+    "prior_predictive",
+    "read_posterior",
+    "write_posterior",
+]

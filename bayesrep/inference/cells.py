@@ -163,8 +163,8 @@ def cell_groups(
         `logit_right`, the logit of P(correct | k, n) in steps of `logit_step` from `logit_middle`
         (`bayesrep.numerics.codes`), from which the likelihood of the answers follows
         (`bayesrep.posterior.likelihood`). `correct` is of the cells with images
-        (`answered_cell`); `observed_data` has `replication_right` of all cells too. Where a group
-        is thinned, its `draw` says which draws it has.
+        (`answered_cell`). All that is observed is predicted, under the same name. Where a group is
+        thinned, its `draw` says which draws it has.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
     log_density, predictive, observed = {}, {}, {}
@@ -199,8 +199,8 @@ def cell_groups(
     predictive["correct"] = (("chain", "draw", *dims), drawn[..., some])
     if new_images:
         predictive["replication_right"] = (("chain", "draw", *by_cell), drawn)
+        observed["replication_right"] = (by_cell, right)
     observed["correct"] = (dims, right[:, some])
-    observed["replication_right"] = (by_cell, right)
     return {
         "log_density": log_density,
         "posterior_predictive": predictive,

@@ -286,7 +286,7 @@ def _programs(
     del platform  # part of the cache's key: so are the compiler's options
     example = jax.tree.unflatten(structure, [np.zeros(shape) for shape in shapes])
     made_from = f"{model.function.__qualname__} {options!r} {form!r} {structure} {shapes}"
-    if spread or not model.function.__module__.startswith("bayesrep."):
+    if spread or not (model.function.__module__ or "").startswith("bayesrep."):
         # What a kept program returns stays on its device; of other code no program's name tells.
         made_from = ""
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from bayesrep.inference.problem import Problem
+from bayesrep.models.priors import locate
 from bayesrep.studies.statistics import Cells
 
 MIDDLE = 0.5
@@ -37,12 +38,15 @@ def widen_priors(problem: Problem, named: Collection[str]) -> Problem:
         Options that stay.
     """
     options = problem.options
-    usual = math.hypot(options.classifier_level, MIDDLE * options.classifier_slope)
+    level, slope = (
+        locate(each).scale for each in (options.classifier_level, options.classifier_slope)
+    )
+    usual = math.hypot(level, MIDDLE * slope)
     ratio = logit_spread(problem.statistics.replication) / usual
     steps = max(0, math.floor(2 * math.log2(max(ratio, 1e-3))))
     wider = {
-        "classifier_level": options.classifier_level * 2 ** (steps / 2),
-        "classifier_slope": options.classifier_slope * 2 ** (steps / 4),
+        "classifier_level": level * 2 ** (steps / 2),
+        "classifier_slope": slope * 2 ** (steps / 4),
     }
     free = {name: value for name, value in wider.items() if steps and name not in named}
     return replace(problem, options=replace(options, **free)) if free else problem

@@ -2,12 +2,15 @@
 
 `MODELS` is what `bayesrep.fit` chooses from. A model is added here and in a file of its own:
 nothing above this room asks for its name. Its file is imported, and JAX with it, where the model is
-asked for; the names alone cost nothing.
+asked for; the names alone cost nothing. A model of one's own is put in by its name,
+`MODELS["probit"] = Model(...)`, and is there for as long as the process.
 """
 
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from bayesrep.errors import OptionError
 
 if TYPE_CHECKING:
     from bayesrep.models.model import Model
@@ -16,31 +19,33 @@ __all__ = ["MODELS", "Model"]
 
 
 class _Models(MutableMapping[str, "Model"]):
-    """Models by name: each in the file of that name, and those that were added."""
+    """Models by name: ours, each in the file of that name, and others that were put in."""
 
     def __init__(self, *names: str) -> None:
-        self._names = names
-        self._added: dict[str, Model] = {}
+        self._ours = names
+        self._others: dict[str, Model] = {}
 
     def __getitem__(self, name: str) -> "Model":
-        if name in self._added or name not in self._names:
-            return self._added[name]
+        if name not in self._ours:
+            return self._others[name]
         return import_module(f"{__name__}.{name.replace('-', '_')}").MODEL
 
     def __setitem__(self, name: str, model: "Model") -> None:
-        self._added[name] = model
+        if name in self._ours:
+            raise OptionError("model-name-taken", model=name)
+        self._others[name] = model
 
     def __delitem__(self, name: str) -> None:
-        del self._added[name]
+        del self._others[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names or name in self._added
+        return name in self._ours or name in self._others
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*self._names, *self._added)))
+        return iter([*self._ours, *self._others])
 
     def __len__(self) -> int:
-        return len(list(iter(self)))
+        return len(self._ours) + len(self._others)
 
 
 MODELS: MutableMapping[str, "Model"] = _Models("joint", "shared-difficulty", "workers")

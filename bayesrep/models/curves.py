@@ -20,11 +20,14 @@ fall. So the population's bends have one unknown scale, whose square is inverse 
 out, they are a Student t together. Where no curve bends it is as narrow as a small normal, and
 where the data ask for bends its tails let them be. A classifier's own terms are normal around
 these, the finer the bend the smaller its sd; the finest bends all classifiers have in common.
+Whoever names distributions for priors has these in the place of the normals and the Student t; of
+bends they are one for each, all of the same form.
 
 A monotone curve takes the same terms differently: a level, and the logarithm of the slope as slope,
 bends, … of the family, integrated along the points (so that η rises everywhere).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -39,6 +42,7 @@ from numpyro.distributions import constraints, transforms
 from numpyro.infer.reparam import Reparam
 from scipy.special import digamma, gammaln
 
+from bayesrep.models.priors import Prior, law_of, locate
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.bernstein import bernstein_basis, smooth_basis
 from bayesrep.types import Float
@@ -124,15 +128,65 @@ class Curves:
 
 
 class Priors(NamedTuple):
-    """Mean and sd of the population's terms (scale of its bends), and sd of a classifier's own."""
+    """Mean and sd of the population's terms (scale of its bends), and sd of a classifier's own.
+
+    Of the terms in `laws` and `own_laws`, by place, these are but where the prior is and how wide:
+    the prior itself is a distribution there.
+    """
 
     mean: Float[np.ndarray, "term"]
     population: Float[np.ndarray, "term"]
     own: Float[np.ndarray, "own_term"]
+    laws: Mapping[int, "TermLaw"] = {}
+    own_laws: Mapping[int, "TermLaw"] = {}
+
+
+class TermLaw(NamedTuple):
+    """The distribution of a term that is divided by its unit."""
+
+    prior: str
+    unit: float
+
+    def log_prob(self, value: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+        """Log density of the term."""
+        return jnp.asarray(law_of(self.prior).log_prob(value / self.unit)) - np.log(self.unit)
+
+    def sample(self, key: Array, shape: tuple[int, ...]) -> Float[Array, "..."]:
+        """Draws of the term."""
+        return self.unit * jnp.asarray(law_of(self.prior).sample(key, shape))
+
+
+def laws_by_term(
+    priors: tuple[Prior, Prior, Prior], scale: Float[np.ndarray, "some"]
+) -> dict[int, TermLaw]:
+    """Which terms have distributions for priors: of level, slope and, finer by finer, the bends."""
+    found: dict[int, TermLaw] = {}
+    for term, size in enumerate(scale):
+        prior = priors[min(term, LINE)]
+        if isinstance(prior, str):
+            found[term] = TermLaw(prior, float(size) / locate(prior).scale if term >= LINE else 1.0)
+    return found
+
+
+def _log_prob_of(laws: Mapping[int, TermLaw], value: Terms) -> Float[Array, "*batch"]:
+    """Log density of the terms that have laws."""
+    parts = [law.log_prob(value[..., term : term + 1]) for term, law in laws.items()]
+    return jnp.concatenate(parts, axis=-1).sum(axis=-1)
+
+
+def _sample_of(laws: Mapping[int, TermLaw], key: Array, terms: Terms) -> Terms:
+    """The terms, those that have laws drawn from these."""
+    columns = [terms[..., term] for term in range(terms.shape[-1])]
+    for term, law in laws.items():
+        columns[term] = law.sample(jax.random.fold_in(key, term), columns[term].shape)
+    return jnp.stack(columns, axis=-1)
 
 
 class PopulationLaw(dist.Distribution):
-    """Level and slope of the population's curve are normal, its bends together a Student t."""
+    """Level and slope of the population's curve are normal, its bends together a Student t.
+
+    Terms that have laws of their own leave the others as they are.
+    """
 
     support: Any = constraints.real_vector
 
@@ -146,20 +200,51 @@ class PopulationLaw(dist.Distribution):
         of_normal, of_scale = jax.random.split(key)
         normal = jax.random.normal(of_normal, (*sample_shape, *self.event_shape))
         shared = jnp.sqrt(jax.random.chisquare(of_scale, FREEDOM, (*sample_shape, 1)) / FREEDOM)
-        line = np.arange(len(self.priors.mean)) < LINE
-        scale = jnp.asarray(self.priors.population) / jnp.where(line, 1.0, shared)
-        return jnp.asarray(self.priors.mean) + scale * normal
+        line = np.broadcast_to(np.arange(len(self.priors.mean)) < LINE, normal.shape)
+        mean, scale = (np.broadcast_to(each, normal.shape) for each in self.priors[:2])
+        terms = jnp.asarray(mean + scale / jnp.where(line, 1.0, shared) * normal)
+        laws = self.priors.laws
+        return _sample_of(laws, jax.random.fold_in(key, 0), terms) if laws else terms
 
     def log_prob(self, value: ArrayLike, intermediates: Any = None) -> Array:
         """log density of terms [..., term]."""
-        scale = self.priors.population
-        squares = jnp.square((jnp.asarray(value) - self.priors.mean) / scale)
+        scale, laws = self.priors.population, self.priors.laws
+        usual = np.array([term not in laws for term in range(len(scale))])
+        squares = usual * jnp.square((jnp.asarray(value) - self.priors.mean) / scale)
         line, bends = squares[..., :LINE].sum(axis=-1), squares[..., LINE:].sum(axis=-1)
-        count = len(scale) - LINE
+        straight, count = usual[:LINE].sum(), usual[LINE:].sum()
         constant = gammaln((FREEDOM + count) / 2) - gammaln(FREEDOM / 2)
-        constant -= count * np.log(FREEDOM * np.pi) / 2 + LINE * np.log(2 * np.pi) / 2
-        constant -= np.log(scale).sum()
-        return constant - line / 2 - (FREEDOM + count) / 2 * jnp.log1p(bends / FREEDOM)
+        constant -= count * np.log(FREEDOM * np.pi) / 2 + straight * np.log(2 * np.pi) / 2
+        constant -= np.log(scale[usual]).sum()
+        density = constant - line / 2 - (FREEDOM + count) / 2 * jnp.log1p(bends / FREEDOM)
+        return density + _log_prob_of(laws, jnp.asarray(value)) if laws else density
+
+
+class OwnLaw(dist.Distribution):
+    """Classifiers' own terms are normal around the population's, but for those that have laws."""
+
+    support: Any = constraints.real_vector
+
+    def __init__(self, around: Terms, priors: Priors) -> None:
+        self.around, self.priors = around, priors
+        super().__init__(batch_shape=around.shape[:-1], event_shape=around.shape[-1:])
+
+    def sample(self, key: Array | None, sample_shape: tuple[int, ...] = ()) -> Array:
+        """Terms [*sample_shape, classifier, own_term]."""
+        assert key is not None
+        shape = (*sample_shape, *self.around.shape)
+        terms = jnp.asarray(self.priors.own * np.ones(shape)) * jax.random.normal(key, shape)
+        drawn = _sample_of(self.priors.own_laws, jax.random.fold_in(key, 0), terms)
+        return jnp.broadcast_to(self.around, shape) + drawn
+
+    def log_prob(self, value: ArrayLike, intermediates: Any = None) -> Array:
+        """Log density of terms [..., classifier, own_term]."""
+        from_population = jnp.asarray(value) - self.around
+        usual = [term not in self.priors.own_laws for term in range(len(self.priors.own))]
+        scale = np.broadcast_to(self.priors.own, from_population.shape)
+        normal = dist.Normal(0.0, scale).log_prob(from_population)
+        normal = (np.broadcast_to(usual, normal.shape) * normal).sum(axis=-1)
+        return normal + _log_prob_of(self.priors.own_laws, from_population)
 
 
 class EvenBends(transforms.Transform[Array]):
@@ -256,9 +341,10 @@ def sample_curves(
     population = jnp.asarray(numpyro.sample(names[0], PopulationLaw(priors)))
     shape = (classifiers, len(priors.own))
     around = jnp.broadcast_to(population[: len(priors.own)], shape)
-    law = dist.Normal(around, np.broadcast_to(priors.own, shape))
+    normal = dist.Normal(around, np.broadcast_to(priors.own, shape)).to_event(1)
+    law = OwnLaw(around, priors) if priors.own_laws else normal
     with numpyro.plate("classifier", classifiers):
-        own = jnp.asarray(numpyro.sample(names[1], law.to_event(1)))
+        own = jnp.asarray(numpyro.sample(names[1], law))
     return family.logit(complete_terms(own, population))
 
 

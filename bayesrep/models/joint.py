@@ -41,7 +41,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
-import numpyro.distributions as dist
 from jax import Array
 from jax.scipy.special import betaln, logsumexp
 from jax.typing import ArrayLike
@@ -70,10 +69,11 @@ from bayesrep.models.mixtures import (
     mixture_offsets,
     mixture_start,
     sample_mixtures,
-    sample_normal,
+    sample_prior,
 )
 from bayesrep.models.model import Model, take_rows
 from bayesrep.models.options import JointOptions
+from bayesrep.models.priors import law_of
 from bayesrep.studies.overlap import overlap_weight
 from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Ints
@@ -137,7 +137,7 @@ def of_classifiers(data: JointData, rows: Ints) -> JointData:
 
 
 def joint_start(data: JointData, options: JointOptions) -> dict[str, ArrayLike]:
-    """Values of all sites to begin the search for the mode: the prior means."""
+    """Values of all sites to begin the search for the mode: where priors are."""
     groups, classifiers, priors = len(data.share), len(data.correct), options.curve_priors()
     mean = priors.mean
     start = mixture_start(options, *data.sizes)
@@ -155,9 +155,9 @@ def _with_groups(
     """Probabilities of logits, shifted by the effects of groups if there are any."""
     classifiers, by_group = len(logit), logit[:, None, :]
     if groups > 1:
-        effect = sample_normal("group_effect", 0.0, options.group_level, (groups,))
-        around = dist.Normal(
-            jnp.broadcast_to(effect, (classifiers, groups)), options.classifier_group_level
+        effect = sample_prior("group_effect", options.group_level, (groups,))
+        around = law_of(
+            options.classifier_group_level, jnp.broadcast_to(effect, (classifiers, groups))
         )
         with numpyro.plate("classifier", classifiers):
             shift = jnp.asarray(numpyro.sample("classifier_group_effect", around.to_event(1)))
@@ -188,7 +188,14 @@ def likelihood(data: JointData, options: JointOptions) -> Known:
     family = options.family()
     mixtures = sample_mixtures(options, *data.sizes)
     logits = sample_curves(family, options.curve_priors(), len(data.correct))
-    known = given_cells(data, family, mixtures, _with_groups(options, logits, len(data.share)))
+    return condition(data, family, mixtures, _with_groups(options, logits, len(data.share)))
+
+
+def condition(
+    data: JointData, family: Curves, mixtures: Sequence[Mixtures], curves: ByPoint
+) -> Known:
+    """Condition mixtures and curves, probabilities at the family's points, on the data."""
+    known = given_cells(data, family, mixtures, curves)
     for index, (counts, masses) in enumerate(zip(data.datasets, known.log_mass, strict=True)):
         numpyro.factor(f"counts_{index}", log_likelihood_of(counts, masses))
     log_right = data.correct * jnp.log(known.right) + data.wrong * jnp.log1p(-known.right)

@@ -3,7 +3,8 @@
 Data sets share the components but for small deviations, and weigh them each in its own way; groups
 of images within a data set weigh them around that. Components are identified by their order: the
 lowest logit mean, then positive steps whose priors keep them away from zero, so labels do not
-switch. Every prior is normal on an unbounded scale; `JointOptions` lists them.
+switch. Every prior is one of real numbers, normal unless somebody says otherwise; `JointOptions`
+lists them.
 """
 
 from collections.abc import Mapping
@@ -13,11 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
-import numpyro.distributions as dist
 from jax import Array
 from jax.typing import ArrayLike
 
+from bayesrep.errors import OptionError
 from bayesrep.models.options import JointOptions
+from bayesrep.models.priors import Prior, law_of, locate
 from bayesrep.types import Float
 
 SITES = (
@@ -40,11 +42,11 @@ class Mixtures(NamedTuple):
     b: Float[Array, "component"]
 
 
-def sample_normal(
-    name: str, location: ArrayLike, scale: ArrayLike, shape: tuple[int, ...]
+def sample_prior(
+    name: str, prior: Prior, shape: tuple[int, ...], around: ArrayLike | None = None
 ) -> Float[Array, "..."]:
-    """A site of independent normals."""
-    law = dist.Normal(location, scale).expand(shape).to_event(len(shape))
+    """A site of independent values with a prior, or of what differs from `around` by it."""
+    law = law_of(prior, around).expand(shape).to_event(len(shape))
     return jnp.asarray(numpyro.sample(name, law))
 
 
@@ -67,26 +69,23 @@ def sample_mixtures(options: JointOptions, datasets: int, groups: int) -> list[M
     """Sample the mixtures of all data sets."""
     size = options.components
     own = () if options.shared_components else (datasets,)
-    first = sample_normal("first_location", *options.first_location, own)
-    steps = sample_normal("log_step", *options.log_steps, (*own, size - 1))
-    concentration = sample_normal("log_concentration", *options.log_concentration, (*own, size))
+    first = sample_prior("first_location", options.first_location, own)
+    steps = sample_prior("log_step", options.log_steps, (*own, size - 1))
+    concentration = sample_prior("log_concentration", options.log_concentration, (*own, size))
     location = first[..., None] + heights(steps)
     if options.shared_components:
+        _refuse_odd_contrasts(options, datasets)
         shape, between = (datasets - 1, size), contrasts(datasets)
-        location = location[None, :] + between @ sample_normal(
-            "location_deviation", 0.0, options.location_deviation, shape
+        location = location[None, :] + between @ sample_prior(
+            "location_deviation", options.location_deviation, shape
         )
-        concentration = concentration[None, :] + between @ sample_normal(
-            "concentration_deviation", 0.0, options.concentration_deviation, shape
+        concentration = concentration[None, :] + between @ sample_prior(
+            "concentration_deviation", options.concentration_deviation, shape
         )
-    weight = sample_normal("weight_logit", 0.0, options.weight, (datasets, size - 1))[:, None, :]
+    weight = sample_prior("weight_logit", options.weight, (datasets, size - 1))[:, None, :]
     if groups > 1:
-        weight = sample_normal(
-            "group_weight_logit",
-            jnp.tile(weight, (1, groups, 1)),
-            options.group_weight,
-            (datasets, groups, size - 1),
-        )
+        around = jnp.tile(weight, (1, groups, 1))
+        weight = sample_prior("group_weight_logit", options.group_weight, around.shape, around)
     mean, total = jax.nn.sigmoid(location), jnp.exp(concentration)
     log_weights = jax.nn.log_softmax(_after_zero(weight), axis=-1)
     numpyro.deterministic("component_mean", mean)
@@ -97,14 +96,21 @@ def sample_mixtures(options: JointOptions, datasets: int, groups: int) -> list[M
     ]
 
 
+def _refuse_odd_contrasts(options: JointOptions, datasets: int) -> None:
+    """Differences of more than two data sets are sums of contrasts: alike only of normals."""
+    for name in ("location_deviation", "concentration_deviation"):
+        if datasets > 2 and isinstance(getattr(options, name), str):
+            raise OptionError("prior-of-contrasts-not-normal", option=name, datasets=datasets)
+
+
 def mixture_start(options: JointOptions, datasets: int, groups: int) -> dict[str, ArrayLike]:
-    """The prior means of all sites."""
+    """Where priors of values are, and no differences."""
     size = options.components
     own = () if options.shared_components else (datasets,)
     start: dict[str, ArrayLike] = {
-        "first_location": np.full(own, options.first_location[0]),
-        "log_step": np.full((*own, size - 1), options.log_steps[0]),
-        "log_concentration": np.full((*own, size), options.log_concentration[0]),
+        "first_location": np.full(own, locate(options.first_location).location),
+        "log_step": np.full((*own, size - 1), locate(options.log_steps).location),
+        "log_concentration": np.full((*own, size), locate(options.log_concentration).location),
         "weight_logit": np.zeros((datasets, size - 1)),
     }
     if options.shared_components:

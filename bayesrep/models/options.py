@@ -7,14 +7,19 @@ import numpy as np
 
 from bayesrep.bounds import refuse_above
 from bayesrep.errors import OptionError
-from bayesrep.models.curves import TERMS, Curves, Priors, curve_family
+from bayesrep.models.curves import TERMS, Curves, Priors, curve_family, laws_by_term
+from bayesrep.models.priors import LARGEST_NUMBER, Prior, locate, settle_prior, shift_prior
 from bayesrep.types import no_type_check
 
 
 @no_type_check
 @dataclass(frozen=True)
 class JointOptions:
-    """Structure, size and priors of the joint model; priors are normal on the scale named.
+    """Structure, size and priors of the joint model.
+
+    Priors are normal on the scale named, by (mean, sd) or, of differences, by sd; or any
+    distribution of NumPyro over real numbers, such as `slope=dist.StudentT(4, 3, 2.5)` or its text
+    "StudentT(4, 3, 2.5)", of which the text is kept (`bayesrep.models.priors`).
 
     Parameters
     ----------
@@ -59,7 +64,7 @@ class JointOptions:
     bend
         Scale of the population curve's bends, which together are a Student t of 4 degrees of
         freedom: how far curves bend is learnt, and most bend little (term r >= 2 of `bernstein`:
-        bend / sqrt(r − 1)).
+        bend / sqrt(r − 1)). A distribution is that of each bend, over the same root.
     classifier_level, classifier_slope, classifier_bend
         sd of a classifier's own terms around the population's, in the same order (term r >= 2 of
         `bernstein`: classifier_bend / (r − 1), up to r = 4; the finer bends all classifiers share).
@@ -74,25 +79,33 @@ class JointOptions:
     terms: int | None = None
     monotone: bool = False
     dependence: float = 0.0
-    first_location: tuple[float, float] = (0.7, 0.5)
-    log_step: tuple[float, float] = (0.4, 0.3)
-    log_concentration: tuple[float, float] = (2.5, 0.6)
-    location_deviation: float = 0.2
-    concentration_deviation: float = 0.2
-    weight: float = 1.0
-    group_weight: float = 0.5
-    level: tuple[float, float] = (-1.0, 2.0)
-    slope: tuple[float, float] = (3.0, 2.5)
-    bend: float = 0.4
-    classifier_level: float = 0.75
-    classifier_slope: float = 0.5
-    classifier_bend: float = 0.25
-    group_level: float = 0.5
-    classifier_group_level: float = 0.25
+    first_location: Prior = (0.7, 0.5)
+    log_step: Prior = (0.4, 0.3)
+    log_concentration: Prior = (2.5, 0.6)
+    location_deviation: Prior = 0.2
+    concentration_deviation: Prior = 0.2
+    weight: Prior = 1.0
+    group_weight: Prior = 0.5
+    level: Prior = (-1.0, 2.0)
+    slope: Prior = (3.0, 2.5)
+    bend: Prior = 0.4
+    classifier_level: Prior = 0.75
+    classifier_slope: Prior = 0.5
+    classifier_bend: Prior = 0.25
+    group_level: Prior = 0.5
+    classifier_group_level: Prior = 0.25
 
     def __post_init__(self) -> None:
         for option in fields(self):
-            _check_option(option.name, getattr(self, option.name), option.default)
+            value = getattr(self, option.name)
+            if option.name != "dependence" and isinstance(option.default, tuple | float):
+                # Bends that are normal are not the Student t that their scale means.
+                form = None if option.name == "bend" else option.default
+                value = settle_prior(option.name, value, form)
+                object.__setattr__(self, option.name, value)
+                if isinstance(value, str):
+                    continue
+            _check_option(option.name, value, option.default)
         if not 1 <= self.components <= LARGEST_COMPONENTS or self.degree < 1:
             raise OptionError(
                 "components-or-degree-out-of-range",
@@ -111,8 +124,12 @@ class JointOptions:
                 "curve-terms-too-few", curve=self.curve, least=least, terms=self.terms
             )
         refuse_above("terms", self.size, LARGEST_TERMS)
-        if self.monotone and self.slope[0] <= 0:
-            raise OptionError("monotone-slope-not-positive", slope=self.slope)
+        if self.monotone:
+            for name in RELATIVE:
+                if isinstance(getattr(self, name), str):
+                    raise OptionError("monotone-prior-not-normal", option=name)
+            if locate(self.slope).location <= 0:
+                raise OptionError("monotone-slope-not-positive", slope=self.slope)
 
     @property
     def size(self) -> int:
@@ -124,34 +141,32 @@ class JointOptions:
         return curve_family(self.curve, self.degree, self.size, monotone=self.monotone)
 
     @property
-    def log_steps(self) -> tuple[float, float]:
-        """Mean and sd of the log steps between components."""
-        mean, sd = self.log_step
-        return mean - 0.5 * float(np.log(max(self.components - 1, 1))), sd
+    def log_steps(self) -> Prior:
+        """Prior of the log steps between components."""
+        return shift_prior(self.log_step, -0.5 * float(np.log(max(self.components - 1, 1))))
 
     def curve_priors(self) -> Priors:
         """Priors of the curves' terms."""
         family = self.family()
-        mean = np.array([self.level[0], self.slope[0], *np.zeros(len(family.scale))])
-        population = np.array([self.level[1], self.slope[1], *self.bend * family.scale])
-        own = np.array(
-            [
-                self.classifier_level,
-                self.classifier_slope,
-                *self.classifier_bend * family.own_scale,
-            ]
-        )
+        level, slope, bend = (locate(each) for each in (self.level, self.slope, self.bend))
+        mean = np.array([level[0], slope[0], *bend[0] * family.scale])
+        population = np.array([level[1], slope[1], *bend[1] * family.scale])
+        of_own = (self.classifier_level, self.classifier_slope, self.classifier_bend)
+        own_level, own_slope, own_bend = (locate(each).scale for each in of_own)
+        own = np.array([own_level, own_slope, *own_bend * family.own_scale])
         if self.monotone:  # relative spreads, and a derivative by s instead of 2 s − 1
             relative = np.where(np.arange(len(mean)) == 0, 1.0, mean[1])
             mean[1] = np.log(2 * mean[1])
             population, own = population / relative, own / relative[: len(own)]
-        return Priors(mean, population, own)
+        laws = laws_by_term((self.level, self.slope, self.bend), population)
+        return Priors(mean, population, own, laws, laws_by_term(of_own, own))
 
 
 LARGEST_COMPONENTS = 6
 LARGEST_DEGREE = 400
 LARGEST_TERMS = 100
-LARGEST_NUMBER = 1e6  # of a prior on the logit or log scale
+RELATIVE = ("slope", "bend", "classifier_slope", "classifier_bend")
+"""Priors that a monotone curve takes relative to the slope."""
 
 
 def _check_option(name: str, value: Any, default: Any) -> None:

@@ -78,10 +78,11 @@ from bayesrep.models.mixtures import (
     Mixtures,
     mixture_offsets,
     sample_mixtures,
-    sample_normal,
+    sample_prior,
 )
 from bayesrep.models.model import Model
 from bayesrep.models.options import JointOptions
+from bayesrep.models.priors import Prior, locate, unit_law
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import Cells, Patterns, patterns_of
 from bayesrep.types import Float, Floats, Ints, no_type_check
@@ -109,18 +110,21 @@ class SharedDifficultyOptions(JointOptions):
     classifier_loading
         sd of a classifier's loading around it.
     further_loading
-        sd of the loadings on the second and third factor.
+        sd of the loadings on the second and third factor: no distribution, for anchors are
+        log-normal.
     """
 
     factors: int = 1
     nodes: int | None = None
     reference_answers: bool = True
-    loading: tuple[float, float] = (1.5, 1.0)
-    classifier_loading: float = 0.75
+    loading: Prior = (1.5, 1.0)
+    classifier_loading: Prior = 0.75
     further_loading: float = 0.75
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if isinstance(self.further_loading, str):
+            raise OptionError("further-loading-not-sd", prior=self.further_loading)
         if not 1 <= self.factors <= LARGEST_F:
             raise OptionError("factors-out-of-range", most=LARGEST_F, factors=self.factors)
         if self.nodes is not None and self.nodes < 3:
@@ -272,7 +276,7 @@ def shared_start(data: SharedData, options: SharedDifficultyOptions) -> dict[str
     even = {"population_curve": "population_curve_base"}
     start = {even.get(n, n): value for n, value in joint_start(data.joint, options).items()}
     classifiers = len(data.joint.correct)
-    start["population_loading"] = np.asarray(options.loading[0])
+    start["population_loading"] = np.asarray(locate(options.loading).location)
     start["classifier_loading"] = np.zeros(classifiers)
     if options.factors > 1:
         start["further_loading"] = np.zeros((classifiers, options.factors - 1))
@@ -299,10 +303,11 @@ def _loadings(
 ) -> Float[Array, "classifier factor"]:
     """Sample λ; the sites are what standard deviations multiply."""
     classifiers, further = data.free.shape
-    mean = sample_normal("population_loading", *options.loading, ())
+    mean = sample_prior("population_loading", options.loading, ())
     with numpyro.plate("classifier", classifiers):
-        own = jnp.asarray(numpyro.sample("classifier_loading", dist.Normal(0.0, 1.0)))
-        columns = [(mean + options.classifier_loading * own)[:, None]]
+        scale, law = unit_law(options.classifier_loading)
+        own = jnp.asarray(numpyro.sample("classifier_loading", law))
+        columns = [(mean + scale * own)[:, None]]
         if further:
             law = dist.Normal(jnp.zeros((classifiers, further)), 1.0).to_event(1)
             raw = jnp.asarray(numpyro.sample("further_loading", law))

@@ -232,6 +232,14 @@ def cells_along(group: xr.Dataset, role: str) -> CellNames:
     return CellNames(*(group.coords[name].values for name in names))
 
 
+def right_answers(observed: xr.Dataset) -> Int[np.ndarray, "classifier cell"]:
+    """Every classifier's right answers by cell of the replication, none where nobody answered."""
+    names, answered = cells_along(observed, "replication"), cells_along(observed, "answered")
+    right = np.zeros((observed.sizes["classifier"], len(names.shown)), dtype=np.int64)
+    right[:, place_of_cells(names, *answered)] = observed["correct"].values
+    return right
+
+
 def place_of_cells(
     cells: CellNames,
     group: Shaped[np.ndarray, "image"],

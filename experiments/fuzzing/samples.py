@@ -424,7 +424,6 @@ def posterior() -> Any:
             "reference_images": counted("reference_cell"),
             "replication_images": (("replication_cell",), np.full(11, 20)),
             "correct": counted("classifier", "answered_cell"),
-            "replication_right": counted("classifier", "replication_cell"),
         },
     }
     cells = CellNames(np.full(11, ""), np.arange(11), np.full(11, 10))

@@ -1,0 +1,260 @@
+"""What `fit` samples, as NumPyro code and as functions of a flat vector, for one's own sampler."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+from jax import Array
+from jax.flatten_util import ravel_pytree
+from jax.typing import ArrayLike
+from numpyro import handlers
+from numpyro.infer.util import constrain_fn, log_density
+
+from bayesrep.errors import OptionError
+from bayesrep.inference.arrowhead import Whitening, by_unit
+from bayesrep.inference.compiling import kept_programs
+from bayesrep.inference.components import settled_by_counts
+from bayesrep.inference.density import TRACING, Density, Position
+from bayesrep.inference.marginal import Marginal, Setting
+from bayesrep.inference.problem import Problem, Programs, around_mode, pose, programs
+from bayesrep.inference.settle import looking, settle
+from bayesrep.inference.spread import widen_priors
+from bayesrep.models.model import Data
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.shown import brief, number
+from bayesrep.studies.statistics import SufficientStatistics
+from bayesrep.studies.study import Study
+from bayesrep.types import Float, no_type_check
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NumpyroModel:
+    """A model given a study: its density for any sampler.
+
+    Everything is in float64: use it where JAX has 64-bit floats, after `numpyro.enable_x64()` or
+    inside `with jax.enable_x64(True):`.
+
+    Attributes
+    ----------
+    function, arguments
+        The NumPyro model and what it takes: `MCMC(NUTS(box.function), ...).run(key,
+        *box.arguments)`. Every latent site has real support, so that a flat vector holds the values
+        of sites as they are.
+    dims, coords
+        Names along the dimensions of every site and deterministic quantity, as `az.from_numpyro`
+        takes them.
+    weight
+        w, what a classifier's answers count for what all classifiers share
+        (`classifier_weight` of a fit).
+    start
+        A flat vector in the middle of the posterior.
+    """
+
+    function: Callable[[Data], None]
+    arguments: tuple[Data]
+    dims: Mapping[str, list[str]]
+    coords: Mapping[str, Sequence[str]]
+    weight: float
+    start: Float[np.ndarray, "parameter"]
+    _back: Callable[[Array], dict[str, Array]] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return brief(self, number(len(self.start), "parameter"), f"weight {self.weight:.3g}")
+
+    @cached_property
+    def log_density(self) -> Callable[[ArrayLike], Array]:
+        """Log of the density that `function` defines, of a flat vector; jitted."""
+        return jax.jit(self._log_density)
+
+    @cached_property
+    def gradient(self) -> Callable[[ArrayLike], Array]:
+        """Its gradient, of a flat vector; jitted."""
+        return jax.jit(jax.grad(self._log_density))
+
+    @cached_property
+    def unravel(self) -> Callable[[ArrayLike], dict[str, Array]]:
+        """Values of the latent sites, by name, at a flat vector; jitted."""
+        return jax.jit(lambda flat: self._back(_in_float64(flat)))
+
+    @cached_property
+    def quantities(self) -> Callable[[ArrayLike], dict[str, Array]]:
+        """Those, and deterministic quantities such as `adjusted_accuracy`; jitted."""
+        return jax.jit(self._quantities)
+
+    def ravel(self, values: Mapping[str, ArrayLike]) -> Float[Array, "parameter"]:
+        """The flat vector of latent sites' values: what `unravel` takes apart."""
+        sites = self._back(jnp.asarray(self.start))
+        return ravel_pytree({name: jnp.asarray(values[name]) for name in sites})[0]
+
+    def _log_density(self, flat: ArrayLike) -> Array:
+        sites = self._back(_in_float64(flat))
+        with TRACING:
+            return jnp.asarray(log_density(self.function, self.arguments, {}, sites)[0])
+
+    def _quantities(self, flat: ArrayLike) -> dict[str, Array]:
+        sites = self._back(_in_float64(flat))
+        with TRACING:
+            found = constrain_fn(
+                self.function, self.arguments, {}, sites, return_deterministic=True
+            )
+        return dict(found)
+
+
+@no_type_check
+def numpyro_model(
+    study: Study | SufficientStatistics,
+    *,
+    model: str = "joint",
+    groups: str | None = None,
+    datasets: Sequence[str] = REQUIRED_ROLES,
+    **options: Any,
+) -> NumpyroModel:
+    """Open the model that [bayesrep.fit][] samples, for a sampler of one's own.
+
+    The density is that of the chains of `fit(study, method="nuts", seed=0)`, of the same options;
+    numbers of components and widths of priors that nobody names are chosen as there. With x for
+    what classifiers share, y_c for what a classifier has of its own, φ_0 and φ_c for the parts of
+    the model's negative log density, and the weight w,
+
+        log p(x, y) = −φ_0(x) − Σ_c φ_c(y_c | x) − (1 − w) Σ_c log Z_c(x, y_c)
+
+    but for a constant.
+    Classifiers answer about the same images, so that their answers count with w for x and in full
+    for y_c. Z_c stands for ∫ exp(−φ_c(y_c | x)) dy_c: the mean of two ratios to a normal that is
+    near, at y_c and mirrored at the normal's centre. Integrated over y_c the density has Z_c's
+    power w, as the chains have it. Where w = 1 (one classifier, or the shared-difficulty model)
+    nothing is left of this and the density is the NumPyro model's own.
+
+    Parameters
+    ----------
+    study
+        As in [bayesrep.fit][].
+    model, groups, datasets, options
+        As in [bayesrep.fit][]: those that say what is sampled, not those that say how.
+
+    Raises
+    ------
+    OptionError
+        If an argument is out of range.
+    StudyError
+        If the study lacks what is asked for.
+    """
+    problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
+    with ExitStack() as stack:
+        stack.enter_context(kept_programs())
+        stack.enter_context(jax.enable_x64(new_val=True))
+        problem = widen_priors(problem, options)
+        problem, _ = settled_by_counts(problem, choose="components" not in options)
+        data = problem.data()
+        tools = programs(problem, data)
+        weight = float(problem.model.weight(data))
+        normal = around_mode(problem, tools, data)
+        middle, function = normal.center, _plain(problem)
+        if isinstance(normal, Whitening):
+            settled = _settle(tools, normal, data)
+            middle = settled.whitening.center
+            if weight != 1:
+                function = _weighted(function, tools.density, settled)
+        sites = {name: jnp.asarray(v) for name, v in tools.density.to_sites(middle).items()}
+        flat, back = ravel_pytree(sites)
+    named = {
+        "classifier": list(problem.statistics.classifiers),
+        "dataset": list(problem.roles),
+        "group": list(problem.groups),
+    }
+    return NumpyroModel(
+        function, (data,), _name_dims(problem, data), named, weight, np.asarray(flat), back
+    )
+
+
+def _settle(tools: Programs, normal: Whitening, data: Data) -> Setting:
+    """The normals of classifiers that chains of seed 0 begin with."""
+    look = looking(tools.density)
+    return settle(tools.density, normal, data, look, [0, 4, 0], expand=tools.expand).setting
+
+
+def _plain(problem: Problem) -> Callable[[Data], None]:
+    """The NumPyro model as a function of the data alone."""
+    model, options = problem.model, problem.options
+
+    def function(data: Data) -> None:
+        _in_float64(0.0)
+        model.function(data, options)
+
+    return function
+
+
+def _weighted(
+    function: Callable[[Data], None], density: Density, setting: Setting
+) -> Callable[[Data], None]:
+    """The same with what shared images take off as a factor."""
+    coordinates, marginal = _coordinates_of(setting.whitening), Marginal(density)
+
+    def weighted(data: Data) -> None:
+        with handlers.trace() as trace:
+            function(data)
+        with handlers.block(), TRACING:  # the density traces the model again
+            position = density.to_position({n: trace[n]["value"] for n in density.sites})
+            there = setting._replace(data=data)
+            log_z = _log_integrals(marginal, there, *coordinates(position))
+            taken = (1 - density.weight(data)) * log_z.sum()
+        numpyro.factor("shared_images", -taken)
+
+    return weighted
+
+
+def _log_integrals(
+    marginal: Marginal,
+    setting: Setting,
+    shared: Float[Array, "shared"],
+    units: Float[Array, "unit own"],
+) -> Float[Array, "unit"]:
+    """Log of the estimates of ∫ exp(−φ_c) from the units' own ζ, in the setting's coordinates."""
+    normals = marginal.guided(setting, shared)
+    standard = _solve_upper(normals.root, units - normals.center)
+    return marginal.estimate(setting, shared, normals, standard[None]).estimates.of_units
+
+
+def _solve_upper(
+    root: Float[Array, "unit own own"], vector: Float[Array, "unit own"]
+) -> Float[Array, "unit own"]:
+    """Solve with upper triangular matrices, all units at once."""
+    found: list[Array] = []
+    for row in reversed(range(vector.shape[1])):
+        known = sum(root[:, row, row + 1 + i] * each for i, each in enumerate(found))
+        found.insert(0, (vector[:, row] - known) / root[:, row, row])
+    return jnp.stack(found, axis=1)
+
+
+def _coordinates_of(whitening: Whitening) -> Callable[[Position], tuple[Array, Array]]:
+    """From a position to coordinates ξ and ζ: the whitening's inverse."""
+    to_shared = np.linalg.inv(np.asarray(whitening.to_shared))
+    to_units = np.linalg.inv(np.asarray(whitening.to_units))
+
+    def coordinates(position: Position) -> tuple[Array, Array]:
+        shared = to_shared @ (position["shared"] - whitening.center["shared"])
+        around = position["units"] - whitening.center["units"] + whitening.drag @ shared
+        return jnp.asarray(shared), by_unit(to_units, around)
+
+    return coordinates
+
+
+def _in_float64(value: ArrayLike) -> Array:
+    """A value in float64, which JAX has to have."""
+    if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+        raise OptionError("model-needs-float64")
+    return jnp.asarray(value, dtype=float)
+
+
+def _name_dims(problem: Problem, data: Data) -> dict[str, list[str]]:
+    """Dimensions of every site and quantity."""
+    dims = {n: list(names) for n, names in problem.model.dims(data, problem.options).items()}
+    for index, role in enumerate(problem.roles):
+        dims[f"log_mass_{index}"] = ["group", f"{role}_pair"]
+    return dims | {"cell_accuracy": ["classifier", "group", "replication_pair"]}

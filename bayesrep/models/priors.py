@@ -1,0 +1,205 @@
+"""Priors by name: (mean, sd), an sd around zero, or any distribution of NumPyro over real numbers.
+
+A model's options hold a distribution as text, such as "StudentT(df=4.0, loc=3.0, scale=2.5)": it
+names the programs that are kept, is what a posterior records, and is read back to the same
+distribution. Only distributions, transforms, numbers and lists of them are read.
+"""
+
+import ast
+import inspect
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jax.typing import ArrayLike
+from numpyro.distributions import constraints, transforms
+
+from bayesrep.errors import OptionError
+from bayesrep.types import no_type_check
+
+Prior: TypeAlias = tuple[float, float] | float | str
+"""(mean, sd) of a normal, sd of one around zero, or a distribution as text."""
+
+DRAWS = 2_001
+"""From which the middle of a distribution and its width are told."""
+LONGEST = 2_000
+"""Characters of a distribution as text."""
+LARGEST_NUMBER = 1e6  # of a prior on the logit or log scale
+_PARTS = {"base_distribution": "base_dist"}
+"""Under which names distributions keep what they are made of, where it is another."""
+_LEFT_OUT = ("self", "validate_args", "domain")
+
+
+class Middle(NamedTuple):
+    """Where a distribution is: its median, and the sd of a normal with its quartiles."""
+
+    location: float
+    scale: float
+
+
+@no_type_check
+def settle_prior(option: str, value: Any, form: tuple[float, float] | float | None) -> Any:
+    """A prior as options hold it: as `form` is, (mean, sd) or an sd, or the text of a distribution.
+
+    Where `form` is None a normal is a distribution like any other.
+
+    Raises
+    ------
+    OptionError
+        If it cannot be read, is not a proper distribution of one real number, or cannot be written.
+    """
+    if isinstance(value, str):
+        value = _read_or_refuse(option, value)
+    if not isinstance(value, dist.Distribution):
+        return value
+    if value.batch_shape or value.event_shape:
+        shape = list((*value.batch_shape, *value.event_shape))
+        raise OptionError("prior-not-of-one-number", option=option, shape=shape)
+    support = getattr(value.support, "base_constraint", value.support)
+    if support is not constraints.real:
+        named = type(support).__name__.strip("_").lower()
+        raise OptionError("prior-not-of-real-numbers", option=option, support=named)
+    if not _is_proper(value):
+        raise OptionError("prior-not-proper", option=option, prior=type(value).__name__)
+    if type(value) is dist.Normal and form is not None:
+        normal = float(np.asarray(value.loc)), float(np.asarray(value.scale))
+        if isinstance(form, tuple):
+            return normal
+        if normal[0] == 0:
+            return normal[1]
+    try:
+        text = _write(value)
+        again = _read(text)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise OptionError("prior-not-writable", option=option, reason=str(error)) from error
+    with jax.enable_x64(new_val=True), jax.numpy_rank_promotion("allow"):
+        at = np.linspace(-3, 3, 7)
+        same = [np.asarray(each.log_prob(at)) for each in (value, again)]
+    if not np.allclose(*same, rtol=1e-5) or len(text) > LONGEST:
+        raise OptionError("prior-not-writable", option=option, reason="it reads otherwise")
+    return text
+
+
+def locate(prior: Prior) -> Middle:
+    """Where a prior is: mean and sd of a normal, else median and quartiles."""
+    if isinstance(prior, str):
+        return _middle(prior)
+    return Middle(*prior) if isinstance(prior, tuple) else Middle(0.0, prior)
+
+
+def law_of(prior: Prior, around: ArrayLike | None = None) -> dist.Distribution:
+    """The distribution of a prior, or of what differs from `around` by it."""
+    if isinstance(prior, tuple):
+        return dist.Normal(*prior)
+    if not isinstance(prior, str):
+        return dist.Normal(0.0 if around is None else around, prior)
+    law = _read(prior)
+    if around is None:
+        return law
+    shift = transforms.AffineTransform(jnp.asarray(around), 1.0)
+    return dist.TransformedDistribution(law.expand(np.shape(around)), shift)
+
+
+def unit_law(prior: Prior) -> tuple[float, dist.Distribution]:
+    """An sd and the standard normal that it multiplies; or 1, and a distribution as it is."""
+    return (
+        (1.0, _read(prior))
+        if isinstance(prior, str)
+        else (locate(prior).scale, dist.Normal(0.0, 1.0))
+    )
+
+
+def shift_prior(prior: Prior, by: float) -> Prior:
+    """The prior of the same quantity plus a number."""
+    if isinstance(prior, tuple):
+        return (prior[0] + by, prior[1])
+    return f"TransformedDistribution({prior}, [AffineTransform({by!r}, 1.0)])" if by else prior
+
+
+@lru_cache(maxsize=256)
+def _middle(text: str) -> Middle:
+    with jax.ensure_compile_time_eval():  # where a model is being traced
+        return _look_at(_read(text))
+
+
+def _look_at(law: dist.Distribution) -> Middle:
+    with jax.enable_x64(new_val=True), jax.numpy_rank_promotion("allow"):
+        draws = np.asarray(law.sample(jax.random.key(0), (DRAWS,)))
+    low, middle, high = np.quantile(draws, [0.25, 0.5, 0.75])
+    return Middle(float(middle), float(high - low) / 1.349)
+
+
+def _is_proper(law: dist.Distribution) -> bool:
+    """Whether it can be drawn from, and has a finite density and some width where its draws are."""
+    try:
+        middle = _look_at(law)
+    except NotImplementedError:
+        return False
+    with jax.enable_x64(new_val=True):
+        density = float(np.asarray(law.log_prob(np.asarray(middle.location))))
+    return bool(np.isfinite([density, *middle]).all()) and 0 < middle.scale <= LARGEST_NUMBER
+
+
+def _read_or_refuse(option: str, text: str) -> dist.Distribution:
+    try:
+        return _read(text)
+    except (SyntaxError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise OptionError("prior-not-readable", option=option, prior=text[:50]) from error
+
+
+@no_type_check
+def _read(text: str) -> Any:
+    """The distribution that a text says.
+
+    Raises
+    ------
+    ValueError
+        If it says anything else.
+    """
+    if len(text) > LONGEST:
+        raise ValueError("too long")
+    found = _read_part(ast.parse(text, mode="eval").body)
+    if not isinstance(found, dist.Distribution):
+        raise ValueError("not a distribution")
+    return found
+
+
+def _read_part(node: ast.expr) -> Any:
+    if isinstance(node, ast.List | ast.Tuple):
+        parts = [_read_part(each) for each in node.elts]
+        numbers = all(isinstance(part, float | np.ndarray) for part in parts)
+        return np.asarray(parts) if numbers else parts
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        name = node.func.id
+        kind = getattr(dist, name, None) or getattr(transforms, name, None)
+        if isinstance(kind, type) and issubclass(kind, dist.Distribution | transforms.Transform):
+            named = {each.arg: _read_part(each.value) for each in node.keywords if each.arg}
+            if len(named) == len(node.keywords):
+                return kind(*map(_read_part, node.args), **named)
+        elif inspect.isfunction(kind) and name[0].isupper():  # such as Categorical(probs=...)
+            named = {each.arg: _read_part(each.value) for each in node.keywords if each.arg}
+            return kind(*map(_read_part, node.args), **named)
+    return float(ast.literal_eval(node))
+
+
+def _write(value: Any) -> str:
+    """A distribution, or a part of one, as the text that is read."""
+    if isinstance(value, dist.Distribution | transforms.Transform):
+        kind = type(value).__name__
+        if not hasattr(dist, kind) and not hasattr(transforms, kind):
+            raise TypeError(f"{kind} is not a distribution of NumPyro")
+        names = [
+            n for n in inspect.signature(type(value).__init__).parameters if n not in _LEFT_OUT
+        ]
+        parts = {name: getattr(value, _PARTS.get(name, name)) for name in names}
+        said = [f"{n}={_write(part)}" for n, part in parts.items() if part is not None]
+        return f"{kind}({', '.join(said)})"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_write, value))}]"
+    numbers = np.asarray(value, dtype=float)
+    if not np.isfinite(numbers).all():
+        raise ValueError("its parameters are not finite")
+    return repr(numbers.tolist())
