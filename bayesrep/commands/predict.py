@@ -34,6 +34,12 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--classes", type=Path, metavar="FILE", help="index, name: the outputs, if not ImageNet's"
     )
+    option(
+        "--among",
+        metavar="CLASSES",
+        help="answers among some classes: imagenet-a, imagenet-r, a file with one a line, a folder "
+        "of class folders, ObjectNet's mappings; or all",
+    )
     option("--device", help="auto, cpu, cuda, cuda:1, mps")
     option("--batch-size", type=_count_or_auto, metavar="auto|N")
     option("--precision", choices=get_args(Precision))
@@ -85,12 +91,14 @@ def run(arguments: Namespace) -> int:
         **given_options(arguments, bayesrep.predict),
     )
     done = f"Written to {arguments.study}/predictions"
-    text = "\n".join([predictions_table(report.table), *report.changes(), done])
+    text = "\n".join([predictions_table(report.table), *_choice(report), *report.changes(), done])
     if report.listed:
         text += f"\nNew in the study, with predictions on every data set: {len(report.listed)}"
     facts = {
         "failures": report.failures.to_dicts(),
         "listed": list(report.listed),
+        "among": report.among or None,
+        "outside": report.outside,
         "passes": [each.rounded() for each in report.stages],
         "stages": Stages.joined(report.stages).rounded(),
     }
@@ -107,6 +115,14 @@ def run(arguments: Namespace) -> int:
             "to leave the study without them"
         )
     return 0
+
+
+def _choice(report: Any) -> list[str]:
+    """Say which classes answers are among, and how many images show none of them."""
+    if not report.among:
+        return []
+    left_out = f"; {report.outside:,} images of other classes are passed over"
+    return [f"Answers: {report.among}{left_out if report.outside else ''}"]
 
 
 def _classifiers(arguments: Namespace) -> list[str]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from bayesrep.choices import Precision
 from bayesrep.errors import PredictionError, kind_and_reason
 from bayesrep.studies.folder import RANKS
+from bayesrep.vision.classes import IMAGENET, Classes
 from bayesrep.vision.networks import Architecture, Network
 from bayesrep.vision.pixels import ImageBlock, Preprocessing
 
@@ -159,6 +160,7 @@ def evaluate(
     pixels: Mapping[Preprocessing, Any],
     groups: Mapping[Input, Sequence[Network]],
     device: Device,
+    classes: Classes = IMAGENET,
     stop: Event | None = None,
 ) -> dict[str, TopFive | str]:
     """The answers of every network on some images, or the reason why it has none.
@@ -171,6 +173,8 @@ def evaluate(
         Networks by input (see `in_groups`).
     device
         Where they run.
+    classes
+        What answers are among.
     stop
         Set where nobody waits for the answers any more: then this ends in a CancelledError.
     """
@@ -188,7 +192,7 @@ def evaluate(
                     if stop is not None and stop.is_set():
                         raise CancelledError
                     try:
-                        top_five[name].append(answer(network, images, device))
+                        top_five[name].append(answer(network, images, device, classes))
                     except Exception as error:  # a network raises whatever its parts do
                         answers[name] = kind_and_reason(error)
             answers |= {
@@ -232,7 +236,7 @@ def _normalise(pixels: Any, key: Input) -> Any:
     return flat.view(count, height, width, 3).permute(0, 3, 1, 2)
 
 
-def answer(network: Network, images: Any, device: Device) -> TopFive:
+def answer(network: Network, images: Any, device: Device, classes: Classes = IMAGENET) -> TopFive:
     """The answers of a network on one batch [n, 3, H, W]."""
     import torch
 
@@ -243,10 +247,24 @@ def answer(network: Network, images: Any, device: Device) -> TopFive:
         logits = _logits(network, images, device, as_it_is=True)  # without mixed precision
         if not bool(torch.isfinite(logits).all()):
             raise ArithmeticError("outputs are not finite, the weights may be damaged")
-    probabilities, labels = logits.float().softmax(-1).topk(min(RANKS, logits.shape[-1]))
+    return rank_outputs(logits.float(), classes, start)
+
+
+def rank_outputs(logits: Any, classes: Classes, start: float) -> TopFive:
+    """The likeliest of some classes by the outputs float32 [n, K] of a network, begun at `start`.
+
+    Where several outputs stand for one class, it has the largest of them.
+    """
+    import torch
+
+    if all(len(outputs) == 1 for outputs in classes.outputs):
+        chosen = [output for (output,) in classes.outputs]
+        logits = logits[:, chosen] if chosen else logits
+    else:
+        logits = torch.stack([logits[:, [*each]].amax(1) for each in classes.outputs], 1)
+    probabilities, labels = logits.softmax(-1).topk(min(RANKS, logits.shape[-1]))
     values = probabilities.cpu().numpy()  # waits for the device
-    labels = labels.cpu().numpy().astype(np.uint16)
-    return TopFive(labels, values, time.perf_counter() - start)
+    return TopFive(labels.cpu().numpy().astype(np.uint16), values, time.perf_counter() - start)
 
 
 def _logits(network: Network, images: Any, device: Device, *, as_it_is: bool = False) -> Any:

@@ -111,7 +111,7 @@ def through_images(
         rows = np.concatenate([block.rows for block in read])
         contents = np.concatenate([block.contents for block in read])
         failures = tuple(failure for block in read for failure in block.failures)
-        answers = evaluate(pixels, groups, device, stop) if len(rows) else {}
+        answers = evaluate(pixels, groups, device, images.classes, stop) if len(rows) else {}
         spent = Spent(compute=time.perf_counter() - begin)
         return ImageResults(rows, contents, answers, failures, sum((b.spent for b in read), spent))
 

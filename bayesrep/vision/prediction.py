@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from bayesrep.errors import PredictionError, PredictionWarning, Violation, listi
 from bayesrep.machine import cores
 from bayesrep.studies.class_order import find_mistake
 from bayesrep.studies.folder import RANKS
+from bayesrep.vision.among import read_among, refuse_few_classes
 from bayesrep.vision.classes import IMAGENET, Classes, read_classes
 from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.compiling import check_compiler
@@ -23,7 +24,7 @@ from bayesrep.vision.evaluate import Device, choose_device
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import Local
-from bayesrep.vision.membership import counted_images, list_complete_classifiers
+from bayesrep.vision.membership import counted_images, list_complete_classifiers, note_among
 from bayesrep.vision.networks import (
     Architecture,
     check_names,
@@ -63,12 +64,18 @@ class Report:
         data set.
     stages
         Where the time of each pass over the images went; nothing where nothing was evaluated.
+    among
+        Which classes answers were chosen among, in words; empty where among all.
+    outside
+        How many images were passed over because they show none of these.
     """
 
     table: pl.DataFrame
     failures: pl.DataFrame
     listed: tuple[str, ...] = ()
     stages: tuple[Stages, ...] = ()
+    among: str = ""
+    outside: int = 0
 
     @property
     def left_out(self) -> pl.DataFrame:
@@ -105,6 +112,7 @@ def predict(
     *,
     labels: str | Path | None = None,
     classes: str | Path | None = None,
+    among: str | Path | None = None,
     device: str = "auto",
     batch_size: int | None = None,
     precision: str = "auto",
@@ -141,6 +149,11 @@ def predict(
     classes
         A table of what the classifiers' outputs mean, with the columns index, name and, where
         folders of images are called otherwise, folder; by default they are ImageNet's 1,000.
+    among
+        The classes that answers are chosen among, and of which images are taken: "imagenet-a",
+        "imagenet-r", a file with a class a line, a folder of class folders, or ObjectNet's folder
+        `mappings`; see `bayesrep.vision.among`. "all", or nothing: among all that outputs mean;
+        images of far fewer classes are refused until it is said.
     device, batch_size, precision
         See `bayesrep.vision.evaluate.choose_device`.
     compile
@@ -198,8 +211,12 @@ def predict(
     target = choose_device(device, precision, batch_size, compiles=compile)
     _check_writable(folder)
     meant = IMAGENET if classes is None else read_classes(classes)
-    image_set = list_images(images, labels=labels, classes=meant)
-    listed = counted_images(folder, dataset, image_set)
+    chosen = None if among is None else read_among(among, meant)
+    image_set = list_images(images, labels=labels, classes=chosen.labelled if chosen else meant)
+    if among is None:
+        refuse_few_classes(image_set, images)
+    taken = chosen.take_chosen(image_set) if chosen else image_set
+    listed = counted_images(folder, dataset, taken)
     # What an earlier run has found is kept unless images, labels or weights changed.
     with quiet_images():
         known, status = _describe_classifiers(names, place, meant)
@@ -210,7 +227,10 @@ def predict(
             folder, dataset, listed, contents, results, failures, allow_failures, {**status}
         )
         _evaluate_missing(run, known, target, workers, cache, ray, show=progress)
-    return _report(run, names, known)
+    report = _report(run, names, known)
+    told = chosen.description if chosen else ""
+    note_among(folder, dataset, told)
+    return replace(report, among=told, outside=len(image_set) - len(taken))
 
 
 def _evaluate_missing(

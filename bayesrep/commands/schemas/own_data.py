@@ -88,6 +88,8 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                 }
             ),
             "listed": list_of(text(), "classifiers that the study has now on every data set"),
+            "among": nullable(text("which classes answers are among; null of all")),
+            "outside": count("images passed over that show none of these"),
             "passes": list_of(thing(_STAGES), "where the time of each pass over the images went"),
             "stages": thing(_STAGES, "of all passes"),
             **LEFT_OUT_FIELD,
