@@ -19,7 +19,7 @@ from bayesrep.vision.evaluate import Device
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.networks import describe
-from bayesrep.vision.run import DatasetRun, open_results
+from bayesrep.vision.run import DatasetRun, evaluate_together, open_results
 
 timm = load_timm()
 import torch
@@ -84,7 +84,7 @@ def test_a_killed_worker_costs_nothing_but_its_batch(place):
     cluster.through_images = killing
     try:
         run = DatasetRun(study, "v1", images, contents, results, {})
-        run.evaluate(known, cluster, place / "cache", show=False)
+        evaluate_together([run], known, cluster, place / "cache", show=False)
         alive = numbers()
     finally:
         cluster.close()

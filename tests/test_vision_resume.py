@@ -252,7 +252,7 @@ def test_two_labellings_never_share_a_file(monkeypatch, place):
     with monkeypatch.context() as patch:
         patch.setattr(
             sys.modules["bayesrep.vision.run"].DatasetRun,
-            "evaluate",
+            "go_through",
             lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt),
         )
         with pytest.raises(KeyboardInterrupt):

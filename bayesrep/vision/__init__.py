@@ -8,7 +8,21 @@ Importing this package loads neither torch nor timm; both come with the extra `[
 """
 
 from bayesrep.vision.catalogs import catalog_names, read_catalog
-from bayesrep.vision.prediction import Report, predict
+from bayesrep.vision.from_logits import predict_from_logits
+from bayesrep.vision.prediction import ImageSource, Report, predict, predict_sets
 from bayesrep.vision.results import describe_kept
+from bayesrep.vision.suite import read_suite
+from bayesrep.vision.timm_tables import make_timm_table
 
-__all__ = ["Report", "catalog_names", "describe_kept", "predict", "read_catalog"]
+__all__ = [
+    "ImageSource",
+    "Report",
+    "catalog_names",
+    "describe_kept",
+    "make_timm_table",
+    "predict",
+    "predict_from_logits",
+    "predict_sets",
+    "read_catalog",
+    "read_suite",
+]

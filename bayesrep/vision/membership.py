@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -83,7 +84,8 @@ def note_among(study: Path, dataset: str, among: str) -> None:
     """Say in the study's provenance which classes answers on a data set are among; "" of all."""
     manifest = _manifest(study)
     provenance = read_provenance(study) if manifest is None else dict(manifest.provenance)
-    told = dict(provenance.pop("among", None) or {})  # type: ignore[arg-type]
+    earlier = provenance.pop("among", None)
+    told: dict[str, Any] = dict(earlier) if isinstance(earlier, Mapping) else {}
     if told.get(dataset, "") == among:
         return
     told = {name: text for name, text in {**told, dataset: among}.items() if text}

@@ -285,6 +285,11 @@ def same_network(
     return {name: first for name, first in firsts.items() if first != name}
 
 
+def read_facts(study: Path, dataset: str, classifier: str) -> dict[str, Any]:
+    """How a classifier's predictions on a data set were made."""
+    return _facts_of(study / folder.prediction_file(dataset, classifier)) or {}
+
+
 def _facts_of(file: Path) -> dict[str, Any] | None:
     """How a file's rows were made, None where it does not say."""
     if (line := trial.fault(parquet.examine, file, "it", [], [])) is not None:
