@@ -23,7 +23,10 @@ import torch
 from safetensors.torch import save_file
 
 WNIDS = synsets()
-NAMES = ("test_vit", "test_resnet", "test_efficientnet")
+NAMES = (
+    *("test_vit", "test_resnet", "test_efficientnet"),
+    *("test_byobnet", "test_convnext", "test_nfnet"),
+)
 A_CLASSES = read_among("imagenet-a").chosen
 R_CLASSES = read_among("imagenet-r").chosen
 OTHERS = sorted(set(WNIDS) - set(A_CLASSES.names))  # none of ImageNet-A's
@@ -46,10 +49,16 @@ def weights(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def adversarial(tmp_path_factory):
-    """Some of ImageNet-A's class folders."""
+    """Twelve of ImageNet-A's class folders, with an odd image in each."""
     root = tmp_path_factory.mktemp("imagenet-a")
-    for number, wnid in enumerate(A_CLASSES.names[::8]):
+    modes = ("RGB", "L", "P", "1", "RGBA", "LA")
+    for number, wnid in enumerate(A_CLASSES.names[:: 200 // 12][:12]):
         paint(root / wnid, number)
+        file = root / wnid / f"{number}.png"
+        image = Image.open(file).convert(modes[number % 6]).resize((60 + number, 90))
+        image.save(file)
+    Image.open(file).convert("CMYK").save(file.with_suffix(".jpg"))
+    file.unlink()
     return root
 
 
@@ -106,7 +115,7 @@ def test_answers_are_those_of_timms_loader_and_class_mask(tmp_path, adversarial,
         assert rows.select("^label_.$").to_numpy().tolist() == expected.tolist()
         found = rows.select("^probability_.$").to_numpy()
         np.testing.assert_allclose(found, probabilities.numpy(), rtol=2e-4)
-        right = (labels[:, 0] == 8 * targets).float().mean().item()
+        right = (labels[:, 0] == 16 * targets).float().mean().item()
         row = report.table.row(by_predicate=pl.col("classifier") == name, named=True)
         assert row["top1"] == pytest.approx(right)
 
@@ -117,7 +126,7 @@ def test_the_argmax_of_all_outputs_is_the_other_convention(tmp_path, adversarial
     outputs, targets = timm_outputs(adversarial, weights, "test_vit")
     rows = table(tmp_path / "study", "test_vit")
     assert rows["label_1"].to_list() == [WNIDS[k] for k in outputs.argmax(1).tolist()]
-    numbers = np.array([WNIDS.index(A_CLASSES.names[8 * k]) for k in targets.tolist()])
+    numbers = np.array([WNIDS.index(A_CLASSES.names[16 * k]) for k in targets.tolist()])
     assert rows["correct"].to_list() == (outputs.argmax(1).numpy() == numbers).tolist()
     # Neither is taken for the other in a later run.
     facts = {"setting": "among", "earlier_value": "all classes"}

@@ -193,7 +193,7 @@ def test_tar_gz_is_read_as_published(monkeypatch, tmp_path):
         assert read == [files[images.names[row]] for row in order]
         assert len(gzipped.open_gzipped(str(tmp_path / name))._states) <= 6
         # Another process, of Ray, begins without any state.
-        gzipped._opened.cache_clear()
+        gzipped._open_archive.cache_clear()
         assert images.read(59) == expected.read(59)
 
 

@@ -10,6 +10,7 @@ import textwrap
 import time
 import warnings
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -31,6 +32,7 @@ timm = load_timm()
 import torch
 from safetensors.torch import save_file
 
+TIMM = Path(__file__).resolve().parents[2] / "shared" / "data" / "timm-results"
 WNIDS = synsets()
 NAMES = ["test_vit", "test_resnet"]
 CHOICE = [WNIDS[number] for number in (5, 50, 500, 505, 900)]
@@ -478,6 +480,17 @@ def test_a_set_without_labels_is_refused_before_the_first_begins(tmp_path, place
 
 
 # Tables as timm has them
+
+
+def test_columns_are_those_of_timms_results():
+    from bayesrep.vision.timm_tables import COLUMNS
+
+    file = TIMM / "results-imagenet.csv"
+    if not file.exists():
+        pytest.skip("timm's published results are not beside the project")
+    published = pl.read_csv(file, infer_schema=False)
+    assert sorted(published.columns) == sorted(COLUMNS)
+    assert published["top1"].str.contains(r"^\d+\.\d{3}$").all()
 
 
 def test_results_are_in_timms_columns_and_digits(tmp_path, place):

@@ -101,7 +101,7 @@ def run(arguments: Namespace) -> int:
 
     if arguments.list:
         return _list_catalogs(arguments)
-    if missing := _missing(arguments):
+    if missing := _missing_arguments(arguments):
         return report_missing_arguments("predict", missing)
     if arguments.csv:
         new_file(arguments.csv)
@@ -132,7 +132,7 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _missing(arguments: Namespace) -> list[str]:
+def _missing_arguments(arguments: Namespace) -> list[str]:
     """What is asked for must be clear: one kind of images, their data set, and the classifiers."""
     kinds = ("--images", *_USELESS)
     given = [kind for kind in kinds if getattr(arguments, kind[2:].replace("-", "_")) is not None]

@@ -84,7 +84,7 @@ class Gzipped:
             images.
         """
         with open(self._file, "rb") as stream:
-            cursor = self._near(stream, offset)
+            cursor = self._nearest_cursor(stream, offset)
             while cursor.place < offset:
                 if not self._advance(cursor, offset - cursor.place):
                     return b""
@@ -98,11 +98,11 @@ class Gzipped:
     def read_to_end(self) -> None:
         """Go through what no one has read yet: then the checksum of the whole is right."""
         with open(self._file, "rb") as stream:
-            cursor = self._near(stream, 2**63)
+            cursor = self._nearest_cursor(stream, 2**63)
             while self._advance(cursor, _CHUNK):
                 pass
 
-    def _near(self, stream: BinaryIO, offset: int) -> _Cursor:
+    def _nearest_cursor(self, stream: BinaryIO, offset: int) -> _Cursor:
         """The nearest known place before another."""
         with self._lock:
             at = bisect_right(self._states, offset, key=lambda state: state.place) - 1
@@ -153,9 +153,9 @@ def is_gzipped(file: str) -> bool:
 def open_gzipped(file: str) -> Gzipped:
     """An archive as it is now; what is known of its places is kept while it stays the same."""
     status = os.stat(file)
-    return _opened(file, status.st_size, status.st_mtime_ns)
+    return _open_archive(file, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=64)
-def _opened(file: str, _size: int, _time: int) -> Gzipped:
+def _open_archive(file: str, _size: int, _time: int) -> Gzipped:
     return Gzipped(file)

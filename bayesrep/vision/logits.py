@@ -109,7 +109,7 @@ class KeptLogits:
         return int(self._values.nbytes)
 
     @property
-    def done(self) -> Bools:
+    def kept_rows(self) -> Bools:
         """Whether there is a row [N] for each image."""
         return self._known != UNKNOWN_CONTENT
 

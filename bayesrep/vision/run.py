@@ -91,7 +91,7 @@ class DatasetRun:
     def answered_images(self, name: str) -> Bools:
         """Which images [N] a classifier has answered, with its outputs where they are to be."""
         done = self.results[name].done
-        return done & self.kept[name].done if name in self.kept else done
+        return done & self.kept[name].kept_rows if name in self.kept else done
 
     def is_finished(self, architecture: Architecture) -> bool:
         """Whether a classifier has its one file, after making it where all rows are there."""
