@@ -12,7 +12,7 @@ from refusals import refusal, refused
 
 import bayesrep
 from bayesrep.cli import main
-from bayesrep.errors import PredictionError, PredictionWarning
+from bayesrep.errors import PredictionError, PredictionWarning, StudyError
 from bayesrep.studies import folder
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision.among import read_among
@@ -183,6 +183,34 @@ def test_images_of_other_classes_are_passed_over_and_counted(capsys, tmp_path, w
     (tmp_path / "others.txt").write_text("\n".join(A_CLASSES.names[7:9]))
     violation = refusal([*command[:-1], tmp_path / "others.txt"])
     assert violation.rule == "no-image-of-chosen-classes"
+
+
+def test_a_study_that_counts_images_of_other_classes(tmp_path, weights):
+    """They would be missed; where it counts others alone, its manifest says what answers are."""
+    images, study = tmp_path / "val", tmp_path / "study"
+    for number, wnid in enumerate([*A_CLASSES.names[:3], OTHERS[0]]):
+        paint(images / wnid, number)
+    names = sorted(str(file.relative_to(images)) for file in images.rglob("*.png"))
+    outside = next(name for name in names if name.startswith(OTHERS[0]))
+    for counted in (names, [name for name in names if name != outside]):
+        ones = np.ones(len(counted), dtype=int)
+        data = {"images": counted, "selected": ones, "shown": 2 * ones}
+        data["correct"] = np.ones((len(counted), 1), dtype=bool)
+        bayesrep.Study.from_arrays(
+            reference={"name": "a", **data},
+            replication={"name": "b", **data},
+            classifiers=["other"],
+        ).write(study, force=study.exists())
+        if counted == names:
+            facts = {"images": [outside], "among": "imagenet-a"}
+            with refused(StudyError, "study-counts-images-of-other-classes", facts):
+                predict(images, study, weights, ["test_vit"], among="imagenet-a")
+    report = predict(images, study, weights, ["test_vit"], among="imagenet-a")
+    assert (len(table(study, "test_vit")), report.outside) == (3, 0)
+    said = json.loads((study / folder.MANIFEST).read_text())["provenance"]["among"]
+    assert said == {"a": report.among}
+    predict(images, study, weights, ["test_vit"], among="all", force=True)
+    assert "among" not in json.loads((study / folder.MANIFEST).read_text())["provenance"]
 
 
 @pytest.mark.parametrize("by", ["wnids", "numbers", "folder"])

@@ -199,13 +199,13 @@ def test_tar_gz_is_read_as_published(monkeypatch, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:.*counting from 0")
 def test_an_archive_is_inflated_once_to_be_listed(monkeypatch, tmp_path):
-    inflated, take = [], gzipped._Cursor.take
+    inflated, take = [], gzipped._InflaterCursor.take
 
     def counted(cursor, most):
         inflated.append(len(data := take(cursor, most)))
         return data
 
-    monkeypatch.setattr(gzipped._Cursor, "take", counted)
+    monkeypatch.setattr(gzipped._InflaterCursor, "take", counted)
     plain = archive(tmp_path / "a.tar", {f"{k}/a.jpg": noise(k, 300_000) for k in range(20)})
     (tmp_path / "a.tar.gz").write_bytes(gzip.compress(plain.read_bytes(), 1))
     images = list_images(tmp_path / "a.tar.gz")

@@ -258,8 +258,8 @@ def _list_catalogs(arguments: Namespace) -> int:
 def describe_kept(arguments: Namespace) -> str:
     from bayesrep.vision import describe_kept
 
+    if arguments.study is not None and (arguments.suite or arguments.from_logits):
+        return f"the same command goes on with what is kept in {arguments.study}"
     if arguments.study is None or not arguments.classifiers:
         return "nothing was written"
-    if arguments.suite is not None:
-        return f"the same command goes on with what is kept in {arguments.study}"
     return describe_kept(arguments.study, arguments.dataset, arguments.classifiers)

@@ -20,7 +20,7 @@ _MOST_STATES = 2_000  # some 45 kB each
 _ALWAYS, _MOST_TIMES = 2**28, 100  # bytes that are inflated of any file; of larger ones, their size
 
 
-class _State(NamedTuple):
+class _InflaterState(NamedTuple):
     """How to go on from a place: where it is in what is held and in the file, and by whom."""
 
     place: int
@@ -28,17 +28,19 @@ class _State(NamedTuple):
     inflater: Any
 
 
-class _Cursor:
+class _InflaterCursor:
     """A place in what an archive holds, and how to go on from there."""
 
-    def __init__(self, stream: BinaryIO, state: _State) -> None:
+    def __init__(self, stream: BinaryIO, state: _InflaterState) -> None:
         self._stream, self.place = stream, state.place
         self._inflater, self._packed = state.inflater.copy(), b""
         stream.seek(state.file_place)
 
-    def state(self) -> _State:
+    def state(self) -> _InflaterState:
         """The state at this place, for whoever goes on from here."""
-        return _State(self.place, self._stream.tell() - len(self._packed), self._inflater.copy())
+        return _InflaterState(
+            self.place, self._stream.tell() - len(self._packed), self._inflater.copy()
+        )
 
     def take(self, most: int) -> bytes:
         """The bytes that follow, `most` or fewer; none at the end."""
@@ -70,7 +72,7 @@ class Gzipped:
     def __init__(self, file: str) -> None:
         self._file, self._lock = file, Lock()
         self._most = max(_ALWAYS, _MOST_TIMES * os.path.getsize(file))
-        self._states = [_State(0, 0, zlib.decompressobj(31))]
+        self._states = [_InflaterState(0, 0, zlib.decompressobj(31))]
         self._spacing = _SPACING
         self._mine = local()
 
@@ -102,15 +104,15 @@ class Gzipped:
             while self._advance(cursor, _CHUNK):
                 pass
 
-    def _nearest_cursor(self, stream: BinaryIO, offset: int) -> _Cursor:
+    def _nearest_cursor(self, stream: BinaryIO, offset: int) -> _InflaterCursor:
         """The nearest known place before another."""
         with self._lock:
             at = bisect_right(self._states, offset, key=lambda state: state.place) - 1
             state = self._states[at]
         last = getattr(self._mine, "state", state)
-        return _Cursor(stream, last if state.place < last.place <= offset else state)
+        return _InflaterCursor(stream, last if state.place < last.place <= offset else state)
 
-    def _advance(self, cursor: _Cursor, most: int) -> bytes:
+    def _advance(self, cursor: _InflaterCursor, most: int) -> bytes:
         """Take what follows, and leave a state where none is near."""
         taken = cursor.take(min(most, _CHUNK))
         if cursor.place > self._most:

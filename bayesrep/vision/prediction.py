@@ -12,10 +12,10 @@ import polars as pl
 
 from bayesrep import bounds
 from bayesrep.choices import Kept
-from bayesrep.errors import PredictionError, PredictionWarning, Violation, listing
+from bayesrep.errors import PredictionError, PredictionWarning, StudyError, Violation, listing
 from bayesrep.machine import cores
 from bayesrep.studies.class_order import find_mistake
-from bayesrep.studies.folder import RANKS
+from bayesrep.studies.folder import MANIFEST, RANKS
 from bayesrep.vision.among import Among, read_among, refuse_few_classes
 from bayesrep.vision.classes import IMAGENET, Classes, read_classes
 from bayesrep.vision.cluster import Cluster
@@ -334,11 +334,22 @@ class ListedSet:
 
 
 def choose_images(images: ImageSet, chosen: Among | None, study: Path, dataset: str) -> ListedSet:
-    """The images of the chosen classes that a study counts."""
-    taken = chosen.take_chosen(images) if chosen else images
-    listed = counted_images(study, dataset, taken)
-    told = chosen.description if chosen else ""
-    return ListedSet(listed, told, len(images) - len(taken))
+    """The images of the chosen classes, which have to be all that a study counts."""
+    counted = counted_images(study, dataset, images)
+    if chosen is None:
+        return ListedSet(counted, "", 0)
+    taken = chosen.take_chosen(counted)
+    outside = len(counted) - len(taken)
+    if outside and (study / MANIFEST).exists():
+        other = sorted(set(counted.names) - set(taken.names))
+        raise StudyError(
+            "study-counts-images-of-other-classes",
+            study=study,
+            dataset=dataset,
+            images=listing(other),
+            among=chosen.source,
+        )
+    return ListedSet(taken, chosen.description, outside)
 
 
 def _list_set(source: ImageSource, study: Path, dataset: str, meant: Classes) -> ListedSet:
