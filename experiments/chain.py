@@ -158,6 +158,7 @@ def run(
             dataset,
             CLASSIFIERS,
             root / "study",
+            among="all",
             weights=root / "weights",
             progress=progress,
         )

@@ -1,6 +1,7 @@
 """Answers among some classes: as the data sets of 200 of ImageNet's are evaluated."""
 
 import json
+import shutil
 import warnings
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from bayesrep.cli import main
 from bayesrep.errors import PredictionError, PredictionWarning, StudyError
 from bayesrep.studies import folder
 from bayesrep.studies.imagenet import synsets
-from bayesrep.vision.among import read_among
+from bayesrep.vision.among import check_few_classes, read_among
+from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
 
 timm = load_timm()
@@ -144,17 +146,31 @@ def test_200_of_the_1000_classes_are_refused_until_it_is_said(tmp_path, weights)
         facts = {"seen_count": 200, "image_count": 200, "among": name}
         with refused(PredictionError, "images-of-few-classes", facts):
             predict(tmp_path / name, tmp_path / "study", weights)
-    # Ten classes of anybody's choice, of many images; of few images nothing can be said.
-    few = tmp_path / "few"
-    for number in range(200):
-        paint(few / WNIDS[100 + number % 10], number, 4)
-    facts = {"seen_count": 10, "among": "FILE (a class a line, or a folder of class folders)"}
-    with refused(PredictionError, "images-of-few-classes", facts):
-        predict(few, tmp_path / "study", weights)
-    for number in range(10, 200):
-        (few / WNIDS[100 + number % 10] / f"{number}.png").unlink()
-    report = predict(few, tmp_path / "study", weights, ["test_vit"])
-    assert (report.among, report.outside) == ("", 0)
+    # Without some of them, too; a set with one class more is another.
+    for wnid in A_CLASSES.names[:99]:
+        shutil.rmtree(tmp_path / "imagenet-a" / wnid)
+    with refused(PredictionError, "images-of-few-classes", {"seen_count": 101}):
+        predict(tmp_path / "imagenet-a", tmp_path / "study", weights)
+    paint(tmp_path / "imagenet-a" / OTHERS[0], 0, 4)
+    report = predict(tmp_path / "imagenet-a", tmp_path / "study", weights, ["test_vit"])
+    assert (report.among, report.outside, report.table["images"].item()) == ("", 0, 102)
+
+
+@pytest.mark.parametrize(("count", "classes", "warned"), [(199, 3, 0), (200, 3, 1), (200, 100, 0)])
+def test_few_classes_of_anybodys_choice_are_told(tmp_path, count, classes, warned):
+    for number in range(count):
+        place = tmp_path / "few" / WNIDS[100 + number % classes]
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{number}.png").write_bytes(b"")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check_few_classes(list_images(tmp_path / "few"), tmp_path / "few")
+    assert len(caught) == warned
+    for each in caught:
+        assert each.category is PredictionWarning
+        assert "are of 3 of the 1,000 ImageNet classes, and answers are among all" in str(
+            each.message
+        )
 
 
 def test_images_of_other_classes_are_passed_over_and_counted(capsys, tmp_path, weights):

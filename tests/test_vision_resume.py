@@ -302,7 +302,7 @@ def test_an_interrupt_does_not_wait_for_the_networks(monkeypatch, place):
     module, begun = sys.modules["bayesrep.vision.local"], threading.Event()
     told = []
 
-    def endless(pixels, groups, device, stop):
+    def endless(pixels, groups, device, classes, stop):
         begun.set()
         told.append(stop.wait(60))
         raise CancelledError

@@ -9,6 +9,7 @@ ObjectNet has classes of its own, of which several outputs may be one: the class
 its outputs, as in wise-ft.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bayesrep.errors import PredictionError, StudyError, listing, reason
+from bayesrep.errors import PredictionError, PredictionWarning, StudyError, listing, reason
 from bayesrep.files import delimited, strict_json
 from bayesrep.files.names import normalize_name
 from bayesrep.types import Ints
@@ -111,31 +112,43 @@ def read_among(among: str | Path, classes: Classes = IMAGENET) -> Among | None:
     return _choose(source, _read_lines(path), classes)
 
 
-def refuse_few_classes(images: ImageSet, path: str | Path) -> None:
-    """Refuse images of so few classes that answers are likely meant to be among these alone.
+def check_few_classes(images: ImageSet, path: str | Path) -> None:
+    """Say, before images of few classes are evaluated, that answers are among all outputs.
 
     Raises
     ------
     PredictionError
-        Where they are the 200 classes of ImageNet-A or ImageNet-R, or there are at least 200 of
-        them, of fewer than half the classes that as many at random would show.
+        Where they are of the classes of ImageNet-A or ImageNet-R: of most of them and no other.
+
+    Warns
+    -----
+    PredictionWarning
+        Where there are 200 images or more, of fewer than half the classes that as many at random
+        would show.
     """
     classes, count = images.classes, len(images)
     seen = np.unique(images.labels)
     shown = {classes.names[number] for number in seen.tolist()}
-    known = BUILT_IN if classes is IMAGENET else ()
-    like = next((name for name in known if shown == set(_built_in(name))), None)
+    sets = {name: set(_built_in(name)) for name in BUILT_IN} if classes is IMAGENET else {}
+    like = [name for name, known in sets.items() if shown <= known and 2 * len(shown) > len(known)]
+    if like:
+        raise PredictionError(
+            "images-of-few-classes",
+            path=path,
+            image_count=count,
+            seen_count=len(seen),
+            known_classes=classes.description,
+            among=min(like, key=lambda name: len(sets[name] - shown)),
+        )
     expected = len(classes) * (1 - (1 - 1 / len(classes)) ** count)
-    if like is None and (count < FEW_IMAGES or len(seen) > expected / 2):
-        return
-    raise PredictionError(
-        "images-of-few-classes",
-        path=path,
-        image_count=count,
-        seen_count=len(seen),
-        known_classes=classes.description,
-        among=like or "FILE (a class a line, or a folder of class folders)",
-    )
+    if count >= FEW_IMAGES and len(seen) < expected / 2:
+        warnings.warn(
+            f"{path}: {count:,} images are of {len(seen):,} of the {classes.description}, and "
+            "answers are among all; --among FILE or FOLDER has them among some, --among all says "
+            "that all are meant",
+            PredictionWarning,
+            stacklevel=2,
+        )
 
 
 def _built_in(name: str) -> list[str]:

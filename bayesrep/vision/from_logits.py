@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bayesrep.errors import PredictionError, listing
 from bayesrep.studies import folder as folders
 from bayesrep.types import Ints
-from bayesrep.vision.among import read_among, refuse_few_classes
+from bayesrep.vision.among import check_few_classes, read_among
 from bayesrep.vision.contents import UNKNOWN_CONTENT, Contents
 from bayesrep.vision.evaluate import choose_device, rank_outputs
 from bayesrep.vision.images import ImageSet
@@ -167,7 +167,7 @@ def _list_kept(source: ImageSource, kept: LogitsFile) -> tuple[ImageSet, Any]:
     place = np.stack([np.zeros_like(numbers), np.arange(len(names)), np.zeros_like(numbers)], 1)
     images = ImageSet(tuple(names), numbers, (str(kept.place),), place, classes)
     if source.among is None:
-        refuse_few_classes(images, source.images)
+        check_few_classes(images, source.images)
     return images, chosen
 
 

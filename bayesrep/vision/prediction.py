@@ -16,7 +16,7 @@ from bayesrep.errors import PredictionError, PredictionWarning, StudyError, Viol
 from bayesrep.machine import cores
 from bayesrep.studies.class_order import find_mistake
 from bayesrep.studies.folder import MANIFEST, RANKS
-from bayesrep.vision.among import Among, read_among, refuse_few_classes
+from bayesrep.vision.among import Among, check_few_classes, read_among
 from bayesrep.vision.classes import IMAGENET, Classes, read_classes
 from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.compiling import check_compiler
@@ -171,7 +171,7 @@ def predict(
         The classes that answers are chosen among, and of which images are taken: "imagenet-a",
         "imagenet-r", a file with a class a line, a folder of class folders, or ObjectNet's folder
         `mappings`; see `bayesrep.vision.among`. "all", or nothing: among all that outputs mean;
-        images of far fewer classes are refused until it is said.
+        images of ImageNet-A's or -R's classes are refused until it is said.
     keep
         "logits": also keep every output, for answers among other classes later without inference
         (`bayesrep.vision.predict_from_logits`). What they take is said before it begins.
@@ -216,8 +216,8 @@ def predict(
     Warns
     -----
     PredictionWarning
-        For classifiers left out or given twice under two names, and where all are at chance, with
-        the likely cause.
+        For classifiers left out or given twice under two names, for images of few classes, and
+        where all classifiers are at chance, with the likely cause.
     """
     reports = predict_sets(
         {dataset: ImageSource(images, labels, among)},
@@ -357,7 +357,7 @@ def _list_set(source: ImageSource, study: Path, dataset: str, meant: Classes) ->
     labelled = chosen.labelled if chosen else meant
     images = list_images(source.images, labels=source.labels, classes=labelled)
     if source.among is None:
-        refuse_few_classes(images, source.images)
+        check_few_classes(images, source.images)
     return choose_images(images, chosen, study, dataset)
 
 

@@ -270,7 +270,8 @@ def evaluate_together(
                     run.status[name] = why
                 runs[0].leave_out(name, why, bar)
             for run, waiting in zip(runs, todo, strict=True):
-                if not (ready := [each for each in loaded if each in waiting]):
+                names = {each.name for each in waiting}
+                if not (ready := [each for each in loaded if each.name in names]):
                     continue
                 engine.enter(run.images, [each.name for each in ready])
                 # More passes are to come: decode once and keep the pixels until the run ends.
