@@ -24,9 +24,13 @@ from bayesrep.errors import PredictionError, PredictionWarning
 from bayesrep.studies import folder
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import predict_from_logits, predict_sets, read_suite
+from bayesrep.vision.among import read_among
+from bayesrep.vision.classes import IMAGENET
+from bayesrep.vision.evaluate import TopFive, rank_outputs
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.logits import KeptLogits, read_logits
 from bayesrep.vision.prediction import ImageSource
+from bayesrep.vision.results import Results
 
 timm = load_timm()
 import torch
@@ -145,8 +149,26 @@ def test_answers_of_kept_outputs_are_those_of_the_networks_to_the_bit(monkeypatc
             for d in ("val", "val again")
         ]
         assert made[0] == made[1]
+    # All images of a classifier are one part: fifty thousand are not two thousand files.
+    added, add = [], Results.add
+    monkeypatch.setattr(Results, "add", lambda *given: added.append(1) or add(*given))
+    from_logits(logits, kept, "val once more")
+    assert len(added) == 2
     again = from_logits(logits, kept, "val, few", among=place / "classes.txt")
     assert again.table["status"].to_list() == ["already done"] * 2
+
+
+@pytest.mark.parametrize("rows", [1, 7, 24])
+def test_answers_on_an_image_do_not_depend_on_the_other_rows(rows):
+    """Also where outputs are equal: so they are those of a run, in whatever numbers they come."""
+    outputs = 5 * torch.randn(96, 1000, generator=torch.Generator().manual_seed(0))
+    outputs[:40] = outputs[:40].round()
+    for classes in (IMAGENET, read_among("imagenet-a").chosen):
+        whole = rank_outputs(outputs, classes, 0.0)
+        parts = [rank_outputs(part, classes, 0.0) for part in outputs.split(rows)]
+        joined = TopFive.concatenate(parts)
+        np.testing.assert_array_equal(joined.labels, whole.labels)
+        np.testing.assert_array_equal(joined.probabilities, whole.probabilities)
 
 
 def test_kept_outputs_of_some_of_the_images(monkeypatch, tmp_path, place, kept):

@@ -4,6 +4,7 @@ Nothing is decoded and no network is loaded; the answers are those that a networ
 bit (`bayesrep.vision.logits`).
 """
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,10 @@ from bayesrep.studies import folder as folders
 from bayesrep.types import Ints
 from bayesrep.vision.among import check_few_classes, read_among
 from bayesrep.vision.contents import UNKNOWN_CONTENT, Contents
-from bayesrep.vision.evaluate import choose_device, rank_outputs
+from bayesrep.vision.evaluate import TopFive, choose_device, rank_outputs
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.labels import class_numbers, read_labels
-from bayesrep.vision.local import in_blocks, single_threaded
 from bayesrep.vision.logits import LogitsFile, logits_folder, read_logits
 from bayesrep.vision.prediction import (
     ImageSource,
@@ -31,6 +31,8 @@ from bayesrep.vision.prediction import (
 )
 from bayesrep.vision.results import Results
 from bayesrep.vision.run import DatasetRun
+
+_AT_ONCE = 4096  # images whose outputs are in memory
 
 
 class KnownContents(Contents):
@@ -120,10 +122,13 @@ def predict_from_logits(
         )
         run.results[name] = results
         earlier = results.is_finished(run.undecodable_images())
-        with single_threaded():
-            for block in in_blocks(np.flatnonzero(~results.done & ~run.undecodable_images())):
-                answers = _rank(each.values[rows[block]], listed.images, chosen_device.name)
-                results.add(block, contents.known[block], answers)
+        missing = np.flatnonzero(~results.done & ~run.undecodable_images())
+        if len(missing):
+            parts = [
+                _rank(each.values[rows[some]], listed.images, chosen_device.name)
+                for some in (missing[at : at + _AT_ONCE] for at in range(0, len(missing), _AT_ONCE))
+            ]
+            results.add(missing, contents.known[missing], TopFive.concatenate(parts))
         if not earlier:
             results.finish(run.facts())
             run.status[name] = "done"
@@ -179,9 +184,8 @@ def _begin_run(
     return DatasetRun(study, dataset, images, contents, {}, failures, allow_failures)
 
 
-def _rank(values: NDArray[Any], images: ImageSet, device: str) -> Any:
-    import time
-
+def _rank(values: NDArray[Any], images: ImageSet, device: str) -> TopFive:
+    """The likeliest classes by some rows of outputs; each row's do not depend on the others."""
     import torch
 
     outputs = torch.from_numpy(np.ascontiguousarray(values)).to(device).float()
