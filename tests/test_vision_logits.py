@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import textwrap
 import time
 import warnings
@@ -399,6 +400,17 @@ def test_a_suite_gives_what_single_runs_give_to_the_bit(monkeypatch, tmp_path, p
     again = together(place, tmp_path / "study")
     for report in again.values():
         assert report.table["status"].to_list() == ["already done"] * 2
+
+
+def test_images_of_a_tar_gz_get_the_answers_of_its_folder(tmp_path, place):
+    packed, study = tmp_path / "v2.tar.gz", tmp_path / "study"
+    with tarfile.open(packed, "w:gz") as archive:
+        for file in sorted((place / "v2").rglob("*.png"), reverse=True):
+            archive.add(file, file.relative_to(place / "v2"))
+    predict(place, study, "v2", packed, among=place / "classes.txt")
+    assert_same(place / "single", study, ["v2"])
+    again = predict(place, study, "v2", packed, among=place / "classes.txt")
+    assert again.table["status"].to_list() == ["already done"] * 2
 
 
 def test_a_suite_goes_on_where_it_was_stopped(monkeypatch, tmp_path, place):
