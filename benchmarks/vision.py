@@ -174,7 +174,7 @@ def memory() -> None:
     from bayesrep.vision.images import list_images
     from bayesrep.vision.local import Local
     from bayesrep.vision.pixels import Preprocessing
-    from bayesrep.vision.run import DatasetRun, open_results
+    from bayesrep.vision.run import DatasetRun, evaluate_together, open_results
 
     timm, peaks = load_timm(), []
     with tempfile.TemporaryDirectory() as name:
@@ -208,7 +208,7 @@ def memory() -> None:
         engine.load = counted  # type: ignore[method-assign]
         try:
             run = DatasetRun(root / "study", "v1", images, contents, results, {})
-            run.evaluate(listed, engine, None, show=False)
+            evaluate_together([run], listed, engine, None, show=False)
         except Enough:
             print(json.dumps(peaks))
 

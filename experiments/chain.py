@@ -156,6 +156,7 @@ def run(
             dataset,
             CLASSIFIERS,
             root / "study",
+            among="all",
             weights=root / "weights",
             progress=progress,
         )

@@ -38,7 +38,7 @@ from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import Local, in_blocks
 from bayesrep.vision.networks import Network, describe, load_network
 from bayesrep.vision.pixels import Preprocessing, decode, explain_failure, read_block
-from bayesrep.vision.run import DatasetRun, open_results
+from bayesrep.vision.run import DatasetRun, evaluate_together, open_results
 from bayesrep.vision.torchvision_networks import data_config, known_names
 
 timm = load_timm()
@@ -1166,7 +1166,7 @@ def test_memory_is_that_of_one_classifier_at_a_time(tmp_path, pictures, weights)
     contents = Contents(images, tmp_path, "v1")
     results = open_results(tmp_path, "v1", images, contents, known, CPU)
     run = DatasetRun(tmp_path, "v1", images, contents, results, {})
-    run.evaluate(known, Watched(images, CPU, 2, budget=0), None, show=False)
+    evaluate_together([run], known, Watched(images, CPU, 2, budget=0), None, show=False)
     assert held == [1, 1, 1]
 
 

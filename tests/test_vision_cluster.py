@@ -14,12 +14,13 @@ import bayesrep
 from bayesrep.errors import PredictionError, PredictionWarning
 from bayesrep.studies import folder
 from bayesrep.studies.imagenet import synsets
+from bayesrep.vision import ImageSource, predict_sets
 from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import Device
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.networks import describe
-from bayesrep.vision.run import DatasetRun, open_results
+from bayesrep.vision.run import DatasetRun, evaluate_together, open_results
 
 timm = load_timm()
 import torch
@@ -84,7 +85,7 @@ def test_a_killed_worker_costs_nothing_but_its_batch(place):
     cluster.through_images = killing
     try:
         run = DatasetRun(study, "v1", images, contents, results, {})
-        run.evaluate(known, cluster, place / "cache", show=False)
+        evaluate_together([run], known, cluster, place / "cache", show=False)
         alive = numbers()
     finally:
         cluster.close()
@@ -99,6 +100,37 @@ def test_a_killed_worker_costs_nothing_but_its_batch(place):
         assert one.equals(other)
 
 
+def test_sets_go_to_the_workers_one_after_the_other(place):
+    """Another set's images, classes and outputs: as on one machine."""
+    chosen = place / "chosen.txt"
+    chosen.write_text("\n".join(sorted(each.name for each in (place / "images").iterdir())))
+    sets = {
+        "v1": ImageSource(place / "images", among="all"),
+        "few": ImageSource(place / "images", among=chosen),
+    }
+    for study, ray in (("together", None), ("on-workers", "local")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PredictionWarning)
+            predict_sets(
+                *(sets, NAMES, place / study),
+                weights=place / "weights",
+                keep="logits",
+                workers=1,
+                ray=ray,
+                progress=False,
+            )
+    for name in NAMES:
+        for dataset in sets:
+            file = folder.prediction_file(dataset, name)
+            one = pl.read_parquet(place / "together" / file)
+            assert one.equals(pl.read_parquet(place / "on-workers" / file))
+            values = [
+                np.load(place / study / "logits" / dataset / name / "logits.npy")
+                for study in ("together", "on-workers")
+            ]
+            np.testing.assert_array_equal(*values)
+
+
 def test_a_cluster_that_is_not_there(place):
     with refused(PredictionError, "ray-cluster-unreachable", {"address": "127.0.0.1:1"}):
         bayesrep.predict(
@@ -106,6 +138,7 @@ def test_a_cluster_that_is_not_there(place):
             "v1",
             NAMES,
             place / "elsewhere",
+            among="all",
             weights=place / "weights",
             ray="127.0.0.1:1",
             progress=False,

@@ -11,6 +11,7 @@ import tarfile
 import unicodedata
 import warnings
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from scipy.io import loadmat, savemat
 from bayesrep.errors import PredictionError, PredictionWarning, StudyError
 from bayesrep.studies.class_order import find_mistake, refuse_mistake
 from bayesrep.studies.imagenet import CLASSES, class_index, synsets
+from bayesrep.vision import gzipped
 from bayesrep.vision.images import list_images, select
 from bayesrep.vision.labels import read_labels
 from bayesrep.vision.meta_mat import read_wnids
@@ -166,6 +168,107 @@ def test_tar_of_class_folders_is_read_in_place(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def noise(number, size):
+    return np.random.default_rng(number).bytes(size)
+
+
+@pytest.mark.filterwarnings("ignore:.*counting from 0")
+def test_tar_gz_is_read_as_published(monkeypatch, tmp_path):
+    """From any place, by several threads, whether its states are near or far."""
+    monkeypatch.setattr(gzipped, "_SPACING", 10_000)
+    monkeypatch.setattr(gzipped, "_MOST_STATES", 6)
+    files = {f"set/{k % 7}/{k}.jpg": noise(k, 900 * k) for k in range(60, 0, -1)}
+    plain = archive(tmp_path / "set.tar", files)
+    data = plain.read_bytes()
+    # Packed in one, by several who put their parts behind one another, and with zeros at the end.
+    halves = gzip.compress(data[:100_000]) + gzip.compress(data[100_000:]) + bytes(512)
+    for name, packed in (("one.tar.gz", gzip.compress(data, 1)), ("two.TGZ", halves)):
+        (tmp_path / name).write_bytes(packed)
+        images, expected = list_images(tmp_path / name), list_images(plain)
+        assert images.names == expected.names
+        assert images.labels.tolist() == expected.labels.tolist()
+        order = np.random.default_rng(0).permutation(60).tolist()
+        with ThreadPoolExecutor(4) as pool:
+            read = list(pool.map(images.read, order))
+        assert read == [files[images.names[row]] for row in order]
+        assert len(gzipped.open_gzipped(str(tmp_path / name))._states) <= 6
+        # Another process, of Ray, begins without any state.
+        gzipped._open_archive.cache_clear()
+        assert images.read(59) == expected.read(59)
+
+
+@pytest.mark.filterwarnings("ignore:.*counting from 0")
+def test_an_archive_is_inflated_once_to_be_listed(monkeypatch, tmp_path):
+    inflated, take = [], gzipped._InflaterCursor.take
+
+    def counted(cursor, most):
+        inflated.append(len(data := take(cursor, most)))
+        return data
+
+    monkeypatch.setattr(gzipped._InflaterCursor, "take", counted)
+    plain = archive(tmp_path / "a.tar", {f"{k}/a.jpg": noise(k, 300_000) for k in range(20)})
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(plain.read_bytes(), 1))
+    images = list_images(tmp_path / "a.tar.gz")
+    assert sum(inflated) <= plain.stat().st_size + 2**20  # once, and back to the last state
+    inflated.clear()
+    for row in (19, 3, 11):
+        assert len(images.read(row)) == 300_000
+    assert sum(inflated) <= 3 * (300_000 + 2**20 + 2**16)
+
+
+def change_stored(packed, place):
+    stored = bytearray(gzip.compress(gzip.decompress(packed), 0))
+    stored[place] ^= 1
+    return bytes(stored)
+
+
+@pytest.mark.parametrize(
+    ("harm", "rule", "said"),
+    [
+        (lambda packed: packed[:-2000], "tar-file-unreadable", "cut off"),
+        (lambda packed: packed[:-4], "tar-file-unreadable", "cut off"),
+        (lambda packed: packed[:-6] + bytes(6), "tar-file-unreadable", "damaged"),
+        (lambda packed: change_stored(packed, 1000), "tar-file-unreadable", "damaged"),
+        (lambda packed: packed + b"more", "tar-file-unreadable", "damaged"),
+        (lambda _: b"", "tar-file-unreadable", "cut off"),
+        (lambda _: gzip.compress(FINE + FINE[:700]), "tar-without-end-mark", ""),
+        (lambda _: gzip.compress(header(b"0/a.jpg", HUGE)), "tar-ends-within-file", ""),
+        (lambda _: gzip.compress(header(b"0/a.jpg", b"777")), "tar-without-end-mark", ""),
+        (lambda _: gzip.compress(FINE + END + FINE), "tar-goes-on-behind-end", ""),
+    ],
+)
+def test_tar_gz_that_is_not_whole(tmp_path, harm, rule, said):
+    plain = archive(tmp_path / "a.tar", {f"{k}/a.jpg": noise(k, 3000) for k in range(5)})
+    broken = tmp_path / "a.tar.gz"
+    broken.write_bytes(harm(gzip.compress(plain.read_bytes())))
+    with refused(PredictionError, rule, {"archive": str(broken)}) as error:
+        list_images(broken)
+    assert said in str(error.value)
+
+
+def test_a_bomb_of_gzip_is_given_up(monkeypatch, tmp_path):
+    monkeypatch.setattr(gzipped, "_ALWAYS", 10_000)
+    bomb = tmp_path / "a.tar.gz"
+    bomb.write_bytes(
+        gzip.compress(archive(tmp_path / "a.tar", {"0/a.jpg": bytes(10**7)}).read_bytes())
+    )
+    with refused(PredictionError, "tar-file-unreadable") as error:
+        list_images(bomb)
+    assert "bytes are packed in it" in str(error.value)
+
+
+def test_shards_packed_and_not_are_read_together(tmp_path):
+    for shard in range(2):
+        archive(tmp_path / f"{shard}.tar", {"a.b.jpg": b"%d" % shard, "a.b.cls": b"%d" % shard})
+    (tmp_path / "1.tar.gz").write_bytes(gzip.compress((tmp_path / "1.tar").read_bytes()))
+    with refused(PredictionError, "cls-file-repeated"):
+        list_images(tmp_path)
+    (tmp_path / "1.tar").unlink()
+    images = list_images(tmp_path)
+    assert labelled(images) == {"0/a.b.jpg": 0, "1/a.b.jpg": 1}
+    assert images.read(1) == b"1"
+
+
 def test_webdataset_shards(tmp_path):
     for shard in range(2):
         members = {}
@@ -207,7 +310,7 @@ def test_what_is_not_there_or_not_readable(tmp_path):
         list_images(nothing)
     with refused(PredictionError, "no-images-at-path", {"path": str(tmp_path)}):
         list_images(tmp_path)
-    packed = tmp_path / "a.tar.gz"
+    packed = tmp_path / "a.tar.xz"
     packed.write_bytes(b"")
     with refused(PredictionError, "image-archive-compressed", {"path": str(packed)}):
         list_images(packed)

@@ -252,7 +252,7 @@ def test_two_labellings_never_share_a_file(monkeypatch, place):
     with monkeypatch.context() as patch:
         patch.setattr(
             sys.modules["bayesrep.vision.run"].DatasetRun,
-            "evaluate",
+            "go_through",
             lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt),
         )
         with pytest.raises(KeyboardInterrupt):
@@ -302,7 +302,7 @@ def test_an_interrupt_does_not_wait_for_the_networks(monkeypatch, place):
     module, begun = sys.modules["bayesrep.vision.local"], threading.Event()
     told = []
 
-    def endless(pixels, groups, device, stop):
+    def endless(pixels, groups, device, classes, stop):
         begun.set()
         told.append(stop.wait(60))
         raise CancelledError

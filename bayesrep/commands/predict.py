@@ -1,11 +1,12 @@
 """`bayesrep predict`: evaluate classifiers on images, and write their predictions into a study."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
 import bayesrep
-from bayesrep.choices import Precision
+from bayesrep.choices import Kept, Precision
 from bayesrep.commands.options import given_options, names
 from bayesrep.commands.output import (
     emit,
@@ -14,13 +15,35 @@ from bayesrep.commands.output import (
     new_file,
     report_missing_arguments,
     say,
+    write_csv,
 )
+from bayesrep.errors import OptionError
+
+_EVALUATING = ("classes", "keep", "batch_size", "precision", "compile", "workers", "weights")
+# What cannot be given beside a kind of images: a suite says it of each data set, and what is kept
+# has been evaluated.
+_USELESS = {
+    "--suite": ("dataset", "labels", "among"),
+    "--from-logits": (*_EVALUATING, "cache", "ray", "catalog"),
+}
 
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    option("--images", type=Path, metavar="PATH", help="class folders, flat folder, .tar or .csv")
+    option(
+        "--images",
+        type=Path,
+        metavar="PATH",
+        help="class folders, flat folder, .tar, .tar.gz or .csv",
+    )
     option("--dataset", metavar="NAME", help="the data set's name in the study")
+    option("--suite", type=Path, metavar="FILE", help="several data sets (TOML), networks once")
+    option(
+        "--from-logits",
+        type=Path,
+        metavar="FOLDER",
+        help="instead of images: STUDY/logits/DATASET of --keep logits, without inference",
+    )
     option("--study", type=Path, help="the study's folder, created where needed")
     option(
         "--classifiers",
@@ -34,6 +57,13 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--classes", type=Path, metavar="FILE", help="index, name: the outputs, if not ImageNet's"
     )
+    option(
+        "--among",
+        metavar="CLASSES",
+        help="answers among some classes: imagenet-a, imagenet-r, a file with one a line, a folder "
+        "of class folders, ObjectNet's mappings; or all",
+    )
+    option("--keep", choices=get_args(Kept), help="keep every output, not five labels alone")
     option("--device", help="auto, cpu, cuda, cuda:1, mps")
     option("--batch-size", type=_count_or_auto, metavar="auto|N")
     option("--precision", choices=get_args(Precision))
@@ -50,6 +80,12 @@ def add(parser: ArgumentParser) -> None:
     option("--force", action="store_true", help="predict again from the start")
     option("--no-progress", action="store_true", help="no progress on stderr")
     option("--csv", type=Path, metavar="FILE", help="also write the table here")
+    option(
+        "--results",
+        type=Path,
+        metavar="FOLDER",
+        help="also write results-DATASET.csv there, in the columns of timm's results",
+    )
 
 
 def _count_or_auto(text: str) -> int | None:
@@ -61,52 +97,131 @@ def _count_or_auto(text: str) -> int | None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.report.text import predictions_table
     from bayesrep.studies.reading import images_left_out
-    from bayesrep.vision.stages import Stages
 
     if arguments.list:
         return _list_catalogs(arguments)
-    needed = ("images", "dataset", "study")
-    missing = [f"--{name}" for name in needed if getattr(arguments, name) is None]
-    if not arguments.classifiers and not arguments.catalog:
-        missing.append("--classifiers or --catalog")
-    if missing:
+    if missing := _missing_arguments(arguments):
         return report_missing_arguments("predict", missing)
     if arguments.csv:
         new_file(arguments.csv)
-    arguments.classifiers = _classifiers(arguments)
-    report = bayesrep.predict(
-        arguments.images,
-        arguments.dataset,
-        arguments.classifiers,
-        arguments.study,
-        progress=not arguments.no_progress,
-        **given_options(arguments, bayesrep.predict),
-    )
+    reports = _predict(arguments)
+    if arguments.results:
+        _write_results(arguments, reports)
     done = f"Written to {arguments.study}/predictions"
-    text = "\n".join([predictions_table(report.table), *report.changes(), done])
-    if report.listed:
-        text += f"\nNew in the study, with predictions on every data set: {len(report.listed)}"
-    facts = {
-        "failures": report.failures.to_dicts(),
-        "listed": list(report.listed),
-        "passes": [each.rounded() for each in report.stages],
-        "stages": Stages.joined(report.stages).rounded(),
-    }
-    emit_table(arguments, report.table, text, facts, images_left_out(arguments.study))
+    # Of a suite the table has a column, and the facts a name, for the data set.
+    if arguments.suite:
+        text = "\n\n".join(f"{name}\n{_text(report)}" for name, report in reports.items())
+        table = _join_tables(reports)
+        facts = {"sets": {name: _facts(report) for name, report in reports.items()}}
+    else:
+        (report,) = reports.values()
+        text, table, facts = _text(report), report.table, _facts(report)
+    if listed := sum(len(report.listed) for report in reports.values()):
+        done += f"\nNew in the study, with predictions on every data set: {listed}"
+    emit_table(arguments, table, f"{text}\n{done}", facts, images_left_out(arguments.study))
     # An incomplete table is a finding, so that scripts notice.
-    if left_out := len(report.left_out):
-        return finding(
-            f"{left_out} of {len(report.table)} classifiers were left out; the table says why"
-        )
-    if refused := len(report.refused):
+    if left_out := sum(len(each.left_out) for each in reports.values()):
+        return finding(f"{left_out} of {len(table)} classifiers were left out; the table says why")
+    if refused := sum(len(each.refused) for each in reports.values()):
         return finding(
             f"{refused} image{'s' if refused != 1 else ''} could not be decoded, {arguments.study}/"
             "failures.parquet says why; repair them and run this again, or give --allow-failures "
             "to leave the study without them"
         )
     return 0
+
+
+def _missing_arguments(arguments: Namespace) -> list[str]:
+    """What is asked for must be clear: one kind of images, their data set, and the classifiers."""
+    kinds = ("--images", *_USELESS)
+    given = [kind for kind in kinds if getattr(arguments, kind[2:].replace("-", "_")) is not None]
+    if len(given) > 1:
+        raise OptionError("predict-of-several-kinds", options=" and ".join(given))
+    useless = (
+        [name for name in _USELESS.get(given[0], ()) if getattr(arguments, name)] if given else []
+    )
+    if useless:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in useless)
+        raise OptionError("predict-option-without-use", options=options, kind=given[0])
+    missing = [] if given else ["--images"]
+    if arguments.suite is None and arguments.dataset is None:
+        missing.append("--dataset")
+    if arguments.study is None:
+        missing.append("--study")
+    if not arguments.classifiers and not arguments.catalog and arguments.from_logits is None:
+        missing.append("--classifiers or --catalog")
+    return missing
+
+
+def _predict(arguments: Namespace) -> dict[str, Any]:
+    """What was done, by data set."""
+    from bayesrep import vision
+
+    progress = not arguments.no_progress
+    if arguments.from_logits is not None:
+        options = given_options(arguments, vision.predict_from_logits)
+        where = (arguments.from_logits, arguments.dataset, arguments.study)
+        return {arguments.dataset: vision.predict_from_logits(*where, **options)}
+    arguments.classifiers = _classifiers(arguments)
+    if arguments.suite is not None:
+        options = given_options(arguments, vision.predict_sets)
+        sets = vision.read_suite(arguments.suite)
+        what = (sets, arguments.classifiers, arguments.study)
+        return vision.predict_sets(*what, progress=progress, **options)
+    options = given_options(arguments, bayesrep.predict)
+    what = (arguments.images, arguments.dataset, arguments.classifiers, arguments.study)
+    return {arguments.dataset: bayesrep.predict(*what, progress=progress, **options)}
+
+
+def _text(report: Any) -> str:
+    from bayesrep.report.text import predictions_table
+
+    return "\n".join([predictions_table(report.table), *_choice(report), *report.changes()])
+
+
+def _facts(report: Any) -> dict[str, Any]:
+    from bayesrep.vision.stages import Stages
+
+    return {
+        "failures": report.failures.to_dicts(),
+        "listed": list(report.listed),
+        "among": report.among or None,
+        "outside": report.outside,
+        "passes": [each.rounded() for each in report.stages],
+        "stages": Stages.joined(report.stages).rounded(),
+    }
+
+
+def _join_tables(reports: Mapping[str, Any]) -> Any:
+    """The tables of all data sets under each other, with a column that says which."""
+    import polars as pl
+
+    return pl.concat(
+        [
+            report.table.select(pl.lit(name).alias("dataset"), pl.all())
+            for name, report in reports.items()
+        ]
+    )
+
+
+def _write_results(arguments: Namespace, reports: Mapping[str, Any]) -> None:
+    from bayesrep.studies.folder import prediction_folder
+    from bayesrep.vision import make_timm_table
+
+    arguments.results.mkdir(parents=True, exist_ok=True)
+    for name, report in reports.items():
+        table = make_timm_table(report, arguments.study, name)
+        encoded = prediction_folder(name).name
+        write_csv(table, arguments.results / f"results-{encoded}.csv")
+
+
+def _choice(report: Any) -> list[str]:
+    """Say which classes answers are among, and how many images show none of them."""
+    if not report.among:
+        return []
+    left_out = f"; {report.outside:,} images of other classes are passed over"
+    return [f"Answers: {report.among}{left_out if report.outside else ''}"]
 
 
 def _classifiers(arguments: Namespace) -> list[str]:
@@ -143,6 +258,8 @@ def _list_catalogs(arguments: Namespace) -> int:
 def describe_kept(arguments: Namespace) -> str:
     from bayesrep.vision import describe_kept
 
+    if arguments.study is not None and (arguments.suite or arguments.from_logits):
+        return f"the same command goes on with what is kept in {arguments.study}"
     if arguments.study is None or not arguments.classifiers:
         return "nothing was written"
     return describe_kept(arguments.study, arguments.dataset, arguments.classifiers)

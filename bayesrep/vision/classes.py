@@ -16,7 +16,7 @@ from bayesrep.errors import PredictionError, StudyError, listing
 from bayesrep.files import tables
 from bayesrep.files.names import normalize_names
 from bayesrep.studies.folder import RANKS
-from bayesrep.studies.imagenet import CLASSES, synsets
+from bayesrep.studies.imagenet import synsets
 
 MOST_CLASSES = 2**16  # class numbers are kept in 16 bits
 _COLUMNS = ("index", "name", "folder")
@@ -34,11 +34,15 @@ class Classes:
         What folders of images call them.
     file
         The table that they come from; None for ImageNet's.
+    outputs : tuple of K tuples of int
+        The outputs that stand for each class, where answers are among some of them
+        (`bayesrep.vision.among`); empty where class k is output k.
     """
 
     names: tuple[str, ...]
     folders: tuple[str, ...]
     file: Path | None = None
+    outputs: tuple[tuple[int, ...], ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -58,7 +62,7 @@ class Classes:
     def description(self) -> str:
         """What they are, for messages."""
         if self.file is None:
-            return f"{CLASSES:,} ImageNet classes"
+            return f"{len(self):,} ImageNet classes"
         return f"{len(self):,} classes of {self.file}"
 
     @property
@@ -68,11 +72,18 @@ class Classes:
 
     @property
     def identity(self) -> dict[str, str]:
-        """What must agree before answers stand in one file; nothing for ImageNet's."""
-        if self.file is None:
+        """What must agree before answers stand in one file; nothing for all of ImageNet's."""
+        if self.file is None and not self.outputs:
             return {}
-        digest = sha256("\n".join(self.names).encode()).hexdigest()[:16]
-        return {"classes": f"{len(self)}, {self.names[0]} to {self.names[-1]}, sha256:{digest}"}
+        shown = f"{len(self)}, {self.names[0]} to {self.names[-1]}, sha256:"
+        if not self.outputs:
+            return {"classes": shown + _digest("\n".join(self.names))}
+        digest = _digest("\n".join([*self.names, str(self.outputs)]))
+        return {"among": f"argmax and softmax among {shown}{digest}"}
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
 
 
 IMAGENET = Classes(synsets(), synsets())

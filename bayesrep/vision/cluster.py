@@ -68,6 +68,7 @@ class Cluster:
         self.compiles = device.compiles
         self.crew = Crew(count * threads, count, one_after_other=not device.is_cuda)
         self._loaded: Sequence[Architecture] = ()
+        self._entered: tuple[Any, Sequence[str]] | None = None
         self._kept: tuple[Path, Sequence[Preprocessing]] | None = None
         self.workers: list[Any] = [self._new() for _ in range(count)]
 
@@ -82,6 +83,11 @@ class Cluster:
             raise PredictionError("ray-worker-died-loading", reason=reason(error)) from error
         self._loaded = loaded
         return loaded, refused, rest
+
+    def enter(self, images: ImageSet, names: Sequence[str]) -> None:
+        """Go over to other images, of which some of the loaded classifiers are asked."""
+        self._entered, self._kept = (self._ray.put(images), names), None
+        self._ray.get([worker.enter.remote(*self._entered) for worker in self.workers])
 
     def keep(self, folder: Path, preprocessings: Sequence[Preprocessing]) -> None:
         """Keep the pixels of these preprocessings in a cache folder that all workers see."""
@@ -127,6 +133,8 @@ class Cluster:
     def _replacement(self) -> Any:
         worker = self._new()
         worker.load.remote(self._loaded)  # what is asked of it later waits: calls keep their order
+        if self._entered is not None:
+            worker.enter.remote(*self._entered)
         if self._kept is not None:
             worker.keep.remote(*self._kept)
         return worker

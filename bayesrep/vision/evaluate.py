@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import Any, Self, TypeAlias, get_args
 
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from bayesrep.choices import Precision
 from bayesrep.errors import PredictionError, kind_and_reason
 from bayesrep.studies.folder import RANKS
+from bayesrep.types import Bools
+from bayesrep.vision.classes import IMAGENET, Classes
 from bayesrep.vision.networks import Architecture, Network
 from bayesrep.vision.pixels import ImageBlock, Preprocessing
 
@@ -42,19 +44,30 @@ class TopFive:
         Softmax probabilities.
     seconds
         Time that the classifier itself took.
+    logits : [n, K]
+        Every output, where these are kept.
     """
 
     labels: NDArray[np.uint16]
     probabilities: NDArray[np.float32]
     seconds: float
+    logits: NDArray[Any] | None = None
+
+    def take(self, chosen: Bools) -> Self:
+        """The answers on some of the images [n]."""
+        return replace(
+            self, labels=self.labels[chosen], probabilities=self.probabilities[chosen], logits=None
+        )
 
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
         """The answers on several groups of images, one after the other."""
+        kept = [part.logits for part in parts if part.logits is not None]
         return cls(
             np.concatenate([part.labels for part in parts]),
             np.concatenate([part.probabilities for part in parts]),
             sum(part.seconds for part in parts),
+            np.concatenate(kept) if kept else None,
         )
 
 
@@ -72,12 +85,15 @@ class Device:
         Images sent through a network at once, to begin with.
     compiles
         Whether networks are compiled; see `bayesrep.vision.compiling`.
+    keeps_logits
+        Whether answers come with every output; see `bayesrep.vision.logits`.
     """
 
     name: str
     precision: str
     batch_size: int
     compiles: bool = False
+    keeps_logits: bool = False
 
     @property
     def is_cuda(self) -> bool:
@@ -91,6 +107,7 @@ def choose_device(
     batch_size: int | None = None,
     *,
     compiles: bool = False,
+    keeps_logits: bool = False,
 ) -> Device:
     """The device asked for, or the best there is.
 
@@ -103,8 +120,8 @@ def choose_device(
         float32 elsewhere), "float32", "bfloat16" or "float16".
     batch_size
         Images sent through a network at once, at most 24 on a CPU; None to choose.
-    compiles
-        Whether networks are compiled.
+    compiles, keeps_logits
+        Whether networks are compiled, and whether their outputs are kept.
 
     Raises
     ------
@@ -132,7 +149,17 @@ def choose_device(
     if precision == "auto":
         precision = "float16" if cuda else "float32"
     batch_size = batch_size or (CPU_BATCH if name == "cpu" else GPU_BATCH)
-    return Device(name, precision, batch_size, compiles)
+    return Device(name, precision, batch_size, compiles, keeps_logits)
+
+
+def identity_of(architecture: Architecture, device: Device) -> dict[str, str]:
+    """What must agree before answers of two runs stand in one file."""
+    return {
+        "full_name": architecture.full_name,
+        "weights": architecture.weights,
+        "preprocessing": str(architecture.preprocessing),
+        "precision": device.precision,
+    }
 
 
 def in_groups(networks: Iterable[Network]) -> dict[Input, list[Network]]:
@@ -159,6 +186,7 @@ def evaluate(
     pixels: Mapping[Preprocessing, Any],
     groups: Mapping[Input, Sequence[Network]],
     device: Device,
+    classes: Classes = IMAGENET,
     stop: Event | None = None,
 ) -> dict[str, TopFive | str]:
     """The answers of every network on some images, or the reason why it has none.
@@ -171,6 +199,8 @@ def evaluate(
         Networks by input (see `in_groups`).
     device
         Where they run.
+    classes
+        What answers are among.
     stop
         Set where nobody waits for the answers any more: then this ends in a CancelledError.
     """
@@ -188,7 +218,7 @@ def evaluate(
                     if stop is not None and stop.is_set():
                         raise CancelledError
                     try:
-                        top_five[name].append(answer(network, images, device))
+                        top_five[name].append(answer(network, images, device, classes))
                     except Exception as error:  # a network raises whatever its parts do
                         answers[name] = kind_and_reason(error)
             answers |= {
@@ -232,7 +262,7 @@ def _normalise(pixels: Any, key: Input) -> Any:
     return flat.view(count, height, width, 3).permute(0, 3, 1, 2)
 
 
-def answer(network: Network, images: Any, device: Device) -> TopFive:
+def answer(network: Network, images: Any, device: Device, classes: Classes = IMAGENET) -> TopFive:
     """The answers of a network on one batch [n, 3, H, W]."""
     import torch
 
@@ -243,10 +273,33 @@ def answer(network: Network, images: Any, device: Device) -> TopFive:
         logits = _logits(network, images, device, as_it_is=True)  # without mixed precision
         if not bool(torch.isfinite(logits).all()):
             raise ArithmeticError("outputs are not finite, the weights may be damaged")
-    probabilities, labels = logits.float().softmax(-1).topk(min(RANKS, logits.shape[-1]))
+    if device.precision == "float16":
+        # As they are kept: answers are the same whether or not these are asked for later.
+        halved = logits.half()
+        if bool(torch.isfinite(halved).all()):
+            logits = halved
+        elif device.keeps_logits:
+            raise ArithmeticError("outputs are beyond float16, in which they would be kept")
+    logits = logits if logits.dtype == torch.float16 else logits.float()
+    top_five = rank_outputs(logits.float(), classes, start)
+    return replace(top_five, logits=logits.cpu().numpy()) if device.keeps_logits else top_five
+
+
+def rank_outputs(logits: Any, classes: Classes, start: float) -> TopFive:
+    """The likeliest of some classes by the outputs float32 [n, K] of a network, begun at `start`.
+
+    Where several outputs stand for one class, it has the largest of them.
+    """
+    import torch
+
+    if all(len(outputs) == 1 for outputs in classes.outputs):
+        chosen = [output for (output,) in classes.outputs]
+        logits = logits[:, chosen] if chosen else logits
+    else:
+        logits = torch.stack([logits[:, [*each]].amax(1) for each in classes.outputs], 1)
+    probabilities, labels = logits.softmax(-1).topk(min(RANKS, logits.shape[-1]))
     values = probabilities.cpu().numpy()  # waits for the device
-    labels = labels.cpu().numpy().astype(np.uint16)
-    return TopFive(labels, values, time.perf_counter() - start)
+    return TopFive(labels.cpu().numpy().astype(np.uint16), values, time.perf_counter() - start)
 
 
 def _logits(network: Network, images: Any, device: Device, *, as_it_is: bool = False) -> Any:

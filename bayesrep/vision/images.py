@@ -21,6 +21,8 @@ from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.studies import rules
 from bayesrep.types import Ints
 from bayesrep.vision.classes import IMAGENET, Classes
+from bayesrep.vision.gzipped import ENDINGS as GZIPPED_ENDINGS
+from bayesrep.vision.gzipped import is_gzipped, open_gzipped
 from bayesrep.vision.labels import class_numbers, labels_by_folder, labels_of_flat, read_labels
 from bayesrep.vision.tars import members
 
@@ -30,7 +32,8 @@ _SUFFIXES = frozenset(
 LARGEST_BYTES = 2**28  # bytes of one encoded image
 LABEL_BYTES = 1024  # of a .cls file, more than any label has
 _SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))  # bytes of names that are not UTF-8
-_COMPRESSED_ENDINGS = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
+_ARCHIVE_ENDINGS = (".tar", *GZIPPED_ENDINGS)
+_COMPRESSED_ENDINGS = (".tar.bz2", ".tar.xz", ".tar.zst")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +68,10 @@ class ImageSet:
     def read(self, image: int) -> bytes:
         """The encoded bytes of one image, unless they are more than any image has."""
         file, offset, size = self.place[image].tolist()
-        with open(self.files[file], "rb") as stream:
-            held = os.fstat(stream.fileno()).st_size if size < 0 else size
-            if held > LARGEST_BYTES:
-                raise PredictionError(
-                    "image-file-too-large", byte_count=held, most_bytes=LARGEST_BYTES
-                )
-            stream.seek(offset)
-            return stream.read(held)
+        held = os.path.getsize(self.files[file]) if size < 0 else size
+        if held > LARGEST_BYTES:
+            raise PredictionError("image-file-too-large", byte_count=held, most_bytes=LARGEST_BYTES)
+        return _read_at(self.files[file], offset, held)
 
     def take(self, images: Sequence[int]) -> "ImageSet":
         """Some of the images, in the order given."""
@@ -125,8 +124,8 @@ def list_images(
 
         - a folder of class folders, named by class (ImageNet's by wnid) or number;
         - a flat folder of images, with `labels` or a ground-truth file beside them;
-        - a `.tar` file, or a folder of them, holding any of these or WebDataset samples (each
-          image with a `.cls` file of the same name); read in place, never unpacked;
+        - a `.tar` or `.tar.gz` file, or a folder of them, holding any of these or WebDataset
+          samples (each image with a `.cls` file of the same name); read in place, never unpacked;
         - a table (CSV, TSV, a workbook, Parquet) with the columns path (relative to the table) and
           label.
     labels
@@ -171,6 +170,15 @@ def list_images(
     # Images in the order of their classes, as ImageNet's own lists have them.
     order = sorted(range(len(images)), key=lambda at: (int(numbers[at]), names[at]))
     return _image_set([images[at] for at in order], numbers[order], classes)
+
+
+def _read_at(file: str, offset: int, size: int) -> bytes:
+    """Some bytes of a file or, where it is packed, of what it holds."""
+    if is_gzipped(file):
+        return open_gzipped(file).read(offset, size)
+    with open(file, "rb") as stream:
+        stream.seek(offset)
+        return stream.read(size)
 
 
 def _status(file: str) -> str:
@@ -246,20 +254,29 @@ def _image_set(entries: Sequence[_ImageFile], labels: Ints, classes: Classes) ->
 def _archives(path: Path) -> list[Path]:
     """The tar files meant by a path, none where it is a folder of images."""
     if path.is_dir():
-        return sorted(file for file in path.glob("*.tar") if file.is_file())
+        return sorted(
+            file
+            for file in path.iterdir()
+            if file.name.lower().endswith(_ARCHIVE_ENDINGS)
+            and not file.name.startswith(".")
+            and file.is_file()
+        )
     if path.name.lower().endswith(_COMPRESSED_ENDINGS):
         raise PredictionError("image-archive-compressed", path=path)
-    if path.suffix.lower() != ".tar" or not path.is_file():
+    if not path.name.lower().endswith(_ARCHIVE_ENDINGS) or not path.is_file():
         raise PredictionError("images-source-kind-unknown", path=path)
     return [path]
 
 
 def _archived_files(archives: Sequence[Path]) -> Iterator[_ImageFile]:
     for archive in archives:
+        stem = next(
+            archive.name[: -len(e)] for e in _ARCHIVE_ENDINGS if archive.name.lower().endswith(e)
+        )
         for member in members(archive):
             name = PurePosixPath(member.name)
             if not name.name.startswith("."):
-                shown = f"{archive.stem}/{name}" if len(archives) > 1 else str(name)
+                shown = f"{stem}/{name}" if len(archives) > 1 else str(name)
                 yield _ImageFile(normalize_name(shown), str(archive), member.offset, member.size)
 
 
@@ -305,10 +322,9 @@ def _labels_beside(
                 image=owner[stem],
                 other_image=image.name,
             )
-        with open(entry.file, "rb") as stream:
-            stream.seek(entry.offset)
-            size = min(entry.size, LABEL_BYTES) if entry.size >= 0 else LABEL_BYTES
-            labels.append(normalize_name(stream.read(size).decode("utf-8-sig", "replace")))
+        size = min(entry.size, LABEL_BYTES) if entry.size >= 0 else LABEL_BYTES
+        text = _read_at(entry.file, entry.offset, size)
+        labels.append(normalize_name(text.decode("utf-8-sig", "replace")))
     return class_numbers(labels, [entry.name for entry in images], "the .cls files", classes)
 
 

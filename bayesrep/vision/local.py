@@ -111,7 +111,7 @@ def through_images(
         rows = np.concatenate([block.rows for block in read])
         contents = np.concatenate([block.contents for block in read])
         failures = tuple(failure for block in read for failure in block.failures)
-        answers = evaluate(pixels, groups, device, stop) if len(rows) else {}
+        answers = evaluate(pixels, groups, device, images.classes, stop) if len(rows) else {}
         spent = Spent(compute=time.perf_counter() - begin)
         return ImageResults(rows, contents, answers, failures, sum((b.spent for b in read), spent))
 
@@ -149,7 +149,7 @@ class Local:
     Parameters
     ----------
     images
-        All images.
+        All images, until it is told to `enter` others.
     device
         Where networks run.
     workers
@@ -164,13 +164,14 @@ class Local:
         self._images, self._device, self._workers = images, device, workers
         self._budget = budget
         self._networks: list[Network] = []
+        self._asked: list[Network] = []
         self._kept: dict[Preprocessing, PixelCache] = {}
 
     def load(
         self, architectures: Sequence[Architecture]
     ) -> tuple[Sequence[Architecture], dict[str, Violation], Sequence[Architecture]]:
         """Load what fits; return it, the reasons why some cannot be had, and the rest."""
-        self._networks = []  # those of the last pass go before the next come
+        self._networks, self._asked = [], []  # those of the last pass go before the next come
         if self._device.compiles:
             forget_compiled()
         budget = weights_budget(self._device) if self._budget is None else self._budget
@@ -183,7 +184,13 @@ class Local:
                     self._networks.append(load_network(architecture, self._device.name))
                 except PredictionError as error:
                     refused[architecture.name] = error.violation
+        self._asked = self._networks
         return [network.architecture for network in self._networks], refused, list(waiting)
+
+    def enter(self, images: ImageSet, names: Sequence[str]) -> None:
+        """Go over to other images, of which some of the loaded classifiers are asked."""
+        self._images, self._kept = images, {}
+        self._asked = [each for each in self._networks if each.architecture.name in names]
 
     def _fits_one_more(self, budget: int) -> bool:
         """Whether one more fits, likely as large as the largest so far; the first always does."""
@@ -209,7 +216,7 @@ class Local:
     def through_images(self, blocks: Sequence[Ints]) -> Iterator[ImageResults]:
         """Yield what the loaded classifiers say about all blocks, in order."""
         results = through_images(
-            self._images, blocks, self._networks, self._kept, self._device, self._workers
+            self._images, blocks, self._asked, self._kept, self._device, self._workers
         )
         try:
             for number, each in enumerate(results, start=1):
@@ -221,7 +228,7 @@ class Local:
 
     def close(self) -> None:
         """Let networks and pixels go."""
-        self._networks, self._kept = [], {}
+        self._networks, self._asked, self._kept = [], [], {}
 
     def _flush(self) -> None:
         for pixels in self._kept.values():

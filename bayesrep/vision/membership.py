@@ -1,16 +1,19 @@
 """A study as predictions see it: the images it counts, the classifiers it lists."""
 
+import json
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from bayesrep.atomic import replaced_file
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import parquet, strict_json
 from bayesrep.studies import folder
 from bayesrep.studies.correctness import complete_classifiers
-from bayesrep.studies.manifest import Manifest, read_manifest, write_manifest
+from bayesrep.studies.manifest import Manifest, read_manifest, read_provenance, write_manifest
 from bayesrep.studies.problems import value
 from bayesrep.studies.tables import KEYS, read_counts_alone, read_failures, read_keyed
 from bayesrep.vision.images import ImageSet, select
@@ -77,6 +80,24 @@ def list_complete_classifiers(study: Path) -> list[str]:
         content = strict_json.load(study / folder.MANIFEST)
         write_manifest(content | {"classifiers": [*manifest.classifiers, *added]}, study)
     return added
+
+
+def note_among(study: Path, dataset: str, among: str) -> None:
+    """Say in the study's provenance which classes answers on a data set are among; "" of all."""
+    manifest = _manifest(study)
+    provenance = read_provenance(study) if manifest is None else dict(manifest.provenance)
+    earlier = provenance.pop("among", None)
+    told: dict[str, Any] = dict(earlier) if isinstance(earlier, Mapping) else {}
+    if told.get(dataset, "") == among:
+        return
+    told = {name: text for name, text in {**told, dataset: among}.items() if text}
+    provenance |= {"among": told} if told else {}
+    if manifest is not None:
+        content = strict_json.load(study / folder.MANIFEST)
+        write_manifest(content | {"provenance": provenance}, study)
+        return
+    with replaced_file(study / folder.PROVENANCE) as partial:
+        partial.write_text(json.dumps(provenance, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _manifest(study: Path) -> Manifest | None:

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,19 +11,22 @@ import numpy as np
 import polars as pl
 
 from bayesrep import bounds
-from bayesrep.errors import PredictionError, PredictionWarning, Violation, listing
+from bayesrep.choices import Kept
+from bayesrep.errors import PredictionError, PredictionWarning, StudyError, Violation, listing
 from bayesrep.machine import cores
 from bayesrep.studies.class_order import find_mistake
-from bayesrep.studies.folder import RANKS
+from bayesrep.studies.folder import MANIFEST, RANKS
+from bayesrep.vision.among import Among, check_few_classes, read_among
 from bayesrep.vision.classes import IMAGENET, Classes, read_classes
 from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.compiling import check_compiler
 from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import Device, choose_device
-from bayesrep.vision.images import list_images
+from bayesrep.vision.images import ImageSet, list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import Local
-from bayesrep.vision.membership import counted_images, list_complete_classifiers
+from bayesrep.vision.logits import KeptLogits, check_room, open_logits
+from bayesrep.vision.membership import counted_images, list_complete_classifiers, note_among
 from bayesrep.vision.networks import (
     Architecture,
     check_names,
@@ -33,7 +36,13 @@ from bayesrep.vision.networks import (
 )
 from bayesrep.vision.pixels import quiet_images
 from bayesrep.vision.results import read_failures
-from bayesrep.vision.run import DatasetRun, Engine, open_results, still_failing
+from bayesrep.vision.run import (
+    DatasetRun,
+    Engine,
+    evaluate_together,
+    open_results,
+    still_failing,
+)
 from bayesrep.vision.stages import Stages
 
 LARGEST_WORKERS = 1_024
@@ -63,12 +72,18 @@ class Report:
         data set.
     stages
         Where the time of each pass over the images went; nothing where nothing was evaluated.
+    among
+        Which classes answers were chosen among, in words; empty where among all.
+    outside
+        How many images were passed over because they show none of these.
     """
 
     table: pl.DataFrame
     failures: pl.DataFrame
     listed: tuple[str, ...] = ()
     stages: tuple[Stages, ...] = ()
+    among: str = ""
+    outside: int = 0
 
     @property
     def left_out(self) -> pl.DataFrame:
@@ -97,6 +112,15 @@ class Report:
         return lines
 
 
+@dataclass(frozen=True)
+class ImageSource:
+    """Where a data set's images are, and what is to be known of them; see `predict`."""
+
+    images: str | Path
+    labels: str | Path | None = None
+    among: str | Path | None = None
+
+
 def predict(
     images: str | Path,
     dataset: str,
@@ -105,6 +129,8 @@ def predict(
     *,
     labels: str | Path | None = None,
     classes: str | Path | None = None,
+    among: str | Path | None = None,
+    keep: Kept | None = None,
     device: str = "auto",
     batch_size: int | None = None,
     precision: str = "auto",
@@ -141,6 +167,14 @@ def predict(
     classes
         A table of what the classifiers' outputs mean, with the columns index, name and, where
         folders of images are called otherwise, folder; by default they are ImageNet's 1,000.
+    among
+        The classes that answers are chosen among, and of which images are taken: "imagenet-a",
+        "imagenet-r", a file with a class a line, a folder of class folders, or ObjectNet's folder
+        `mappings`; see `bayesrep.vision.among`. "all", or nothing: among all that outputs mean;
+        images of ImageNet-A's or -R's classes are refused until it is said.
+    keep
+        "logits": also keep every output, for answers among other classes later without inference
+        (`bayesrep.vision.predict_from_logits`). What they take is said before it begins.
     device, batch_size, precision
         See `bayesrep.vision.evaluate.choose_device`.
     compile
@@ -182,11 +216,72 @@ def predict(
     Warns
     -----
     PredictionWarning
-        For classifiers left out or given twice under two names, and where all are at chance, with
-        the likely cause.
+        For classifiers left out or given twice under two names, for images of few classes, and
+        where all classifiers are at chance, with the likely cause.
+    """
+    reports = predict_sets(
+        {dataset: ImageSource(images, labels, among)},
+        classifiers,
+        study,
+        classes=classes,
+        keep=keep,
+        device=device,
+        batch_size=batch_size,
+        precision=precision,
+        compile=compile,
+        workers=workers,
+        weights=weights,
+        cache=cache,
+        ray=ray,
+        force=force,
+        allow_failures=allow_failures,
+        progress=progress,
+    )
+    return reports[dataset]
+
+
+def predict_sets(
+    sets: Mapping[str, ImageSource],
+    classifiers: Sequence[str],
+    study: str | Path,
+    *,
+    classes: str | Path | None = None,
+    keep: Kept | None = None,
+    device: str = "auto",
+    batch_size: int | None = None,
+    precision: str = "auto",
+    compile: bool = False,
+    workers: int | None = None,
+    weights: str | Path | None = None,
+    cache: str | Path | None = None,
+    ray: str | None = None,
+    force: bool = False,
+    allow_failures: bool = False,
+    progress: bool = True,
+) -> dict[str, Report]:
+    """Evaluate classifiers on several data sets, with every classifier loaded once for all.
+
+    Parameters
+    ----------
+    sets
+        The images of each data set, by its name; see `read_suite`.
+    classifiers, study, classes, keep, device, batch_size, precision, compile, workers, weights
+        See `predict`; answers are those of a `predict` of each data set, to the bit.
+    cache, ray, force, allow_failures, progress
+        See `predict`.
+
+    Returns
+    -------
+    mapping of data set to Report
+        In the order of the sets.
+
+    Raises
+    ------
+    PredictionError, StudyError
+        See `predict`. All that can be known of any set is looked at before the first is begun.
     """
     load_timm()
-    if not dataset:
+    if not all(sets):
         raise PredictionError("data-set-name-empty")
     names, folder = [str(name) for name in classifiers], Path(study)
     place = None if weights is None else Path(weights)
@@ -195,26 +290,103 @@ def predict(
         raise PredictionError("prediction-workers-below-one", workers=workers)
     bounds.refuse_above("workers", workers or 1, LARGEST_WORKERS)
     # All that may be refused is refused before images are read.
-    target = choose_device(device, precision, batch_size, compiles=compile)
-    _check_writable(folder)
+    target = choose_device(
+        device, precision, batch_size, compiles=compile, keeps_logits=keep is not None
+    )
+    check_writable(folder)
     meant = IMAGENET if classes is None else read_classes(classes)
-    image_set = list_images(images, labels=labels, classes=meant)
-    listed = counted_images(folder, dataset, image_set)
+    listed = {name: _list_set(source, folder, name, meant) for name, source in sets.items()}
     # What an earlier run has found is kept unless images, labels or weights changed.
     with quiet_images():
         known, status = _describe_classifiers(names, place, meant)
-        contents = Contents(listed, folder, dataset)
-        results = open_results(folder, dataset, listed, contents, known, target, force=force)
-        failures = still_failing(listed, read_failures(folder, dataset))
-        run = DatasetRun(
-            folder, dataset, listed, contents, results, failures, allow_failures, {**status}
+        if target.keeps_logits:
+            check_room(folder, {n: len(each.images) for n, each in listed.items()}, known, target)
+        runs = [
+            _begin_run(
+                *(folder, name, each.images, known, target, status),
+                force=force,
+                allow_failures=allow_failures,
+            )
+            for name, each in listed.items()
+        ]
+        _evaluate_missing(runs, known, target, workers, cache, ray, show=progress)
+    full = {architecture.name: architecture.full_name for architecture in known}
+    return {run.dataset: make_report(run, names, full, listed[run.dataset]) for run in runs}
+
+
+@dataclass(frozen=True, eq=False)
+class ListedSet:
+    """A data set's images as they are evaluated, and which classes answers are among.
+
+    Attributes
+    ----------
+    images
+        Those that are evaluated.
+    among
+        Which classes answers are among, in words; empty where among all.
+    outside
+        How many images were passed over because they show none of these.
+    """
+
+    images: ImageSet
+    among: str
+    outside: int
+
+
+def choose_images(images: ImageSet, chosen: Among | None, study: Path, dataset: str) -> ListedSet:
+    """The images of the chosen classes, which have to be all that a study counts."""
+    counted = counted_images(study, dataset, images)
+    if chosen is None:
+        return ListedSet(counted, "", 0)
+    taken = chosen.take_chosen(counted)
+    outside = len(counted) - len(taken)
+    if outside and (study / MANIFEST).exists():
+        other = sorted(set(counted.names) - set(taken.names))
+        raise StudyError(
+            "study-counts-images-of-other-classes",
+            study=study,
+            dataset=dataset,
+            images=listing(other),
+            among=chosen.source,
         )
-        _evaluate_missing(run, known, target, workers, cache, ray, show=progress)
-    return _report(run, names, known)
+    return ListedSet(taken, chosen.description, outside)
+
+
+def _list_set(source: ImageSource, study: Path, dataset: str, meant: Classes) -> ListedSet:
+    chosen = None if source.among is None else read_among(source.among, meant)
+    labelled = chosen.labelled if chosen else meant
+    images = list_images(source.images, labels=source.labels, classes=labelled)
+    if source.among is None:
+        check_few_classes(images, source.images)
+    return choose_images(images, chosen, study, dataset)
+
+
+def _begin_run(
+    study: Path,
+    dataset: str,
+    images: ImageSet,
+    known: Sequence[Architecture],
+    device: Device,
+    status: Mapping[str, str],
+    *,
+    force: bool,
+    allow_failures: bool,
+) -> DatasetRun:
+    """What earlier runs have left of a data set."""
+    contents = Contents(images, study, dataset)
+    results = open_results(study, dataset, images, contents, known, device, force=force)
+    kept: dict[str, KeptLogits] = {}
+    if device.keeps_logits:
+        kept = open_logits(study, dataset, images, contents, known, device, force=force)
+    failures = still_failing(images, read_failures(study, dataset))
+    return DatasetRun(
+        *(study, dataset, images, contents, results, failures, allow_failures, {**status}),
+        kept=kept,
+    )
 
 
 def _evaluate_missing(
-    run: DatasetRun,
+    runs: Sequence[DatasetRun],
     known: Sequence[Architecture],
     device: Device,
     workers: int | None,
@@ -224,31 +396,36 @@ def _evaluate_missing(
     show: bool,
 ) -> None:
     """Evaluate what no earlier run has finished."""
-    todo = [architecture for architecture in known if not run.is_finished(architecture)]
-    if todo:
+    if not all(run.is_finished(architecture) for run in runs for architecture in known):
         if device.compiles:
             check_compiler(device)
+        images = runs[0].images
         engine: Engine = (
-            Local(run.images, device, workers or cores())
+            Local(images, device, workers or cores())
             if ray is None
-            else Cluster(ray, run.images, device, workers)
+            else Cluster(ray, images, device, workers)
         )
+        place = None if cache is None else Path(cache)
         try:
-            run.evaluate(todo, engine, None if cache is None else Path(cache), show=show)
+            evaluate_together(runs, known, engine, place, show=show)
         finally:
             engine.close()
-    run.contents.save()
-    run.save_failures()
+    for run in runs:
+        run.contents.save()
+        run.save_failures()
 
 
-def _check_writable(study: Path) -> None:
+def check_writable(study: Path) -> None:
+    """Refuse a study whose folder cannot be written or made."""
     place = next(path for path in (study, *study.absolute().parents) if path.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
         raise PredictionError("study-folder-not-writable", study=study, folder=place)
 
 
-def _report(run: DatasetRun, names: Sequence[str], known: Sequence[Architecture]) -> Report:
-    full = {architecture.name: architecture.full_name for architecture in known}
+def make_report(
+    run: DatasetRun, names: Sequence[str], full: Mapping[str, str], listed: ListedSet
+) -> Report:
+    """Say what a run has found; `full` has timm's names of the classifiers."""
     rows = [_row(run, name, full.get(name)) for name in names]
     table = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
     if not table["status"].is_in(_DONE_STATES).any():
@@ -260,9 +437,10 @@ def _report(run: DatasetRun, names: Sequence[str], known: Sequence[Architecture]
     _warn_of_chance(run, table)
     failures = [(name, f.reason, f.left_out) for name, f in run.named_failures().items()]
     schema = {"image": pl.String, "reason": pl.String, "left_out": pl.Boolean}
-    listed = pl.DataFrame(failures, schema=schema, orient="row")
+    failed = pl.DataFrame(failures, schema=schema, orient="row")
+    note_among(run.study, run.dataset, listed.among)
     complete = tuple(list_complete_classifiers(run.study))
-    return Report(table, listed, complete, tuple(run.stages))
+    return Report(table, failed, complete, tuple(run.stages), listed.among, listed.outside)
 
 
 def _row(run: DatasetRun, name: str, full: str | None) -> tuple[Any, ...]:

@@ -38,7 +38,7 @@ from bayesrep.vision.images import ImageSet
 
 _KEY = "bayesrep"
 _IMAGES = "images"  # among the facts: how many there are for each classifier
-_IMAGENET = {"classes": "those of ImageNet"}  # of files that do not say
+_UNSAID = {"classes": "those of ImageNet", "among": "all classes"}  # of files that do not say
 
 
 @dataclass(frozen=True)
@@ -201,8 +201,8 @@ class Results:
         if facts is not None and list(schema) == [c for c in self._schema if c != "content"]:
             raise PredictionError("predictions-without-image-contents", file=file, advice=advice)
         if facts is not None:
-            for name, value in (_IMAGENET | self._identity).items():
-                if (other := facts.get(name, _IMAGENET.get(name))) != value:
+            for name, value in (_UNSAID | self._identity).items():
+                if (other := facts.get(name, _UNSAID.get(name))) != value:
                     raise PredictionError(
                         "predictions-made-otherwise",
                         file=file,
@@ -284,6 +284,11 @@ def same_network(
         for name, identity in identities.items()
     }
     return {name: first for name, first in firsts.items() if first != name}
+
+
+def read_facts(study: Path, dataset: str, classifier: str) -> dict[str, Any]:
+    """How a classifier's predictions on a data set were made."""
+    return _facts_of(study / folder.prediction_file(dataset, classifier)) or {}
 
 
 def _facts_of(file: Path) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -18,9 +18,10 @@ from bayesrep.studies import folder
 from bayesrep.types import Bools, Ints
 from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.contents import Contents
-from bayesrep.vision.evaluate import Device, TopFive
+from bayesrep.vision.evaluate import Device, TopFive, identity_of
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.local import Local, in_blocks
+from bayesrep.vision.local import ImageResults, Local, in_blocks
+from bayesrep.vision.logits import LOGITS, KeptLogits
 from bayesrep.vision.networks import Architecture
 from bayesrep.vision.pixels import Preprocessing, decode, explain_failure
 from bayesrep.vision.results import (
@@ -64,19 +65,22 @@ class DatasetRun:
         Where the time of each pass went.
     compiled
         Reason why a classifier goes uncompiled, where compiling was tried; empty where it does not.
+    kept
+        Where the outputs of each classifier are kept; nothing where nobody asked for them.
     """
 
     study: Path
     dataset: str
     images: ImageSet
     contents: Contents
-    results: Mapping[str, Results]
+    results: dict[str, Results]
     failures: dict[int, str]
     allow_failures: bool = False
     status: dict[str, str] = field(default_factory=dict[str, str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     stages: list[Stages] = field(default_factory=list[Stages])
     compiled: dict[str, str] = field(default_factory=dict[str, str])
+    kept: Mapping[str, KeptLogits] = field(default_factory=dict[str, KeptLogits])
 
     def undecodable_images(self) -> Bools:
         """Which images [N] cannot be decoded."""
@@ -84,12 +88,19 @@ class DatasetRun:
         mask[list(self.failures)] = True
         return mask
 
+    def answered_images(self, name: str) -> Bools:
+        """Which images [N] a classifier has answered, with its outputs where they are to be."""
+        done = self.results[name].done
+        return done & self.kept[name].kept_rows if name in self.kept else done
+
     def is_finished(self, architecture: Architecture) -> bool:
         """Whether a classifier has its one file, after making it where all rows are there."""
         result = self.results[architecture.name]
+        if not (self.answered_images(architecture.name) | self.undecodable_images()).all():
+            return False
         if result.is_finished(self.undecodable_images()):
             return True
-        return self._finish(architecture, "judged again" if result.judged_again else "done")
+        return self.finish(architecture, "judged again" if result.judged_again else "done")
 
     def named_failures(self) -> dict[str, Failure]:
         """Why images could not be decoded, by name and in the order of the images.
@@ -118,59 +129,11 @@ class DatasetRun:
         }
         write_failures(self.study, self.dataset, others | self.named_failures())
 
-    def evaluate(
-        self, todo: Sequence[Architecture], engine: Engine, cache: Path | None, *, show: bool
-    ) -> None:
-        """Go through all images with all classifiers in as few passes as memory allows.
-
-        A classifier that cannot be loaded or has no usable outputs is left out with a warning.
-
-        Parameters
-        ----------
-        todo
-            Classifiers that are not finished.
-        engine
-            What goes through the images.
-        cache
-            A folder of pixels for this and later runs, or None.
-        show
-            Progress on standard error.
-        """
-        missing = sum(int((~self.results[a.name].done).sum()) for a in todo)
-        temporary = self.study / folder_of_pixels(self.dataset)
-        # Decoded pixels are kept where the user asked for it.
-        if cache is not None:
-            engine.keep(cache, _preprocessings(todo))
-        with progress_bar(missing, "image", f"of {len(todo)} classifiers", show=show) as bar:
-            # Each turn takes as many classifiers as fit into memory, over all images.
-            rest, first = todo, True
-            while rest:
-                begin = time.monotonic()
-                bar.stage("loading classifiers")
-                loaded, refused, rest = engine.load(rest)
-                for name, why in refused.items():
-                    self._leave_out(name, why, bar)
-                # More passes are to come: decode once and keep the pixels until the run ends.
-                if first and rest and cache is None:
-                    _keep_for_this_run(engine, temporary, todo, len(self.images), bar)
-                first = False
-                if loaded:
-                    load = time.monotonic() - begin
-                    count, spent = self._pass(loaded, engine, bar)
-                    total = time.monotonic() - begin
-                    taken = Stages.of(len(loaded), count, spent, engine.crew, load, total)
-                    self.stages.append(taken)
-                    bar.say(_describe_times(loaded, taken))
-            # Times of a run of several passes are also given in sum.
-            if len(self.stages) > 1:
-                bar.say(f"in all {Stages.joined(tuple(self.stages)).line()}")
-        shutil.rmtree(temporary, ignore_errors=True)
-
-    def _pass(
+    def go_through(
         self, loaded: Sequence[Architecture], engine: Engine, bar: Progress
     ) -> tuple[int, Spent]:
         """Go once through all images that any classifier still needs; count what it took."""
-        done = np.all([self.results[a.name].done for a in loaded], axis=0)
+        done = np.all([self.answered_images(a.name) for a in loaded], axis=0)
         rows = np.flatnonzero(~done & ~self.undecodable_images())
         waiting: Waiting = {a.name: [] for a in loaded}
         what = f"{len(loaded)} classifiers at once" if len(loaded) > 1 else loaded[0].name
@@ -187,9 +150,9 @@ class DatasetRun:
                 count += len(results.rows)
                 for name, answers in results.answers.items():
                     if isinstance(answers, TopFive):
-                        waiting[name].append((results.rows, results.contents, answers))
+                        self._take(name, results, answers, waiting)
                     elif name not in self.status:
-                        self._leave_out(name, answers, bar)
+                        self.leave_out(name, answers, bar)
                 bar.advance((len(results.rows) + len(results.failures)) * len(loaded))
                 if time.monotonic() - saved > SAVE_SECONDS:
                     self._save(waiting)
@@ -197,27 +160,48 @@ class DatasetRun:
         finally:  # also when interrupted
             self._save(waiting)
         for architecture in loaded:
-            self._finish(architecture)
+            self.finish(architecture)
             bar.advance(0, 1)
         return count, spent
 
-    def _finish(self, architecture: Architecture, status: str = "done") -> bool:
+    @staticmethod
+    def facts() -> dict[str, str]:
+        """The versions of what answers are made with."""
+        import timm
+        import torch
+
+        from bayesrep.version import __version__
+
+        return {"bayesrep": __version__, "timm": timm.__version__, "torch": torch.__version__}
+
+    def finish(self, architecture: Architecture, status: str = "done") -> bool:
         """Put the rows of a classifier into its one file, if there is one for every image."""
         result = self.results[architecture.name]
         if not (result.done | self.undecodable_images()).all() or not result.done.any():
             return False
         compiled = {"compiled": "yes"} if self.compiled.get(architecture.name) == "" else {}
-        result.finish(_facts() | compiled)
+        result.finish(self.facts() | compiled)
         self.status.setdefault(architecture.name, status)
         return True
 
+    def _take(self, name: str, results: ImageResults, answers: TopFive, waiting: Waiting) -> None:
+        """Put a classifier's outputs where they are kept, and its answers to those to be saved."""
+        if name in self.kept and answers.logits is not None:
+            self.kept[name].put(results.rows, results.contents, answers.logits)
+            answers = replace(answers, logits=None)
+        waiting[name].append((results.rows, results.contents, answers))
+
     def _save(self, waiting: Waiting) -> None:
+        for kept in self.kept.values():
+            kept.flush()
         for name, parts in waiting.items():
             if parts:
                 rows = np.concatenate([rows for rows, _, _ in parts])
                 contents = np.concatenate([contents for _, contents, _ in parts])
                 answers = TopFive.concatenate([answers for _, _, answers in parts])
-                self.results[name].add(rows, contents, answers)
+                new = ~self.results[name].done[rows]  # others went by for their outputs alone
+                if new.any():
+                    self.results[name].add(rows[new], contents[new], answers.take(new))
                 self.seconds[name] = self.seconds.get(name, 0.0) + answers.seconds
                 parts.clear()
         self.contents.save()
@@ -232,10 +216,83 @@ class DatasetRun:
                 warnings.warn(text, PredictionWarning, stacklevel=2)
             self.compiled[name] = why
 
-    def _leave_out(self, name: str, why: str, bar: Progress) -> None:
+    def leave_out(self, name: str, why: str, bar: Progress) -> None:
+        """Say that a classifier has no answers, and why."""
         self.status[name] = why
         bar.pause()
         warnings.warn(f"classifier {name!r} left out: {why}", PredictionWarning, stacklevel=2)
+
+
+def evaluate_together(
+    runs: Sequence[DatasetRun],
+    known: Sequence[Architecture],
+    engine: Engine,
+    cache: Path | None,
+    *,
+    show: bool,
+) -> None:
+    """Go through the images of all data sets with all classifiers, in as few passes as fit.
+
+    A classifier that cannot be loaded or has no usable outputs is left out with a warning. What is
+    asked of the engine about a data set is what would be asked if it were the only one.
+
+    Parameters
+    ----------
+    runs
+        The data sets.
+    known
+        Classifiers; where one is finished on a data set, it is not asked again.
+    engine
+        What goes through the images.
+    cache
+        A folder of pixels for this and later runs, or None.
+    show
+        Progress on standard error.
+    """
+    todo = [[each for each in known if not run.is_finished(each)] for run in runs]
+    missing = sum(
+        int((~run.answered_images(each.name)).sum())
+        for run, waiting in zip(runs, todo, strict=True)
+        for each in waiting
+    )
+    rest: Sequence[Architecture] = [a for a in known if any(a in waiting for waiting in todo)]
+    first = True
+    with progress_bar(missing, "image", f"of {len(rest)} classifiers", show=show) as bar:
+        if taken := sum(each.byte_count for run in runs for each in run.kept.values()):
+            bar.say(f"logits: {taken / 1e9:,.2f} GB are kept in {runs[0].study / LOGITS}")
+        # Each turn takes as many classifiers as fit into memory, over all images.
+        while rest:
+            begin = time.monotonic()
+            bar.stage("loading classifiers")
+            loaded, refused, rest = engine.load(rest)
+            for name, why in refused.items():
+                for run in runs:
+                    run.status[name] = why
+                runs[0].leave_out(name, why, bar)
+            for run, waiting in zip(runs, todo, strict=True):
+                names = {each.name for each in waiting}
+                if not (ready := [each for each in loaded if each.name in names]):
+                    continue
+                engine.enter(run.images, [each.name for each in ready])
+                # More passes are to come: decode once and keep the pixels until the run ends.
+                if cache is not None:
+                    engine.keep(cache, _preprocessings(waiting))
+                elif rest or not first:
+                    _keep_for_this_run(engine, run, waiting, bar, first=first)
+                load = time.monotonic() - begin
+                count, spent = run.go_through(ready, engine, bar)
+                total = time.monotonic() - begin
+                stages = Stages.of(len(ready), count, spent, engine.crew, load, total)
+                run.stages.append(stages)
+                where = f"{run.dataset}: " if len(runs) > 1 else ""
+                bar.say(f"{where}{_describe_times(ready, stages)}")
+                begin = time.monotonic()
+            first = False
+        # Times of a run of several passes are also given in sum.
+        if len(passes := [each for run in runs for each in run.stages]) > 1:
+            bar.say(f"in all {Stages.joined(tuple(passes)).line()}")
+    for run in runs:
+        shutil.rmtree(run.study / folder_of_pixels(run.dataset), ignore_errors=True)
 
 
 def open_results(
@@ -253,15 +310,7 @@ def open_results(
     Where one network goes by two names there is a warning; rows that were made otherwise, also by
     the device's precision, are refused, unless `force` forgets all earlier ones.
     """
-    identities = {
-        architecture.name: {
-            "full_name": architecture.full_name,
-            "weights": architecture.weights,
-            "preprocessing": str(architecture.preprocessing),
-            "precision": device.precision,
-        }
-        for architecture in known
-    }
+    identities = {each.name: identity_of(each, device) for each in known}
     for name, other in same_network(study, dataset, identities).items():
         warnings.warn(
             f"classifiers {other!r} and {name!r} are one network with the same weights; a study of "
@@ -302,25 +351,20 @@ def _preprocessings(architectures: Iterable[Architecture]) -> list[Preprocessing
 
 
 def _keep_for_this_run(
-    engine: Engine, place: Path, todo: Sequence[Architecture], images: int, bar: Progress
+    engine: Engine, run: DatasetRun, todo: Sequence[Architecture], bar: Progress, *, first: bool
 ) -> None:
     """Keep pixels until the run ends, so that several passes decode once, where there is room."""
-    keys = _preprocessings(todo)
-    need = images * sum(3 * math.prod(key.size) for key in keys)
-    place.mkdir(parents=True, exist_ok=True)
-    if shutil.disk_usage(place).free > 2 * need:
+    place, keys = run.study / folder_of_pixels(run.dataset), _preprocessings(todo)
+    if not first:  # where there was no room for the first pass, there is none for the others
+        if place.exists():
+            engine.keep(place, keys)
+        return
+    need = len(run.images) * sum(3 * math.prod(key.size) for key in keys)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if shutil.disk_usage(place.parent).free > 2 * need:
         engine.keep(place, keys)
     else:
         bar.say(
             f"{place} has no room for {need / 1e9:.0f} GB of preprocessed images: they are decoded "
             "again in every pass (--cache names a larger disk)"
         )
-
-
-def _facts() -> dict[str, str]:
-    import timm
-    import torch
-
-    from bayesrep.version import __version__
-
-    return {"bayesrep": __version__, "timm": timm.__version__, "torch": torch.__version__}

@@ -9,15 +9,19 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 from bayesrep.errors import PredictionError, reason
+from bayesrep.vision.gzipped import GzippedStream, is_gzipped, open_gzipped
 
 BLOCK = 512
+UNKNOWN_END = 2**63  # of what is packed: nobody has read up to there
 LONGEST = 2**20  # bytes of the records that lengthen a name; names have some thousands
 _FILES = (b"0", b"\0", b"7")
 _NO_DATA = (b"1", b"2", b"3", b"4", b"5", b"6")  # links, devices, folders: their size is not data's
 _RECORDS = (b"x", b"g", b"L", b"K")
+
+Stream: TypeAlias = BinaryIO | GzippedStream
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,13 @@ class Member:
 def members(archive: Path) -> Iterator[Member]:
     """Yield the files in an archive, in order, unless it is damaged or goes on behind its end."""
     try:
-        with archive.open("rb") as stream:
-            yield from _members(stream, archive)
+        if is_gzipped(archive.name):
+            packed = open_gzipped(str(archive))
+            yield from _members(GzippedStream(packed), UNKNOWN_END, archive)
+            packed.read_to_end()
+        else:
+            with archive.open("rb") as stream:
+                yield from _members(stream, os.fstat(stream.fileno()).st_size, archive)
     except PredictionError:
         raise
     except (ValueError, OSError) as error:
@@ -42,8 +51,7 @@ def members(archive: Path) -> Iterator[Member]:
         ) from error
 
 
-def _members(stream: BinaryIO, archive: Path) -> Iterator[Member]:
-    end = os.fstat(stream.fileno()).st_size
+def _members(stream: Stream, end: int, archive: Path) -> Iterator[Member]:
     at, longer = 0, dict[str, str]()
     while (header := _header_at(stream, at, end, archive)) is not None:
         kind = header[156:157]
@@ -69,12 +77,13 @@ def _members(stream: BinaryIO, archive: Path) -> Iterator[Member]:
     _check_end(stream, at, end, archive)
 
 
-def _header_at(stream: BinaryIO, at: int, end: int, archive: Path) -> bytes | None:
+def _header_at(stream: Stream, at: int, end: int, archive: Path) -> bytes | None:
     """The header there, checked by its checksum; None where the archive says it ends."""
     stream.seek(at)
     header = stream.read(BLOCK)
     if len(header) < BLOCK:
-        raise PredictionError("tar-without-end-mark", archive=archive, at=end)
+        held = at + len(header) if end == UNKNOWN_END else end
+        raise PredictionError("tar-without-end-mark", archive=archive, at=held)
     if not header.strip(b"\0"):
         return None
     declared = _number(header[148:156], at, archive)
@@ -85,11 +94,12 @@ def _header_at(stream: BinaryIO, at: int, end: int, archive: Path) -> bytes | No
     return header
 
 
-def _check_end(stream: BinaryIO, at: int, end: int, archive: Path) -> None:
+def _check_end(stream: Stream, at: int, end: int, archive: Path) -> None:
     """Check that nothing follows the mark of the end: joined archives, a header turned to zeros."""
     stream.seek(at)
     if stream.read(LONGEST).strip(b"\0"):
-        raise PredictionError("tar-goes-on-behind-end", archive=archive, at=at, byte_count=end)
+        held = stream.tell() if end == UNKNOWN_END else end
+        raise PredictionError("tar-goes-on-behind-end", archive=archive, at=at, byte_count=held)
 
 
 def _name(header: bytes) -> str:

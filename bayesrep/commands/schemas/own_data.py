@@ -7,6 +7,7 @@ from bayesrep.commands.schemas.shapes import (
     LEFT_OUT_FIELD,
     OUT_FILE,
     Schema,
+    by_name,
     count,
     flag,
     fraction,
@@ -42,6 +43,20 @@ _CLASSIFIER_FIELDS = {
     "evaluated_again": nullable(count("whose files hold something else now")),
     "dropped": nullable(count("that are no longer there")),
     "status": text("done, already done, judged again, or why there is nothing"),
+}
+_PREDICTED = {
+    "failures": rows(
+        {
+            "image": text(),
+            "reason": text(),
+            "left_out": flag("whether the study is left without it"),
+        }
+    ),
+    "listed": list_of(text(), "classifiers that the study has now on every data set"),
+    "among": nullable(text("which classes answers are among; null of all")),
+    "outside": count("images passed over that show none of these"),
+    "passes": list_of(thing(_STAGES), "where the time of each pass over the images went"),
+    "stages": thing(_STAGES, "of all passes"),
 }
 _CATALOG = {
     "classifier": text("in the paper"),
@@ -79,16 +94,14 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
     "predict": {
         "": {
             "rows": rows(_CLASSIFIER_FIELDS, "a row a classifier"),
-            "failures": rows(
-                {
-                    "image": text(),
-                    "reason": text(),
-                    "left_out": flag("whether the study is left without it"),
-                }
+            **_PREDICTED,
+            **LEFT_OUT_FIELD,
+        },
+        "with `--suite`": {
+            "rows": rows(
+                {"dataset": text(), **_CLASSIFIER_FIELDS}, "a row a classifier and data set"
             ),
-            "listed": list_of(text(), "classifiers that the study has now on every data set"),
-            "passes": list_of(thing(_STAGES), "where the time of each pass over the images went"),
-            "stages": thing(_STAGES, "of all passes"),
+            "sets": by_name(thing(_PREDICTED), "what was done, by data set"),
             **LEFT_OUT_FIELD,
         },
         "with `--list`": {"catalogs": {"type": "object", "additionalProperties": rows(_CATALOG)}},

@@ -1,0 +1,264 @@
+"""Which of the outputs an answer is chosen among: all of them, or those of some classes.
+
+Data sets such as ImageNet-A show 200 of the 1,000 classes, and what is published of them is the
+accuracy among these: `output[:, indices].argmax(1)`, as natural-adv-examples and timm have it. The
+other convention in use takes the argmax of all 1,000 outputs, which is right only where it is the
+label; these are the answers without a choice ("all").
+
+ObjectNet has classes of its own, of which several outputs may be one: the class has the largest of
+its outputs, as in wise-ft.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from bayesrep.errors import PredictionError, PredictionWarning, StudyError, listing, reason
+from bayesrep.files import delimited, strict_json
+from bayesrep.files.names import normalize_name
+from bayesrep.types import Ints
+from bayesrep.vision.classes import IMAGENET, Classes
+from bayesrep.vision.images import ImageSet
+
+ALL = "all"
+BUILT_IN = ("imagenet-a", "imagenet-r")
+FEW_IMAGES = 200  # fewer do not tell a data set of few classes from a sample of many
+_OBJECTNET = "objectnet_to_imagenet_1k.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Among:
+    """A choice of classes.
+
+    Attributes
+    ----------
+    source
+        What the user calls it.
+    labelled
+        The classes that images are labelled by: those of the outputs, or ObjectNet's.
+    chosen
+        The classes that answers are among, with their outputs.
+    numbers : int64 [len(labelled)]
+        The number among the chosen of each class that images are labelled by, -1 where it is not
+        chosen.
+    """
+
+    source: str
+    labelled: Classes
+    chosen: Classes
+    numbers: Ints
+
+    @property
+    def description(self) -> str:
+        """What answers are, in words."""
+        return (
+            f"argmax and softmax among the {len(self.chosen):,} classes of {self.source} "
+            "(--among all: the argmax of all outputs)"
+        )
+
+    def take_chosen(self, images: ImageSet) -> ImageSet:
+        """The images of the chosen classes, labelled by their numbers among these.
+
+        Raises
+        ------
+        PredictionError
+            Where there is none.
+        """
+        numbers = self.numbers[images.labels]
+        rows = np.flatnonzero(numbers >= 0)
+        if not len(rows):
+            raise PredictionError("no-image-of-chosen-classes", among=self.source)
+        taken = images.take(rows.tolist())
+        return replace(taken, labels=numbers[rows], classes=self.chosen)
+
+
+def read_among(among: str | Path, classes: Classes = IMAGENET) -> Among | None:
+    """Read which classes answers are among; None for all of them.
+
+    Parameters
+    ----------
+    among
+        "all", "imagenet-a" or "imagenet-r"; a file with a class a line, all by their names
+        (ImageNet's wnids) or all by the numbers of their outputs; a folder whose subfolders are
+        called so; or ObjectNet's folder `mappings`.
+    classes
+        What the outputs mean.
+
+    Raises
+    ------
+    PredictionError
+        In one line, naming what is no class or given twice, and what to do.
+    """
+    source = str(among)
+    if source == ALL:
+        return None
+    if source in BUILT_IN:
+        if classes is not IMAGENET:
+            raise PredictionError("built-in-classes-not-imagenet", among=source)
+        return _choose(source, _built_in(source), classes)
+    path = Path(among)
+    if (path / _OBJECTNET).is_file():
+        return _read_objectnet(path, classes)
+    if path.is_dir():
+        inside = [each.name for each in path.iterdir() if each.is_dir() and each.name[:1] != "."]
+        return _choose(source, [normalize_name(name) for name in sorted(inside)], classes)
+    if not path.is_file():
+        choices = ", ".join((ALL, *BUILT_IN))
+        raise PredictionError("chosen-classes-missing", among=source, choices=choices)
+    return _choose(source, _read_lines(path), classes)
+
+
+def check_few_classes(images: ImageSet, path: str | Path) -> None:
+    """Say, before images of few classes are evaluated, that answers are among all outputs.
+
+    Raises
+    ------
+    PredictionError
+        Where they are of the classes of ImageNet-A or ImageNet-R: of most of them and no other.
+
+    Warns
+    -----
+    PredictionWarning
+        Where there are 200 images or more, of fewer than half the classes that as many at random
+        would show.
+    """
+    classes, count = images.classes, len(images)
+    seen = np.unique(images.labels)
+    shown = {classes.names[number] for number in seen.tolist()}
+    sets = {name: set(_built_in(name)) for name in BUILT_IN} if classes is IMAGENET else {}
+    like = [name for name, known in sets.items() if shown <= known and 2 * len(shown) > len(known)]
+    if like:
+        raise PredictionError(
+            "images-of-few-classes",
+            path=path,
+            image_count=count,
+            seen_count=len(seen),
+            known_classes=classes.description,
+            among=min(like, key=lambda name: len(sets[name] - shown)),
+        )
+    expected = len(classes) * (1 - (1 - 1 / len(classes)) ** count)
+    if count >= FEW_IMAGES and len(seen) < expected / 2:
+        warnings.warn(
+            f"{path}: {count:,} images are of {len(seen):,} of the {classes.description}, and "
+            "answers are among all; --among FILE or FOLDER has them among some, --among all says "
+            "that all are meant",
+            PredictionWarning,
+            stacklevel=2,
+        )
+
+
+def _built_in(name: str) -> list[str]:
+    """The wnids of a data set of fewer classes, as timm ships them."""
+    file = f"_info/{name.replace('-', '_')}_synsets.txt"
+    try:
+        return files("timm.data").joinpath(file).read_text(encoding="ascii").split()
+    except OSError as error:
+        raise PredictionError(
+            "built-in-classes-not-in-timm", among=name, reason=reason(error)
+        ) from error
+
+
+def _read_lines(path: Path) -> list[str]:
+    try:
+        lines = delimited.read_lines(path)
+    except StudyError as error:
+        raise PredictionError(error.violation) from error
+    except OSError as error:
+        raise PredictionError("file-unreadable", path=path, reason=reason(error)) from error
+    return [name for line in lines if (name := normalize_name(line.split("#")[0]))]  # and comments
+
+
+def _choose(source: str, written: Sequence[str], classes: Classes) -> Among:
+    """The choice of some outputs, each a class, by names or by numbers."""
+    named = any(name in classes.index for name in written)
+    numbers = [
+        classes.index.get(name, -1) if named else int(name) if _is_number(name) else -1
+        for name in written
+    ]
+    if unknown := [
+        name
+        for name, number in zip(written, numbers, strict=True)
+        if not 0 <= number < len(classes)
+    ]:
+        raise PredictionError(
+            "chosen-class-unknown",
+            among=source,
+            classes=listing(unknown, "class"),
+            known_classes=classes.description,
+            label_kind=classes.kind,
+            largest_number=len(classes) - 1,
+        )
+    order = sorted(set(numbers))
+    if len(order) < len(numbers):
+        twice = [name for at, name in enumerate(written) if numbers.index(numbers[at]) != at]
+        raise PredictionError(
+            "chosen-class-repeated", among=source, classes=listing(twice, "class")
+        )
+    if len(order) < 2:
+        raise PredictionError("chosen-classes-too-few", among=source, class_count=len(order))
+    names = tuple(classes.names[number] for number in order)
+    folders = tuple(classes.folders[number] for number in order)
+    outputs = tuple((number,) for number in order)
+    places = np.full(len(classes), -1, dtype=np.int64)
+    places[order] = np.arange(len(order))
+    return Among(source, classes, Classes(names, folders, classes.file, outputs), places)
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdecimal() and len(name) < 10
+
+
+def _read_objectnet(folder: Path, classes: Classes) -> Among:
+    """ObjectNet's own classes, of which those with outputs are chosen.
+
+    Its map names ImageNet's classes in words, separated by semicolons; the words of class number k
+    stand in the line pytorch_to_imagenet_2012_id[k] of `imagenet_to_label_2012_v2`, from 0.
+    """
+    if classes is not IMAGENET:
+        raise PredictionError("built-in-classes-not-imagenet", among=str(folder))
+    outputs_of = _read_map(folder / _OBJECTNET)
+    called = _read_map(folder / "folder_to_objectnet_label.json")
+    lines = _read_map(folder / "pytorch_to_imagenet_2012_id.json")
+    words_file = folder / "imagenet_to_label_2012_v2"
+    try:
+        words = words_file.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, ValueError) as error:
+        raise PredictionError("file-unreadable", path=words_file, reason=reason(error)) from error
+    every = [str(number) for number in range(len(classes))]
+    if len(words) != len(classes) or set(lines) != set(every) or set(lines.values()) != set(every):
+        raise PredictionError("objectnet-lines-disagree", folder=folder, line_count=len(words))
+    numbers = {normalize_name(words[int(line)]): int(number) for number, line in lines.items()}
+    needed = {normalize_name(word) for each in outputs_of.values() for word in each.split(";")}
+    unknown = sorted(needed - set(numbers)) + sorted(set(outputs_of) - set(called.values()))
+    if unknown:
+        raise PredictionError(
+            "objectnet-map-incomplete", folder=folder, classes=listing(unknown, "class")
+        )
+    folders = tuple(sorted(called))
+    file = folder / _OBJECTNET
+    labelled = Classes(tuple(called[name] for name in folders), folders, file)
+    chosen = [number for number, name in enumerate(labelled.names) if name in outputs_of]
+    names = tuple(labelled.names[number] for number in chosen)
+    outputs = tuple(
+        tuple(sorted({numbers[normalize_name(word)] for word in outputs_of[name].split(";")}))
+        for name in names
+    )
+    places = np.full(len(labelled), -1, dtype=np.int64)
+    places[chosen] = np.arange(len(chosen))
+    shown = tuple(folders[number] for number in chosen)
+    return Among(str(folder), labelled, Classes(names, shown, file, outputs), places)
+
+
+def _read_map(file: Path) -> dict[str, str]:
+    """A JSON object of names, or of numbers, as text."""
+    try:
+        content = strict_json.read(file)
+    except StudyError as error:
+        raise PredictionError(error.violation) from error
+    if not isinstance(content, dict):
+        raise PredictionError("objectnet-file-not-map", file=file)
+    return {normalize_name(key): normalize_name(str(value)) for key, value in content.items()}

@@ -1,0 +1,73 @@
+"""Data sets that are evaluated together, from a file that lists them.
+
+A suite is TOML with a table for each data set, by its name in the study:
+
+    [imagenet]
+    images = "val/"
+    labels = "val.txt"
+
+    [imagenet-a]
+    images = "imagenet-a.tar.gz"
+    among = "imagenet-a"
+
+What stands in a table is what `predict` takes for one data set; paths are relative to the file.
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from bayesrep.errors import PredictionError, did_you_mean, listing, reason
+from bayesrep.files.names import normalize_name
+from bayesrep.vision.among import ALL, BUILT_IN
+from bayesrep.vision.prediction import ImageSource
+
+KEYS = ("images", "labels", "among")
+
+
+def read_suite(path: str | Path) -> dict[str, ImageSource]:
+    """Read the data sets of a suite, in the order of the file.
+
+    Raises
+    ------
+    PredictionError
+        In one line, naming the file, the data set and what is wrong about it.
+    """
+    file = Path(path)
+    try:
+        content: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:  # also what is not UTF-8, not TOML, or a name twice
+        raise PredictionError("suite-unreadable", file=file, reason=reason(error)) from error
+    if not content:
+        raise PredictionError("suite-without-data-sets", file=file)
+    sources: dict[str, ImageSource] = {}
+    for written, table in content.items():
+        name = normalize_name(written)
+        if name in sources:
+            raise PredictionError("suite-data-set-repeated", file=file, dataset=name)
+        sources[name] = _source(file, name, table)
+    return sources
+
+
+def _source(file: Path, dataset: str, table: Any) -> ImageSource:
+    if not isinstance(table, dict) or not isinstance(table.get("images"), str):
+        raise PredictionError("suite-data-set-without-images", file=file, dataset=dataset)
+    if unknown := [key for key in table if key not in KEYS]:
+        raise PredictionError(
+            "suite-option-unknown",
+            file=file,
+            dataset=dataset,
+            options=listing(unknown, "option"),
+            hint=did_you_mean(unknown[0], KEYS),
+            choices=", ".join(KEYS),
+        )
+    if bad := [key for key, value in table.items() if not isinstance(value, str)]:
+        raise PredictionError(
+            "suite-option-not-text", file=file, dataset=dataset, options=listing(bad, "option")
+        )
+    labels, among = table.get("labels"), table.get("among")
+    return ImageSource(
+        file.parent / table["images"],
+        None if labels is None else file.parent / labels,
+        among if among is None or among in (ALL, *BUILT_IN) else file.parent / among,
+    )
