@@ -63,7 +63,7 @@ PAIRS = 4
 RENEWALS = 2
 """How often a unit's draws are renewed: where units count less, no weight mends their normal."""
 POINTS, ROUNDS = 2048, 16
-"""Points of a Student t for draws of the surrogate, and how many of these there are at most."""
+"""SurrogatePoints of a Student t for draws of the surrogate, and how many of these there are at most."""
 FREEDOM = 10.0
 """Degrees of freedom of them all."""
 DEFENSIVE = 0.1
@@ -109,7 +109,7 @@ class Certificate(NamedTuple):
         return self.pareto_k >= MAX_PARETO_K + self.error
 
 
-class Source(NamedTuple):
+class DrawSource(NamedTuple):
     """Where weighted draws come from.
 
     Attributes
@@ -123,7 +123,7 @@ class Source(NamedTuple):
     """
 
     draw: Callable[[np.random.Generator, int], Weighted]
-    learn: Callable[[Weighted], "Source"]
+    learn: Callable[[Weighted], "DrawSource"]
     points: Certificate | None = None
 
     def judge(self, found: Weighted) -> Certificate:
@@ -225,8 +225,8 @@ def _propose(points: Float[np.ndarray, "point shared"], judged: Certificate) -> 
     return Proposal(center, np.linalg.cholesky(covariance))
 
 
-class Points(NamedTuple):
-    """Points ξ, the log density of draws resampled from them, and what these are worth."""
+class SurrogatePoints(NamedTuple):
+    """SurrogatePoints ξ, the log density of draws resampled from them, and what these are worth."""
 
     shared: Float[np.ndarray, "point shared"]
     log_density: Float[np.ndarray, "point"]
@@ -238,8 +238,8 @@ def _spread_points(
     size: int,
     random: np.random.Generator,
     wanted: int,
-) -> Points:
-    """Points of ever better proposals, until they are worth so many draws of a log density.
+) -> SurrogatePoints:
+    """SurrogatePoints of ever better proposals, until they are worth so many draws of a log density.
 
     All of them count for what the mixture of all proposals gives: where one has thin tails or
     missed what another finds, no weight is out of proportion. The mixture itself is a tenth of what
@@ -258,17 +258,19 @@ def _spread_points(
         proposals.append(_propose(shared, judged))
     weight = (1 - DEFENSIVE) * np.exp(judged.log_weight) + DEFENSIVE / len(shared)
     judged = judged._replace(log_weight=np.log(weight))
-    return Points(shared, judged.log_weight + mixture, judged)
+    return SurrogatePoints(shared, judged.log_weight + mixture, judged)
 
 
-def _around_mass(run: Run, normal: Whitening, random: np.random.Generator) -> Source:
+def _around_mass(run: Run, normal: Whitening, random: np.random.Generator) -> DrawSource:
     """Draws of the surrogate, weighted by the marginal density."""
     density, look = run.tools.density, looking(run.tools.density)
     settled = settle(density, normal, run.data, look, run.seed, expand=run.tools.expand)
     return _source(density, settled, look, random)
 
 
-def _source(density: Density, settled: Settled, look: Look, random: np.random.Generator) -> Source:
+def _source(
+    density: Density, settled: Settled, look: Look, random: np.random.Generator
+) -> DrawSource:
     setting, program = settled.setting, surrogate_program(density)
 
     def evaluate(shared: Floats) -> Floats:
@@ -285,11 +287,11 @@ def _source(density: Density, settled: Settled, look: Look, random: np.random.Ge
         position, log_density, lp = evaluate_points(draw_program(density), setting, seen, keys)
         return Weighted(position, log_density - points.log_density[places], lp)
 
-    def learn(found: Weighted) -> Source:
+    def learn(found: Weighted) -> DrawSource:
         more = revisited(density, settled, look, np.asarray(found.position["shared"]))
         return _source(density, more, look, random)
 
-    return Source(draw, learn, points.judged)
+    return DrawSource(draw, learn, points.judged)
 
 
 @lru_cache(maxsize=16)
@@ -329,7 +331,7 @@ def draw_program(density: Density) -> PointProgram:
     return compile_for_points(one, density, "draw")
 
 
-def _around_mode(run: Run, normal: DenseWhitening) -> Source:
+def _around_mode(run: Run, normal: DenseWhitening) -> DrawSource:
     """Draws of the normal at the mode, with the density of all parameters."""
     look = _evaluating(run.tools.density)
 
@@ -342,10 +344,10 @@ def _around_mode(run: Run, normal: DenseWhitening) -> Source:
         weight = lp + 0.5 * np.asarray(squares)
         return Weighted(jax.tree.map(np.asarray, position), weight, lp)
 
-    def learn(found: Weighted) -> Source:
-        return Source(draw, learn)
+    def learn(found: Weighted) -> DrawSource:
+        return DrawSource(draw, learn)
 
-    return Source(draw, learn)
+    return DrawSource(draw, learn)
 
 
 def _evaluating(density: Density) -> Callable[..., Any]:
