@@ -25,7 +25,7 @@ from jax.experimental import topologies
 import bayesrep
 from bayesrep.bench.hlo import Loop, read_loops
 from bayesrep.inference import compiling, laplace, problem, settle
-from bayesrep.inference.arrowhead import unscaled
+from bayesrep.inference.arrowhead import shift_map
 from bayesrep.inference.nuts import BLOCK, Schedule, build_sampler
 from bayesrep.inference.problem import pose, programs
 from bayesrep.inference.run import build_target, first_setting
@@ -78,7 +78,7 @@ def list_calls(model: str, study: bayesrep.Study) -> Iterator[tuple[str, Call]]:
         yield "weighted draws", (draw.call, (setting, (seen, keys)))
     yield "expansion", (tools.expand, (position, data))
     if tools.onward is not None and tools.hessian is not None:
-        yield "onward", (tools.onward, (jax.eval_shape(unscaled, position), data))
+        yield "onward", (tools.onward, (jax.eval_shape(shift_map, position), data))
         yield "Hessian", (tools.hessian, (position, data))
     schedule = Schedule(CHAINS, warmup=250, draws=750)
     sampler = build_sampler(target, schedule, vectorized=True)

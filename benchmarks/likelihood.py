@@ -32,7 +32,7 @@ import numpy as np
 import bayesrep
 from bayesrep import Study, SufficientStatistics
 from bayesrep.inference.density import Density, build_density
-from bayesrep.inference.device import available
+from bayesrep.inference.device import find_devices
 from bayesrep.inference.problem import pose, programs
 from bayesrep.models.options import JointOptions
 from bayesrep.report.text import MISSING_TEXT, columns
@@ -82,7 +82,7 @@ class Form(NamedTuple):
 
 def devices() -> dict[str, str]:
     """The kinds of device that are timed, by platform."""
-    return {name: device.device_kind for name, device in available().items()}
+    return {name: device.device_kind for name, device in find_devices().items()}
 
 
 def median_seconds(call: Callable[[], Any], repeats: int) -> float:
@@ -284,7 +284,7 @@ def compare(sizes: Sizes) -> list[dict[str, Any]]:
     made = forms(unweighted_statistics(study), study)
     sites = point(made[0])
     rows: list[dict[str, Any]] = []
-    for platform, device in available().items():
+    for platform, device in find_devices().items():
         for bits in sizes.bits:
             for form in made:
                 say(f"{form.name}, {platform}, {bits} bits")
@@ -391,7 +391,7 @@ def sweep(sizes: Sizes) -> dict[str, dict[str, dict[str, float]]]:
 def _sweep_point(made: Sequence[Form], chains: int | None = None) -> dict[str, dict[str, float]]:
     sites = point(made[0])
     found: dict[str, dict[str, float]] = {}
-    for platform, device in available().items():
+    for platform, device in find_devices().items():
         say(f"sweep: {made[0].density.units} classifiers, {chains or 1} chains, {platform}")
         found[platform] = {f.name: At(f, sites, device, 64).in_loop(chains) for f in made}
     return found

@@ -29,7 +29,7 @@ import xarray as xr
 
 import bayesrep
 from bayesrep import Study, SufficientStatistics
-from bayesrep.inference.device import available
+from bayesrep.inference.device import find_devices
 from bayesrep.report.text import MISSING_TEXT, columns
 from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
 from experiments.results import save
@@ -78,7 +78,7 @@ def run_ours(device: str, **arguments: Any) -> Callable[[Study, float], dict[str
     """A fit from nothing, by its stages; then another in the same process."""
 
     def run(study: Study, _: float) -> dict[str, Any]:
-        if device not in available():
+        if device not in find_devices():
             return {"missing": f"JAX finds no {device.upper()} here"}
         posterior = quiet_fit(study, device=device, **arguments)
         begin = time.perf_counter()

@@ -19,7 +19,7 @@ import numpy as np
 
 import bayesrep
 from bayesrep.errors import BayesrepError
-from bayesrep.inference.device import available
+from bayesrep.inference.device import find_devices
 from bayesrep.report.text import columns
 from bayesrep.types import Floats
 from experiments.results import save
@@ -56,7 +56,7 @@ def fit_once(study: bayesrep.Study, device: str, **how: Any) -> tuple[dict[str, 
 def main() -> int:
     """Fit everywhere and write the page."""
     argparse.ArgumentParser(description=__doc__).parse_args()
-    devices = [name for name in available() if name != "cpu"]
+    devices = [name for name in find_devices() if name != "cpu"]
     if not devices:
         print("no GPU here: nothing to compare")
         return 2

@@ -13,6 +13,7 @@ from toys import (
     ROOT,
     UNITS,
     Normal,
+    around_mass,
     drawn,
     expanding,
     log_own,
@@ -30,15 +31,15 @@ from bayesrep.inference.density import build_density
 from bayesrep.inference.marginal import (
     FURTHEST,
     Guide,
-    Known,
     Marginal,
+    UnitNormals,
     Visits,
-    drawn_in,
+    draw_in,
     feature_count,
     features,
-    mirrored,
+    mirror,
 )
-from bayesrep.inference.settle import looking, revisited, settle
+from bayesrep.inference.settle import learn_more, make_look, settle
 from bayesrep.posterior.files import build_posterior
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -81,7 +82,7 @@ def test_ridge_is_the_penalised_regression_of_least_generalised_error():
 def test_features_are_products_for_the_program():
     random = np.random.default_rng(1)
     points = 3 * random.standard_normal((5, 4))
-    inputs = tuning.products(drawn_in(points))
+    inputs = tuning.products(draw_in(points))
     assert inputs.shape == (5, 1 + 4 + 10)
     for count in (15, 5):
         for point, wanted in zip(points, inputs[:, :count], strict=True):
@@ -91,9 +92,9 @@ def test_features_are_products_for_the_program():
 
 def test_points_far_out_are_drawn_in_and_others_are_not():
     near = np.array([[0.5, -1.0, 1.0], [1.0, 2.0, 0.5]])
-    np.testing.assert_allclose(drawn_in(near), near, rtol=1e-3)
+    np.testing.assert_allclose(draw_in(near), near, rtol=1e-3)
     far = np.array([[3.0, 0.0, 4.0]]) * 10.0 ** np.arange(1, 5)[:, None]
-    lengths = np.linalg.norm(drawn_in(far), axis=1)
+    lengths = np.linalg.norm(draw_in(far), axis=1)
     assert (np.diff(lengths) >= 0).all()
     np.testing.assert_allclose(lengths, FURTHEST, rtol=1e-2)
 
@@ -105,7 +106,7 @@ def test_a_guide_learns_what_quadratics_say():
     """
     random = np.random.default_rng(2)
     points = random.standard_normal((300, 3))
-    quadratic = tuning.products(drawn_in(points))
+    quadratic = tuning.products(draw_in(points))
     centers = (quadratic @ random.standard_normal((10, UNITS * 2))).reshape(-1, UNITS, 2)
     roots = (quadratic[:, :4] @ random.standard_normal((4, UNITS * 3))).reshape(-1, UNITS, 3)
     said, sampled = quadratic @ random.standard_normal(10), random.standard_normal(300)
@@ -144,7 +145,7 @@ def test_a_units_normal_is_two_newton_steps_from_its_guess(own):
     """The first by the root that is guessed, if it goes down; a guided normal is that of it."""
     counts, marginal, setting = settings(own)
     shared = jnp.asarray([0.3])
-    guided = jax.jit(marginal.guided)(setting, shared)
+    guided = jax.jit(marginal.guess_units)(setting, shared)
     units, level = jax.jit(marginal.units)(setting, shared)
     map_, at = setting.whitening, np.asarray(setting.whitening.to_shared) @ shared + 0.4
     inverse = np.tri(own)  # rates are sums of a unit's own parameters
@@ -205,9 +206,9 @@ def test_an_estimate_is_the_mean_ratio_and_a_drawn_position_is_of_one_of_them():
     """By how likely each is: z whose ratio is 0 are never drawn."""
     _, marginal, setting = settings(2)
     shared = jnp.asarray([0.3])
-    given = marginal.guided(setting, shared)
+    given = marginal.guess_units(setting, shared)
     half = np.random.default_rng(5).normal(size=(2, UNITS, 2))
-    standard = mirrored(jnp.asarray(0.5 * half))
+    standard = mirror(jnp.asarray(0.5 * half))
     np.testing.assert_array_equal(standard[2:], -standard[:2])
     known = marginal.estimates(setting, shared, given, standard)
     ratios = np.exp(np.asarray(known.log_ratio))
@@ -215,16 +216,16 @@ def test_an_estimate_is_the_mean_ratio_and_a_drawn_position_is_of_one_of_them():
     wanted = float(known.shared) - np.log(ratios.mean(axis=0)).sum()
     assert float(known.potential) == pytest.approx(wanted)
 
-    drawing = jax.jit(marginal.drawn)
+    drawing = jax.jit(marginal.draw_units)
     places = np.stack(
-        [marginal.position(setting, shared, given.at(each))["units"] for each in standard]
+        [marginal.position(setting, shared, given.place_units(each))["units"] for each in standard]
     )
     for only in range(4):
         one = jnp.where(jnp.arange(4)[:, None] == only, known.log_ratio, -jnp.inf)
-        sure = Known(given, standard[:2], known._replace(log_ratio=one))
+        sure = UnitNormals(given, standard[:2], known._replace(log_ratio=one))
         at, _ = drawing(jax.random.key(only), setting, shared, sure)
         np.testing.assert_allclose(at["units"], places[only], rtol=1e-12)
-    at, lp = drawing(jax.random.key(0), setting, shared, Known(given, standard[:2], known))
+    at, lp = drawing(jax.random.key(0), setting, shared, UnitNormals(given, standard[:2], known))
     away = np.abs(np.asarray(at["units"]) - places).sum(axis=2).min(axis=0)
     np.testing.assert_allclose(away, 0, atol=1e-12)
     exact = -float(marginal.density.potential(at, setting.data))
@@ -238,7 +239,7 @@ def test_settling_finds_a_normal_posterior_from_elsewhere(normal):
     off = normal.mean + np.array([0.4, -0.3, *[0.2] * 6])
     mode = whitened(normal.density, normal.data, normal.at(off))
     mode = mode._replace(to_shared=1.6 * mode.to_shared)
-    look = looking(normal.density)
+    look = make_look(normal.density)
     expand = expanding(normal.density)
     found = settle(normal.density, mode, normal.data, look, 0, expand=expand)
     center, to_shared = (
@@ -264,12 +265,12 @@ def test_a_surrogate_learns_from_where_chains_came():
     counts = jnp.asarray(COUNTS)
     density = build_density(skewed, counts, select=some)
     mode = whitened(density, counts, density.origin())
-    look = looking(density)
+    look = make_look(density)
     settled = settle(density, mode, counts, look, 0, expand=expanding(density))
     white = settled.setting.whitening
     far = np.linspace(-5, -3, 300)[:, None]
     shared = np.asarray(white.center["shared"]) + far @ np.asarray(white.to_shared).T
-    again = revisited(density, settled, look, shared)
+    again = learn_more(density, settled, look, shared)
     jax.tree.map(np.testing.assert_array_equal, again.setting.whitening, white)
     assert len(again.visits.shared) == len(settled.visits.shared)  # the latest
     np.testing.assert_allclose(again.visits.shared[-300:], far, rtol=1e-9)
@@ -300,7 +301,7 @@ def test_pareto_shape_is_that_of_arviz(arviz_smooths):
 
 def test_even_weights_need_no_tail_and_others_do():
     even = laplace.certify(np.full(500, 3.0))
-    assert (even.pareto_k, even.enough) == (0.0, True)
+    assert (even.pareto_k, even.holds) == (0.0, True)
     assert even.ess == pytest.approx(500)
     assert shape_of(np.arange(10.0)) == np.inf
     broken = laplace.certify(np.append(np.zeros(100), np.nan))
@@ -310,9 +311,9 @@ def test_even_weights_need_no_tail_and_others_do():
 
 def test_certificates_need_a_light_tail_and_many_draws():
     good = laplace.Certificate(np.full(4000, -np.log(4000)), 0.69, 400.0)
-    assert good.enough
-    assert not good._replace(ess=399.0).enough
-    assert not good._replace(pareto_k=0.7).enough
+    assert good.holds
+    assert not good._replace(ess=399.0).holds
+    assert not good._replace(pareto_k=0.7).holds
     assert not good._replace(pareto_k=0.7).hopeless
     # Of 4,000 weights the tail has 3 √4000 = 190: an error of (1 + k) / √190.
     assert good.error == pytest.approx(1.69 / np.sqrt(190), rel=1e-2)
@@ -358,12 +359,12 @@ def test_draws_of_a_mode_of_units_that_meet_are_weighted(normal, unannotated):
     """By their density over the normal, which is the exact one, or wider."""
     center = normal.at(normal.mean)
     exact = dense_whitening(center, np.linalg.inv(normal.covariance))
-    found, judged = drawn(laplace._whole(of(normal.density, normal.data), exact), 500)
+    found, judged = drawn(laplace._around_mode(of(normal.density, normal.data), exact), 500)
     assert np.ptp(found.log_weight) < 1e-8
     assert judged.pareto_k == 0.0
     np.testing.assert_allclose(found.lp, log_density(normal, found.position), atol=1e-8)
     wide = exact._replace(root=1.3 * exact.root)
-    found, _ = drawn(laplace._whole(of(normal.density, normal.data), wide), 500)
+    found, _ = drawn(laplace._around_mode(of(normal.density, normal.data), wide), 500)
     values = np.concatenate(
         [np.reshape(found.position[n], (500, -1)) for n in ("shared", "units")], 1
     )
@@ -372,26 +373,46 @@ def test_draws_of_a_mode_of_units_that_meet_are_weighted(normal, unannotated):
     assert np.ptp(left) < 1e-8
 
 
-def test_nested_draws_of_a_normal_posterior(normal, unannotated):
-    """Weights but for the units' noise are of the marginal over the proposal."""
+def test_draws_of_a_normal_posterior_are_weighted_evenly(normal, unannotated):
+    """The surrogate of a normal is exact: weights are highest, and equal, where it is alone.
+
+    With the mixture of proposals as a tenth of what is resampled they are 1 / (0.9 + 0.1 m / p)
+    at most, with m and p the mixture's and the posterior's density, and 1 on average.
+    """
     mode = whitened(normal.density, normal.data, normal.at(normal.mean))
-    found, _ = drawn(laplace._nested(of(normal.density, normal.data), mode), 200, shared=2)
+    found, judged = drawn(around_mass(normal.density, normal.data, mode), 400)
     np.testing.assert_allclose(found.lp, log_density(normal, found.position), atol=1e-8)
-    marginal = stats.multivariate_normal(normal.mean[:2], normal.covariance[:2, :2])
-    squares = np.square(found.shared).sum(axis=1)
-    log_t = -0.5 * (20 + 2) * np.log1p(squares / 20)
-    left = found.log_weight - (marginal.logpdf(found.position["shared"]) - log_t)
-    assert np.ptp(left) < 1e-6
+    weight = np.exp(found.log_weight)
+    assert weight.max() / weight.mean() < 1 / 0.9 + 0.01
+    assert np.median(weight) / weight.mean() > 1.0
+    assert judged.pareto_k < 0.7
 
 
-def test_a_pilots_moments_shape_the_proposals():
-    """Its weighted mean, and its covariance beside the identity seen in four draws."""
+def test_points_hold_the_density_that_is_resampled():
+    """Nine tenths of the weighted points, and a tenth of them all; worth what was asked for."""
+
+    def evaluate(shared):
+        return stats.norm.logpdf(shared, [0.5, 0.0], [0.8, 1.0]).sum(axis=1)
+
+    points = laplace._spread_points(evaluate, 2, np.random.default_rng(6), 1000)
+    share = np.exp(points.judged.log_weight)
+    assert share.sum() == pytest.approx(1)
+    assert share.min() >= laplace.DEFENSIVE / len(share)
+    assert points.judged.ess >= 1000
+    # The first proposal alone, a t of ten degrees of freedom, was enough.
+    assert len(points.shared) == laplace.POINTS
+    t = stats.multivariate_t(np.zeros(2), np.eye(2), laplace.FREEDOM).logpdf(points.shared)
+    left = points.log_density - points.judged.log_weight - t
+    assert np.ptp(left) < 1e-8
+
+
+def test_points_that_teach_shape_the_next_proposal():
+    """Their weighted mean, and their covariance beside the identity seen in four points."""
     random = np.random.default_rng(6)
     shared = random.standard_normal((30, 2)) * [1.5, 1.0]
     wanted = stats.norm.logpdf(shared, [0.5, 0.0], [0.8, 1.0]).sum(axis=1)
-    weight = wanted - stats.norm.logpdf(shared, 0, [1.5, 1.0]).sum(axis=1)
-    found = laplace._taught(laplace.Weighted(shared, {}, weight, wanted))
-    judged = laplace.certify(weight)
+    judged = laplace.certify(wanted - stats.norm.logpdf(shared, 0, [1.5, 1.0]).sum(axis=1))
+    found = laplace._propose(shared, judged)
     share = np.exp(judged.log_weight)
     covariance = np.cov(shared.T, aweights=share, ddof=0)
     seen = judged.ess / (judged.ess + 4)
@@ -399,7 +420,14 @@ def test_a_pilots_moments_shape_the_proposals():
     np.testing.assert_allclose(
         found.root @ found.root.T, seen * covariance + (1 - seen) * np.eye(2)
     )
-    assert found.freedom < laplace._normal(2).freedom
+
+
+def test_a_density_that_is_nowhere_has_points_worth_nothing():
+    points = laplace._spread_points(
+        lambda x: np.full(len(x), np.nan), 2, np.random.default_rng(0), 9
+    )
+    assert points.judged.ess == 0
+    assert not points.judged.holds
 
 
 # --- distances

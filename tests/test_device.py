@@ -5,7 +5,7 @@ import subprocess
 import sys
 import textwrap
 
-from bayesrep.inference.device import fastest
+from bayesrep.inference.device import choose_fastest
 
 ON_THE_SECOND = """
     from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ ON_THE_SECOND = """
     from bayesrep.inference.marginal import Marginal
 
     first, second = jax.devices()
-    device.available = lambda: {"cpu": first, "other": second}
+    device.find_devices = lambda: {"cpu": first, "other": second}
 
     def build_steps(batch):
         return lambda: steps.append((batch, *jnp.ones(batch).devices()))
@@ -52,7 +52,7 @@ ON_THE_SECOND = """
         sums = settle.evaluate_points(program._replace(call=call), setting, points)
         np.testing.assert_array_equal(sums, np.repeat(points, 3, axis=1))
         assert len(found) == 10 and {d for x in found for d in x.devices()} == {second}
-        chains = nuts._together(pool, Event(), [(lambda: jnp.ones(1).devices(),)] * 3)
+        chains = nuts._run_jobs(pool, Event(), [(lambda: jnp.ones(1).devices(),)] * 3)
         assert chains == [{second}] * 3, chains
 """
 
@@ -71,8 +71,8 @@ def test_every_thread_keeps_to_the_device_that_was_chosen():
 
 def test_the_faster_device_is_chosen_and_the_choice_explained():
     devices = {"cpu": "a", "gpu": "b"}
-    choice = fastest(devices, {"cpu": 2e-4, "gpu": 1.5e-4})
+    choice = choose_fastest(devices, {"cpu": 2e-4, "gpu": 1.5e-4})
     assert choice.device == "a"
     begin = "cpu: one step of all chains takes 0.20 ms on cpu, 0.15 ms on gpu; "
     assert choice.reason.startswith(begin)
-    assert fastest(devices, {"cpu": 2e-2, "gpu": 3e-3}).device == "b"
+    assert choose_fastest(devices, {"cpu": 2e-2, "gpu": 3e-3}).device == "b"

@@ -12,7 +12,7 @@ import zoo
 from jax import export
 
 from bayesrep.inference import laplace, settle
-from bayesrep.inference.arrowhead import unscaled
+from bayesrep.inference.arrowhead import shift_map
 from bayesrep.inference.dense import DenseWhitening
 from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.nuts import BLOCK, Schedule, build_sampler, of_density, of_marginal
@@ -49,7 +49,7 @@ class Case:
     @property
     def shifted(self):
         """Coordinates of an arrowhead."""
-        return jax.eval_shape(unscaled, self.position)
+        return jax.eval_shape(shift_map, self.position)
 
     @property
     def near(self):
@@ -97,9 +97,13 @@ class Case:
         program = laplace.draw_program(self.density)
         return program.call, setting, (seen, jax.ShapeDtypeStruct((program.size, 2), "uint32"))
 
+    def surrogate(self):
+        _, setting, points = self.looking()
+        return laplace.surrogate_program(self.density).call, setting, points
+
     def evaluating(self):
         _, (_, normal) = self.target()
-        return laplace._evaluating(self.density), normal, self.data, self.positions
+        return laplace._evaluate_program(self.density), normal, self.data, self.positions
 
 
 PROGRAMS = {
@@ -107,6 +111,7 @@ PROGRAMS = {
     ("joint", "expand"): lambda c: (c.tools.expand, c.position, c.data),
     ("joint", "looking around"): Case.looking,
     ("joint", "weighted draws"): Case.drawing,
+    ("joint", "surrogate"): Case.surrogate,
     ("joint", "first states"): Case.first_states,
     ("joint", "block of draws"): Case.block,
     ("joint", "quantities"): lambda c: (c.tools.quantities, c.positions, c.data),

@@ -51,12 +51,12 @@ def log_law_of_chains(study, model, points, options):
     setting = _settle(tools, around_mode(problem, tools, data), data)
 
     def one(shared, z):
-        units = marginal.guided(setting, shared)
+        units = marginal.guess_units(setting, shared)
         known = marginal.estimate(setting, shared, units, z[None])
         here, there = known.estimates.log_ratio
         law = -known.estimates.potential - 0.5 * jnp.square(z).sum()
         law += jnp.sum(here - jnp.logaddexp(here, there)) - units.log_volume.sum()
-        position = marginal.position(setting, shared, units.at(z))
+        position = marginal.position(setting, shared, units.place_units(z))
         return tools.density.to_sites(position), law
 
     return [jax.jit(one)(*point) for point in points]

@@ -13,7 +13,7 @@ import bayesrep
 from bayesrep.inference.density import build_density
 from bayesrep.inference.fit import LONGER, METHODS, Found, _first_that_holds, _ways
 from bayesrep.inference.problem import pose
-from bayesrep.inference.settle import looking, settle
+from bayesrep.inference.settle import make_look, settle
 from bayesrep.inference.spread import logit_spread, widen_priors
 from bayesrep.numerics.estimands import accuracy_line, line_of_draws
 from bayesrep.posterior.verdict import Verdict
@@ -104,7 +104,7 @@ def test_what_units_say_of_what_they_share_is_raised_to_the_weight():
     weight, counts = 0.4, jnp.asarray(COUNTS)
     density = build_density(skewed, counts, select=some, weight=lambda data: jnp.asarray(weight))
     mode = whitened(density, counts, density.origin())
-    settled = settle(density, mode, counts, looking(density), 0, expand=expanding(density))
+    settled = settle(density, mode, counts, make_look(density), 0, expand=expanding(density))
     points = np.linspace(-1.5, 1.5, 7)[:, None]
     white = settled.setting.whitening
     levels = np.asarray(white.center["shared"]) + points @ np.asarray(white.to_shared).T
@@ -115,7 +115,7 @@ def test_what_units_say_of_what_they_share_is_raised_to_the_weight():
             np.log(np.trapezoid(np.exp(log_own(level, count, grid)), grid)) for count in COUNTS
         ]
         wanted.append(-stats.norm.logpdf(level, 0, 3.0) - weight * sum(masses))
-    found = looking(density)(settled.setting, points).potential
+    found = make_look(density)(settled.setting, points).potential
     # The units' normals miss a little of each, w of which is left.
     np.testing.assert_allclose(found - found[3], np.array(wanted) - wanted[3], atol=0.08)
     estimate = np.array(wanted) - 0.5 * np.square(points[:, 0])

@@ -19,12 +19,12 @@ from bayesrep.inference.mode import climb
 from bayesrep.inference.nuts import (
     BLOCK,
     build_sampler,
-    compiled,
+    compile_sampler,
     of_density,
     of_marginal,
     sample,
 )
-from bayesrep.inference.settle import looking, settle
+from bayesrep.inference.settle import make_look, settle
 
 UNITS = 3
 DATA = np.array([[0.3, -1.0], [2.0, 0.5], [1.0, 4.0]])
@@ -118,9 +118,14 @@ def settings(own):
     return counts, marginal, plain._replace(whitening=stretched(UNITS, own, 1), guide=guide)
 
 
-def drawn(draw, count, shared=1):
-    found = draw(np.random.default_rng(4), count, laplace._normal(shared))
-    return found, laplace.certify(found.log_weight)
+def drawn(source, count):
+    found = source.draw(np.random.default_rng(4), count)
+    return found, source.judge(found)
+
+
+def around_mass(density, data, mode):
+    """Draws of the surrogate that is learnt from a mode."""
+    return laplace._around_mass(of(density, data), mode, np.random.default_rng(7))
 
 
 def of(density, data):
@@ -166,7 +171,7 @@ class Toy:
         """What is sampled, and its setting."""
         if kind == "density":
             return of_density(self.density), (self.data, self.white)
-        look = looking(self.density)
+        look = make_look(self.density)
         settled = settle(self.density, self.white, self.data, look, 0, expand=None)
         return of_marginal(Marginal(self.density)), settled.setting
 
@@ -189,7 +194,7 @@ class Toy:
         if program not in self.compiled:
             sampler = build_sampler(target, schedule, vectorized=vectorized, held=held)
             key = keys if vectorized else keys[0]
-            self.compiled[program] = compiled(sampler, key, setting, feed(0, 0))
+            self.compiled[program] = compile_sampler(sampler, key, setting, feed(0, 0))
         ready = self.compiled[program]
         states = ready.states(keys)
         report = lambda *_: None  # noqa: E731

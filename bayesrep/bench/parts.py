@@ -12,7 +12,7 @@ from bayesrep.bench.roofline import bound_us, roofline
 from bayesrep.bench.speed import draws, gradients, gradients_in_32_bits, images
 from bayesrep.bench.subjects import FULL, QUICK, Sizes, Subjects
 from bayesrep.bench.timing import error_text
-from bayesrep.inference.device import available, find_platform
+from bayesrep.inference.device import find_devices, find_platform
 from bayesrep.machine import machine_facts, torch_sees
 from bayesrep.version import __version__
 
@@ -82,9 +82,9 @@ def run_bench(
 
 def _devices(device: str) -> dict[str, Any]:
     if device == "auto":
-        return dict(reversed(available().items()))  # the CPU first
+        return dict(reversed(find_devices().items()))  # the CPU first
     name = find_platform(device)
-    return {name: available()[name]}
+    return {name: find_devices()[name]}
 
 
 def _machine() -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from bayesrep.bench.timing import Job, Key, Outcome, compile_together
 from bayesrep.inference.marginal import Marginal, Setting
 from bayesrep.inference.problem import Problem, Programs, around_mode, pose, programs
-from bayesrep.inference.settle import looking, settle
+from bayesrep.inference.settle import make_look, settle
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.studies.study import Study
@@ -214,7 +214,7 @@ class Subjects:
         setting = None
         if key == "settled":
             mode: Any = around_mode(problem, tools, data)
-            look = looking(tools.density)
+            look = make_look(tools.density)
             setting = settle(tools.density, mode, data, look, 0, expand=None).setting
         elif key != "images":
             setting = Marginal(tools.density).first_setting(data, start)

@@ -86,7 +86,7 @@ class Whitening(NamedTuple):
         return Whitening(self.center | {"units": units}, self.to_shared, to_units, drag)
 
 
-def unscaled(center: Position) -> Whitening:
+def shift_map(center: Position) -> Whitening:
     """The map that only shifts."""
     size, (units, own) = len(center["shared"]), center["units"].shape
     return Whitening(

@@ -47,7 +47,7 @@ class Checkpoint:
     def save(self, chain: int, block: int, tree: Any) -> None:
         """Write a block's arrays."""
         leaves = jax.tree.leaves(tree)
-        write_arrays(self.path(chain, block), {str(i): _plain(x) for i, x in enumerate(leaves)})
+        write_arrays(self.path(chain, block), {str(i): _to_array(x) for i, x in enumerate(leaves)})
 
     def load(self, chain: int, block: int, like: Any) -> Any:
         """Read a block as a tree of the form of `like`, or None where there is none yet."""
@@ -59,7 +59,7 @@ class Checkpoint:
         if set(arrays) != {str(i) for i in range(len(leaves))}:
             raise PosteriorError("checkpoint-arrays-differ", path=path)
         return jax.tree.unflatten(
-            structure, [_like(path, arrays[str(i)], leaf) for i, leaf in enumerate(leaves)]
+            structure, [_restore_leaf(path, arrays[str(i)], leaf) for i, leaf in enumerate(leaves)]
         )
 
 
@@ -86,7 +86,7 @@ def open_checkpoint(folder: str | Path, identity: Mapping[str, Any]) -> Path:
         if not manifest.exists():
             if any(entry.name != f".{MANIFEST}.part" for entry in target.iterdir()):
                 raise PosteriorError("checkpoint-folder-not-empty", path=target)
-            with _whole(manifest) as part:
+            with _replace_whole(manifest) as part:
                 part.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
             return target
         found = strict_json.load(manifest)
@@ -104,13 +104,13 @@ def open_checkpoint(folder: str | Path, identity: Mapping[str, Any]) -> Path:
                 "checkpoint-of-another-fit",
                 path=target,
                 setting=name,
-                checkpoint_value=_short(found[name]),
-                fit_value=_short(value),
+                checkpoint_value=_shorten_json(found[name]),
+                fit_value=_shorten_json(value),
             )
     return target
 
 
-def _short(value: Any) -> str:
+def _shorten_json(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -118,14 +118,14 @@ def _short(value: Any) -> str:
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays to one file, whole or not at all."""
     try:
-        with _whole(path) as part, part.open("wb") as stream:
+        with _replace_whole(path) as part, part.open("wb") as stream:
             np.savez(stream, **arrays)  # type: ignore[arg-type]
     except OSError as error:
         raise PosteriorError("file-not-writable", path=path, reason=reason(error)) from None
 
 
 @contextmanager
-def _whole(path: Path) -> Generator[Path]:
+def _replace_whole(path: Path) -> Generator[Path]:
     """What takes the place of a file; a killed process leaves one, whose name stays the same."""
     part = path.with_name(f".{path.name}.part")
     try:
@@ -165,11 +165,11 @@ def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _plain(leaf: Any) -> NDArray[Any]:
+def _to_array(leaf: Any) -> NDArray[Any]:
     return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
 
 
-def _like(path: Path, array: NDArray[Any], leaf: Any) -> Any:
+def _restore_leaf(path: Path, array: NDArray[Any], leaf: Any) -> Any:
     """The array as the kind of leaf that it was saved from."""
     try:
         value = jnp.asarray(array)

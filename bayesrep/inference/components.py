@@ -89,10 +89,10 @@ def settled_by_counts(problem: Problem, *, choose: bool) -> tuple[Problem, str]:
         Whether there may be more.
     """
     with jax.default_device(jax.local_devices(backend="cpu")[0]):  # a few dozen numbers
-        return _settled(problem, choose=choose)
+        return _choose_components(problem, choose=choose)
 
 
-def _settled(problem: Problem, *, choose: bool) -> tuple[Problem, str]:
+def _choose_components(problem: Problem, *, choose: bool) -> tuple[Problem, str]:
     options: JointOptions = problem.options
     cells = [problem.statistics.cells[role] for role in problem.roles]
     datasets = tuple(counts_of(complete([each]), options.dependence) for each in cells)

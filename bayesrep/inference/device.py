@@ -41,7 +41,7 @@ class Choice:
     together: bool = False
 
 
-def available() -> dict[str, Any]:
+def find_devices() -> dict[str, Any]:
     """The first device of every platform that JAX can use here, by platform name.
 
     Those of this process: where it is one of several, JAX lists the others' too.
@@ -89,7 +89,7 @@ def choose(device: str, chains: int, build_steps: Callable[[int], Callable[[], A
     OptionError
         For a platform that JAX does not have here.
     """
-    devices = available()
+    devices = find_devices()
     if device != "auto":
         name = find_platform(device)
         return Choice(devices[name], f"{name}: as asked")
@@ -101,7 +101,7 @@ def choose(device: str, chains: int, build_steps: Callable[[int], Callable[[], A
         turns = -(-chains // min(chains, cores())) if name == "cpu" else 1
         with jax.default_device(one):
             times[name] = turns * _seconds(build_steps(batch)) / STEPS
-    return fastest(devices, times)
+    return choose_fastest(devices, times)
 
 
 def find_platform(device: str) -> str:
@@ -112,7 +112,7 @@ def find_platform(device: str) -> str:
     OptionError
         If it is not.
     """
-    devices = available()
+    devices = find_devices()
     name = next((n for n in devices if n == device or (device, n) == ("gpu", "cuda")), None)
     if name is None:
         raise OptionError("device-not-present", device=device, choices=", ".join(devices))
@@ -145,12 +145,12 @@ def spread_over(device: str, count: int) -> Mesh:
     return Mesh(np.array(devices[:count]), ("images",))
 
 
-def together(mesh: Mesh) -> Choice:
+def use_all(mesh: Mesh) -> Choice:
     """All devices of a mesh; what they need not share each process does on its own first one."""
     return Choice(mesh.local_devices[0], f"{mesh.size} devices, as asked", together=True)
 
 
-def fastest(devices: Mapping[str, Any], seconds: Mapping[str, float]) -> Choice:
+def choose_fastest(devices: Mapping[str, Any], seconds: Mapping[str, float]) -> Choice:
     """The device with the shortest time for one step of every chain.
 
     Others than the CPU have to be `WORTH` times as fast: their programs compile longer.

@@ -21,7 +21,7 @@ from bayesrep.inference.checkpoint import open_checkpoint
 from bayesrep.inference.compiling import compilation_timed, compiler_options, kept_programs
 from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.cut import cut
-from bayesrep.inference.device import STEPS, Choice, choose, spread_over, together
+from bayesrep.inference.device import STEPS, Choice, choose, spread_over, use_all
 from bayesrep.inference.laplace import laplace
 from bayesrep.inference.modes import mass_elsewhere
 from bayesrep.inference.nuts import BLOCK, MANY, Schedule
@@ -261,7 +261,7 @@ def fit(
         problem = widen_priors(problem, options)
         problem, why_components = settled_by_counts(problem, choose="components" not in options)
         schedule = _schedule(problem, chains, warmup, draws)
-        chosen = _choose_device(device, chains, problem) if mesh is None else together(mesh)
+        chosen = _choose_device(device, chains, problem) if mesh is None else use_all(mesh)
         stack.enter_context(jax.default_device(chosen.device))
         data = problem.data()
         tools = programs(problem, data)
@@ -285,7 +285,7 @@ def fit(
         facts["elsewhere"] = elsewhere
 
         def make(way: Way, *, last: bool) -> Found:
-            longer = schedule.longer(way.times)
+            longer = schedule.lengthen(way.times)
             counted = ("draw", "divergences") if way.stages else ("fit", "")
             with progress_bar(way.steps(longer), *counted, show=progress, watch=watch) as bar:
                 folder = None
@@ -365,9 +365,9 @@ def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedul
     components = problem.options.components
     schedule = Schedule(chains=chains, warmup=BLOCK * -(-warmup // BLOCK), draws=draws)
     if problem.model.of_images:
-        return schedule.thrifty()
+        return schedule.for_dear_gradient()
     if components > 2 or len(problem.statistics.classifiers) <= FEW:
-        return schedule.careful(components)
+        return schedule.for_hard_posterior(components)
     return schedule
 
 

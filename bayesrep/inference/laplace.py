@@ -51,8 +51,8 @@ from bayesrep.inference.settle import (
     Settled,
     compile_for_points,
     evaluate_points,
-    looking,
-    revisited,
+    learn_more,
+    make_look,
     settle,
 )
 from bayesrep.numerics.pareto import pareto_smooth, tail_length
@@ -63,7 +63,7 @@ PAIRS = 4
 RENEWALS = 2
 """How often a unit's draws are renewed: where units count less, no weight mends their normal."""
 POINTS, ROUNDS = 2048, 16
-"""SurrogatePoints of a Student t for draws of the surrogate, and how many of these there are at most."""
+"""Points of a Student t for draws of the surrogate, and how many of these there are at most."""
 FREEDOM = 10.0
 """Degrees of freedom of them all."""
 DEFENSIVE = 0.1
@@ -94,7 +94,7 @@ class Certificate(NamedTuple):
     ess: float
 
     @property
-    def enough(self) -> bool:
+    def holds(self) -> bool:
         """Whether they may stand for the posterior."""
         return self.pareto_k < MAX_PARETO_K and self.ess >= MIN_ESS
 
@@ -148,7 +148,7 @@ def laplace(run: Run) -> Drawn:
     found = source.draw(random, count)
     judged = source.judge(found)
     for batch in range(BATCHES if dense else BATCHES * EACH):
-        if judged.enough or (dense and judged.hopeless):
+        if judged.holds or (dense and judged.hopeless):
             break
         if batch in PILOTS and not dense:
             source = source.learn(found)
@@ -226,7 +226,7 @@ def _propose(points: Float[np.ndarray, "point shared"], judged: Certificate) -> 
 
 
 class SurrogatePoints(NamedTuple):
-    """SurrogatePoints ξ, the log density of draws resampled from them, and what these are worth."""
+    """Points ξ, the log density of draws resampled from them, and what these are worth."""
 
     shared: Float[np.ndarray, "point shared"]
     log_density: Float[np.ndarray, "point"]
@@ -239,7 +239,7 @@ def _spread_points(
     random: np.random.Generator,
     wanted: int,
 ) -> SurrogatePoints:
-    """SurrogatePoints of ever better proposals, until they are worth so many draws of a log density.
+    """Points of ever better proposals, until they are worth so many draws of a log density.
 
     All of them count for what the mixture of all proposals gives: where one has thin tails or
     missed what another finds, no weight is out of proportion. The mixture itself is a tenth of what
@@ -263,7 +263,7 @@ def _spread_points(
 
 def _around_mass(run: Run, normal: Whitening, random: np.random.Generator) -> DrawSource:
     """Draws of the surrogate, weighted by the marginal density."""
-    density, look = run.tools.density, looking(run.tools.density)
+    density, look = run.tools.density, make_look(run.tools.density)
     settled = settle(density, normal, run.data, look, run.seed, expand=run.tools.expand)
     return _source(density, settled, look, random)
 
@@ -288,7 +288,7 @@ def _source(
         return Weighted(position, log_density - points.log_density[places], lp)
 
     def learn(found: Weighted) -> DrawSource:
-        more = revisited(density, settled, look, np.asarray(found.position["shared"]))
+        more = learn_more(density, settled, look, np.asarray(found.position["shared"]))
         return _source(density, more, look, random)
 
     return DrawSource(draw, learn, points.judged)
@@ -325,7 +325,7 @@ def draw_program(density: Density) -> PointProgram:
         for take, normal in zip(renewals[::2], renewals[1::2], strict=True):
             fresh = jax.random.normal(normal, shape)
             known = marginal.renew_units(take, setting, shared, known, fresh)
-        position, lp = marginal.drawn(pick, setting, shared, known)
+        position, lp = marginal.draw_units(pick, setting, shared, known)
         return position, log_density, lp
 
     return compile_for_points(one, density, "draw")
@@ -333,7 +333,7 @@ def draw_program(density: Density) -> PointProgram:
 
 def _around_mode(run: Run, normal: DenseWhitening) -> DrawSource:
     """Draws of the normal at the mode, with the density of all parameters."""
-    look = _evaluating(run.tools.density)
+    look = _evaluate_program(run.tools.density)
 
     def draw(random: np.random.Generator, count: int) -> Weighted:
         shapes = jax.tree.map(jnp.shape, normal.center)
@@ -350,7 +350,7 @@ def _around_mode(run: Run, normal: DenseWhitening) -> DrawSource:
     return DrawSource(draw, learn)
 
 
-def _evaluating(density: Density) -> Callable[..., Any]:
+def _evaluate_program(density: Density) -> Callable[..., Any]:
     def one(normal: DenseWhitening, data: Any, standard: Position) -> tuple[Position, Array]:
         position = normal(standard)
         return position, -density.potential(position, data)

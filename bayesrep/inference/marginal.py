@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayesrep.inference.arrowhead import Whitening, by_unit, unscaled
+from bayesrep.inference.arrowhead import Whitening, by_unit, shift_map
 from bayesrep.inference.density import Density, Position
 from bayesrep.models.model import Data, take_rows
 from bayesrep.types import Float, Floats, Ints
@@ -106,7 +106,7 @@ class Units(NamedTuple):
         """log |R|."""
         return jnp.sum(jnp.log(jnp.diagonal(self.root, axis1=1, axis2=2)), axis=1)
 
-    def at(self, standard: Float[Array, "unit own"]) -> Float[Array, "unit own"]:
+    def place_units(self, standard: Float[Array, "unit own"]) -> Float[Array, "unit own"]:
         """ζ = m + R z."""
         return self.center + by_unit(self.root, standard)
 
@@ -139,7 +139,7 @@ class Estimates(NamedTuple):
         return self.shared - self.weight * self.of_units.sum()
 
 
-class Known(NamedTuple):
+class UnitNormals(NamedTuple):
     """What is known at ξ: the units' normals, half of their z (`mirrored` has all), estimates."""
 
     units: Units
@@ -147,7 +147,7 @@ class Known(NamedTuple):
     estimates: Estimates
 
 
-def mirrored(half: Float[Array, "pair unit own"]) -> Float[Array, "mirrored unit own"]:
+def mirror(half: Float[Array, "pair unit own"]) -> Float[Array, "mirrored unit own"]:
     """z and −z: what is odd in z, most of what a normal misses, cancels in an estimate."""
     return jnp.concatenate([half, -half])
 
@@ -164,7 +164,7 @@ def sampled_rows(first: Float[np.ndarray, "unit"]) -> Ints:
     return np.sort(np.argsort(first, kind="stable")[middles])
 
 
-def drawn_in(shared: Any) -> Any:
+def draw_in(shared: Any) -> Any:
     """ξ [..., shared] of NumPy or JAX, no further out than a normal's: no polynomial runs away."""
     xp: Any = np if isinstance(shared, np.ndarray) else jnp
     squares = xp.sum(xp.square(shared), axis=-1, keepdims=True)
@@ -174,7 +174,7 @@ def drawn_in(shared: Any) -> Any:
 
 def features(shared: Float[Array, "shared"], count: int) -> Float[Array, "{count}"]:
     """The first of 1, ξ and ξ_i ξ_j for i ≤ j, of ξ drawn in."""
-    drawn = drawn_in(shared)
+    drawn = draw_in(shared)
     parts = [jnp.ones(1, shared.dtype), drawn]
     if count > 1 + len(shared):
         # Products with matrices, whose gradients need no scattering.
@@ -209,7 +209,7 @@ class Visits(NamedTuple):
     def units(self) -> Units:
         """The units' normals at one point."""
         center, root = self.center.astype(float), self.root.astype(float)
-        return Units(center, _upper(root, center.shape[1]))
+        return Units(center, _fill_upper(root, center.shape[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +218,7 @@ class Marginal:
 
     density: Density
 
-    def untaught(self) -> Guide:
+    def make_guide(self) -> Guide:
         """The guide before anything is learnt: centres follow ξ to first order, as at the mode."""
         density, count = self.density, feature_count(self.density.shared)
         row, column = np.triu_indices(density.per_unit)
@@ -240,7 +240,7 @@ class Marginal:
         weight[rows] = self.density.units / max(len(rows), 1)
         some = self.density.select(data, rows)
         sample = Sample(some, whitening.of_units(rows), jax.device_put(weight))
-        return Setting(data, whitening, sample, self.untaught())
+        return Setting(data, whitening, sample, self.make_guide())
 
     def of_sample(self, setting: Setting) -> Setting:
         """Of the sample alone, which then stands for all; a visit costs as much less."""
@@ -257,7 +257,7 @@ class Marginal:
     def first_setting(self, data: Data, center: Position) -> Setting:
         """Coordinates of no scale around a centre, and an untaught guide."""
         rows = np.arange(sample_size(self.density.units))
-        return self.setting(data, unscaled(center), rows)
+        return self.setting(data, shift_map(center), rows)
 
     def position(
         self, setting: Setting, shared: Float[Array, "shared"], units: Float[Array, "unit own"]
@@ -293,7 +293,10 @@ class Marginal:
             each = self.unit_potentials(setting, shared, units)
             return each.sum(), each
 
-        before, guided = _told(setting.guide.guess, shared), self.guided(setting, shared).center
+        before, guided = (
+            _evaluate_guide(setting.guide.guess, shared),
+            self.guess_units(setting, shared).center,
+        )
         lower = total(guided)[1] < total(before)[1]
         guess = jnp.where(lower[:, None], guided, before)
 
@@ -301,18 +304,18 @@ class Marginal:
         axes = jnp.broadcast_to(jnp.eye(guess.shape[1])[:, None, :], (guess.shape[1], *guess.shape))
         hessian = jnp.moveaxis(jax.vmap(lambda axis: product(axis)[0])(axes), 0, 2)
         root = _inverse_root((hessian + hessian.swapaxes(1, 2)) / 2)
-        units, promised = _stepped(guess, root, gradient)
+        units, promised = _newton_step(guess, root, gradient)
         return units, values - promised - units.log_volume
 
-    def guided(self, setting: Setting, shared: Float[Array, "shared"]) -> Units:
+    def guess_units(self, setting: Setting, shared: Float[Array, "shared"]) -> Units:
         """The same, but with the root that the guide tells: a gradient is enough."""
-        guess = _told(setting.guide.guess, shared)
-        entries = _told(setting.guide.root, shared)
+        guess = _evaluate_guide(setting.guide.guess, shared)
+        entries = _evaluate_guide(setting.guide.root, shared)
         row, column = np.triu_indices(guess.shape[1])
         floor = np.where(row == column, FLOOR, -np.inf)
-        root = _upper(jnp.maximum(entries, floor[None, :]), guess.shape[1])
+        root = _fill_upper(jnp.maximum(entries, floor[None, :]), guess.shape[1])
         gradient = jax.grad(lambda units: self.unit_potentials(setting, shared, units).sum())
-        return _stepped(guess, root, gradient(guess))[0]
+        return _newton_step(guess, root, gradient(guess))[0]
 
     def visit(self, setting: Setting, shared: Float[Array, "shared"]) -> Visits:
         """Look at ξ."""
@@ -336,7 +339,7 @@ class Marginal:
         """What coordinates z of the units say of the marginal density at ξ."""
 
         def of(standard: Array) -> tuple[Array, Array]:
-            at = self.position(setting, shared, given.at(standard))
+            at = self.position(setting, shared, given.place_units(standard))
             parts = self.density.potentials(at, setting.data)
             return parts.shared, parts.units
 
@@ -351,18 +354,18 @@ class Marginal:
         shared: Float[Array, "shared"],
         units: Units,
         half: Float[Array, "pair unit own"],
-    ) -> Known:
+    ) -> UnitNormals:
         """What these z of the units, mirrored, say at ξ."""
-        return Known(units, half, self.estimates(setting, shared, units, mirrored(half)))
+        return UnitNormals(units, half, self.estimates(setting, shared, units, mirror(half)))
 
     def renew_units(
         self,
         key: Array,
         setting: Setting,
         shared: Float[Array, "shared"],
-        known: Known,
+        known: UnitNormals,
         fresh: Float[Array, "pair unit own"],
-    ) -> Known:
+    ) -> UnitNormals:
         """The same with each unit's z or its fresh ones, by the ratio of their estimates."""
         old = known.estimates
         new = self.estimate(setting, shared, known.units, fresh).estimates
@@ -372,23 +375,25 @@ class Marginal:
         half = jnp.where(taken[None, :, None], fresh, known.half)
         return known._replace(half=half, estimates=old._replace(log_ratio=ratios))
 
-    def drawn(
-        self, key: Array, setting: Setting, shared: Float[Array, "shared"], known: Known
+    def draw_units(
+        self, key: Array, setting: Setting, shared: Float[Array, "shared"], known: UnitNormals
     ) -> tuple[Position, Float[Array, ""]]:
         """Parameters with one of its z for every unit, by their ratios; and their log density."""
-        given, standard = known.units, mirrored(known.half)
+        given, standard = known.units, mirror(known.half)
         ratios = known.estimates.log_ratio
         chosen = jnp.argmax(ratios + jax.random.gumbel(key, ratios.shape), axis=0)
         mask = jax.nn.one_hot(chosen, len(ratios), axis=0, dtype=ratios.dtype)
         kept = jnp.sum(standard * mask[:, :, None], axis=0)
         density = jnp.sum(ratios * mask) - 0.5 * jnp.square(kept).sum() - given.log_volume.sum()
-        return self.position(setting, shared, given.at(kept)), density - known.estimates.shared
+        return self.position(
+            setting, shared, given.place_units(kept)
+        ), density - known.estimates.shared
 
     def surrogate(self, setting: Setting, shared: Float[Array, "shared"]) -> Float[Array, ""]:
         """Of the marginal potential."""
         guide, sample = setting.guide, setting.sample
         size = guide.of_sample.shape[1]
-        guess = _told(guide.of_sample, shared)
+        guess = _evaluate_guide(guide.of_sample, shared)
         at = sample.whitening({"shared": shared, "units": guess})
         parts = self.density.potentials(at, sample.data)
         left = features(shared, len(guide.level)) @ guide.level
@@ -396,14 +401,16 @@ class Marginal:
         return parts.shared + weight * parts.units.sum() + left
 
 
-def _told(
+def _evaluate_guide(
     coefficients: Float[Array, "some unit entry"], shared: Float[Array, "shared"]
 ) -> Float[Array, "unit entry"]:
     """What a guide says at ξ."""
     return jnp.tensordot(features(shared, len(coefficients)), coefficients, axes=1)
 
 
-def _upper(entries: Float[Array, "unit entry"], size: int) -> Float[Array, "unit {size} {size}"]:
+def _fill_upper(
+    entries: Float[Array, "unit entry"], size: int
+) -> Float[Array, "unit {size} {size}"]:
     """Upper triangular matrices of their entries, row by row."""
     row, column = np.triu_indices(size)
     place = np.zeros((len(row), size, size))
@@ -411,7 +418,7 @@ def _upper(entries: Float[Array, "unit entry"], size: int) -> Float[Array, "unit
     return jnp.tensordot(entries, place, axes=1)
 
 
-def _stepped(
+def _newton_step(
     guess: Float[Array, "unit own"],
     root: Float[Array, "unit own own"],
     gradient: Float[Array, "unit own"],

@@ -50,7 +50,7 @@ from numpyro.infer.util import ParamInfo
 from bayesrep.inference.checkpoint import Checkpoint
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.device import keep_settings
-from bayesrep.inference.marginal import Estimates, Known, Marginal, Setting, Units
+from bayesrep.inference.marginal import Estimates, Marginal, Setting, UnitNormals, Units
 from bayesrep.inference.program import Compiled, kept_jit
 from bayesrep.numerics.convergence import divide_chains
 from bayesrep.types import Float, Shaped
@@ -124,21 +124,21 @@ class Schedule:
         first = np.concatenate([np.full(len(group), group[0]) for group in groups])
         return jnp.stack([own[first], own], axis=1)
 
-    def careful(self, components: int) -> "Schedule":
+    def for_hard_posterior(self, components: int) -> "Schedule":
         """The same for posteriors that are far from normal.
 
         Those of few classifiers are, and of three components and more, whose weights mix slowly.
         """
         return replace(self, thinning=max(self.thinning, components**2 // 2), dense=True)
 
-    def longer(self, times: int) -> "Schedule":
+    def lengthen(self, times: int) -> "Schedule":
         """The same for chains that did not agree: as many draws, further apart."""
         if times == 1:
             return self
         warmup = self.warmup * min(times, LONGEST_WARMUP)
         return replace(self, warmup=warmup, thinning=self.thinning * times, dense=True)
 
-    def thrifty(self) -> "Schedule":
+    def for_dear_gradient(self) -> "Schedule":
         """The same for a model whose gradient is dear.
 
         Its posterior is sampled as it is, so steps are smaller.
@@ -198,7 +198,7 @@ class State(NamedTuple):
     """Of a chain between two blocks: NumPyro's, the point, and the key of the exact steps."""
 
     hmc: Any
-    known: Known | None
+    known: UnitNormals | None
     key: Array
 
 
@@ -322,7 +322,7 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
             model_args=(None, jnp.zeros(held)),
             rng_key=of_nuts,
         )
-        known = None if target.marginal is None else _nothing(target.marginal, of_units)
+        known = None if target.marginal is None else _make_unlikely(target.marginal, of_units)
         return State(state, known, of_steps)
 
     def look(state: State, setting: Any, fixed: Array) -> State:
@@ -336,14 +336,14 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
         steps, diverging = steps + proposed.num_steps, diverging | proposed.diverging
         if target.marginal is None:
             return (state._replace(hmc=proposed), steps, diverging), proposed.accept_prob
-        state, acceptance = _exactly(target.marginal, setting, fixed, state, proposed)
+        state, acceptance = _accept_exactly(target.marginal, setting, fixed, state, proposed)
         return (state, steps, diverging), acceptance
 
     def draw(state: State, setting: Any, fixed: Array) -> tuple[State, Transition]:
         if held:
             # Wherever the last draw was, this one begins where the surrogate has its mass.
             state = look(state, setting, fixed)
-            state = state._replace(known=state.known and _unlikely(state.known))
+            state = state._replace(known=state.known and _forget_place(state.known))
 
         def again(_: Any, carry: Any) -> Any:
             before, accepted = carry
@@ -363,7 +363,7 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
             assert target.marginal is not None
             key, pick = jax.random.split(state.key)
             state = state._replace(key=key)
-            position, lp = target.marginal.drawn(pick, setting, shared, known)
+            position, lp = target.marginal.draw_units(pick, setting, shared, known)
         return state, Transition(
             position=position,
             diverging=diverging,
@@ -377,21 +377,21 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
     return Kernel(start, look, draw)
 
 
-def _nothing(marginal: Marginal, key: Array) -> Known:
+def _make_unlikely(marginal: Marginal, key: Array) -> UnitNormals:
     """Before the first transition: a point so unlikely that the first proposal is taken."""
     units, own = marginal.density.units, marginal.density.per_unit
     nowhere = Units(jnp.zeros((units, own)), jnp.zeros((units, own, own)))
     half = jax.random.normal(key, (PAIRS, units, own))
     ratios = jnp.zeros((2 * PAIRS, units))
-    return Known(nowhere, half, Estimates(jnp.asarray(jnp.inf), ratios, jnp.ones(())))
+    return UnitNormals(nowhere, half, Estimates(jnp.asarray(jnp.inf), ratios, jnp.ones(())))
 
 
-def _unlikely(known: Known) -> Known:
+def _forget_place(known: UnitNormals) -> UnitNormals:
     nothing = known.estimates._replace(shared=jnp.full_like(known.estimates.shared, jnp.inf))
     return known._replace(estimates=nothing)
 
 
-def _exactly(
+def _accept_exactly(
     marginal: Marginal, setting: Setting, fixed: Array, state: State, proposed: Any
 ) -> tuple[State, Float[Array, ""]]:
     """Accept or refuse what NUTS proposes, then renew the units."""
@@ -399,7 +399,7 @@ def _exactly(
     old: Any = state.known
 
     at = jnp.concatenate([fixed, proposed.z])
-    new = marginal.estimate(setting, at, marginal.guided(setting, at), old.half)
+    new = marginal.estimate(setting, at, marginal.guess_units(setting, at), old.half)
 
     # ΔS − ΔE
     gain = proposed.potential_energy - new.estimates.potential
@@ -423,7 +423,7 @@ def _exactly(
     return State(proposed._replace(**place), known, key), acceptance
 
 
-def compiled(sampler: Sampler, keys: Any, setting: Any, given: Any) -> Sampler:
+def compile_sampler(sampler: Sampler, keys: Any, setting: Any, given: Any) -> Sampler:
     """The sampler compiled for arguments of these shapes (arrays or their shapes and types)."""
     start: Compiled = sampler.start.compile_for(keys)  # type: ignore[attr-defined]
     block: Compiled = sampler.block.compile_for(start.shape, setting, given)  # type: ignore[attr-defined]
@@ -512,7 +512,7 @@ def sample(
 
         def together(numbers: range) -> tuple[list[Any], list[list[Transition]]]:
             jobs = [(runner.blocks, c, numbers, state) for c, state in enumerate(states)]
-            ended, kept = zip(*_together(pool, runner.stop, jobs), strict=True)
+            ended, kept = zip(*_run_jobs(pool, runner.stop, jobs), strict=True)
             return list(ended), list(kept)
 
         begin = 0
@@ -527,7 +527,7 @@ def sample(
             if not diverging or halvings == HALVINGS:
                 return made
             report(-made.diverging.size, -diverging)
-            states = [_slower(state) for state in states]
+            states = [_halve_step(state) for state in states]
             if checkpoint is not None:
                 again = replace(checkpoint, part=f"{checkpoint.part}-halved{halvings + 1}")
                 runner = replace(runner, checkpoint=again)
@@ -551,14 +551,14 @@ def _is_time(done: int, blocks: int) -> bool:
     return done > 1 and done & (done - 1) == 0 and done <= blocks - max(blocks // 10, 1)
 
 
-def _slower(state: State) -> State:
+def _halve_step(state: State) -> State:
     """The same, with a step half as long."""
     adapted = state.hmc.adapt_state
     halved = adapted._replace(step_size=adapted.step_size / 2)
     return state._replace(hmc=state.hmc._replace(adapt_state=halved))
 
 
-def _together(
+def _run_jobs(
     pool: ThreadPoolExecutor,
     stop: Event,
     jobs: Sequence[tuple[Callable[..., Any], *tuple[Any, ...]]],

@@ -23,7 +23,7 @@ from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.density import TRACING, Density, Position
 from bayesrep.inference.marginal import Marginal, Setting
 from bayesrep.inference.problem import Problem, Programs, around_mode, pose, programs
-from bayesrep.inference.settle import looking, settle
+from bayesrep.inference.settle import make_look, settle
 from bayesrep.inference.spread import widen_priors
 from bayesrep.models.model import Data
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -175,7 +175,7 @@ def numpyro_model(
 
 def _settle(tools: Programs, normal: Whitening, data: Data) -> Setting:
     """The normals of classifiers that chains of seed 0 begin with."""
-    look = looking(tools.density)
+    look = make_look(tools.density)
     return settle(tools.density, normal, data, look, [0, 4, 0], expand=tools.expand).setting
 
 
@@ -216,7 +216,7 @@ def _log_integrals(
     units: Float[Array, "unit own"],
 ) -> Float[Array, "unit"]:
     """Log of the estimates of ∫ exp(−φ_c) from the units' own ζ, in the setting's coordinates."""
-    normals = marginal.guided(setting, shared)
+    normals = marginal.guess_units(setting, shared)
     standard = _solve_upper(normals.root, units - normals.center)
     return marginal.estimate(setting, shared, normals, standard[None]).estimates.of_units
 

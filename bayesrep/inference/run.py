@@ -27,13 +27,13 @@ from bayesrep.inference.nuts import (
     Target,
     Transition,
     build_sampler,
-    compiled,
+    compile_sampler,
     of_density,
     of_marginal,
     sample,
 )
 from bayesrep.inference.problem import Problem, Programs, around_mode
-from bayesrep.inference.settle import Settled, looking, revisited, settle
+from bayesrep.inference.settle import Settled, learn_more, make_look, settle
 from bayesrep.machine import cores
 from bayesrep.models.model import Data
 from bayesrep.progress import Progress
@@ -106,7 +106,7 @@ def chains_around_mode(run: Run, data: Data, *, part: str, stage: int) -> Transi
         return chains(run, data, normal, ready, part=part, stage=stage)
 
 
-def nothing_held(run: Run) -> Feed:
+def hold_nothing(run: Run) -> Feed:
     """The feed of chains that hold no coordinate."""
     given = jnp.zeros((run.schedule.chains, BLOCK, 0) if run.vectorized else (BLOCK, 0))
     return lambda chain, begin: given
@@ -127,7 +127,7 @@ def compiled_meanwhile(run: Run, data: Data, *, held: int = 0) -> Generator[Futu
 
     @keep_settings
     def ready() -> Sampler:
-        return _ready(
+        return _compile_on(
             run.tools.density,
             run.schedule,
             structure,
@@ -160,7 +160,7 @@ def chains(
     """
     setting: Any = data, normal
     settled: Settled | None = None
-    look = looking(run.tools.density)
+    look = make_look(run.tools.density)
     if isinstance(normal, Whitening):
         run.bar.stage("looking around")
         seed = [run.seed, 4, stage]
@@ -174,7 +174,7 @@ def chains(
             return setting
         shared = np.asarray(made.position["shared"])
         flat = shared.reshape(-1, shared.shape[2])
-        settled = revisited(run.tools.density, settled, look, flat)
+        settled = learn_more(run.tools.density, settled, look, flat)
         return settled.setting
 
     run.bar.stage("compiling")
@@ -185,7 +185,7 @@ def chains(
         sampler,
         sampler.states(keys),
         setting,
-        feed or nothing_held(run),
+        feed or hold_nothing(run),
         run.schedule,
         run.bar.advance,
         tune=tune,
@@ -195,7 +195,7 @@ def chains(
 
 
 @lru_cache(maxsize=4)
-def _ready(
+def _compile_on(
     density: Density,
     schedule: Schedule,
     structure: Any,
@@ -214,7 +214,7 @@ def _ready(
     setting = jax.eval_shape(lambda data: first(data, density.origin()), data)
     target = build_target(density, separable=separable)
     sampler = build_sampler(target, schedule, vectorized=vectorized, held=given.shape[-1])
-    return compiled(sampler, keys, setting, given)
+    return compile_sampler(sampler, keys, setting, given)
 
 
 def build_target(density: Density, *, separable: bool) -> Target:

@@ -104,14 +104,16 @@ def settle(
     weight = _weights(density, setting)
     if expand is not None:
         if density.units > CROWD:
-            setting = _walked(marginal, setting, look, expand, sampled=True)
-        setting = _walked(marginal, setting, look, expand)
+            setting = _walk_to_lowest(marginal, setting, look, expand, sampled=True)
+        setting = _walk_to_lowest(marginal, setting, look, expand)
 
     def round_of_points(setting: Setting) -> _Round:
         half = random.standard_normal((_points(size) // 2, size))
         visits = look(setting, np.concatenate([half, -half]))
         left = visits.potential - 0.5 * np.square(visits.shared).sum(axis=1)
-        return _Round(visits, _nearer(visits.shared, left, visits.potential), float(np.std(left)))
+        return _Round(
+            visits, _fit_quadratic(visits.shared, left, visits.potential), float(np.std(left))
+        )
 
     found = round_of_points(setting)
     if expand is not None:
@@ -119,13 +121,13 @@ def settle(
             near = found.near
             if np.linalg.norm(near.step) < STEADY[1]:
                 break
-            other = _around(setting, near, look, expand)
+            other = _expand_around(setting, near, look, expand)
             again = round_of_points(other)
             if not again.spread < 2 * found.spread:
                 break  # no normal is near there
             setting, found = other, again
         near = found.near
-        setting = _moved(setting, near)
+        setting = _move_setting(setting, near)
         # In coordinates about where the points are: the guide is a polynomial.
         shared = np.linalg.solve(near.root, (found.visits.shared - near.step).T).T
         found = found._replace(visits=found.visits._replace(shared=shared))
@@ -134,7 +136,7 @@ def settle(
     return Settled(setting, visits)
 
 
-def revisited(
+def learn_more(
     density: Density, settled: Settled, look: Look, shared: Float[np.ndarray, "point shared"]
 ) -> Settled:
     """The same, having learnt from values of the shared parameters that chains came to as well."""
@@ -160,7 +162,7 @@ def _points(size: int) -> int:
     return max(POINTS, 8 * feature_count(size))
 
 
-def _walked(
+def _walk_to_lowest(
     marginal: Marginal, setting: Setting, look: Look, expand: Expand, *, sampled: bool = False
 ) -> Setting:
     """Coordinates around the lowest marginal potential, or the lowest that a sample tells of."""
@@ -178,7 +180,7 @@ def _walked(
         bend[first, second] = bend[second, first] = both - up[first] - up[second] + here
         if not np.isfinite(bend).all():
             break
-        near = _lowest((up - down) / 2, bend)
+        near = _minimize_quadratic((up - down) / 2, bend)
         if np.linalg.norm(near.step) < STEADY[0]:
             break
         line = seen(HALVES[:, None] * near.step)
@@ -187,11 +189,11 @@ def _walked(
         if not lowest[best] < here:
             break
         near = near._replace(step=HALVES[best] * near.step)
-        setting = _around(setting, near, look, expand)
+        setting = _expand_around(setting, near, look, expand)
     return setting
 
 
-def _around(
+def _expand_around(
     setting: Setting,
     near: "_Nearer",
     look: Look,
@@ -208,7 +210,7 @@ def _around(
     if not all(np.isfinite(leaf).all() for leaf in hessian):
         return setting
     root = white.to_shared @ near.root
-    return _measured_by(setting, whitening(hessian, center, held=root))
+    return _change_coordinates(setting, whitening(hessian, center, held=root))
 
 
 class _Nearer(NamedTuple):
@@ -226,22 +228,24 @@ class _Round(NamedTuple):
     spread: float
 
 
-def _moved(setting: Setting, near: _Nearer) -> Setting:
+def _move_setting(setting: Setting, near: _Nearer) -> Setting:
     """The same setting, in coordinates measured from a step in units of a root."""
     white = jax.tree.map(np.asarray, setting.whitening)
     center = white({"shared": near.step, "units": np.zeros_like(white.center["units"])})
     to_shared, drag = white.to_shared @ near.root, white.drag @ near.root
-    return _measured_by(setting, white._replace(center=center, to_shared=to_shared, drag=drag))
+    return _change_coordinates(
+        setting, white._replace(center=center, to_shared=to_shared, drag=drag)
+    )
 
 
-def _measured_by(setting: Setting, whitening: Whitening) -> Setting:
+def _change_coordinates(setting: Setting, whitening: Whitening) -> Setting:
     """The same setting, in other coordinates."""
     new = jax.device_put(whitening)
     sampled = new.of_units(np.flatnonzero(setting.sample.weight))
     return setting._replace(whitening=new, sample=setting.sample._replace(whitening=sampled))
 
 
-def _nearer(
+def _fit_quadratic(
     standard: Float[np.ndarray, "point shared"],
     left: Float[np.ndarray, "point"],
     potential: Float[np.ndarray, "point"],
@@ -256,13 +260,13 @@ def _nearer(
     _, slope, rest = np.split(fitted[:, 0], [1, 1 + size])
     bend = np.zeros((size, size))
     bend[np.triu_indices(size)] = rest
-    near = _lowest(slope, np.eye(size) + bend + bend.T)
+    near = _minimize_quadratic(slope, np.eye(size) + bend + bend.T)
     # Beyond the points nothing is known.
     shrink = min(1.0, 2 * np.sqrt(size) / max(float(np.linalg.norm(near.step)), 1e-300))
     return near._replace(step=shrink * near.step)
 
 
-def _lowest(
+def _minimize_quadratic(
     slope: Float[np.ndarray, "shared"], bend: Float[np.ndarray, "shared shared"]
 ) -> _Nearer:
     """Of a quadratic, its curvatures within bounds and up where they are down."""
@@ -272,7 +276,7 @@ def _lowest(
     return _Nearer(step, lower_root(vectors / np.sqrt(values)))
 
 
-def looking(density: Density) -> Look:
+def make_look(density: Density) -> Look:
     """The plain way to look."""
     return lambda setting, points: evaluate_points(look_program(density), setting, points)
 

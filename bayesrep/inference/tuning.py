@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from bayesrep.inference.marginal import Guide, Visits, drawn_in
+from bayesrep.inference.marginal import Guide, Visits, draw_in
 from bayesrep.types import Float, Floats, Shaped
 
 MANY = 3
@@ -87,7 +87,7 @@ def learn(guide: Guide, weight: Float[np.ndarray, "unit"], every: Visits) -> Gui
     if usable.sum() < 2 * (1 + size):
         return guide
     every = Visits(*(np.asarray(leaf)[usable] for leaf in every))
-    inputs = products(drawn_in(np.asarray(every.shared)))
+    inputs = products(draw_in(np.asarray(every.shared)))
     weights = importance(np.asarray(every.potential), size)
 
     def fitted(values: Shaped[np.ndarray, "point unit entry"], like: Array) -> Floats:

@@ -166,7 +166,7 @@ def conditional_logit(eta: Logits, spread: Spread, weight: Float[Array, "node"])
     start = jnp.clip(eta * jnp.sqrt(1 + 0.346 * jnp.square(spread) @ weight)[:, None], low, high)
 
     def step(state: _Solving) -> _Solving:
-        right, wrong = _given(state.m, spread)
+        right, wrong = _two_sigmoids(state.m, spread)
         up, down, slope = right @ weight, wrong @ weight, (right * wrong) @ weight
         excess = jnp.log(up) - jnp.log(down) - eta
         low = jnp.where(excess < 0, state.m, state.low)
@@ -191,7 +191,7 @@ class _Solving(NamedTuple):
     steps: Int[Array, ""]
 
 
-def _given(
+def _two_sigmoids(
     m: Logits, spread: Spread
 ) -> tuple[Float[Array, "classifier point node"], Float[Array, "classifier point node"]]:
     """σ(m + λ u) and σ(−m − λ u), with exponentials of m and of λ u only."""
@@ -209,7 +209,7 @@ def _conditional_logit_jvp(
     eta, spread, weight = primals
     by_eta, by_spread, _ = tangents
     m = conditional_logit(eta, spread, weight)
-    right, wrong = _given(m, spread)
+    right, wrong = _two_sigmoids(m, spread)
     slopes = weight[None, None, :] * right * wrong
     marginal = jax.nn.sigmoid(eta) * jax.nn.sigmoid(-eta)
     moved = marginal * by_eta - jnp.einsum("cxq,cq->cx", slopes, by_spread)

@@ -148,7 +148,7 @@ def lay_out(cells: Cells, dependence: float = 0.0) -> Pairs:
     )
 
 
-def which_kept(cells: Cells) -> Kept | None:
+def find_possible_pairs(cells: Cells) -> Kept | None:
     """Which pairs of completed cells could be there; None where any could."""
     if cells.selection is None:
         return None
@@ -174,7 +174,7 @@ def counts_of(tables: Sequence[Cells], dependence: float = 0.0) -> Counts:
         Intraclass correlation of the answers about one image.
     """
     images = jax.device_put(images_on_pairs(tables))
-    return Counts(lay_out(tables[0], dependence), images, which_kept(tables[0]))
+    return Counts(lay_out(tables[0], dependence), images, find_possible_pairs(tables[0]))
 
 
 def on_pairs(
@@ -215,11 +215,11 @@ def log_tables(mixtures: Mixtures, pairs: Pairs, family: Curves) -> Tables:
     if isinstance(pairs, DependentPairs):
         log_joint = log_nodes(mixtures, pairs)
         table = jax.nn.log_softmax(log_joint, axis=-1)
-        if family.exact:
+        if family.is_exact:
             some = jnp.exp(table) @ logit_quadrature.virtual_annotators(family.degree)
             table = jnp.log(jnp.maximum(some, SMALLEST))
         return logsumexp(log_joint, axis=-1), table
-    if family.exact:
+    if family.is_exact:
         return log_virtual_tables(mixtures, pairs, family.degree)
     return log_node_tables(mixtures, pairs)
 
@@ -319,7 +319,7 @@ def average_accuracy(
         weights = jnp.einsum(
             "gm,gmx->gx", shares_kept(counts, counts.kept, log_mass), jnp.exp(log_table)
         )
-    elif family.exact:
+    elif family.is_exact:
         choices = log_binomial(family.degree, np.arange(family.degree + 1))
         masses = log_masses(*mixtures, [family.degree])
         weights = jnp.exp(choices[None, :] + masses[:, 0])
@@ -357,7 +357,7 @@ def selection_moments(
     Beta(a + k + j, b + n − k + d − j). Otherwise the point is s. Where answers depend on each
     other, quadrature.
     """
-    if not family.exact:
+    if not family.is_exact:
         moments = jnp.stack([family.points, jnp.square(family.points)])
         size = len(pairs.log_choices)
         return jnp.broadcast_to(moments[:, None, :], (2, size, len(family.points)))

@@ -99,7 +99,7 @@ class Curves:
         return len(self.points) - 1
 
     @property
-    def exact(self) -> bool:
+    def is_exact(self) -> bool:
         """Whether the points are numbers of virtual annotators, not values of s."""
         return self.name == "bernstein"
 
@@ -115,7 +115,7 @@ class Curves:
 
     def accuracy(self, terms: Terms, at: At) -> Float[Array, "*batch frequency"]:
         """The curve g(s) at any s in [0, 1]."""
-        if self.exact:
+        if self.is_exact:
             return self.probability(terms) @ bernstein_basis(at, self.degree).T
         if self.monotone:
             rise = self._slope(terms) @ _integral(self.points, at).T
@@ -363,10 +363,10 @@ def _integral(points: Points, at: At) -> Float[np.ndarray, "frequency point"]:
     That is, less the integrals' mean over the points' [0, 1].
     """
     widths = np.gradient(points) if len(points) > 1 else np.ones(1)
-    return _up_to(points, at) - (widths / widths.sum()) @ _up_to(points, points)
+    return _integrate_up_to(points, at) - (widths / widths.sum()) @ _integrate_up_to(points, points)
 
 
-def _up_to(points: Points, at: At) -> Float[np.ndarray, "frequency point"]:
+def _integrate_up_to(points: Points, at: At) -> Float[np.ndarray, "frequency point"]:
     """The same integrals from the first point."""
     steps = np.diff(points)
     done = np.clip(at[:, None] - points[:-1], 0.0, steps)  # of every step

@@ -168,7 +168,7 @@ def _with_groups(
 def joint(data: JointData, options: JointOptions) -> None:
     """NumPyro model with the likelihood of equation M6; the module's docstring states it."""
     known = likelihood(data, options)
-    reported(data, options.family(), *known)
+    report_quantities(data, options.family(), *known)
 
 
 class Known(NamedTuple):
@@ -216,7 +216,7 @@ def given_cells(
     return Known(mixtures, curves, log_mass, contract(curves, jnp.exp(log_table)))
 
 
-def reported(
+def report_quantities(
     data: JointData,
     family: Curves,
     mixtures: Sequence[Mixtures],

@@ -71,7 +71,7 @@ from bayesrep.models.joint import (
     joint_data,
     joint_dims,
     joint_start,
-    reported,
+    report_quantities,
 )
 from bayesrep.models.mixtures import (
     SITES,
@@ -352,7 +352,7 @@ def _sample(data: SharedData, options: SharedDifficultyOptions) -> _Parts:
         numpyro.factor(f"counts_{index}", log_likelihood_of(counts, masses))
     curves = [jax.nn.sigmoid(logit)[:, None, :] for logit in logits]
     right = contract(curves[-1], jnp.exp(tables[-1])[None])
-    reported(data.joint, family, mixtures, curves[-1], log_mass, right)
+    report_quantities(data.joint, family, mixtures, curves[-1], log_mass, right)
     numpyro.deterministic("loading", loadings)
     if options.reference_answers:
         reference, adjusted = (

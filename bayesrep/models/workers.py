@@ -51,7 +51,7 @@ from bayesrep.models.joint import (
     joint_start,
     likelihood,
     of_classifiers,
-    reported,
+    report_quantities,
 )
 from bayesrep.models.mixtures import SITES, mixture_offsets
 from bayesrep.models.model import Crowd, Model
@@ -195,11 +195,11 @@ def logits(crowd: Crowd, *, panel: bool) -> Float[np.ndarray, "dataset node"]:
     logit, found = log_s - log_rest, crowd.leniencies
     if not panel:
         return np.tile(stretched_logit(logit, found.spread), (len(crowd.roles), 1))
-    asked = [np.flatnonzero(each) for each in _asked(crowd)]
+    asked = [np.flatnonzero(each) for each in _count_answers(crowd)]
     return np.stack([panel_logit(logit, found.mean[w], found.variance[w]) for w in asked])
 
 
-def _asked(crowd: Crowd) -> Int[np.ndarray, "dataset worker"]:
+def _count_answers(crowd: Crowd) -> Int[np.ndarray, "dataset worker"]:
     """How often each worker answered about each data set."""
     answers = crowd.answers
     place = answers.dataset[answers.image] * answers.workers + answers.worker
@@ -221,7 +221,7 @@ def images_alike(study: Study, roles: Sequence[str], options: WorkerOptions) -> 
         if role in crowd.roles:
             mine = answers.dataset == crowd.roles.index(role)
             said = given[mine]
-            place = _alike(said)
+            place = _group_alike(said)
             here = mine[answers.image] & (column[answers.worker] >= 0)
             rows = place[answers.image[here] - np.flatnonzero(mine)[0]]
             cells = rows * len(known) + column[answers.worker[here]]
@@ -245,7 +245,7 @@ def images_alike(study: Study, roles: Sequence[str], options: WorkerOptions) -> 
     return found
 
 
-def _alike(log_given: Float[np.ndarray, "image node"]) -> Int[np.ndarray, "image"]:
+def _group_alike(log_given: Float[np.ndarray, "image node"]) -> Int[np.ndarray, "image"]:
     """Parts of images that are alike, without a gap: all of the same answers, or nearly."""
     log_s, log_rest, log_width = logit_quadrature.nodes()
     some = log_given + log_s + log_rest + log_width  # with s uniform
@@ -296,7 +296,7 @@ def worker_data(
     given = JointData(datasets, jnp.asarray(correct), jnp.asarray(wrong), cells.share, cells.weight)
     cells = cells._replace(datasets=tuple(reported_by))
     leaning = tuple(
-        _leaning(crowd, each, alpha[crowd.roles.index(role)], panel=options.panel)
+        _list_chances(crowd, each, alpha[crowd.roles.index(role)], panel=options.panel)
         if role in crowd.roles and len(crowd.leniencies.known)
         else None
         for role, each in alike.items()
@@ -312,7 +312,7 @@ def _pairs(
     log_choices = log_binomial(cells.shown, cells.selected)
     if role in crowd.roles:
         number, found = crowd.roles.index(role), crowd.leniencies
-        asked = _asked(crowd)[number]
+        asked = _count_answers(crowd)[number]
         some = np.flatnonzero(asked)
         leniency = found.mean[some], found.variance[some]
         given = log_counts(cells.selected, cells.shown, alpha[number], *leniency, asked[some])
@@ -322,7 +322,7 @@ def _pairs(
     return DependentPairs(*(jnp.asarray(on_pairs(x, cells).T) for x in (given.T, log_choices)))
 
 
-def _leaning(
+def _list_chances(
     crowd: Crowd, alike: Alike, alpha: Float[np.ndarray, "node"], *, panel: bool
 ) -> Leaning:
     """The known workers' chances of selecting an image of one data set, and what they answered."""
@@ -350,7 +350,9 @@ def workers(data: WorkerData, options: WorkerOptions) -> None:
     """
     known = likelihood(data.given, options)
     family = options.family()
-    reported(data.cells, family, *given_cells(data.cells, family, known.mixtures, known.curves))
+    report_quantities(
+        data.cells, family, *given_cells(data.cells, family, known.mixtures, known.curves)
+    )
     if any(data.leaning):
         numpyro.deterministic("leniency_score", _score(data, known, family))
 
@@ -373,7 +375,7 @@ def _score(data: WorkerData, known: Known, family: Curves) -> Float[Array, "know
         weight = jax.nn.softmax(log_nodes(known.mixtures[index], pairs)[0], axis=-1)
         if index == 1:
             curves = known.curves[:, 0]
-            if family.exact:
+            if family.is_exact:
                 curves = curves @ logit_quadrature.virtual_annotators(family.degree).T
             right = data.given.correct[:, 0] / known.right[:, 0]
             wrong = data.given.wrong[:, 0] / (1 - known.right[:, 0])

@@ -32,7 +32,7 @@ from bayesrep.inference.marginal import Setting as Settings
 from bayesrep.inference.nuts import Schedule, State, build_kernel, of_marginal
 from bayesrep.inference.prior import prior_positions
 from bayesrep.inference.problem import around_mode, pose, programs
-from bayesrep.inference.settle import looking, settle
+from bayesrep.inference.settle import make_look, settle
 
 IMAGES, ANNOTATORS = 60, 4
 TURNS, CHAINS = 60, 512
@@ -192,7 +192,7 @@ def from_position(key, position, data, *, density, whitening, sample, guide, acc
     shared = jnp.linalg.solve(whitening.to_shared, position["shared"] - center["shared"])
     units = position["units"] - center["units"] + drag @ shared
     units = jnp.linalg.solve(whitening.to_units, units[..., None])[..., 0]
-    given = marginal.guided(settings, shared)
+    given = marginal.guess_units(settings, shared)
     # Which of the two mirrored z a position is makes no difference to the sampler.
     half = jnp.linalg.solve(given.root, (units - given.center)[..., None])[None, ..., 0]
     known = marginal.estimate(settings, shared, given, half)
@@ -215,7 +215,7 @@ def sampler(setting):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(marginal_module, "sample_size", lambda _: len(ROWS))
             patch.setattr(settle_module, "sampled_rows", lambda _: ROWS)
-            look = looking(setting.density)
+            look = make_look(setting.density)
             expand = setting.tools.expand
             settled = settle(setting.density, mode, setting.data, look, 0, expand=expand).setting
     move = partial(from_position, density=setting.density)  # once: another one is compiled anew
