@@ -24,11 +24,12 @@ from bayesrep.models import MODELS
 from bayesrep.report import methods
 from bayesrep.report.answer import Drop, Estimate, answer_for, headline
 from bayesrep.report.figure_names import FIGURES
-from bayesrep.report.figures import FORMATS, save_figure
+from bayesrep.report.figures import save_figure
 from bayesrep.report.gallery import Pictures
 from bayesrep.report.methods import look_of
 from bayesrep.report.numbers import FORMAT, numbers_of
 from bayesrep.report.page import page, report_html, write_page
+from bayesrep.report.picture import FORMATS
 from bayesrep.report.sections import (
     SECTIONS,
     Accuracies,
@@ -99,9 +100,25 @@ def test_a_page_of_an_evaluation_has_items_models_and_judges(content):
     told = " ".join(read_aloud(html))
     for words in ("What every model loses", "How often items were selected", "One item", "judges"):
         assert words in told
-    assert embedded(html, "content")["words"]["annotator"] == "judge"
+    # Nor do the sentences that follow a control, of which the page shows one at a time.
+    shown = embedded(html, "content")
+    readings = [[each["first"], each["texts"]] for each in shown["readings"].values()]
+    sentences = list(all_texts([readings, shown["sentences"], shown["unknown"]]))
+    assert len(sentences) > 20
+    for text in sentences:
+        assert not re.search(WORDS, text), text
+    assert any(text.startswith("An item that 1 of 8 judges selected") for text in sentences)
     assert numbers_of(other)["answer"].startswith("Models are ")
     assert set(numbers_of(other)["study"]) == {"name", "classifiers", "images"}  # a contract
+
+
+def all_texts(value):
+    """Every text in nested lists and mappings."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from all_texts(each)
 
 
 def test_a_page_without_posterior_has_the_words_too(study):
@@ -113,7 +130,6 @@ def test_a_page_without_posterior_has_the_words_too(study):
 
 def test_a_page_of_images_says_what_the_sections_say(content):
     html = page(content)
-    assert "words" not in embedded(html, "content")
     text = read_aloud(html)[0]
     for block in content.blocks():
         said = [block.short, block.title, block.lead, *block.sentences]
@@ -136,7 +152,7 @@ def having(content, *sections):
 
 
 def test_every_section_is_there_and_nothing_is_missing(content):
-    assert not content.missing
+    assert not content.missing_sections
     html = page(content)
     order = re.findall(r'<section id="([a-z-]+)"', html)
     assert order == [
@@ -292,7 +308,7 @@ def test_the_count_shown_first_is_where_the_pools_differ(content, study):
 
 
 def test_axes_are_equal_and_hold_every_point(content):
-    found = content[Answer].found
+    found = content[Answer].accuracies
     low, high = found.range()
     spec = content.opening.figure.spec
     assert spec["width"] == spec["height"]
@@ -485,8 +501,8 @@ def test_names_stay_text(study):
     assert HOSTILE not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
     assert embedded(html, "numbers")["classifiers"]["classifier"][0] == HOSTILE
-    # Nothing but our own five scripts opens or ends one.
-    assert len(re.findall(r"<script", html, re.I)) == len(re.findall(r"</script", html, re.I)) == 5
+    # Nothing but our own six scripts opens or ends one.
+    assert len(re.findall(r"<script", html, re.I)) == len(re.findall(r"</script", html, re.I)) == 6
 
 
 def test_the_page_asks_no_other_host(content):
@@ -526,9 +542,12 @@ def test_two_thousand_classifiers_fit_into_ten_megabytes(content, tmp_path):
     times = 667
     names = [f"classifier {number}" for number in range(3 * times)]
     accuracies, curves, answer = content[Accuracies], content[CurvesSection], content[Answer]
+    ranking = content[Ranking]
     rows = pl.concat([accuracies.classifiers] * times).with_columns(pl.Series("classifier", names))
     three = {name: np.tile(getattr(curves, name), (1, times, 1)) for name in ("bands", "expected")}
-    curves = replace(curves, **three, right=np.tile(curves.right, (times, 1)))
+    curves = replace(
+        curves, **three, classifiers=tuple(names), right=np.tile(curves.right, (times, 1))
+    )
     naive = np.tile(accuracies.naive, (5, times))[:41]
     data = {
         role: replace(each, correct=np.tile(each.correct, (1, times)))
@@ -540,6 +559,16 @@ def test_two_thousand_classifiers_fit_into_ten_megabytes(content, tmp_path):
             replace(accuracies, classifiers=rows, naive=naive),
             replace(answer, accuracies=answer.accuracies._replace(classifiers=rows)),
             curves,
+            replace(
+                ranking,
+                classifiers=tuple(names),
+                rank=np.tile(ranking.rank, (1, times)),
+                measured=np.tile(ranking.measured, times),
+                order=np.arange(len(names)),
+                neighbours=np.tile(ranking.neighbours, (times, 1)),
+                differences=np.tile(ranking.differences, (1, times, 1)),
+                measured_differences=np.tile(ranking.measured_differences, (times, 1)),
+            ),
         ),
         study=bayesrep.Study(data, tuple(names)),
     )

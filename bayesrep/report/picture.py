@@ -161,7 +161,7 @@ def _finish(spec: Spec, figures: Sequence[Figure]) -> Spec:
         "config": {**vega.CONFIG, "font": FONT, "background": vega.PAPER, "padding": 8},
     }
     whole.pop("usermeta", None)
-    return vega.color_with(whole, PAPER_COLORS)
+    return vega.style_with(whole, PAPER_COLORS)
 
 
 def _with_key(spec: Spec, key: Sequence[tuple[str, str]], *, columns: int) -> Spec:
@@ -211,16 +211,15 @@ def check_format(path: Path) -> Path:
     return path
 
 
-def picture_bytes(spec: Mapping[str, Any], kind: str) -> bytes:
+def picture_bytes(spec: Mapping[str, Any], kind: str, *, scale: float = SCALE) -> bytes:
     """A specification drawn as "pdf", "svg" or "png"; drawn again it has the same bytes."""
     import vl_convert
 
     text = json.dumps(spec, allow_nan=False)
     if kind == "png":
-        return vl_convert.vegalite_to_png(text, vl_version=VEGA_LITE, scale=SCALE)
-    if kind == "svg":
-        return vl_convert.vegalite_to_svg(text, vl_version=VEGA_LITE).encode()
-    return _in_order(vl_convert.vegalite_to_pdf(text, vl_version=VEGA_LITE))
+        return vl_convert.vegalite_to_png(text, vl_version=VEGA_LITE, scale=scale)
+    svg = _number_anew(vl_convert.vegalite_to_svg(text, vl_version=VEGA_LITE))
+    return svg.encode() if kind == "svg" else _in_order(vl_convert.svg_to_pdf(svg))
 
 
 def save_picture(spec: Mapping[str, Any], path: Path) -> None:
@@ -236,6 +235,15 @@ def save_picture(spec: Mapping[str, Any], path: Path) -> None:
     kind = check_format(path).suffix.lower()[1:]
     with replaced_file(path) as partial:
         partial.write_bytes(picture_bytes(spec, kind))
+
+
+_NAMED = re.compile(r"\b(clip|gradient_)\d+")
+
+
+def _number_anew(svg: str) -> str:
+    """An SVG whose parts are numbered as they come: the library goes on counting from the last."""
+    numbers: dict[str, int] = {}
+    return _NAMED.sub(lambda named: f"{named[1]}{numbers.setdefault(named[0], len(numbers))}", svg)
 
 
 _REFERENCES = re.compile(rb"(?:\n +/\w+ \d+ 0 R)+")

@@ -45,6 +45,8 @@ CONFIG: Spec = {
     "mark": {"aria": False},  # a figure is one picture with one label; its numbers are in tables
 }
 """How every chart looks, on the page and on paper."""
+BOLD = '"fontWeight": 600'
+"""What is bold on the page. A PDF of two fonts has its parts in the order of their hashes."""
 
 
 def number(field: str, **more: Any) -> Spec:
@@ -153,10 +155,10 @@ def densities(data: str, names: Sequence[str], each: Sequence[str], **more: Any)
     return chart(data, shown, **more)
 
 
-def color_with(spec: Any, colours: Mapping[str, str]) -> Any:
-    """A specification whose names of style variables are colours."""
+def style_with(spec: Any, colours: Mapping[str, str]) -> Any:
+    """A specification in which style variables are colours, and letters of one weight."""
     text = re.sub(r"var\((--[a-z-]+)\)", lambda var: colours[var[1]], json.dumps(spec))
-    return json.loads(text)
+    return json.loads(text.replace(BOLD, '"fontWeight": "normal"'))
 
 
 @cache
