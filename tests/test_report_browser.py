@@ -446,11 +446,11 @@ def test_the_lab_says_what_theory_says(browser, tmp_path):
     assert page.locator("#lab svg").count() == page.locator("#lab-gap svg").count() == 1
     before = drawing(page, "lab"), drawing(page, "lab-gap")
     for n, method, careless in ((10, 0, 0), (3, 1, 0), (40, 1, 20)):
-        page.select_option("#lab_pool", "1")  # harder by 20 points
+        page.select_option("#lab_pool", "2")  # harder by 10 points
         slide(page, "lab_answers", n)
         page.select_option("#lab_careless", str(careless // 20))
         page.select_option("#lab_method", str(method))
-        table = explore(start[0], beta(0.3, 4.0), (n,), careless=careless / 100)
+        table = explore(start[0], beta(0.4, 4.0), (n,), careless=careless / 100)
         left = 100 * table[("fine", "published")[method]][0]
         reading = page.inner_text("#lab-reading")
         found = float(reading.split("%: ")[1].split(" points")[0])

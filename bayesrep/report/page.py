@@ -90,9 +90,8 @@ def page(content: Content) -> str:
     data: dict[str, Any] = {"numbers": numbers_of(content)}
     if isinstance(accuracies := content.sections[Accuracies], Accuracies):
         ranking = content.sections[Ranking]
-        data["sentences"] = classifier_sentences(
-            accuracies, ranking if isinstance(ranking, Ranking) else None
-        )
+        ranks = (ranking.rank, ranking.measured) if isinstance(ranking, Ranking) else None
+        data["sentences"] = classifier_sentences(accuracies, ranks)
     names = content.study.classifiers
     return page_of(_front(content), list(content.blocks()), data, content.voice, names)
 

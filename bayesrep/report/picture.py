@@ -109,7 +109,7 @@ def on_paper(figure: Figure, **values: Any) -> Spec:
     **values
         Values of its parameters, in place of those that are shown first.
     """
-    spec = _sized(_with_values(figure.spec, values), WIDTH_PIXELS)
+    spec = _set_width(_with_values(figure.spec, values), WIDTH_PIXELS)
     return _finish(_with_key(spec, figure.key, columns=3), [figure])
 
 
@@ -118,7 +118,7 @@ def beside(figures: Sequence[Figure], columns: int = 2) -> Spec:
     parts: list[Spec] = []
     told: set[tuple[tuple[str, str], ...]] = set()
     for figure in figures:
-        spec = _sized(figure.spec, BESIDE_PIXELS)
+        spec = _set_width(figure.spec, BESIDE_PIXELS)
         if (key := tuple(figure.key)) not in told:  # figures of the same marks have one key
             spec = _with_key(spec, key, columns=1)
             told.add(key)
@@ -142,7 +142,7 @@ def _with_values(spec: Spec, values: Mapping[str, Any]) -> Spec:
     return {**spec, **({"params": params} if params else {})}
 
 
-def _sized(spec: Spec, width: int) -> Spec:
+def _set_width(spec: Spec, width: int) -> Spec:
     """With a width in pixels in place of the page's."""
     if "square" in spec.get("usermeta", {}):
         side = min(width, SQUARE_PIXELS)

@@ -55,17 +55,17 @@ def worded_figure(figure: Figure, say: Say) -> Figure:
         key=[(mark, say(text)) for mark, text in figure.key],
         play=say(figure.play),
         readings=figure.readings
-        and figure.readings._replace(texts=_said_all(figure.readings.texts, say)),
+        and figure.readings._replace(texts=_translate_texts(figure.readings.texts, say)),
     )
 
 
-def _said_all(texts: Any, say: Say) -> Any:
+def _translate_texts(texts: Any, say: Say) -> Any:
     """Nested sentences, said by ``say``."""
     if isinstance(texts, str):
         return say(texts)
     if isinstance(texts, Mapping):
-        return {name: _said_all(each, say) for name, each in texts.items()}
-    return [_said_all(each, say) for each in texts]
+        return {name: _translate_texts(each, say) for name, each in texts.items()}
+    return [_translate_texts(each, say) for each in texts]
 
 
 def _control(control: Mapping[str, Any], say: Say) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -246,20 +246,6 @@ class Accuracies(Section):
             yield {"name": lower, "upper": upper, "title": title, "kind": "interval"}
 
 
-class Ranks(Protocol):
-    """Ranks of classifiers: mean and interval [3, C], and those as measured [C]."""
-
-    @property
-    def rank(self) -> Floats:
-        """Mean, lower and upper end."""
-        ...
-
-    @property
-    def measured(self) -> Floats:
-        """By the accuracy measured on the replication."""
-        ...
-
-
 def classifier_rows(found: AccuracyEstimates, naive: Floats | None = None) -> list[dict[str, Any]]:
     """A row for every classifier, fractions, of which both figures of all classifiers are drawn.
 
@@ -285,7 +271,9 @@ def columns_of(table: pl.DataFrame) -> dict[str, Any]:
     return {"classifier": names, **values}
 
 
-def classifier_sentences(found: "Accuracies", ranks: Ranks | None = None) -> list[str]:
+def classifier_sentences(
+    found: "Accuracies", ranks: tuple[Floats, Floats] | None = None
+) -> list[str]:
     """What is said of each classifier once it is chosen.
 
     Parameters
@@ -293,7 +281,7 @@ def classifier_sentences(found: "Accuracies", ranks: Ranks | None = None) -> lis
     found
         All estimates; the last method's are told.
     ranks
-        Mean rank with its interval, and the rank as measured, of each.
+        Mean rank with its interval [3, C], and the rank as measured [C].
     """
     own, count = found.methods[-1], len(found.classifiers)
     sentences: list[str] = []
@@ -312,10 +300,10 @@ def classifier_sentences(found: "Accuracies", ranks: Ranks | None = None) -> lis
             f"{percent(adjusted - measured)} are selection and {_interval_text(remaining)} remain."
         )
         if ranks is not None:
-            mean, low, high = ranks.rank[:, number]
+            (mean, low, high), measured_rank = ranks[0][:, number], ranks[1][number]
             said += (
                 f" By it, it ranks {mean:.0f} of {count} ({low:.0f} to {high:.0f}); as measured "
-                f"{ranks.measured[number]:g}."
+                f"{measured_rank:g}."
             )
         sentences.append(said)
     return sentences
