@@ -5,6 +5,7 @@ import re
 from base64 import b64decode
 from dataclasses import replace
 from html import unescape
+from importlib.resources import files
 from io import BytesIO
 
 import numpy as np
@@ -42,6 +43,7 @@ from bayesrep.report.sections import (
     Trust,
     gather,
 )
+from bayesrep.report.sections.accuracies import classifier_sentences
 from bayesrep.report.sections.curves import GRID as CURVE_GRID
 from bayesrep.report.sections.frequencies import GRID
 from bayesrep.report.sections.photographs import Photographs
@@ -137,6 +139,46 @@ def test_a_page_of_images_says_what_the_sections_say(content):
         said += [control["label"] for control in block.controls]
         for each in said:
             assert each.replace("`", "") in re.sub(r"\s+", " ", text).replace("\u2212", "-"), each
+
+
+def test_the_pages_script_computes_no_number():
+    """What it shows comes from Python, sentences and all: it sets parameters and picks texts."""
+    script = files("bayesrep.report").joinpath("assets/page.js").read_text("utf-8")
+    assert script.count("\n") <= 450
+    assert not re.findall(r"Math\.(?:exp|log|sin|pow|sqrt)\w*", script)
+    assert not re.search(r"(?i)\bselection frequency\b|\bclassifiers? (?:is|are)\b", script)
+
+
+def test_every_control_sets_a_parameter_of_a_chart(content):
+    """By its name, and every parameter that a control sets begins with the control's value."""
+    html = page(content)
+    params = {
+        each["name"]: each["value"]
+        for spec in embedded(html, "specs").values()
+        for each in spec.get("params", [])
+        if "value" in each
+    }
+    controls = [control for block in content.blocks() for control in block.controls]
+    named = {
+        control["id"]: control for control in controls if control["kind"] in ("range", "select")
+    }
+    assert set(named) == {"method", "annotators", "selected", "toy_pool", "toy_answers"}
+    for name, control in named.items():
+        assert str(params[name]) == str(control["value"]), name
+
+
+def test_the_sentence_of_a_classifier_has_its_numbers(content, study):
+    estimated, ranking = content[Accuracies], content[Ranking]
+    said = classifier_sentences(estimated, (ranking.rank, ranking.measured))
+    assert len(said) == len(study.classifiers)
+    row = estimated.classifiers.row(1, named=True)
+    adjusted, lost = 100 * row["joint"], 100 * (row["reference"] - row["replication"])
+    assert said[1].startswith(f"{row['classifier']}: {100 * row['reference']:.1f} % on the")
+    assert f"{adjusted:.1f} ({100 * row['joint_lower']:.1f} to" in said[1]
+    moved = f"{adjusted - 100 * row['replication']:.1f}"
+    assert f"Of {lost:.1f} points, {moved} are selection" in said[1]
+    assert f"it ranks {ranking.rank[0, 1]:.0f} of 3 (" in said[1]
+    assert "ranks" not in classifier_sentences(estimated)[1]
 
 
 def test_numbers_below_zero_have_a_minus_sign():

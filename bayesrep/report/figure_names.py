@@ -183,7 +183,8 @@ class NamedFigure:
     Attributes
     ----------
     draw
-        From its inputs to a matplotlib figure. Of its keyword-only arguments the command line knows
+        From its inputs to a figure: a chart as Vega-Lite or, of a paper's, one of matplotlib's. Of
+        its keyword-only arguments the command line knows
         seed, bootstrap, progress, classifiers and classes (names of those to show); `--set` gives
         the others.
     inputs

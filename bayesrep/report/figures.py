@@ -15,7 +15,6 @@ INK = "#222222"
 RED, YELLOW, GREEN, PURPLE, BLUE, GREY = (
     look.paper for look in (RAW_LOOK, NAIVE, JACKKNIFE, EM_SPLINE, POSTERIOR, OTHER_LOOK)
 )
-ROLE_COLORS = {"reference": BLUE, "replication": RED, "candidates": GREY}
 
 
 def panels(count: int, *, rows: int = 1) -> tuple[Any, list[Any]]:

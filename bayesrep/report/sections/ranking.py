@@ -217,7 +217,7 @@ def rank_figure(
     shown
         How many of them.
     places
-        Of each classifier by its number its row, around which rows are shown once it is chosen.
+        Row of each classifier, by its number: rows around it are shown once it is chosen.
     """
     y = vega.name("classifier", sort=None, title=None, axis={"labelLimit": 150, "grid": True})
     whole = {"domain": [0.5, len(rows) + 0.5], "nice": False}
