@@ -24,8 +24,8 @@ from bayesrep.report.methods import label_of
 from bayesrep.report.page import write_page
 from bayesrep.report.picture import on_paper, save_picture
 from bayesrep.report.sections import gather
-from bayesrep.report.sections.accuracies import accuracies_figure, estimates
-from bayesrep.report.sections.section import Source, quiet
+from bayesrep.report.sections.accuracies import posterior_figure
+from bayesrep.report.sections.section import quiet
 from bayesrep.report.text import columns, method_table, percent, spread
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.studies.study import Study
@@ -206,9 +206,7 @@ def _headline(study: Study, fitted: Fitted, truth: pl.DataFrame) -> str:
 
 def demo_figure(demo: Demo) -> vega.Spec:
     """Reference accuracy against replication accuracy, before and after adjustment."""
-    source = Source(demo.study, demo.fitted, lambda: demo.points)
-    drop = drop_of(gaps(demo.fitted), measured_drop(demo.study))
-    return on_paper(accuracies_figure(estimates(source), drop))
+    return on_paper(posterior_figure(demo.fitted, demo.study))
 
 
 def demo_facts(demo: Demo) -> dict[str, Any]:

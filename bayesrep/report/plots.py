@@ -7,9 +7,6 @@ words of the study.
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import polars as pl
-
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.estimators import estimate_gaps
 from bayesrep.posterior.fitted import Fitted
@@ -19,14 +16,13 @@ from bayesrep.report.notebook import Plot
 from bayesrep.report.pairs import closest_pairs, pairs_between
 from bayesrep.report.picture import Figure, on_paper, translate_spec
 from bayesrep.report.sections import answer, curves, frequencies
-from bayesrep.report.sections.accuracies import AccuracyEstimates, accuracies_figure
+from bayesrep.report.sections.accuracies import posterior_figure
 from bayesrep.report.sections.ranking import pairs_figure, rank_figure, rank_rows
 from bayesrep.report.sections.section import quiet
 from bayesrep.report.text import SHOWN_ROWS
 from bayesrep.studies.study import Study, need_study
 from bayesrep.studies.words import Voice
 from bayesrep.summary import compare_classifiers, rank_classifiers, summarize, summarize_gaps
-from bayesrep.summary.tables import gaps as gaps_of
 
 
 def plot_accuracies(study: Study, posterior: Posterior, *, allow_unconverged: bool = False) -> Plot:
@@ -42,22 +38,8 @@ def plot_accuracies(study: Study, posterior: Posterior, *, allow_unconverged: bo
     ConvergenceError, PosteriorError, StudyError
         As `bayesrep.summarize`.
     """
-    table = summarize(need_study(study), posterior, allow_unconverged=allow_unconverged)
-    fitted = Fitted(study, posterior)
-    own = fitted.recorded.name
-    columns = {
-        "classifier": "classifier",
-        "reference_accuracy": "reference",
-        "replication_accuracy": "replication",
-        "adjusted_accuracy": own,
-        "lower": f"{own}_lower",
-        "upper": f"{own}_upper",
-    }
-    rows = table.select(pl.col(name).alias(other) for name, other in columns.items())
-    if study.truth is not None:
-        rows = rows.with_columns(truth=np.asarray(study.truth.adjusted_accuracy, dtype=float))
-    drop = drop_of(gaps_of(fitted), measured_drop(study))
-    return _plot("accuracies", study, accuracies_figure(AccuracyEstimates((own,), rows, ""), drop))
+    summarize(need_study(study), posterior, allow_unconverged=allow_unconverged)  # refuses
+    return _plot("accuracies", study, posterior_figure(Fitted(study, posterior), study))
 
 
 @quiet()

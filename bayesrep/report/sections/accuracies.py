@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 
 from bayesrep.estimators import classifier_table, matching_sentences
-from bayesrep.estimators.analysis import Analysis
 from bayesrep.estimators.annotators import compare_annotators
+from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
-from bayesrep.report.answer import Drop, Estimate
+from bayesrep.report.answer import Drop, Estimate, drop_of, measured_drop
 from bayesrep.report.methods import label_of, look_of, title_of
 from bayesrep.report.picture import Figure, Reading, on_paper
 from bayesrep.report.sections.section import (
@@ -22,17 +22,15 @@ from bayesrep.report.sections.section import (
     Source,
     Table,
     chooser,
-    figure_source,
     limits,
     numbers,
-    quiet,
     search,
     slider,
 )
 from bayesrep.report.text import percent
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
-from bayesrep.summary.tables import accuracies
+from bayesrep.summary.tables import accuracies, gaps
 from bayesrep.types import Floats
 
 DIAGNOSTIC_COLUMNS = (
@@ -95,8 +93,15 @@ def estimates(source: Source) -> AccuracyEstimates:
 
 
 def _estimates(source: Source) -> AccuracyEstimates:
-    study = source.study
     summary, missing = source.attempt(accuracies)
+    points = classifier_table(source.points())
+    return _join_tables(source.study, [points, *([] if summary is None else [summary])], missing)
+
+
+def _join_tables(
+    study: Study, tables: Sequence[pl.DataFrame], missing: str = ""
+) -> AccuracyEstimates:
+    """What tables of several methods say, a row a classifier."""
     table = pl.DataFrame({"classifier": study.classifiers}).with_columns(
         reference=study.reference.correct.mean(axis=0),
         replication=study.replication.correct.mean(axis=0),
@@ -104,9 +109,8 @@ def _estimates(source: Source) -> AccuracyEstimates:
     if study.truth is not None:
         truth = np.asarray(study.truth.adjusted_accuracy, dtype=float)
         table = table.with_columns(truth=truth)
-    points = classifier_table(source.points())
     methods: list[str] = []
-    for rows in (points,) if summary is None else (points, summary):
+    for rows in tables:
         for (method,), part in rows.group_by("method", maintain_order=True):
             methods.append(str(method))
             columns = _of_method(part, methods[-1])
@@ -684,15 +688,12 @@ def _tooltips(found: AccuracyEstimates) -> list[vega.Spec]:
     return [vega.name("classifier", title="classifier"), *numbers]
 
 
-@quiet()
-def figure(
-    study: Study,
-    posterior: Posterior,
-    *,
-    bootstrap: int = 0,
-    seed: int = 0,
-    points: Sequence[Analysis] = (),
-) -> vega.Spec:
+def posterior_figure(fitted: Fitted, study: Study) -> Figure:
+    """The figure of a posterior alone, with the mean drop as it divides it."""
+    drop = drop_of(gaps(fitted), measured_drop(study))
+    return accuracies_figure(_join_tables(study, [accuracies(fitted)]), drop)
+
+
+def figure(study: Study, posterior: Posterior) -> vega.Spec:
     """Every classifier's accuracy as measured, and at the same selection frequencies."""
-    source = figure_source(study, posterior, points, bootstrap=bootstrap, seed=seed)
-    return on_paper(accuracies_figure(estimates(source)))
+    return on_paper(posterior_figure(Fitted(study, posterior), study))
