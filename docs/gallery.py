@@ -5,12 +5,14 @@ It fits the study of `bayesrep demo --quick` and takes some minutes.
 
 import sys
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import bayesrep
 from bayesrep.report.catalogue import FigureEntry, entries, in_words
 from bayesrep.report.figure_names import FIGURES, NamedFigure
+from bayesrep.report.picture import picture_bytes
 
 DOCS = Path(__file__).resolve().parent
 PICTURES = DOCS / "images" / "gallery"
@@ -32,9 +34,8 @@ Intervals of the paper's figures are of ten replicates here; the commands take t
 
 ## In a notebook
 
-`study` and `posterior` are those of the [tutorial in Python](tutorial-python.md). The first four
-are interactive in Jupyter; all are saved as PDF, SVG or PNG by `.save(path)`, and `.figure` is
-matplotlib's.
+`study` and `posterior` are those of the [tutorial in Python](tutorial-python.md). All are
+interactive in Jupyter and saved as PDF, SVG, PNG or Vega-Lite (.json) by `.save(path)`.
 """
 PAPER = """
 ## On the command line
@@ -56,7 +57,10 @@ What people see, label sets, photographs or probabilities are needed for these;
 def save(figure: Any, name: str) -> None:
     """Write a picture."""
     PICTURES.mkdir(parents=True, exist_ok=True)
-    figure.savefig(PICTURES / f"{name}.png", dpi=80)
+    if isinstance(figure, Mapping):
+        (PICTURES / f"{name}.png").write_bytes(picture_bytes(figure, "png", scale=1))
+    else:
+        figure.savefig(PICTURES / f"{name}.png", dpi=80)
 
 
 def shown(name: str) -> str:
@@ -113,9 +117,9 @@ def main() -> None:
     """Fit, draw and write."""
     warnings.simplefilter("ignore")
     study = bayesrep.simulate_study(images=2000, classifiers=24)
-    posterior = bayesrep.fit(study)
+    posterior = bayesrep.fit(study, method="nuts")  # of which there are chains to draw
     for name in PLOTS:
-        save(getattr(bayesrep, f"plot_{name}")(study, posterior).figure, f"plot-{name}")
+        save(getattr(bayesrep, f"plot_{name}")(study, posterior).spec, f"plot-{name}")
     for name, figure in FIGURES.items():
         if of_a_study(figure):
             sys.stderr.write(f"{name}\n")

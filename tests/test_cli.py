@@ -652,3 +652,19 @@ def test_a_fit_of_all_classifiers_together(capsys, tmp_path):
     status, text, _ = run(capsys, "summarize", study_path, path)
     assert status == 0
     assert "other images of the same populations" in text
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "1"), ("4", "4")])
+def test_a_command_multiplies_matrices_in_one_thread_unless_it_is_told(monkeypatch, before, after):
+    seen = []
+    monkeypatch.setattr(cli, "open_streams", lambda: None)
+    monkeypatch.setattr(cli.process, "run", lambda _: seen.append(os.environ[THREADS]))
+    if before is None:
+        monkeypatch.delenv(THREADS, raising=False)
+    else:
+        monkeypatch.setenv(THREADS, before)
+    cli.run_process()
+    assert seen == [after]
+
+
+THREADS = "OPENBLAS_NUM_THREADS"

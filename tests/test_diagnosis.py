@@ -16,6 +16,7 @@ from bayesrep.checks import chains, comparison, diagnosis, discrepancy, predicti
 from bayesrep.checks import prior as sensitivity
 from bayesrep.numerics import pareto
 from bayesrep.numerics.codes import encode
+from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.posterior.files import arviz, build_posterior
 from bayesrep.posterior.groups import CellNames, find_group, thinned_draws
 from bayesrep.posterior.likelihood import LOGITS, logits
@@ -328,6 +329,21 @@ def test_readings_of_a_conjugate_model():
     assert read(1.0, 1.0, 6.0) == sensitivity.CONFLICT
     assert read(0.3, 10.0, 0.0) == sensitivity.WEAK
     assert sensitivity.reading(0.06, 0.1, 0.055) == sensitivity.NOISY
+
+
+def test_noise_is_that_of_a_shuffled_part():
+    """Weights are smoothed by their order alone, and so are smoothed once for all shuffles."""
+    x, prior, _, _ = _normal(1.0, 1.0, 2.0)
+    part = prior.ravel() - prior.mean()
+    order = np.random.default_rng(3).permutation(part.size)
+    ratios = np.array([[0.01], [-0.01]]) * part
+    np.testing.assert_allclose(
+        pareto_smooth(ratios[:, order])[0], pareto_smooth(ratios)[0][:, order], atol=1e-12
+    )
+    full, without = (sensitivity.power_scaling(x, prior, shuffles=n) for n in (4, 0))
+    assert np.isnan(without.noise)
+    np.testing.assert_allclose(full._replace(noise=0), without._replace(noise=0), rtol=1e-12)
+    assert 0 < full.noise < full.sensitivity
 
 
 def test_distance_is_zero_without_weights():

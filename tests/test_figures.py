@@ -20,7 +20,7 @@ from bayesrep.estimators import analyse
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.report import catalogue
 from bayesrep.report.figure_names import FIGURES, find_figure
-from bayesrep.report.figures import FORMATS, panels, save_figure
+from bayesrep.report.figures import panels, save_figure
 from bayesrep.report.paper import (
     figure2,
     figure3,
@@ -30,6 +30,7 @@ from bayesrep.report.paper import (
     figure12,
 )
 from bayesrep.report.paper.known import KnownStudy
+from bayesrep.report.picture import FORMATS
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # a small study
 

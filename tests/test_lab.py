@@ -16,10 +16,10 @@ from bayesrep.cli import main
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators.annotators import extrapolate
 from bayesrep.lab import explore, match_images, rematch
-from bayesrep.lab.matching import fitted_mixtures
+from bayesrep.lab.matching import NODES, chosen_masses, fitted_mixtures, masses_of
 from bayesrep.lab.pipeline import simulate_matching
 from bayesrep.numerics.noisy_matching import BetaMixture, left_by_matching, replication_mixture
-from bayesrep.report.lab_page import lab_page, moments
+from bayesrep.report.lab_page import candidate_pools, lab_page, moments
 from bayesrep.studies.words import VOCABULARIES, VOICE, Voice
 from experiments.match_images import Annotated
 from experiments.rematch import halved
@@ -255,18 +255,47 @@ def test_mixtures_of_counts_have_the_mean_of_expected_counts():
         assert found.mean == pytest.approx(mean, abs=0.002)
 
 
-def test_the_page_s_sliders_begin_at_the_moments():
+def test_the_page_has_candidates_around_those_that_are_given():
     mean, concentration = moments(beta(6, 2))
     assert (mean, concentration) == (pytest.approx(0.75), pytest.approx(8))
+    pools = candidate_pools(beta(6, 2), beta(2, 2))
+    assert list(pools) == [
+        "as given: mean 50.0 %",
+        "harder: mean 30.0 %",
+        "harder: mean 40.0 %",
+        "easier: mean 60.0 %",
+        "like the reference",
+    ]
+    assert [pool.mean for pool in pools.values()] == pytest.approx([0.5, 0.3, 0.4, 0.6, 0.75])
     html = lab_page(beta(6, 2), beta(2, 2), explore(beta(6, 2), beta(2, 2), [3]).to_dicts())
-    assert 'value="75.0"' in html
-    assert 'value="8.0"' in html
     assert "Answers about an image" in html
     speaking = VOICE.set(Voice(VOCABULARIES["evaluation"]))
     other = lab_page(beta(6, 2), beta(2, 2), [])
     VOICE.reset(speaking)
     assert "Answers about an item" in other
     assert "answers about an item" in other  # of an axis
+
+
+@pytest.mark.parametrize(("answers", "careless"), [(1, 0.0), (7, 0.0), (10, 0.2), (40, 0.4)])
+def test_what_is_chosen_has_the_mean_that_theory_says(answers, careless):
+    """Densities that the lab's page draws, beside equation 1 and beside a sum over counts."""
+    reference, pool = masses_of(beta(3, 2)), masses_of(beta(2, 2))
+    chosen = chosen_masses(reference, pool, answers, careless=careless)
+    assert chosen.sum() == pytest.approx(1)
+    left = float((reference - chosen) @ NODES)
+    if careless == 0:
+        assert left == pytest.approx(left_by_matching(beta(3, 2), beta(2, 2), answers), abs=1e-4)
+    coarse = chosen_masses(reference, pool, answers, bins=5, careless=careless)
+    (row,) = explore(beta(3, 2), beta(2, 2), [answers], careless=careless).to_dicts()
+    assert float((reference - coarse) @ NODES) == pytest.approx(row["published"], abs=3e-4)
+    assert left == pytest.approx(row["fine"], abs=3e-4)
+
+
+def test_without_answers_candidates_stay_as_they_are():
+    reference, pool = masses_of(beta(3, 2)), masses_of(beta(2, 2))
+    for bins in (None, 5):
+        chosen = chosen_masses(reference, pool, 0, bins=bins, careless=0.0)
+        np.testing.assert_allclose(chosen, pool, atol=1e-12)
 
 
 def test_the_experiment_s_halves_are_what_they_say():

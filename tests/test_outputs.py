@@ -36,7 +36,6 @@ ELSEWHERE = {
     "vision/run.py save": "the same",
     "inference/nuts.py save": "the same",
     "report/notebook.py save": "the same",
-    "report/notebook.py savefig": "into memory",
     "report/sections/photographs.py save": "into memory",
     "collect/grids.py write_csv": "into memory, for a digest",
     "files/parquet.py write_parquet": "into memory, to be sealed",

@@ -227,7 +227,7 @@ def test_the_reports_section_has_every_number(world):
     (block,) = section.blocks()
     assert len(block.figures) == 2
     assert [row[0] for row in block.table.rows] == seen(predictions, people)["statistic"].to_list()
-    assert len(block.figures[1].rows) == 3 * 3  # classifiers, and ways to be right
+    assert len(block.figures[1].data["judged-chart"]) == 3 * 3  # classifiers, and ways to be right
     with refused(StudyError, "no-tables-of-people"):
         Seen.compute(Source(None, None))
     people = read_people(predictions, counts=folder / "counts.csv")

@@ -5,6 +5,7 @@ import re
 from base64 import b64decode
 from dataclasses import replace
 from html import unescape
+from importlib.resources import files
 from io import BytesIO
 
 import numpy as np
@@ -24,11 +25,12 @@ from bayesrep.models import MODELS
 from bayesrep.report import methods
 from bayesrep.report.answer import Drop, Estimate, answer_for, headline
 from bayesrep.report.figure_names import FIGURES
-from bayesrep.report.figures import FORMATS, save_figure
+from bayesrep.report.figures import save_figure
 from bayesrep.report.gallery import Pictures
 from bayesrep.report.methods import look_of
 from bayesrep.report.numbers import FORMAT, numbers_of
 from bayesrep.report.page import page, report_html, write_page
+from bayesrep.report.picture import FORMATS
 from bayesrep.report.sections import (
     SECTIONS,
     Accuracies,
@@ -41,6 +43,7 @@ from bayesrep.report.sections import (
     Trust,
     gather,
 )
+from bayesrep.report.sections.accuracies import classifier_sentences
 from bayesrep.report.sections.curves import GRID as CURVE_GRID
 from bayesrep.report.sections.frequencies import GRID
 from bayesrep.report.sections.photographs import Photographs
@@ -99,9 +102,25 @@ def test_a_page_of_an_evaluation_has_items_models_and_judges(content):
     told = " ".join(read_aloud(html))
     for words in ("What every model loses", "How often items were selected", "One item", "judges"):
         assert words in told
-    assert embedded(html, "content")["words"]["annotator"] == "judge"
+    # Nor do the sentences that follow a control, of which the page shows one at a time.
+    shown = embedded(html, "content")
+    readings = [[each["first"], each["texts"]] for each in shown["readings"].values()]
+    sentences = list(all_texts([readings, shown["sentences"], shown["unknown"]]))
+    assert len(sentences) > 20
+    for text in sentences:
+        assert not re.search(WORDS, text), text
+    assert any(text.startswith("An item that 1 of 8 judges selected") for text in sentences)
     assert numbers_of(other)["answer"].startswith("Models are ")
     assert set(numbers_of(other)["study"]) == {"name", "classifiers", "images"}  # a contract
+
+
+def all_texts(value):
+    """Every text in nested lists and mappings."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from all_texts(each)
 
 
 def test_a_page_without_posterior_has_the_words_too(study):
@@ -113,7 +132,6 @@ def test_a_page_without_posterior_has_the_words_too(study):
 
 def test_a_page_of_images_says_what_the_sections_say(content):
     html = page(content)
-    assert "words" not in embedded(html, "content")
     text = read_aloud(html)[0]
     for block in content.blocks():
         said = [block.short, block.title, block.lead, *block.sentences]
@@ -121,6 +139,46 @@ def test_a_page_of_images_says_what_the_sections_say(content):
         said += [control["label"] for control in block.controls]
         for each in said:
             assert each.replace("`", "") in re.sub(r"\s+", " ", text).replace("\u2212", "-"), each
+
+
+def test_the_pages_script_computes_no_number():
+    """What it shows comes from Python, sentences and all: it sets parameters and picks texts."""
+    script = files("bayesrep.report").joinpath("assets/page.js").read_text("utf-8")
+    assert script.count("\n") <= 450
+    assert not re.findall(r"Math\.(?:exp|log|sin|pow|sqrt)\w*", script)
+    assert not re.search(r"(?i)\bselection frequency\b|\bclassifiers? (?:is|are)\b", script)
+
+
+def test_every_control_sets_a_parameter_of_a_chart(content):
+    """By its name, and every parameter that a control sets begins with the control's value."""
+    html = page(content)
+    params = {
+        each["name"]: each["value"]
+        for spec in embedded(html, "specs").values()
+        for each in spec.get("params", [])
+        if "value" in each
+    }
+    controls = [control for block in content.blocks() for control in block.controls]
+    named = {
+        control["id"]: control for control in controls if control["kind"] in ("range", "select")
+    }
+    assert set(named) == {"method", "annotators", "selected", "toy_pool", "toy_answers"}
+    for name, control in named.items():
+        assert str(params[name]) == str(control["value"]), name
+
+
+def test_the_sentence_of_a_classifier_has_its_numbers(content, study):
+    estimated, ranking = content[Accuracies], content[Ranking]
+    said = classifier_sentences(estimated, (ranking.rank, ranking.measured))
+    assert len(said) == len(study.classifiers)
+    row = estimated.classifiers.row(1, named=True)
+    adjusted, lost = 100 * row["joint"], 100 * (row["reference"] - row["replication"])
+    assert said[1].startswith(f"{row['classifier']}: {100 * row['reference']:.1f} % on the")
+    assert f"{adjusted:.1f} ({100 * row['joint_lower']:.1f} to" in said[1]
+    moved = f"{adjusted - 100 * row['replication']:.1f}"
+    assert f"Of {lost:.1f} points, {moved} are selection" in said[1]
+    assert f"it ranks {ranking.rank[0, 1]:.0f} of 3 (" in said[1]
+    assert "ranks" not in classifier_sentences(estimated)[1]
 
 
 def test_numbers_below_zero_have_a_minus_sign():
@@ -485,8 +543,8 @@ def test_names_stay_text(study):
     assert HOSTILE not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
     assert embedded(html, "numbers")["classifiers"]["classifier"][0] == HOSTILE
-    # Nothing but our own five scripts opens or ends one.
-    assert len(re.findall(r"<script", html, re.I)) == len(re.findall(r"</script", html, re.I)) == 5
+    # Nothing but our own six scripts opens or ends one.
+    assert len(re.findall(r"<script", html, re.I)) == len(re.findall(r"</script", html, re.I)) == 6
 
 
 def test_the_page_asks_no_other_host(content):
@@ -526,9 +584,12 @@ def test_two_thousand_classifiers_fit_into_ten_megabytes(content, tmp_path):
     times = 667
     names = [f"classifier {number}" for number in range(3 * times)]
     accuracies, curves, answer = content[Accuracies], content[CurvesSection], content[Answer]
+    ranking = content[Ranking]
     rows = pl.concat([accuracies.classifiers] * times).with_columns(pl.Series("classifier", names))
     three = {name: np.tile(getattr(curves, name), (1, times, 1)) for name in ("bands", "expected")}
-    curves = replace(curves, **three, right=np.tile(curves.right, (times, 1)))
+    curves = replace(
+        curves, **three, classifiers=tuple(names), right=np.tile(curves.right, (times, 1))
+    )
     naive = np.tile(accuracies.naive, (5, times))[:41]
     data = {
         role: replace(each, correct=np.tile(each.correct, (1, times)))
@@ -540,6 +601,16 @@ def test_two_thousand_classifiers_fit_into_ten_megabytes(content, tmp_path):
             replace(accuracies, classifiers=rows, naive=naive),
             replace(answer, accuracies=answer.accuracies._replace(classifiers=rows)),
             curves,
+            replace(
+                ranking,
+                classifiers=tuple(names),
+                rank=np.tile(ranking.rank, (1, times)),
+                measured=np.tile(ranking.measured, times),
+                order=np.arange(len(names)),
+                neighbours=np.tile(ranking.neighbours, (times, 1)),
+                differences=np.tile(ranking.differences, (1, times, 1)),
+                measured_differences=np.tile(ranking.measured_differences, (times, 1)),
+            ),
         ),
         study=bayesrep.Study(data, tuple(names)),
     )

@@ -123,7 +123,7 @@ def test_an_evaluations_page_says_item_model_and_judge_whatever_is_done(browser,
     page.select_option("#method", "naive")
     slide(page, "annotators", 1)
     slide(page, "selected", 3)
-    slide(page, "toy-annotators", 5)
+    slide(page, "toy_answers", 5)
     page.fill("#curve-classifier", "none")
     seen.append(said())
     assert "No model is called so" in seen[-1]
@@ -263,11 +263,7 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(browser, report,
 
 CONTROLS = (
     ("selected", 1, "image"),
-    ("own-alpha", 5, "toy"),
-    ("own-beta", 4, "toy"),
-    ("alpha", 6, "toy"),
-    ("beta", 5, "toy"),
-    ("toy-annotators", 80, "toy"),
+    ("toy_answers", 30, "toy"),
     ("curve-classifier", "resnet, 50", "curve"),
     ("rank-classifier", "resnet18", "pairs"),
     ("search", "resnet", "drops"),
@@ -301,7 +297,7 @@ def test_the_slider_of_naive_matching_shows_its_accuracies(opened, report):
 
 def test_sliders_answer_within_a_tenth_of_a_second(opened):
     """The median of twenty moves of the costliest figures, on a machine that may be busy."""
-    for control, values in (("toy-annotators", range(20, 40)), ("selected", [1, 5] * 10)):
+    for control, values in (("toy_answers", range(20, 40)), ("selected", [1, 5] * 10)):
         took = opened.evaluate(
             """async ([control, values]) => {
                 const node = document.getElementById(control), took = [];
@@ -406,17 +402,11 @@ def test_the_numbers_of_every_figure_download(opened, tmp_path, figures):
 
 
 def test_the_toy_model_is_equation_1(opened):
-    """Means of the replication that the page prints, beside SciPy's beta functions."""
-    for p, q, a, b, n in (
-        (3, 2, 2, 2, 10),
-        (7, 0.5, 6, 0.5, 3),
-        (2.5, 8, 1.5, 8, 100),
-        (3, 2, 2, 2, 0),
-        (2, 4, 6, 1.5, 10),  # candidates that are easier
-    ):
-        values = {"own-alpha": p, "own-beta": q, "alpha": a, "beta": b, "toy-annotators": n}
-        for control, value in values.items():
-            slide(opened, control, value)
+    """Means of the replication that the page says, beside SciPy's beta functions."""
+    p, q = 3, 2
+    for pool, (a, b), n in (("0", (2, 2), 10), ("1", (1.5, 3), 3), ("3", (6, 1.5), 40)):
+        opened.select_option("#toy_pool", pool)
+        slide(opened, "toy_answers", n)
         k = np.arange(n + 1)
         mass = comb(n, k) * np.exp(betaln(p + k, q + n - k) - betaln(p, q))
         mean, own = 100 * mass @ ((a + k) / (a + b + n)), 100 * p / (p + q)
@@ -437,7 +427,7 @@ def test_a_click_on_the_legend_hides_a_population(opened):
 
 
 def test_the_lab_says_what_theory_says(browser, tmp_path):
-    """Two populations moved by sliders, beside the same by `bayesrep.lab.explore`."""
+    """What is chosen by controls, beside the same by `bayesrep.lab.explore`."""
 
     def beta(mean, concentration):
         a = mean * concentration
@@ -454,18 +444,22 @@ def test_the_lab_says_what_theory_says(browser, tmp_path):
     page.wait_for_selector(READY, timeout=60_000)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.locator("#lab svg").count() == page.locator("#lab-gap svg").count() == 1
-    for n, method, careless in ((10, "fine", 0), (3, "published", 0), (40, "published", 20)):
-        slide(page, "lab-reference", 85)
-        slide(page, "lab-reference-spread", 6.5)
-        slide(page, "lab-answers", n)
-        slide(page, "lab-careless", careless)
-        page.select_option("#lab-method", method)
-        table = explore(beta(0.85, 6.5), start[1], (n,), careless=careless / 100)
-        left = 100 * table[method][0]
+    before = drawing(page, "lab"), drawing(page, "lab-gap")
+    for n, method, careless in ((10, 0, 0), (3, 1, 0), (40, 1, 20)):
+        page.select_option("#lab_pool", "2")  # harder by 10 points
+        slide(page, "lab_answers", n)
+        page.select_option("#lab_careless", str(careless // 20))
+        page.select_option("#lab_method", str(method))
+        table = explore(start[0], beta(0.4, 4.0), (n,), careless=careless / 100)
+        left = 100 * table[("fine", "published")[method]][0]
         reading = page.inner_text("#lab-reading")
         found = float(reading.split("%: ")[1].split(" points")[0])
-        assert found == pytest.approx(left, abs=0.03)
-        assert f"loses {0.7 * found:.1f}" in reading
+        assert found == pytest.approx(left, abs=0.04)
+        assert float(reading.split("loses ")[1].split(" points")[0]) == pytest.approx(
+            0.7 * found, abs=0.01
+        )
+    assert drawing(page, "lab") != before[0]
+    assert drawing(page, "lab-gap") != before[1]
     assert not said
     page.close()
 
@@ -477,7 +471,7 @@ def test_the_page_can_be_used_by_keyboard(opened):
     for _ in range(80):
         opened.keyboard.press("Tab")
         reached.add(opened.evaluate("document.activeElement.id || document.activeElement.tagName"))
-    assert {"method", "search", "selected", "alpha", "curve-classifier"} <= reached
+    assert {"method", "search", "selected", "toy_pool", "curve-classifier"} <= reached
 
 
 def test_the_printed_page_holds_all_sections(browser, report, tmp_path):

@@ -103,6 +103,8 @@ def test_a_study_of_images_speaks_of_images():
         ("a/images/b, images.csv, images=3, classifier_curve", None),
         (r"image\_net in LaTeX, image-net, 1/annotators, model:images", None),
         ("imagery; reimage; ImageNet; IMAGE", None),
+        ("There is no way to correct this.", None),  # a verb of English
+        ("The correct label of an image", "The correct label of an item"),
     ],
 )
 def test_sentences_are_said_in_the_words_of_the_study(ours, theirs):

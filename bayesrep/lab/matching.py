@@ -300,6 +300,31 @@ def gaps_left_between(
     }
 
 
+def chosen_masses(
+    reference: Floats, candidates: Floats, answers: int, *, bins: int | None = None, careless: float
+) -> Floats:
+    """What is chosen of candidates without end: masses around `NODES`, which sum to one.
+
+    Parameters
+    ----------
+    reference, candidates
+        Masses of true selection frequencies.
+    answers
+        n, about every image; with none the candidates are left as they are.
+    bins
+        Equal bins of the frequency that are matched; None matches every count.
+    careless
+        Share of the answers that are tosses of a coin.
+    """
+    k = np.arange(answers + 1)
+    heard = (1 - careless) * NODES + careless / 2
+    says = stats.binom.pmf(k[:, None], answers, heard)  # [count, node]
+    which = k if bins is None else np.minimum(bins * k // max(answers, 1), bins - 1)
+    wanted, there = (np.bincount(which, says @ masses) for masses in (reference, candidates))
+    rate = np.divide(wanted, there, out=np.zeros_like(wanted), where=there > 1e-300)
+    return candidates * (rate[which] @ says)
+
+
 def next_answers(
     matching: Matching, pool: tuple[Ints, Ints], *, count: int, most: int, seed: int = 0
 ) -> Ints:

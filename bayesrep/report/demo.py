@@ -18,11 +18,13 @@ from bayesrep.estimators.analysis import Analysis
 from bayesrep.inference import fit
 from bayesrep.posterior import write_posterior
 from bayesrep.posterior.fitted import Fitted
+from bayesrep.report import vega
 from bayesrep.report.answer import answer_for, drop_of, measured_drop
-from bayesrep.report.figures import INK, accuracy_axes, interval_points, panels, save_figure
-from bayesrep.report.methods import color_of, label_of
+from bayesrep.report.methods import label_of
 from bayesrep.report.page import write_page
+from bayesrep.report.picture import on_paper, save_picture
 from bayesrep.report.sections import gather
+from bayesrep.report.sections.accuracies import posterior_figure
 from bayesrep.report.sections.section import quiet
 from bayesrep.report.text import columns, method_table, percent, spread
 from bayesrep.studies.simulate import simulate_study
@@ -202,27 +204,9 @@ def _headline(study: Study, fitted: Fitted, truth: pl.DataFrame) -> str:
     )
 
 
-def demo_figure(demo: Demo) -> Any:
+def demo_figure(demo: Demo) -> vega.Spec:
     """Reference accuracy against replication accuracy, before and after adjustment."""
-    figure, (axes,) = panels(1)
-    accuracy_axes(axes, demo.table["reference_accuracy"].to_numpy())
-    own = demo.fitted.recorded.name
-    for method in ("raw", "naive", own):
-        rows = demo.table.filter(pl.col("method") == method)
-        x, y, low, high = (
-            100 * rows[name].to_numpy()
-            for name in ("reference_accuracy", "adjusted_accuracy", "lower", "upper")
-        )
-        style: dict[str, Any] = {"color": color_of(method), "label": label_of(method), "ms": 3.2}
-        if method == own:
-            style["label"] += ", 95 %"
-            interval_points(axes, x, y, low, high, zorder=3, **style)
-        else:
-            axes.plot(x, y, "o", alpha=0.85, zorder=2, **style)
-    truth = 100 * rows["true_adjusted_accuracy"].to_numpy()
-    axes.plot(x, truth, "_", ms=6, mew=1.4, color=INK, label="truth", zorder=4)
-    axes.legend(frameon=False, loc="upper left")
-    return figure
+    return on_paper(posterior_figure(demo.fitted, demo.study))
 
 
 def demo_facts(demo: Demo) -> dict[str, Any]:
@@ -256,7 +240,7 @@ def write_demo(demo: Demo, out: Path) -> None:
         facts = json.dumps(demo_facts(demo), indent=1)
         figure = demo_figure(demo)
         for suffix in (".png", ".svg"):
-            save_figure(figure, folder / f"adjusted-accuracy{suffix}")
+            save_picture(figure, folder / f"adjusted-accuracy{suffix}")
         content = gather(demo.study, demo.fitted.posterior, points=demo.points)
         write_page(content, folder / "report.html")
         (folder / MARK).write_text(facts + "\n", encoding="utf-8")

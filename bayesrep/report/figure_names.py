@@ -183,7 +183,8 @@ class NamedFigure:
     Attributes
     ----------
     draw
-        From its inputs to a matplotlib figure. Of its keyword-only arguments the command line knows
+        From its inputs to a figure: a chart as Vega-Lite or, of a paper's, one of matplotlib's. Of
+        its keyword-only arguments the command line knows
         seed, bootstrap, progress, classifiers and classes (names of those to show); `--set` gives
         the others.
     inputs
@@ -245,11 +246,11 @@ FIGURES: Mapping[str, NamedFigure] = {
     "frequencies": _of_posterior(frequencies.figure),
     "image": _of_posterior(image.figure),
     "curves": _of_posterior(curves.figure),
-    "checks": _of_posterior(trust.checks),
-    "ranks": _of_posterior(ranking.rank_figure),
-    "pairs": _of_posterior(ranking.pair_figure),
-    "chains": _of_posterior(trust.chains),
-    "energy": _of_posterior(trust.energy),
+    "checks": _of_posterior(trust.draw_checks),
+    "ranks": _of_posterior(ranking.draw_ranks),
+    "pairs": _of_posterior(ranking.draw_pairs),
+    "chains": _of_posterior(trust.draw_chains),
+    "energy": _of_posterior(trust.draw_energy),
     "robustness": _make_figure(robustness, "study_or_answers"),
     "people": _make_figure(people_figure, *_PEOPLE),
     "judged": _make_figure(judged_figure, *_PEOPLE),

@@ -1,21 +1,20 @@
-"""Figures; drawn without a display and saved whole."""
+"""Figures of the papers, drawn by matplotlib without a display; any figure is saved whole."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bayesrep.atomic import replaced_file
-from bayesrep.errors import OptionError
 from bayesrep.report.methods import EM_SPLINE, JACKKNIFE, NAIVE, OTHER_LOOK, POSTERIOR, RAW_LOOK
+from bayesrep.report.picture import check_format, save_picture, translate_spec
 from bayesrep.studies.words import VOICE, Voice
 
-FORMATS = (".pdf", ".svg", ".png")
 INK = "#222222"
 RED, YELLOW, GREEN, PURPLE, BLUE, GREY = (
     look.paper for look in (RAW_LOOK, NAIVE, JACKKNIFE, EM_SPLINE, POSTERIOR, OTHER_LOOK)
 )
-ROLE_COLORS = {"reference": BLUE, "replication": RED, "candidates": GREY}
 
 
 def panels(count: int, *, rows: int = 1) -> tuple[Any, list[Any]]:
@@ -86,16 +85,8 @@ def legend_below(figure: Any, *, columns: int = 6) -> None:
     )
 
 
-def check_format(path: Path) -> Path:
-    """Refuse, before any work, a file whose suffix names none of `FORMATS`."""
-    if path.suffix.lower() not in FORMATS:
-        wanted = " or ".join([", ".join(FORMATS[:-1]), FORMATS[-1]])
-        raise OptionError("figure-ending-unknown", path=path, endings=wanted)
-    return path
-
-
 def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure, whole or not at all, in the format its suffix names.
+    """Write a figure, a specification or a drawing, whole or not at all, as its suffix names.
 
     A figure that is drawn again gives the same bytes. A PDF holds its fonts (type 42), so that text
     can be searched and edited, and an SVG its text as text. A command's is in its study's words.
@@ -110,6 +101,9 @@ def save_figure(figure: Any, path: Path) -> None:
     kind = check_format(path).suffix.lower()[1:]
     settings: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "bayesrep"}
     date = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+    if isinstance(figure, Mapping):
+        save_picture(translate_spec(VOICE.get(), figure), path)
+        return
     say_in(figure, VOICE.get())
     with rc_context(settings), replaced_file(path) as partial:
         figure.savefig(partial, format=kind, metadata=date.get(kind))

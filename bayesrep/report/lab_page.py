@@ -7,18 +7,31 @@ from typing import Any
 import numpy as np
 
 from bayesrep.atomic import replaced_file
+from bayesrep.lab.matching import BINS, EDGES, NODES, chosen_masses, masses_of
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.report import vega
 from bayesrep.report.page import Front, page_of
-from bayesrep.report.sections.bias import ROLES
-from bayesrep.report.sections.section import Block, Figure, Table, slider
+from bayesrep.report.picture import Figure, Reading
+from bayesrep.report.sections.bias import population_rows, populations_chart
+from bayesrep.report.sections.section import Block, Table, numbers, slider
+from bayesrep.report.text import percent
 from bayesrep.report.vega import Spec
 from bayesrep.studies.words import VOICE
+from bayesrep.types import Floats
 
 TITLE = "What does matching on a few answers leave?"
-LEAST_CONCENTRATION, MOST_CONCENTRATION = 0.5, 60.0
-"""Concentrations a + b that the page's sliders reach."""
-MEANS = 1.0, 99.0
+METHODS = {"every count": None, "five bins, as ImageNet-v2": BINS}
+CARELESS = (0.0, 0.2, 0.4)
+"""Shares of answers that are given without looking."""
+SHIFTS = (-0.2, -0.1, 0.1)
+"""By how much candidates of the page are easier or harder than those that are given."""
+LEAST_MEAN, MOST_MEAN = 0.02, 0.98
+MOST_ANSWERS, FIRST_ANSWERS = 40, 10
+CURVE_ANSWERS = (*range(6), 7, 10, 14, 20, 28, 40, 60, 80, 100)
+EVERY_NODE = 6
+"""Of the nodes, those at which densities are drawn."""
+STEEP = 0.7
+"""By how much the accuracy of a classifier differs between images that none and that all select."""
 
 
 def write_lab(
@@ -31,8 +44,7 @@ def write_lab(
     path
         Where.
     reference, pool
-        Populations that the sliders begin with: of a mixture the beta of the same mean and
-        variance.
+        The populations; other candidates to choose from are harder, easier and like the reference.
     rows
         Rows of `bayesrep.lab.explore`, for the table.
     """
@@ -45,59 +57,48 @@ def lab_page(reference: BetaMixture, pool: BetaMixture, rows: Sequence[Mapping[s
     summary = (
         "A replication's images are chosen from candidates such that their measured selection "
         "frequencies are the reference's. The measurement is noisy, and the candidates are another "
-        "population: so what is chosen is not as easy as the reference. Move the populations."
+        "population: so what is chosen is not as easy as the reference. Choose candidates, and "
+        "how many answers there are."
     )
     return page_of(Front(TITLE, summary), [_lab(reference, pool), _table(rows)], voice=VOICE.get())
 
 
 def _lab(reference: BetaMixture, pool: BetaMixture) -> Block:
-    roles, colors = zip(*ROLES.items(), strict=True)
-    methods = [("fine", "every count"), ("published", "five bins, as ImageNet-v2")]
+    pools = candidate_pools(reference, pool)
     controls: list[Spec] = [
-        *_population("lab-reference", "Reference", reference),
-        *_population("lab-pool", "Candidates", pool),
-        slider("lab-answers", "Answers about an image", 0, 100, 10),
-        {
-            "kind": "select",
-            "id": "lab-method",
-            "label": "Matched on",
-            "options": methods,
-            "value": "fine",
-        },
-        slider("lab-careless", "Answers given without looking (%)", 0, 60, 0),
-        slider("lab-low", "Accuracy where nobody selects (%)", 0, 100, 15),
-        slider("lab-high", "Accuracy where all select (%)", 0, 100, 85),
+        _choice("lab_pool", "Candidates", list(pools)),
+        slider("lab_answers", "Answers about an image", 0, MOST_ANSWERS, FIRST_ANSWERS),
+        _choice("lab_method", "Matched on", list(METHODS)),
+        _choice(
+            "lab_careless", "Answers given without looking", [f"{100 * c:.0f} %" for c in CARELESS]
+        ),
     ]
-    label = "Distributions of selection frequency: the reference, the candidates, what is chosen"
-    by_answers = "What is left of the gap in selection frequency, by number of answers"
+    masses, every = masses_of(reference), [masses_of(each) for each in pools.values()]
     return Block(
         id="lab-section",
         short="The lab",
         title="Two populations and a noisy measurement",
         controls=controls,
-        figures=[
-            Figure("lab", label, vega.densities(roles, colors)),
-            Figure("lab-gap", by_answers, _by_answers()),
-        ],
+        figures=[_populations(masses, every), _gaps_by_answers(masses, every)],
     )
 
 
-def _population(name: str, label: str, mixture: BetaMixture) -> list[Spec]:
-    """Sliders for mean and concentration."""
-    mean, concentration = moments(mixture)
-    shown = float(np.clip(round(200 * mean) / 2, *MEANS))
-    spread = float(np.clip(round(2 * concentration) / 2, LEAST_CONCENTRATION, MOST_CONCENTRATION))
-    return [
-        slider(name, f"{label}: mean (%)", *MEANS, shown, step=0.5),
-        slider(
-            f"{name}-spread",
-            f"{label}: a + b (large: alike)",
-            LEAST_CONCENTRATION,
-            MOST_CONCENTRATION,
-            spread,
-            step=0.5,
-        ),
-    ]
+def _choice(name: str, label: str, options: Sequence[str]) -> Spec:
+    """A control that chooses one of some by its place."""
+    numbered = [(str(place), text) for place, text in enumerate(options)]
+    return {"kind": "select", "id": name, "label": label, "value": "0", "options": numbered}
+
+
+def candidate_pools(reference: BetaMixture, pool: BetaMixture) -> dict[str, BetaMixture]:
+    """The candidates as given, some that are harder and easier by as much, and the reference's."""
+    mean, concentration = moments(pool)
+    pools = {f"as given: mean {percent(mean)} %": pool}
+    for shift in SHIFTS:
+        moved = float(np.clip(mean + shift, LEAST_MEAN, MOST_MEAN))
+        a = moved * concentration
+        name = f"{'harder' if shift < 0 else 'easier'}: mean {percent(moved)} %"
+        pools[name] = BetaMixture(np.array([a]), np.array([concentration - a]), np.ones(1))
+    return pools | {"like the reference": reference}
 
 
 def moments(mixture: BetaMixture) -> tuple[float, float]:
@@ -109,18 +110,126 @@ def moments(mixture: BetaMixture) -> tuple[float, float]:
     return mean, mean * (1 - mean) / max(variance, 1e-12) - 1
 
 
-def _by_answers() -> Spec:
-    names, colors = ("every count", "five bins"), (vega.POSTERIOR, vega.RAW_COLOR)
+def _populations(reference: Floats, pools: Sequence[Floats]) -> Figure:
+    """Densities of the reference, the candidates and what is chosen of them."""
+    chosen = np.array(
+        [
+            [
+                [
+                    [
+                        chosen_masses(reference, pool, n, bins=bins, careless=careless)
+                        for n in range(MOST_ANSWERS + 1)
+                    ]
+                    for careless in CARELESS
+                ]
+                for bins in METHODS.values()
+            ]
+            for pool in pools
+        ]
+    )  # [pool, method, careless, answers, node]
+    width = np.diff(EDGES)
+    rows = population_rows(
+        NODES[::EVERY_NODE],
+        *((masses / width)[..., ::EVERY_NODE] for masses in (reference, np.array(pools), chosen)),
+    )
+    spec = populations_chart(
+        "lab",
+        "datum.matched[lab_pool][lab_method][lab_careless][lab_answers]",
+        "datum.pools[lab_pool]",
+    )
+    names = ("lab_pool", "lab_method", "lab_careless", "lab_answers")
+    first = dict.fromkeys(names, 0) | {"lab_answers": FIRST_ANSWERS}
+    wanted, means = float(reference @ NODES), chosen @ NODES
+    texts = [
+        [
+            [
+                [
+                    _read(n, wanted, float(pool @ NODES), float(mean), careless)
+                    for n, mean in enumerate(by_answers)
+                ]
+                for careless, by_answers in zip(CARELESS, by_careless, strict=True)
+            ]
+            for by_careless in by_method
+        ]
+        for pool, by_method in zip(pools, means, strict=True)
+    ]
+    return Figure(
+        "lab",
+        "Distributions of selection frequency: the reference, the candidates, what is chosen",
+        {**spec, "params": [vega.param(*each) for each in first.items()]},
+        data={"lab": rows},
+        readings=Reading(names, texts),
+        columns=("s", "which", "density"),
+    )
+
+
+def _read(answers: int, reference: float, pool: float, chosen: float, careless: float) -> str:
+    """What is left, in a sentence."""
+    gap = reference - chosen
+    heard = (percent((1 - careless) * mean + careless / 2, 2) for mean in (chosen, reference))
+    again, own = heard
+    return (
+        f"Matched on {answers} answer{'s' if answers != 1 else ''} an image, the replication's "
+        f"mean selection frequency is {percent(chosen, 2)} %, the reference's "
+        f"{percent(reference, 2)} %, the candidates' {percent(pool, 2)} %: {percent(gap, 2)} "
+        f"points are left. Asked again, people would select {again} % of it and {own} % of the "
+        f"reference. A classifier that gets {percent(STEEP, 0)} points more of the images right "
+        f"that all select than of those that nobody does loses {percent(STEEP * gap, 2)} points of "
+        "accuracy."
+    )
+
+
+def _gaps_by_answers(reference: Floats, pools: Sequence[Floats]) -> Figure:
+    """What both ways leave, by the number of answers."""
+    wanted = float(reference @ NODES)
+    rows = [
+        {"answers": n, "which": which}
+        | {
+            "gaps": numbers(
+                [
+                    [
+                        100
+                        * (
+                            wanted
+                            - chosen_masses(reference, pool, n, bins=bins, careless=careless)
+                            @ NODES
+                        )
+                        for careless in CARELESS
+                    ]
+                    for pool in pools
+                ]
+            )
+        }
+        for which, bins in zip(("every count", "five bins"), METHODS.values(), strict=True)
+        for n in CURVE_ANSWERS
+    ]
+    x = {"title": "answers about an image"}
     line = vega.mark(
         {"type": "line", "point": True},
-        x=vega.number("answers", title="answers about an image"),
+        x=vega.number("answers", **x),
         y=vega.number("gap", title="left of the gap (points)"),
-        color=vega.colors("which", names, colors),
+        color=vega.colors("which", ("every count", "five bins"), (vega.POSTERIOR, vega.RAW_COLOR)),
     )
-    here = vega.mark({"type": "rule", "strokeDash": [4, 4]}, x=vega.number("answers"))
-    here["transform"] = [{"filter": "datum.now"}]
-    here["encoding"]["color"] = {"value": vega.SOFT}
-    return vega.chart(line, here)
+    here: Spec = {
+        "data": {"values": [{}]},
+        "mark": {"type": "rule", "strokeDash": [4, 4], "color": vega.SOFT},
+        "encoding": {"x": {"datum": {"expr": "toNumber(lab_answers)"}, "type": "quantitative"}},
+    }
+    return Figure(
+        "lab-gap",
+        "What is left of the gap in selection frequency, by number of answers",
+        vega.chart(
+            "lab-gaps",
+            line,
+            here,
+            transform=[vega.calculate("gap", "datum.gaps[lab_pool][lab_careless]")],
+            params={"lab_pool": 0, "lab_careless": 0, "lab_answers": FIRST_ANSWERS},
+        ),
+        "What is left of the gap in selection frequency falls as one over the answers, and slower "
+        "with coarse bins.",
+        {"lab-gaps": rows},
+        columns=("answers", "which", "gap"),
+    )
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Block:

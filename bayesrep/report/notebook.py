@@ -1,18 +1,16 @@
 """The report and its figures as objects that a notebook shows and `save` writes."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from html import escape
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError
 from bayesrep.posterior.groups import Posterior
-from bayesrep.report.figures import FORMATS, check_format, save_figure
+from bayesrep.report.picture import FORMATS, check_format, picture_bytes, save_picture
 from bayesrep.studies.shown import brief
 from bayesrep.studies.study import Study, need_study
 
@@ -118,27 +116,19 @@ def report(
 
 @dataclass(frozen=True, eq=False)
 class Plot:
-    """A figure: interactive in a notebook where it can be, and a drawing for a paper.
+    """A figure: interactive in a notebook, and a drawing for a paper.
 
     Attributes
     ----------
     name
         What it is called.
     spec
-        The figure as Vega-Lite, with its data; None where it is a drawing only. Altair takes it:
+        The figure as Vega-Lite, with its data. Altair takes it, to be changed at will:
         `altair.Chart.from_dict(plot.spec)`.
-    draw
-        Makes the drawing.
     """
 
     name: str
-    draw: Callable[[], Any]
-    spec: Mapping[str, Any] | None = None
-
-    @cached_property
-    def figure(self) -> Any:
-        """The drawing, a `matplotlib.figure.Figure` to change at will before it is saved."""
-        return self.draw()
+    spec: Mapping[str, Any]
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the figure, whole or not at all.
@@ -153,30 +143,25 @@ class Plot:
         Raises
         ------
         OptionError
-            If the name ends in something else, or exists and `force` is not given; if the figure
-            is a drawing only.
+            If the name ends in something else, or exists and `force` is not given.
         """
         if Path(path).suffix.lower() != ".json":
             check_format(Path(path))
         file = _new(path, (*FORMATS, ".json"), force=force)
         if file.suffix.lower() != ".json":
-            save_figure(self.figure, file)
+            save_picture(self.spec, file)
             return file
-        if self.spec is None:
-            raise OptionError("drawing-without-json", figure=self.name)
         with replaced_file(file) as partial:
             partial.write_text(json.dumps(self.spec, allow_nan=False), encoding="utf-8")
         return file
 
     def __repr__(self) -> str:
-        return brief(self, f"{self.name}; .save(path) writes it, .figure is matplotlib's")
+        return brief(self, f"{self.name}; .save(path) writes it, .spec is Vega-Lite")
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """Vega-Lite for Jupyter, and a picture for whatever cannot draw it."""
-        stream = BytesIO()
-        self.figure.savefig(stream, format="png", dpi=110)
-        bundle: dict[str, Any] = {"image/png": stream.getvalue(), "text/plain": repr(self)}
-        return bundle if self.spec is None else {VEGA_LITE: dict(self.spec), **bundle}
+        picture = picture_bytes(self.spec, "png")
+        return {VEGA_LITE: dict(self.spec), "image/png": picture, "text/plain": repr(self)}
 
 
 def _new(path: str | Path, endings: tuple[str, ...], *, force: bool) -> Path:

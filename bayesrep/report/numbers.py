@@ -9,6 +9,7 @@ import numpy as np
 
 from bayesrep.report.answer import Estimate
 from bayesrep.report.sections import Accuracies, Answer, Content, Ranking, Trust
+from bayesrep.report.sections.accuracies import columns_of
 from bayesrep.report.sections.section import numbers
 
 FORMAT = "bayesrep report 1"
@@ -67,7 +68,7 @@ def numbers_of(content: Content) -> dict[str, Any]:
             "truth": answer.truth,
         }
     if isinstance(accuracies, Accuracies):
-        facts["classifiers"] = accuracies.columns_of()
+        facts["classifiers"] = columns_of(accuracies.classifiers)
     if isinstance(trust, Trust):
         facts["trust"] = {
             "verdict": trust.verdict,

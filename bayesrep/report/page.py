@@ -15,12 +15,17 @@ from bayesrep.atomic import replaced_file
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import methods, vega
 from bayesrep.report.numbers import numbers_of
-from bayesrep.report.sections import Content, Trust, gather
-from bayesrep.report.sections.section import Block, Figure
-from bayesrep.report.wording import Say, real_minus, translate_block, worded_figure
+from bayesrep.report.picture import Figure, Say
+from bayesrep.report.sections import Accuracies, Content, Ranking, Trust, gather
+from bayesrep.report.sections.accuracies import classifier_sentences
+from bayesrep.report.sections.section import Block
+from bayesrep.report.wording import real_minus, translate_block, worded_figure
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import PLAIN, Voice
 from bayesrep.version import __version__
+
+UNKNOWN = "No classifier is called so."
+"""What is said beside a figure where a name is typed that is none."""
 
 
 class Front(NamedTuple):
@@ -83,8 +88,10 @@ def write_page(content: Content, path: str | Path) -> None:
 def page(content: Content) -> str:
     """The report as HTML."""
     data: dict[str, Any] = {"numbers": numbers_of(content)}
-    if (opening := content.opening) is not None:
-        data.update(opening.data)
+    if isinstance(accuracies := content.sections[Accuracies], Accuracies):
+        ranking = content.sections[Ranking]
+        ranks = (ranking.rank, ranking.measured) if isinstance(ranking, Ranking) else None
+        data["sentences"] = classifier_sentences(accuracies, ranks)
     names = content.study.classifiers
     return page_of(_front(content), list(content.blocks()), data, content.voice, names)
 
@@ -138,13 +145,18 @@ def page_of(
     front, blocks = _translate_front(front, say), [translate_block(block, say) for block in blocks]
     figures = [*([front.figure] if front.figure else [])]
     figures += [figure for block in blocks for figure in block.figures]
-    content: dict[str, Any] = {figure.id: figure.rows for figure in figures if figure.rows}
-    content.update(data or {})
-    if others := voice.words.others():
-        content["words"] = others
+    content: dict[str, Any] = {"unknown": say(UNKNOWN), "config": vega.CONFIG, **(data or {})}
+    content["sentences"] = list(map(say, content.get("sentences", [])))
+    content["readings"] = {
+        figure.id: {"first": figure.reading, **figure.readings._asdict()}
+        for figure in figures
+        if figure.readings
+    }
+    content["downloads"] = {figure.id: figure.columns for figure in figures if figure.columns}
     for block in blocks:
         content.update(block.data)
     numbers = content.pop("numbers", {})
+    rows = {name: each for figure in figures for name, each in figure.data.items()}
     # A description becomes the figure's label, which its drawing would take away otherwise.
     specs = {figure.id: {"description": figure.label, **figure.spec} for figure in figures}
     return environment.from_string(asset("page.html")).render(
@@ -156,6 +168,7 @@ def page_of(
         bundle=Markup(_inline(vega.bundle())),
         numbers=Markup(_json(numbers)),
         content=Markup(_json(content)),
+        rows=Markup(_json(rows)),
         specs=Markup(_json(specs)),
     )
 

@@ -1,10 +1,13 @@
 """Vega-Lite specifications as plain data, and Vega itself.
 
-A chart draws rows that the page puts into its named data sets ("data" and, for some, "lines" or
-"cells"); what the rows are is in assets/page.js. Colours are names of the page's style variables.
+A chart draws rows of named data sets. What a control of the page changes is a parameter of the
+chart, which says by itself what follows from it: the page's script sets parameters and computes no
+number. Colours are names of the page's style variables; on paper they have colours of their own.
 """
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
@@ -18,12 +21,32 @@ Spec = dict[str, Any]
 POSTERIOR, RAW_COLOR, SOFT, INK = (
     f"var({name})" for name in (methods.POSTERIOR.css, methods.RAW_LOOK.css, "--soft", "--ink")
 )
-GREY, PAPER = "var(--grey)", "var(--paper)"
+GREY, PAPER, LINE = "var(--grey)", "var(--paper)", "var(--line)"
 ROLES = (
     *(POSTERIOR, RAW_COLOR, SOFT),
     *(f"var({look.css})" for look in (methods.JACKKNIFE, methods.EM_SPLINE, methods.NAIVE)),
 )
 """Colours of the reference, the replication, the candidates and further data sets."""
+CONFIG: Spec = {
+    "font": "system-ui, sans-serif",
+    "background": None,
+    "axis": {
+        **{"labelColor": SOFT, "titleColor": INK, "gridColor": LINE, "gridOpacity": 0.6},
+        **{"domainColor": SOFT, "tickColor": SOFT, "labelFontSize": 12, "titleFontSize": 13},
+        **{"titleFontWeight": "normal", "labelOverlap": "parity", "labelSeparation": 4},
+    },
+    "legend": {
+        **{"labelColor": INK, "titleColor": INK, "labelFontSize": 12, "orient": "bottom"},
+        **{"title": None, "symbolOpacity": 1},
+    },
+    "header": {"labelColor": INK, "labelFontSize": 12},
+    "title": {"color": INK, "fontSize": 13, "fontWeight": "normal", "anchor": "start"},
+    "view": {"stroke": None},
+    "mark": {"aria": False},  # a figure is one picture with one label; its numbers are in tables
+}
+"""How every chart looks, on the page and on paper."""
+BOLD = '"fontWeight": 600'
+"""What is bold on the page. A PDF of two fonts has its parts in the order of their hashes."""
 
 
 def number(field: str, **more: Any) -> Spec:
@@ -41,15 +64,51 @@ def colors(field: str, names: Sequence[str], each: Sequence[str], **more: Any) -
     return name(field, scale={"domain": list(names), "range": list(each)}, **more)
 
 
-def mark(kind: str | Spec, *, data: str = "data", **encoding: Any) -> Spec:
-    """Marks of one kind, with their channels."""
-    return {"data": {"name": data}, "mark": kind, "encoding": encoding}
+def mark(kind: str | Spec, *, data: str | None = None, **encoding: Any) -> Spec:
+    """Marks of one kind, with their channels, of the chart's rows or of a named data set."""
+    own: Spec = {} if data is None else {"data": {"name": data}}
+    return {**own, "mark": kind, "encoding": encoding}
 
 
-def chart(first: Spec, *others: Spec, height: int = 280, **more: Any) -> Spec:
-    """A figure of marks over each other, as wide as the page."""
+def at_value(kind: Spec, channel: str, value: float, scale: Spec) -> Spec:
+    """A mark at one number, such as a line where there is no difference."""
     return {
-        **({"layer": [first, *others]} if others else first),
+        "data": {"values": [{"at": value}]},
+        "mark": kind,
+        "encoding": {channel: number("at", **scale)},
+    }
+
+
+def chart(
+    data: str,
+    *layers: Spec,
+    transform: Sequence[Spec] = (),
+    params: Mapping[str, Any] | None = None,
+    height: int | Spec = 280,
+    **more: Any,
+) -> Spec:
+    """A figure of marks over each other, as wide as the page.
+
+    Parameters
+    ----------
+    data
+        Name of the data set whose rows are shown.
+    *layers
+        Marks, from below to above.
+    transform
+        What is computed of the rows by the chart itself.
+    params
+        What controls change, with the values that are shown first.
+    height
+        In pixels.
+    **more
+        Further entries of the specification.
+    """
+    return {
+        "data": {"name": data},
+        **({"transform": list(transform)} if transform else {}),
+        **({"params": [param(*each) for each in params.items()]} if params else {}),
+        "layer": list(layers),
         "width": "container",
         "height": height,
         "autosize": {"type": "fit-x", "contains": "padding"},
@@ -57,15 +116,27 @@ def chart(first: Spec, *others: Spec, height: int = 280, **more: Any) -> Spec:
     }
 
 
-def square(first: Spec, *others: Spec, side: int) -> Spec:
-    """A figure of marks over each other as high as it is wide, up to so many pixels."""
-    return {
-        "layer": [first, *others],
-        "width": side,
-        "height": side,
-        "autosize": {"type": "pad"},
-        "usermeta": {"square": side},
-    }
+def param(title: str, value: Any) -> Spec:
+    """A parameter: a value or, of a mapping with "expr", what follows from others."""
+    follows = isinstance(value, Mapping) and "expr" in value
+    return {"name": title, **(value if follows else {"value": value})}
+
+
+def square(spec: Spec, side: int) -> Spec:
+    """The chart as high as it is wide, up to so many pixels."""
+    size: Spec = {"width": side, "height": side, "autosize": {"type": "pad"}}
+    return {**spec, **size, "usermeta": {"square": side}}
+
+
+def text_with_halo(kind: Spec, **encoding: Any) -> list[Spec]:
+    """Text that reads over lines: drawn twice, a halo of paper below, ink above."""
+    halo = {"stroke": PAPER, "strokeWidth": 4, "strokeJoin": "round", "color": PAPER}
+    return [mark({"type": "text", **kind, **more}, **encoding) for more in (halo, {"color": INK})]
+
+
+def calculate(field: str, expression: str) -> Spec:
+    """A field that the chart computes."""
+    return {"calculate": expression, "as": field}
 
 
 def found(this: Any, other: Any) -> Spec:
@@ -73,20 +144,21 @@ def found(this: Any, other: Any) -> Spec:
     return {"condition": {"test": "datum['found']", "value": this}, "value": other}
 
 
-def densities(names: Sequence[str], each: Sequence[str], *, hidden: bool = False) -> Spec:
-    """Densities of true selection frequencies; a click on the legend may hide one."""
+def densities(data: str, names: Sequence[str], each: Sequence[str], **more: Any) -> Spec:
+    """Densities of true selection frequencies: rows of s, density and which."""
     shown = mark(
         {"type": "area", "opacity": 0.18, "line": {"strokeWidth": 2}},
         x=number("s", title="true selection frequency s (%)"),
         y=number("density", title="density", stack=None),
         color=colors("which", names, each),
     )
-    if not hidden:
-        return chart(shown)
-    # What is clicked is hidden, so that at first, when nothing is, all are shown.
-    click = {"name": "hidden", "select": {"type": "point", "fields": ["which"], "toggle": "true"}}
-    visible = {"filter": {"not": {"param": "hidden", "empty": False}}}
-    return chart(shown | {"transform": [visible]}, params=[{**click, "bind": "legend"}])
+    return chart(data, shown, **more)
+
+
+def style_with(spec: Any, colours: Mapping[str, str]) -> Any:
+    """A specification in which style variables are colours, and letters of one weight."""
+    text = re.sub(r"var\((--[a-z-]+)\)", lambda var: colours[var[1]], json.dumps(spec))
+    return json.loads(text.replace(BOLD, '"fontWeight": "normal"'))
 
 
 @cache

@@ -5,13 +5,12 @@ say becomes what the study says. Names of marks, of fields and of elements stay 
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from bayesrep.report.sections.section import Block, Figure, Table
-
-Say = Callable[[str], str]
+from bayesrep.report.picture import Figure, Say, translate_titles
+from bayesrep.report.sections.section import Block, Table
 
 _MINUS = re.compile(r"`[^`]*`|(?<![^\s(±])-(?=[\d.])")
 
@@ -55,21 +54,18 @@ def worded_figure(figure: Figure, say: Say) -> Figure:
         reading=say(figure.reading),
         key=[(mark, say(text)) for mark, text in figure.key],
         play=say(figure.play),
+        readings=figure.readings
+        and figure.readings._replace(texts=_translate_texts(figure.readings.texts, say)),
     )
 
 
-def translate_titles(value: Any, say: Say) -> Any:
-    """Nested mappings and lists whose every title is said by ``say``."""
-    if isinstance(value, Mapping):
-        return {
-            name: say(each)
-            if name == "title" and isinstance(each, str)
-            else translate_titles(each, say)
-            for name, each in value.items()
-        }
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [translate_titles(each, say) for each in value]
-    return value
+def _translate_texts(texts: Any, say: Say) -> Any:
+    """Nested sentences, said by ``say``."""
+    if isinstance(texts, str):
+        return say(texts)
+    if isinstance(texts, Mapping):
+        return {name: _translate_texts(each, say) for name, each in texts.items()}
+    return [_translate_texts(each, say) for each in texts]
 
 
 def _control(control: Mapping[str, Any], say: Say) -> dict[str, Any]:

@@ -32,8 +32,6 @@ class Words:
         What is shown to annotators and classifiers.
     classifier, classifiers
         What is evaluated.
-    correct
-        What a classifier's answer is where it is right.
     annotator, annotators
         Who says yes or no of an image.
     annotation, annotations
@@ -48,7 +46,6 @@ class Words:
     images: str = "images"
     classifier: str = "classifier"
     classifiers: str = "classifiers"
-    correct: str = "correct"
     annotator: str = "annotator"
     annotators: str = "annotators"
     annotation: str = "annotation"
@@ -70,7 +67,6 @@ VOCABULARIES: Mapping[str, Words] = {
         images="items",
         classifier="model",
         classifiers="models",
-        correct="solved",
         annotator="judge",
         annotators="judges",
         annotation="judgement",

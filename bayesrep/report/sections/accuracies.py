@@ -1,6 +1,6 @@
 """Every classifier on both data sets: how it moves, what it loses, and all of its estimates."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -9,44 +9,36 @@ import numpy as np
 import polars as pl
 
 from bayesrep.estimators import classifier_table, matching_sentences
-from bayesrep.estimators.analysis import Analysis
 from bayesrep.estimators.annotators import compare_annotators
+from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
-from bayesrep.report.figures import (
-    GREY,
-    INK,
-    accuracy_axes,
-    interval_points,
-    legend_below,
-    panels,
-)
-from bayesrep.report.methods import color_of, label_of, look_of, title_of
+from bayesrep.report.answer import Drop, Estimate, drop_of, measured_drop
+from bayesrep.report.methods import label_of, look_of, title_of
+from bayesrep.report.picture import Figure, Reading, on_paper
 from bayesrep.report.sections.section import (
     Block,
-    Figure,
     Section,
     Source,
     Table,
     chooser,
-    figure_source,
     limits,
     numbers,
-    quiet,
     search,
     slider,
 )
+from bayesrep.report.text import percent
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
-from bayesrep.summary.tables import accuracies
+from bayesrep.summary.tables import accuracies, gaps
 from bayesrep.types import Floats
 
 DIAGNOSTIC_COLUMNS = (
     {"name": "rhat", "title": "R-hat", "kind": "number"},
     {"name": "ess", "title": "ESS", "kind": "count"},
 )
-
-
+MOST_NAMES = 12
+"""Names that are written beside points: of more, none is."""
 TICK: vega.Spec = {
     "type": "tick",
     "color": vega.INK,
@@ -101,8 +93,15 @@ def estimates(source: Source) -> AccuracyEstimates:
 
 
 def _estimates(source: Source) -> AccuracyEstimates:
-    study = source.study
     summary, missing = source.attempt(accuracies)
+    points = classifier_table(source.points())
+    return _join_tables(source.study, [points, *([] if summary is None else [summary])], missing)
+
+
+def _join_tables(
+    study: Study, tables: Sequence[pl.DataFrame], missing: str = ""
+) -> AccuracyEstimates:
+    """What tables of several methods say, a row a classifier."""
     table = pl.DataFrame({"classifier": study.classifiers}).with_columns(
         reference=study.reference.correct.mean(axis=0),
         replication=study.replication.correct.mean(axis=0),
@@ -110,9 +109,8 @@ def _estimates(source: Source) -> AccuracyEstimates:
     if study.truth is not None:
         truth = np.asarray(study.truth.adjusted_accuracy, dtype=float)
         table = table.with_columns(truth=truth)
-    points = classifier_table(source.points())
     methods: list[str] = []
-    for rows in (points,) if summary is None else (points, summary):
+    for rows in tables:
         for (method,), part in rows.group_by("method", maintain_order=True):
             methods.append(str(method))
             columns = _of_method(part, methods[-1])
@@ -201,26 +199,8 @@ class Accuracies(Section):
                 *([search("search"), chooser("classifier")] if several else []),
             ],
             told=True,
-            figures=[
-                Figure(
-                    "drops",
-                    "Dots of every classifier's drop against its accuracy on the reference, as "
-                    "measured and adjusted, with intervals",
-                    _drops(self),
-                    key=[
-                        ("ring", "drop as measured"),
-                        ("dot", "drop at the same selection frequency, 95 %"),
-                        *truth,
-                    ],
-                )
-            ],
-            data={
-                "labels": titles,
-                "colors": {method: look_of(method).css for method in self.methods},
-                "own": own,
-                "columns": list(self._columns()),
-                "naive": numbers(self.naive),
-            },
+            figures=[drops_figure(self)],
+            data={"own": own, "columns": list(self._columns())},
         )
         yield Block(
             id="table",
@@ -239,12 +219,6 @@ class Accuracies(Section):
             ],
             table=Table("classifiers", "All estimates of every classifier", csv=True),
         )
-
-    def columns_of(self) -> dict[str, Any]:
-        """The table by columns, fractions."""
-        table, names = self.classifiers, self.classifiers["classifier"].to_list()
-        values = {name: numbers(table[name].to_numpy()) for name in table.columns[1:]}
-        return {"classifier": names, **values}
 
     def _columns(self) -> Iterator[dict[str, Any]]:
         """The columns of the table, as the script takes them: what matters most comes first."""
@@ -276,21 +250,205 @@ class Accuracies(Section):
             yield {"name": lower, "upper": upper, "title": title, "kind": "interval"}
 
 
-def hero(found: AccuracyEstimates) -> vega.Spec:
+def classifier_rows(found: AccuracyEstimates, naive: Floats | None = None) -> list[dict[str, Any]]:
+    """A row for every classifier, fractions, of which both figures of all classifiers are drawn.
+
+    Parameters
+    ----------
+    found
+        All estimates.
+    naive : float64 [n + 1, C]
+        Accuracies by naive matching with 0 ... n annotators, where the second figure is drawn.
+    """
+    columns = columns_of(found.classifiers)
+    columns["number"] = list(range(len(columns["classifier"])))
+    if naive is not None:
+        columns["naive_by"] = numbers(naive.T)
+    every = zip(*columns.values(), strict=True)
+    return [dict(zip(columns, values, strict=True)) for values in every]
+
+
+def columns_of(table: pl.DataFrame) -> dict[str, Any]:
+    """The table by columns, fractions."""
+    names = table["classifier"].to_list()
+    values = {name: numbers(table[name].to_numpy()) for name in table.columns[1:]}
+    return {"classifier": names, **values}
+
+
+def classifier_sentences(
+    found: "Accuracies", ranks: tuple[Floats, Floats] | None = None
+) -> list[str]:
+    """What is said of each classifier once it is chosen.
+
+    Parameters
+    ----------
+    found
+        All estimates; the last method's are told.
+    ranks
+        Mean rank with its interval [3, C], and the rank as measured [C].
+    """
+    own, count = found.methods[-1], len(found.classifiers)
+    sentences: list[str] = []
+    for number, row in enumerate(found.classifiers.iter_rows(named=True)):
+        reference, measured, adjusted = row["reference"], row["replication"], row[own]
+        lower, upper = row[f"{own}_lower"], row[f"{own}_upper"]
+        remaining = Estimate(
+            reference - adjusted,
+            None if upper is None else reference - upper,
+            None if lower is None else reference - lower,
+        )
+        said = (
+            f"{row['classifier']}: {percent(reference)} % on the reference, {percent(measured)} % "
+            f"on the replication as measured, {_interval_text(Estimate(adjusted, lower, upper))} % "
+            f"at the same selection frequency. Of {percent(reference - measured)} points, "
+            f"{percent(adjusted - measured)} are selection and {_interval_text(remaining)} remain."
+        )
+        if ranks is not None:
+            (mean, low, high), measured_rank = ranks[0][:, number], ranks[1][number]
+            said += (
+                f" By it, it ranks {mean:.0f} of {count} ({low:.0f} to {high:.0f}); as measured "
+                f"{measured_rank:g}."
+            )
+        sentences.append(said)
+    return sentences
+
+
+def _in_percent(**fields: str) -> list[vega.Spec]:
+    """Fields of fractions, in percent; what is not known stays so."""
+    return [
+        vega.calculate(name, f"isValid({field}) ? 100 * {field} : null")
+        for name, field in fields.items()
+    ]
+
+
+IS_FOUND = (
+    "datum.number === chosen || (search !== '' && indexof(lower(datum.classifier), search) >= 0)"
+)
+"""Whether a classifier is the chosen one, or is looked for."""
+CHOICE: Mapping[str, Any] = {"chosen": -1, "search": ""}
+
+
+def accuracies_figure(found: AccuracyEstimates, drop: Drop | None = None) -> Figure:
     """Every classifier where it was measured and where it stands at the same frequencies.
 
     Both axes have the same ends and the same length, whatever the method and the screen.
+
+    Parameters
+    ----------
+    found
+        The estimates; the last method's are shown.
+    drop
+        The mean drop, which a bracket divides.
     """
+    own = found.methods[-1]
+    told = ", with 95 % intervals" if found.has_intervals else ""
+    key = [("ring", "as measured"), ("dot", "at the same selection frequency")]
+    key += [("truth", "truth, known of a simulation")] if found.knows_truth else []
+    label = (
+        "Every classifier's accuracy on the replication against that on the reference, as "
+        "measured and at the same selection frequency, on equal axes; below the diagonal is a "
+        "drop."
+    )
+    if drop is not None:
+        label += (
+            f" On average {percent(drop.measured.value)} points are lost as measured, and "
+            f"{percent(drop.remaining.value)} at the same selection frequency."
+        )
+    low, high = found.range()
+    return Figure(
+        "hero",
+        label,
+        _accuracies_chart(found),
+        "Each ring is a classifier as measured; its dot is where it would stand if the "
+        "replication's images were selected as often as the reference's "
+        f"({label_of(own)}{told}). On the line nothing is lost.",
+        data={
+            "classifiers": classifier_rows(found),
+            "lines": [{"x": low, "y": low}, {"x": high, "y": high}],
+            **_bracket_rows(found, drop),
+        },
+        key=key,
+        columns=("classifier", "reference_percent", "measured", "adjusted", "lower", "upper")
+        + (("truth_percent",) if found.knows_truth else ()),
+    )
+
+
+def _bracket_rows(found: AccuracyEstimates, drop: Drop | None) -> dict[str, list[dict[str, Any]]]:
+    """What divides the mean drop: its ends as measured and adjusted, and what is said of it."""
+    if drop is None:
+        return {"guides": [], "bracket": [], "told": []}
+    mean = 100 * float(found.classifiers["reference"].to_numpy().mean())
+    low, high = found.range()
+    level = mean - 100 * drop.remaining.value
+    bottom = level - 100 * drop.selection.value
+    ends = ((mean, mean), (bottom, level), (bottom, bottom))
+    parts = (
+        (drop.remaining, (mean + level) / 2, "remain"),
+        (
+            drop.selection,
+            (level + bottom) / 2,
+            "selection",
+        ),
+    )
+    apart, up = abs(parts[0][1] - parts[1][1]), 1 if parts[0][1] >= parts[1][1] else -1
+    told = [
+        {"y": round(y, 4), "apart": round(apart, 4), "up": side, "adjusted": True}
+        | {"text": f"{_interval_text(part)} {what}"}
+        for (part, y, what), side in zip(parts, (up, -up), strict=True)
+    ]
+    lost = percent(drop.selection.value + drop.remaining.value)
+    told.append(
+        {"y": round((mean + bottom) / 2, 4), "apart": high - low, "up": 0, "adjusted": False}
+        | {"text": f"{lost} points lost, as measured"}
+    )
+    return {
+        "guides": [
+            {"low": low + 0.025 * (high - low), "mean": round(mean, 4)}
+            | {"first": round(first, 4), "last": round(last, 4)}
+            for first, last in ends
+        ],
+        "bracket": [
+            {"color": color, "first": round(first, 4), "last": round(last, 4), "to": round(to, 4)}
+            for color, first, last, to in (
+                (vega.SOFT, bottom, level, mean),
+                (vega.POSTERIOR, bottom, level, bottom),
+            )
+        ],
+        "told": told,
+    }
+
+
+def _interval_text(part: Estimate) -> str:
+    told = percent(part.value)
+    if part.lower is not None and part.upper is not None:
+        told += f" ({percent(part.lower)} to {percent(part.upper)})"
+    return told.replace("-", "\N{MINUS SIGN}")
+
+
+def _accuracies_chart(found: AccuracyEstimates) -> vega.Spec:
     low, high = found.range()
     scale = {"domain": [low, high], "nice": False, "zero": False}
     axis = {"tickCount": 6, "format": ".0f" if high - low > 8 else ".1f"}
     x = vega.number(
-        "reference",
+        "reference_percent",
         title="accuracy on the reference (%)",
         scale=scale,
         axis={**axis, "grid": False},
     )
     y = {"title": "accuracy on the replication (%)", "scale": scale, "axis": axis}
+    own = found.methods[-1]
+    transform = [
+        *_in_percent(
+            reference_percent="datum.reference",
+            measured="datum.replication",
+            adjusted=f"datum['{own}']",
+            lower=f"datum['{own}_lower']",
+            upper=f"datum['{own}_upper']",
+            truth_percent="datum.truth",
+        ),
+        vega.calculate("place", "datum.measured + stage * (datum.adjusted - datum.measured)"),
+        vega.calculate("found", IS_FOUND),
+    ]
     # The diagonal of no drop, and what names it.
     line = vega.mark(
         {"type": "line", "color": vega.SOFT, "strokeDash": [5, 4]},
@@ -300,37 +458,43 @@ def hero(found: AccuracyEstimates) -> vega.Spec:
     )
     no_drop = vega.mark(
         {"type": "text", "color": vega.SOFT, "angle": -45, "align": "right", "dy": -7, "dx": -8},
-        data="corner",
+        data="lines",
         x={**x, "field": "x"},
         y=vega.number("y", **y),
         text={"value": "no drop"},
     )
+    no_drop["transform"] = [{"filter": f"datum.x === {high}"}]
     # The bracket that shows the mean drop as measured and what remains of it.
+    moving = vega.calculate("y", "datum.first + stage * (datum.last - datum.first)")
     guides = vega.mark(
         {"type": "rule", "color": vega.SOFT, "strokeDash": [1, 3]},
         data="guides",
         x={**x, "field": "low"},
-        x2={"field": "x"},
+        x2={"field": "mean"},
         y=vega.number("y", **y),
     )
     bracket = vega.mark(
         {"type": "rule", "strokeWidth": 3},
         data="bracket",
         x={"value": 10},
-        y=vega.number("from", **y),
+        y=vega.number("y", **y),
         y2={"field": "to"},
         color={"field": "color", "type": "nominal", "scale": None},
     )
-    told = vega.mark(
-        {"type": "text", "align": "left", "dx": 19, "fontSize": 13, "fontWeight": 600}
-        | {"stroke": vega.PAPER, "strokeWidth": 4, "strokeJoin": "round"},
+    guides["transform"] = bracket["transform"] = [moving]
+    # Two lines of text need so much room between them, in percent.
+    room = f"(19 * {high - low} / height - datum.apart) / 2"
+    shifted = [
+        {"filter": "datum.adjusted === (stage === 1)"},
+        vega.calculate("shifted", f"datum.y + datum.up * max(0, {room})"),
+    ]
+    told = vega.text_with_halo(
+        {"align": "left", "dx": 19, "fontSize": 13, "fontWeight": 600},
         data="told",
         x={"value": 0},
-        y=vega.number("y", **y),
+        y=vega.number("shifted", **y),
         text=vega.name("text"),
     )
-    # The text is drawn twice: a halo of paper below, ink above.
-    over = {**told, "mark": {**told["mark"], "stroke": None, "color": vega.INK}}
     # For each classifier: from the ring as measured to the dot adjusted, with its interval.
     shift = vega.mark(
         {"type": "rule", "color": vega.POSTERIOR, "opacity": 0.5},
@@ -344,11 +508,13 @@ def hero(found: AccuracyEstimates) -> vega.Spec:
         y=vega.number("lower", **y),
         y2={"field": "upper"},
     )
+    spread["transform"] = [{"filter": "stage === 1"}]
+    tooltip = _tooltips(found)
     ring = vega.mark(
         {"type": "point", "color": vega.GREY, "size": 30, "strokeWidth": 1.3, "opacity": 1},
         x=x,
         y=vega.number("measured", **y),
-        tooltip=_tooltip_marks(),
+        tooltip=tooltip,
     )
     dot = vega.mark(
         {"type": "circle", "opacity": 0.9},
@@ -356,107 +522,178 @@ def hero(found: AccuracyEstimates) -> vega.Spec:
         y=vega.number("place", **y),
         color=vega.found(vega.RAW_COLOR, vega.POSTERIOR),
         size=vega.found(140, 34),
-        tooltip=_tooltip_marks(),
+        tooltip=tooltip,
     )
     layers = [line, no_drop, guides, spread, shift, ring, dot]
     if found.knows_truth:
-        layers.append(vega.mark(TICK, x=x, y=vega.number("truth", **y)))
-    layers += [bracket, told, over, _names(x, vega.number("place", **y))]
-    return vega.square(*layers, side=600)
+        layers.append(vega.mark(TICK, x=x, y=vega.number("truth_percent", **y)))
+    layers += [bracket, *({**each, "transform": shifted} for each in told)]
+    layers += [_names(x, vega.number("place", **y))]
+    spec = vega.chart("classifiers", *layers, transform=transform, params={"stage": 1, **CHOICE})
+    return vega.square(spec, side=600)
 
 
-def _drops(found: "Accuracies") -> vega.Spec:
+def drops_figure(found: "Accuracies") -> Figure:
     """Accuracy lost against accuracy on the reference; the axes are the same by every method."""
+    estimated = AccuracyEstimates(found.methods, found.classifiers, "")
+    truth = [("truth", "truth, known of a simulation")] if estimated.knows_truth else []
+    return Figure(
+        "drops",
+        "Dots of every classifier's drop against its accuracy on the reference, as measured and "
+        "adjusted, with intervals",
+        _drops_chart(found),
+        data={"classifiers": classifier_rows(estimated, found.naive)},
+        key=[
+            ("ring", "drop as measured"),
+            ("dot", "drop at the same selection frequency, 95 %"),
+            *truth,
+        ],
+        readings=_read_drops(found),
+        columns=("classifier", "reference_percent", "measured_drop", "drop", "lower", "upper"),
+    )
+
+
+def _read_drops(found: "Accuracies") -> Reading:
+    """What is said of the drops by each method, and by naive matching with so many annotators."""
+    reference = found.classifiers["reference"].to_numpy()
+
+    def say(method: str, adjusted: Floats) -> str:
+        on_average = "on average " if len(reference) > 1 else ""
+        gap = percent(float(np.mean(reference - adjusted)), 2)
+        spread = reference - reference.mean()
+        slope = ""
+        if spread @ spread > 0:
+            slope = f"; accuracies have slope {spread @ adjusted / (spread @ spread):.2f}"
+        return f"{title_of(method)}: {on_average}{gap} points below the reference{slope}."
+
+    texts: dict[str, Any] = {
+        method: say(method, found.classifiers[method].to_numpy()) for method in found.methods
+    }
+    texts["naive"] = [say("naive", each) for each in found.naive]
+    return Reading(("method", "annotators"), texts)
+
+
+def _drops_chart(found: "Accuracies") -> vega.Spec:
     table = found.classifiers
     reference = table["reference"].to_numpy()
     # Both axes hold whatever method and number of annotators the controls choose.
     lost = [reference - table[name].to_numpy() for name in found.methods]
     lost += [reference - found.naive[0]]
-    own = found.methods[-1]
+    own, most = found.methods[-1], len(found.naive) - 1
     lost += [reference - table[f"{own}_{end}"].to_numpy() for end in ("lower", "upper")]
-    if "truth" in table.columns:
+    knows_truth = "truth" in table.columns
+    if knows_truth:
         lost.append(reference - table["truth"].to_numpy())
     across = {"domain": limits(reference), "nice": False}
     scale = {"domain": limits(*lost, [0.0]), "nice": True}
-    x = vega.number("reference", title="accuracy on the reference (%)", scale=across)
+    x = vega.number("reference_percent", title="accuracy on the reference (%)", scale=across)
     y = {"title": "points lost on the replication", "scale": scale}
+    fewer = f"method === 'naive' && annotators < {most}"
+    no_interval = f"(method === 'raw' || {fewer})"
+    transform = [
+        vega.calculate(
+            "adjusted",
+            "method === 'raw' ? datum.replication : "
+            f"({fewer}) ? datum.naive_by[annotators] : datum[method]",
+        ),
+        *_in_percent(
+            reference_percent="datum.reference",
+            measured="datum.replication",
+            measured_drop="(datum.reference - datum.replication)",
+            drop="(datum.reference - datum.adjusted)",
+        ),
+        *(
+            vega.calculate(
+                end,
+                f"{no_interval} || !isValid(datum[method + '_{other}']) ? null : "
+                f"100 * (datum.reference - datum[method + '_{other}'])",
+            )
+            for end, other in (("lower", "upper"), ("upper", "lower"))
+        ),
+        *(_in_percent(truth_drop="(datum.reference - datum.truth)") if knows_truth else []),
+        vega.calculate("found", IS_FOUND),
+    ]
     # From below to above: the line of no drop, the trend, intervals, rings and dots.
-    zero = vega.mark({"type": "rule", "color": vega.SOFT}, data="zero", y=vega.number("y", **y))
+    zero = vega.at_value({"type": "rule", "color": vega.SOFT}, "y", 0, y)
     line = vega.mark(
         {"type": "line", "color": vega.SOFT, "strokeDash": [5, 4], "clip": True},
-        data="lines",
-        x={**x, "field": "x"},
-        y=vega.number("y", **y),
+        x={**x, "field": "at"},
+        y=vega.number("trend", **y),
     )
-    own_color = {"field": "color", "type": "nominal", "scale": None}
+    line["transform"] = [{"regression": "drop", "on": "reference_percent", "as": ["at", "trend"]}]
+    own_color = {"expr": "shades[method]"}
     rules = vega.mark(
-        {"type": "rule", "opacity": 0.45, "clip": True},
+        {"type": "rule", "opacity": 0.45, "clip": True, "color": own_color},
         x=x,
         y=vega.number("lower", **y),
         y2={"field": "upper"},
-        color=own_color,
     )
+    tooltip = [
+        vega.name("classifier", title="classifier"),
+        vega.number("reference_percent", format=".1f", title="reference (%)"),
+        vega.number("measured_drop", format=".1f", title="points lost as measured"),
+        vega.number("drop", format=".1f", title="points lost at the same selection frequency"),
+        vega.number("lower", format=".1f", title="95 % from"),
+        vega.number("upper", format=".1f", title="to"),
+    ]
     ring = vega.mark(
         {"type": "point", "color": vega.GREY, "size": 26, "strokeWidth": 1.2, "opacity": 1},
         x=x,
-        y=vega.number("measured", **y),
-        tooltip=_tooltip_marks(),
+        y=vega.number("measured_drop", **y),
+        tooltip=tooltip,
     )
     dot = vega.mark(
-        {"type": "circle", "opacity": 0.9, "clip": True},
+        {"type": "circle", "opacity": 0.9, "clip": True, "color": own_color},
         x=x,
         y=vega.number("drop", **y),
-        color=own_color,
         size=vega.found(150, 38),
-        tooltip=_tooltip_marks(),
+        tooltip=tooltip,
     )
-    layers = [zero, line, rules, ring, dot]
-    if "truth" in table.columns:
-        layers.append(vega.mark(TICK, x=x, y=vega.number("truth", **y)))
-    return vega.chart(*layers, _names(x, vega.number("drop", **y)), height=380)
+    layers = [zero, *([line] if len(reference) > 1 else []), rules, ring, dot]
+    if knows_truth:
+        layers.append(vega.mark(TICK, x=x, y=vega.number("truth_drop", **y)))
+    shades = {method: f"var({look_of(method).css})" for method in found.methods}
+    return vega.chart(
+        "classifiers",
+        *layers,
+        _names(x, vega.number("drop", **y)),
+        transform=transform,
+        params={"method": own, "annotators": most, **CHOICE, "shades": shades},
+        height=380,
+    )
 
 
 def _names(x: vega.Spec, y: vega.Spec) -> vega.Spec:
-    """Names beside the points that are looked for."""
+    """Names beside the points that are looked for, unless these are many."""
     text = {"type": "text", "align": "left", "dx": 8, "fontSize": 12, "fontWeight": 600}
-    return vega.mark(
-        {**text, "color": vega.INK}, data="named", x=x, y=y, text=vega.name("classifier")
-    )
+    names = vega.mark({**text, "color": vega.INK}, x=x, y=y, text=vega.name("classifier"))
+    names["transform"] = [
+        {"filter": "datum.found"},
+        {"joinaggregate": [{"op": "count", "as": "matches"}]},
+        {"filter": f"datum.matches <= {MOST_NAMES}"},
+    ]
+    return names
 
 
-def _tooltip_marks() -> list[vega.Spec]:
+def _tooltips(found: AccuracyEstimates) -> list[vega.Spec]:
     """What a point says when it is touched."""
-    titles = ["classifier", "reference", "as measured", "adjusted", "of the drop", "rank"]
-    return [vega.name(f"tip_{i}", title=title) for i, title in enumerate(titles)]
+    fields = {
+        "reference_percent": "reference (%)",
+        "measured": "as measured (%)",
+        "adjusted": "at the same selection frequency (%)",
+        **({"lower": "95 % from", "upper": "to"} if found.has_intervals else {}),
+        **({"truth_percent": "truth (%)"} if found.knows_truth else {}),
+    }
+    numbers = (vega.number(name, format=".1f", title=title) for name, title in fields.items())
+    return [vega.name("classifier", title="classifier"), *numbers]
 
 
-@quiet()
-def figure(
-    study: Study,
-    posterior: Posterior,
-    *,
-    bootstrap: int = 0,
-    seed: int = 0,
-    points: Sequence[Analysis] = (),
-) -> Any:
+def posterior_figure(fitted: Fitted, study: Study) -> Figure:
+    """The figure of a posterior alone, with the mean drop as it divides it."""
+    drop = drop_of(gaps(fitted), measured_drop(study))
+    return accuracies_figure(_join_tables(study, [accuracies(fitted)]), drop)
+
+
+def figure(study: Study, posterior: Posterior) -> vega.Spec:
     """Every classifier's accuracy as measured, and at the same selection frequencies."""
-    source = figure_source(study, posterior, points, bootstrap=bootstrap, seed=seed)
-    estimated = estimates(source)
-    rows, own = estimated.classifiers, estimated.methods[-1]
-    figure, (axes,) = panels(1)
-    reference = rows["reference"].to_numpy()
-    accuracy_axes(axes, reference)
-    x, raw = 100 * reference, 100 * rows["replication"].to_numpy()
-    adjusted, low, high = (
-        100 * rows[name].to_numpy() for name in (own, f"{own}_lower", f"{own}_upper")
-    )
-    axes.vlines(x, raw, adjusted, color=color_of(own), lw=0.6, alpha=0.5)
-    axes.plot(x, raw, "o", ms=3.2, mfc="none", mec=GREY, label=label_of("raw"))
-    style: dict[str, Any] = {"color": color_of(own), "ms": 3, "label": label_of(own)}
-    interval_points(axes, x, adjusted, low, high, **style)
-    if estimated.knows_truth:
-        axes.plot(x, 100 * rows["truth"].to_numpy(), "_", ms=6, mew=1.4, color=INK, label="truth")
-    low, high = estimated.range()
-    axes.set(xlim=(low, high), ylim=(low, high), box_aspect=1)
-    legend_below(figure)
-    return figure
+    return on_paper(posterior_figure(Fitted(study, posterior), study))

@@ -11,13 +11,12 @@ from bayesrep.errors import StudyError, listing
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, cells_along, find_group, thinned_draws
 from bayesrep.report import vega
-from bayesrep.report.figures import BLUE, RED, legend_below, panels
+from bayesrep.report.picture import Figure, Reading, beside
 from bayesrep.report.sections.frequencies import BARS
 from bayesrep.report.sections.section import (
     BAND,
     DRAWS,
     Block,
-    Figure,
     Section,
     Source,
     band,
@@ -77,21 +76,63 @@ class CurvesSection(Section):
 
     def blocks(self) -> Iterator[Block]:
         """One classifier's curve, and a field to choose which."""
-        bands = dict(zip(BAND, map(numbers, np.round(self.bands, 4)), strict=True))
-        observed: dict[str, Any] = {"images": self.images.tolist(), "right": self.right.tolist()}
-        key = [("ring raw", "observed at each count"), ("line", "accuracy by true frequency, 95 %")]
-        if self.expected is not None:
-            expected = map(numbers, np.round(self.expected, 4))
-            observed["expected"] = dict(zip(BAND, expected, strict=True))
-            key.insert(1, ("bar", "expected by the fit, 95 %"))
-        label = "Accuracy of a classifier against selection frequency"
         yield self.block(
             lead="At each count the ring is the share of images that the classifier gets right, "
             "the bar what the fit expects of so many images: where rings lie in bars, it fits. The "
             "line is accuracy by the true frequency, which is steeper, since counts are noisy.",
             controls=[chooser("curve-classifier", self.classifiers[0])],
-            figures=[Figure("curve", label, _chart(), key=key)],
-            data={"curves": {**bands, "frequency": numbers(self.frequency), **observed}},
+            figures=[self.figure()],
+        )
+
+    def figure(self, number: int | None = None) -> Figure:
+        """The curve of the classifier that is chosen, or always that of one."""
+        key = [("ring raw", "observed at each count"), ("line", "accuracy by true frequency, 95 %")]
+        if self.expected is not None:
+            key.insert(1, ("bar", "expected by the fit, 95 %"))
+        every = range(len(self.classifiers)) if number is None else [number]
+        bands, right = self.bands[:, every], self.right[every]
+        lines = [
+            {"s": round(100 * float(s), 2)}
+            | dict(zip(BAND, numbers(np.round(bands[:, :, i], 4)), strict=True))
+            for i, s in enumerate(GRID)
+        ]
+        cells: list[dict[str, Any]] = []
+        for j, frequency in enumerate(self.frequency):
+            cell = {"frequency": 100 * float(frequency), "images": int(self.images[j])}
+            cell |= {"rights": right[:, j].tolist()}
+            if self.expected is not None:
+                expected = numbers(np.round(self.expected[:, every, j], 4))
+                cell |= dict(zip(("middles", "lows", "highs"), expected, strict=True))
+            cells.append(cell)
+        suffix = "" if number is None else f"-{number}"
+        title = None if number is None else self.classifiers[number]
+        return Figure(
+            f"curve{suffix}",
+            "Accuracy of a classifier against selection frequency",
+            _chart(suffix, title, has_expected=self.expected is not None),
+            data={f"curve{suffix}": lines, f"cells{suffix}": cells},
+            key=key,
+            readings=Reading(("chosen",), [self._read(each) for each in every]),
+            columns=("frequency", "images", "right", "accuracy", "low", "high")
+            + ("s", "mean_percent", "lower_percent", "upper_percent"),
+        )
+
+    def _read(self, number: int) -> str:
+        """What one classifier's curve says."""
+        mean = self.bands[0, number]
+        said = (
+            f"{self.classifiers[number]} is right on {100 * mean[len(mean) // 2]:.0f} % of the "
+            "replication's images that half of all annotators would select, and on "
+            f"{100 * mean[-1]:.0f} % of those that all would."
+        )
+        if self.expected is None:
+            return said
+        _, low, high = np.round(self.expected[:, number], 4)
+        seen = self.right[number] / self.images
+        outside = int(((seen < low - 1e-8) | (seen > high + 1e-8)).sum())
+        return (
+            f"{said} At {outside} of {len(seen)} counts the ring is outside its bar; about one in "
+            "twenty would be by chance."
         )
 
 
@@ -136,42 +177,59 @@ def _cells(data: AnnotatedSet) -> tuple[Floats, Ints, Ints]:
     return frequency[some], images[some], sums.T
 
 
-def _chart() -> vega.Spec:
+def _chart(suffix: str, title: str | None, *, has_expected: bool) -> vega.Spec:
+    """A curve and its cells, of the classifier chosen or, with a title, of one alone."""
+    at = "max(chosen, 0)" if title is None else "0"
     percent = {"domain": [0, 100]}
     x = vega.number("s", title="selection frequency (%)")
-    lower = vega.number("lower", title="accuracy (%)", scale=percent)
+    band = [vega.calculate(f"{name}_percent", f"100 * datum.{name}[{at}]") for name in BAND]
+    lower = vega.number("lower_percent", title="accuracy (%)", scale=percent)
     area: vega.Spec = {"type": "area", "opacity": 0.18, "color": vega.POSTERIOR}
     line: vega.Spec = {"type": "line", "color": vega.POSTERIOR, "strokeWidth": 1.5}
-    bars = vega.mark(
-        {"type": "rule", "color": vega.POSTERIOR, "strokeWidth": 5, "opacity": 0.45},
-        data="cells",
-        x=vega.number("frequency"),
-        y=vega.number("low", scale=percent),
-        y2={"field": "high"},
-    )
+    of_cells = [
+        vega.calculate("right", f"datum.rights[{at}]"),
+        vega.calculate("accuracy", "100 * datum.right / datum.images"),
+    ]
+    tooltip = [
+        vega.number("frequency", format=".0f", title="selected (%)"),
+        vega.number("images", title="images"),
+        vega.number("right"),
+        vega.number("accuracy", format=".1f", title="right (%)"),
+    ]
+    layers = [
+        vega.mark(area, x=x, y=lower, y2={"field": "upper_percent"}),
+        vega.mark(line, x=x, y=vega.number("mean_percent", scale=percent)),
+    ]
+    if has_expected:
+        expected = (("middle", "middles"), ("low", "lows"), ("high", "highs"))
+        of_cells += [vega.calculate(one, f"100 * datum.{each}[{at}]") for one, each in expected]
+        tooltip += [
+            vega.number("middle", format=".1f", title="expected (%)"),
+            vega.number("low", format=".1f", title="95 % from"),
+            vega.number("high", format=".1f", title="to"),
+        ]
+        bars = vega.mark(
+            {"type": "rule", "color": vega.POSTERIOR, "strokeWidth": 5, "opacity": 0.45},
+            data=f"cells{suffix}",
+            x=vega.number("frequency"),
+            y=vega.number("low", scale=percent),
+            y2={"field": "high"},
+        )
+        layers.append({**bars, "transform": of_cells})
     cells = vega.mark(
         {"type": "point", "color": vega.RAW_COLOR, "strokeWidth": 1.6, "opacity": 1},
-        data="cells",
+        data=f"cells{suffix}",
         x=vega.number("frequency"),
         y=vega.number("accuracy", scale=percent),
         size=vega.number("images", legend=None, scale={"range": [12, 120]}),
-        tooltip=[
-            vega.number("frequency", format=".0f", title="selected (%)"),
-            vega.number("images", title="images"),
-            vega.number("right"),
-            vega.number("accuracy", format=".1f", title="right (%)"),
-            vega.name("told", title="expected (%)"),
-        ],
+        tooltip=tooltip,
     )
-    return vega.chart(
-        vega.mark(area, x=x, y=lower, y2={"field": "upper"}),
-        vega.mark(line, x=x, y=vega.number("mean", scale=percent)),
-        bars,
-        cells,
-    )
+    layers.append({**cells, "transform": of_cells})
+    more: vega.Spec = {"params": {"chosen": -1}} if title is None else {"title": title}
+    return vega.chart(f"curve{suffix}", *layers, transform=band, **more)
 
 
-def figure(study: Study, posterior: Posterior, *, classifiers: Sequence[str] = ()) -> Any:
+def figure(study: Study, posterior: Posterior, *, classifiers: Sequence[str] = ()) -> vega.Spec:
     """Accuracy curves with 95 % bands and the observed cells, of the classifiers named.
 
     Raises
@@ -183,26 +241,7 @@ def figure(study: Study, posterior: Posterior, *, classifiers: Sequence[str] = (
         raise StudyError("classifiers-not-in-study", classifiers=listing(unknown, "classifier"))
     curves = CurvesSection.compute(Source(study, Fitted(study, posterior)))
     chosen = list(classifiers) or _spread(study)
-    figure, every = panels(len(chosen), rows=-(-len(chosen) // 2))
-    size = 4 + 60 * curves.images / curves.images.max()
-    for axes, name in zip(every, chosen, strict=True):
-        number = study.classifiers.index(name)
-        mean, low, high = 100 * curves.bands[:, number]
-        axes.plot(100 * GRID, mean, color=BLUE, lw=1.6)
-        axes.fill_between(
-            100 * GRID, low, high, color=BLUE, alpha=0.2, lw=0, label="by true frequency, 95 %"
-        )
-        if curves.expected is not None:
-            _, low, high = 100 * curves.expected[:, number]
-            style = {"color": BLUE, "lw": 3, "alpha": 0.5, "label": "expected at each count, 95 %"}
-            axes.vlines(100 * curves.frequency, low, high, **style)
-        seen = 100 * curves.right[number] / curves.images
-        style = {"facecolors": "none", "edgecolors": RED, "label": "observed at each count"}
-        axes.scatter(100 * curves.frequency, seen, s=size, zorder=3, **style)
-        axes.set_title(name, loc="left", fontsize=9)
-        axes.set(xlabel="selection frequency (%)", ylabel="accuracy (%)", ylim=(-2, 102))
-    legend_below(figure)
-    return figure
+    return beside([curves.figure(study.classifiers.index(name)) for name in chosen])
 
 
 def _spread(study: Study) -> list[str]:

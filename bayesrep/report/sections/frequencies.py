@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.stats import beta
@@ -10,12 +10,11 @@ from scipy.stats import beta
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, cells_along, find_group, thinned_draws
 from bayesrep.report import vega
-from bayesrep.report.figures import GREEN, ROLE_COLORS, legend_below, panels
+from bayesrep.report.picture import Figure, beside
 from bayesrep.report.sections.section import (
     BAND,
     DRAWS,
     Block,
-    Figure,
     Section,
     Source,
     band,
@@ -94,6 +93,10 @@ class Frequencies(Section):
 
     def blocks(self) -> Iterator[Block]:
         """Histograms with what is expected of them, and the fitted distributions."""
+        yield self.block(missing=self.missing, figures=self.figures())
+
+    def figures(self) -> list[Figure]:
+        """A histogram of each data set and, with a posterior, the fitted distributions."""
         roles = list(self.shares)
         shares, low = self.shares.items(), self.axis_start
         # Bars are colored by data set, so each has a key of its own.
@@ -113,7 +116,7 @@ class Frequencies(Section):
                     if low > 0
                     else ""
                 ),
-                rows_of(each.bars(), which=role),
+                {f"histogram-{role}": rows_of(each.bars(), which=role)},
                 keys[min(place, len(keys) - 1)][: 2 if np.isfinite(each.predicted).any() else 1],
             )
             for place, (role, each) in enumerate(shares)
@@ -134,8 +137,9 @@ class Frequencies(Section):
                 "their broad shape is reliable."
             )
             label = "Fitted distributions of the true selection frequency"
-            figures.append(Figure("density", label, self._density(roles), reading, rows))
-        yield self.block(missing=self.missing, figures=figures)
+            spec = self._density(roles)
+            figures.append(Figure("density", label, spec, reading, {"density": rows}))
+        return figures
 
     @property
     def axis_start(self) -> float:
@@ -161,7 +165,7 @@ class Frequencies(Section):
         return float(shares.observed[100 * shares.edges[1:] <= self.axis_start].sum())
 
     def _density(self, roles: list[str]) -> vega.Spec:
-        color = vega.colors("which", roles, vega.ROLES)
+        color = vega.colors("which", roles, vega.ROLES[: len(roles)])
         scale = {"domain": [0, self.highest_density], "nice": False}
         x = vega.number(
             "s",
@@ -173,6 +177,7 @@ class Frequencies(Section):
         bands = vega.mark(area, color=color, x=x, y=lower, y2={"field": "upper"})
         line: vega.Spec = {"type": "line", "clip": True}
         return vega.chart(
+            "density",
             bands,
             vega.mark(line, color=color, x=x, y=vega.number("mean", scale=scale)),
         )
@@ -262,25 +267,9 @@ def _histogram(role: str, color: str, low: float, high: float) -> vega.Spec:
         y=vega.number("lower", scale=y_scale),
         y2={"field": "upper"},
     )
-    return vega.chart(bars, {**bands, "transform": [middle]}, height=220)
+    return vega.chart(f"histogram-{role}", bars, {**bands, "transform": [middle]}, height=220)
 
 
-def figure(study: Study, posterior: Posterior) -> Any:
+def figure(study: Study, posterior: Posterior) -> vega.Spec:
     """Observed selection frequencies with predictive bands, and the fitted distributions."""
-    section = Frequencies.compute(Source(study, Fitted(study, posterior)))
-    figure, (left, right) = panels(2)
-    for role, shares in section.shares.items():
-        color, edges = ROLE_COLORS.get(role, GREEN), 100 * shares.edges
-        left.stairs(100 * shares.observed, edges, color=color, fill=True, alpha=0.3, label=role)
-        _, low, high = 100 * shares.predicted
-        left.vlines((edges[1:] + edges[:-1]) / 2, low, high, color=color, lw=1.5)
-        if shares.density is not None:
-            mean, low, high = shares.density
-            right.plot(100 * GRID, mean, color=color, lw=1.5, label=role)
-            right.fill_between(100 * GRID, low, high, color=color, alpha=0.2, lw=0)
-    left.set(xlabel="observed selection frequency (%)", ylabel="share of images (%)")
-    left.set_xlim(section.axis_start, 102)
-    right.set(xlabel="true selection frequency (%)", ylabel="density")
-    right.set(xlim=(section.axis_start, 100), ylim=(0, section.highest_density))
-    legend_below(figure)
-    return figure
+    return beside(Frequencies.compute(Source(study, Fitted(study, posterior))).figures())

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.special import betaln
@@ -12,14 +12,15 @@ from bayesrep.lab.matching import fitted_mixtures
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
-from bayesrep.report.figures import GREY, ROLE_COLORS, legend_below, panels
+from bayesrep.report.picture import Figure, Reading, on_paper
 from bayesrep.report.sections.frequencies import (
     GRID,
     MixtureDraws,
     mixture_draws,
     replace_infinite_ends,
 )
-from bayesrep.report.sections.section import Block, Figure, Section, Source, numbers, slider
+from bayesrep.report.sections.section import Block, Section, Source, numbers, slider
+from bayesrep.report.text import percent
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats
 
@@ -67,9 +68,6 @@ class Image(Section):
     def blocks(self) -> Iterator[Block]:
         """A slider for k, and both densities."""
         n, first = self.annotators, self.first
-        label = "Distribution of one image's true selection frequency in both pools"
-        spec = vega.densities(list(self.densities), [vega.POSTERIOR, vega.RAW_COLOR])
-        densities = {role: numbers(density) for role, density in self.densities.items()}
         yield self.block(
             lead="The same measurement means different things in different pools: an image is more "
             "likely to come from where its pool is dense."
@@ -84,8 +82,49 @@ class Image(Section):
                     ends=("hard", "easy"),
                 )
             ],
-            figures=[Figure("image", label, spec)],
-            data={"image": {"annotators": n, "densities": densities}},
+            figures=[self.figure()],
+        )
+
+    def figure(self, *, on_paper: bool = False) -> Figure:
+        """Both densities, by the count; on paper the axis says which, and a line where it is."""
+        rows = [
+            {"s": round(100 * float(s), 2), "which": role, "by_count": numbers(density[:, place])}
+            for role, density in self.densities.items()
+            for place, s in enumerate(GRID)
+        ]
+        spec = vega.densities(
+            "image",
+            list(self.densities),
+            [vega.POSTERIOR, vega.RAW_COLOR],
+            transform=[vega.calculate("density", "datum.by_count[selected]")],
+            params={"selected": self.first},
+        )
+        if on_paper:
+            n, k = self.annotators, self.first
+            measured: vega.Spec = {"type": "rule", "color": vega.GREY, "strokeDash": [5, 4]}
+            title = f"true selection frequency s (%), given that {k} of {n} selected the image"
+            (layer,) = spec["layer"]
+            layer["encoding"]["x"]["title"] = title
+            line = vega.at_value(measured, "x", 100 * k / n, {"title": title})
+            spec = {**spec, "layer": [layer, line]}
+        return Figure(
+            "image",
+            "Distribution of one image's true selection frequency in both pools",
+            spec,
+            data={"image": rows},
+            readings=Reading(("selected",), [self._read(k) for k in range(self.annotators + 1)]),
+            columns=("s", "which", "density"),
+        )
+
+    def _read(self, k: int) -> str:
+        """What a count says, by pool."""
+        told = ", ".join(
+            f"{percent(float(density[k] @ GRID / density[k].sum()))} % if it is one of the {role}"
+            for role, density in self.densities.items()
+        )
+        return (
+            f"An image that {k} of {self.annotators} annotators selected "
+            f"({100 * k / self.annotators:.0f} %) has a true selection frequency of about {told}."
         )
 
 
@@ -135,16 +174,6 @@ def posterior_densities(mixture: MixtureDraws, n: int) -> Floats:
     return replace_infinite_ends(np.einsum("kdj,kdjs->ks", weights, parts) / len(a))
 
 
-def figure(study: Study, posterior: Posterior) -> Any:
+def figure(study: Study, posterior: Posterior) -> vega.Spec:
     """True selection frequency of an image of the count at which both pools differ most."""
-    image = Image.compute(Source(study, Fitted(study, posterior)))
-    n, k = image.annotators, image.first
-    figure, (axes,) = panels(1)
-    for role, density in image.densities.items():
-        style = {"color": ROLE_COLORS[role], "lw": 1.6, "label": role}
-        axes.plot(100 * GRID, density[k], **style)
-    axes.axvline(100 * k / n, color=GREY, ls="--", lw=1, label="measured")
-    axes.set(xlabel=f"true selection frequency given {k} of {n} (%)", ylabel="density")
-    axes.set_ylim(0, None)
-    legend_below(figure)
-    return figure
+    return on_paper(Image.compute(Source(study, Fitted(study, posterior))).figure(on_paper=True))

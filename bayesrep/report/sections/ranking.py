@@ -1,20 +1,20 @@
 """Ranks once selection is removed, and how far a classifier is from those beside it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import polars as pl
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.numerics.estimands import INTERVAL, ranks
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
-from bayesrep.report.figures import BLUE, GREY, INK, legend_below, panels
+from bayesrep.report.picture import Figure, Reading, beside, on_paper
 from bayesrep.report.sections.section import (
     Block,
-    Figure,
     Section,
     Source,
     chooser,
@@ -25,6 +25,7 @@ from bayesrep.types import Floats, Ints
 
 NEAR_CLASSIFIERS = 10  # classifiers that one is compared with
 SHOWN_ROWS = 30  # rows of a figure
+PAIR_KEY = (("ring", "as measured"), ("dot", "at the same selection frequency, 95 %"))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,6 +47,8 @@ class Ranking(Section):
     differences : float64 [4, C, M]
         Mean, lower and upper end (95 %) of each one's adjusted accuracy less the neighbour's, and
         the probability that it is the better one.
+    measured_differences : float64 [C, M]
+        The same of the accuracies measured on the replication.
     """
 
     classifiers: tuple[str, ...]
@@ -54,6 +57,7 @@ class Ranking(Section):
     order: Ints
     neighbours: Ints
     differences: Floats
+    measured_differences: Floats
 
     id, short, title, takes = "ranks-section", "Ranks", "Who is better", "ranks"
 
@@ -67,55 +71,103 @@ class Ranking(Section):
         mean = ranked.mean(axis=(0, 1))
         order = np.argsort(mean, kind="stable")
         neighbours = _neighbours(order, min(NEAR_CLASSIFIERS, len(names) - 1))
+        accuracy = source.study.replication.correct.mean(axis=0)
         return cls(
             classifiers=names,
             rank=np.stack([mean, *ends]),
-            measured=ranks(source.study.replication.correct.mean(axis=0)),
+            measured=ranks(accuracy),
             order=order,
             neighbours=neighbours,
             differences=_differences(draws.reshape(-1, len(names)), neighbours),
+            measured_differences=accuracy[:, None] - accuracy[neighbours],
         )
 
     def blocks(self) -> Iterator[Block]:
         """Both forest plots; nothing of a single classifier."""
         if len(self.classifiers) < 2:
             return
-        columns = ("mean", "lower", "upper", "probability")
-        shown = min(SHOWN_ROWS, len(self.classifiers))
         yield self.block(
             lead="Ranks and differences take into account that classifiers answer the same images. "
             "An interval is for one classifier or one pair: of many, some lie far apart by chance.",
             controls=[chooser("rank-classifier")],
-            figures=[
-                Figure(
-                    "ranking",
-                    "Classifiers' ranks by adjusted accuracy with intervals, beside those by "
-                    "measured accuracy",
-                    _ranks(shown, len(self.classifiers)),
-                    key=[("ring", "rank as measured"), ("dot", "rank adjusted, 95 %")],
-                ),
-                Figure(
-                    "pairs",
-                    "A classifier's adjusted accuracy less that of those beside it, with intervals",
-                    _pairs(self.neighbours.shape[1]),
-                ),
-            ],
-            data={
-                "ranks": {
-                    **dict(zip(columns, map(numbers, self.rank), strict=False)),
-                    "measured": numbers(self.measured),
-                    "order": self.order.tolist(),
-                    "shown": shown,
-                },
-                "pairs": {
-                    "neighbours": self.neighbours.tolist(),
-                    **{
-                        name: numbers(np.round(each, 4))
-                        for name, each in zip(columns, self.differences, strict=True)
-                    },
-                },
-            },
+            figures=[self.rank_figure(), self.pair_figure()],
         )
+
+    def rank_figure(self) -> Figure:
+        """Ranks of the best, or of those around the classifier that is chosen."""
+        shown = min(SHOWN_ROWS, len(self.order))
+        mean, lower, upper = (end[self.order] for end in self.rank)
+        rows = rank_rows(
+            [self.classifiers[each] for each in self.order],
+            *(mean, lower, upper, self.measured[self.order]),
+        )
+        places = np.argsort(self.order)
+        first = [_first_row(int(place), shown, len(rows)) for place in (0, *places)]
+        whole = len(self.order) == shown
+        said = "" if whole else "; choose a classifier to see those around it"
+        return rank_figure(rows, shown, places=places.tolist())._replace(
+            readings=Reading(
+                ("chosen",),
+                [
+                    f"Ranks {row + 1} to {row + shown} of {len(rows)} by mean rank{said}."
+                    for row in first[1:]
+                ],
+            ),
+            reading=f"Ranks 1 to {shown} of {len(rows)} by mean rank{said}.",
+        )
+
+    def pair_figure(self, number: int | None = None) -> Figure:
+        """Differences from its neighbours of the classifier that is chosen, or of one."""
+        best = int(self.order[0])
+        every = range(len(self.classifiers)) if number is None else [number]
+        columns = ("means", "lowers", "uppers", "probabilities", "raws")
+        every_value = (*self.differences, self.measured_differences)
+        rows = [
+            {"others": [self.classifiers[each] for each in self.neighbours[every, j]]}
+            | {
+                column: numbers(np.round(values[every, j], 5))
+                for column, values in zip(columns, every_value, strict=True)
+            }
+            for j in range(self.neighbours.shape[1])
+        ]
+        suffix = "" if number is None else f"-{number}"
+        at = f"(chosen < 0 ? {best} : chosen)" if number is None else "0"
+        transform = [
+            vega.calculate("other", f"datum.others[{at}]"),
+            *(
+                vega.calculate(one, f"100 * datum.{each}[{at}]")
+                for one, each in zip(
+                    ("mean", "lower", "upper", "probability", "measured"), columns, strict=True
+                )
+            ),
+        ]
+        more: vega.Spec = (
+            {"params": {"chosen": -1}} if number is None else {"title": self.classifiers[number]}
+        )
+        return Figure(
+            f"pairs{suffix}",
+            "A classifier's adjusted accuracy less that of those beside it, with intervals",
+            _pairs_chart(f"pairs{suffix}", len(rows), "other", transform=transform, **more),
+            self._read_pairs(best),
+            data={f"pairs{suffix}": rows},
+            readings=Reading(("chosen",), [self._read_pairs(each) for each in every]),
+            key=PAIR_KEY,
+            columns=("other", "mean", "lower", "upper", "measured", "probability"),
+        )
+
+    def _read_pairs(self, number: int) -> str:
+        """How many of its neighbours a classifier is apart from."""
+        _, lower, upper, _ = self.differences[:, number]
+        apart = int(((lower > 0) | (upper < 0)).sum())
+        return (
+            f"{self.classifiers[number]} against the {len(lower)} of nearest rank: {apart} of them "
+            f"{'is' if apart == 1 else 'are'} clearly better or worse."
+        )
+
+
+def _first_row(place: int, shown: int, count: int) -> int:
+    """The first of so many rows around a place; page and sentence have the same."""
+    return min(max(place - shown // 2, 0), count - shown)
 
 
 def _neighbours(order: Ints, count: int) -> Ints:
@@ -140,18 +192,49 @@ def _differences(draws: Floats, neighbours: Ints) -> Floats:
     return rows
 
 
-def _ranks(shown: int, classifiers: int) -> vega.Spec:
+def rank_rows(
+    classifiers: Sequence[str], mean: Floats, lower: Floats, upper: Floats, measured: Floats
+) -> list[dict[str, Any]]:
+    """A row for every classifier, the best first."""
+    return [
+        {"classifier": name, "place": place}
+        | dict(zip(("mean", "lower", "upper", "measured"), map(float, ends), strict=True))
+        for place, (name, *ends) in enumerate(
+            zip(classifiers, np.round(mean, 3), lower, upper, measured, strict=True)
+        )
+    ]
+
+
+def rank_figure(
+    rows: Sequence[Mapping[str, Any]], shown: int, *, places: Sequence[int] = ()
+) -> Figure:
+    """Ranks with intervals beside those as measured.
+
+    Parameters
+    ----------
+    rows
+        From `rank_rows`.
+    shown
+        How many of them.
+    places
+        Row of each classifier, by its number: rows around it are shown once it is chosen.
+    """
     y = vega.name("classifier", sort=None, title=None, axis={"labelLimit": 150, "grid": True})
-    whole = {"domain": [0.5, classifiers + 0.5], "nice": False}
-    scale = whole if shown == classifiers else {"zero": False}
+    whole = {"domain": [0.5, len(rows) + 0.5], "nice": False}
+    scale = whole if shown == len(rows) else {"zero": False}
     x = {"title": "rank, 1 the best", "scale": scale}
     tooltip = [
         vega.name("classifier", title="classifier"),
-        vega.name("told", title="rank"),
+        vega.number("mean", format=".1f", title="mean rank"),
+        vega.number("lower", format=".0f", title="95 % from"),
+        vega.number("upper", format=".0f", title="to"),
         vega.number("measured", title="as measured"),
     ]
+    place = "(chosen < 0 ? 0 : places[chosen])"
+    first = f"clamp({place} - {shown // 2}, 0, {len(rows) - shown})"
     color = vega.found(vega.RAW_COLOR, vega.POSTERIOR)
-    return vega.chart(
+    spec = vega.chart(
+        "ranking",
         vega.mark(
             {"type": "rule", "strokeWidth": 2, "opacity": 0.7},
             y=y,
@@ -163,6 +246,7 @@ def _ranks(shown: int, classifiers: int) -> vega.Spec:
             {"type": "point", "color": vega.GREY, "size": 34, "opacity": 1},
             y=y,
             x=vega.number("measured", **x),
+            tooltip=tooltip,
         ),
         vega.mark(
             {"type": "circle", "size": 50, "opacity": 1},
@@ -171,27 +255,67 @@ def _ranks(shown: int, classifiers: int) -> vega.Spec:
             color=color,
             tooltip=tooltip,
         ),
+        transform=[
+            {"filter": f"datum.place >= {first} && datum.place < {first} + {shown}"},
+            vega.calculate("found", "chosen >= 0 && datum.place === places[chosen]"),
+        ],
+        params={"chosen": -1, "places": list(places)},
         height=19 * shown + 10,
+    )
+    return Figure(
+        "ranking",
+        "Classifiers' ranks by adjusted accuracy with intervals, beside those by measured accuracy",
+        spec,
+        data={"ranking": rows},
+        key=[("ring", "rank as measured"), ("dot", "rank adjusted, 95 %")],
     )
 
 
-def _pairs(count: int) -> vega.Spec:
-    y = vega.name("classifier", sort=None, title=None, axis={"labelLimit": 150, "grid": True})
+def pairs_figure(pairs: pl.DataFrame) -> Figure:
+    """Differences of pairs of classifiers, from a table of `bayesrep.compare_classifiers`."""
+    columns = {"difference": "mean", "lower": "lower", "upper": "upper"}
+    columns |= {"raw_difference": "measured", "probability": "probability"}
+    rows = pairs.select(
+        pl.format("{} \N{MINUS SIGN} {}", "classifier", "other").alias("pair"),
+        *("classifier", "other"),
+        *((pl.col(name) * 100).round(4).alias(other) for name, other in columns.items()),
+    )
+    return Figure(
+        "pairs",
+        "Differences of classifiers' accuracies, two by two, as measured and at equal selection "
+        "frequencies",
+        _pairs_chart("pairs", len(rows), "pair"),
+        data={"pairs": rows.to_dicts()},
+        key=PAIR_KEY,
+    )
+
+
+def _pairs_chart(data: str, count: int, name: str, **more: Any) -> vega.Spec:
     # On paper the plot is narrower than its title, which has room on the side of the names.
     x: vega.Spec = {"title": "points better (below 0: worse)", "axis": {"titleAnchor": "end"}}
-    zero: vega.Spec = {"type": "rule", "color": vega.SOFT}
+    label = {"labelLimit": 150 if name == "other" else 0, "grid": True}
+    y = vega.name(name, sort=None, title=None, axis=label)
     tooltip = [
-        vega.name("classifier", title="compared with"),
-        vega.name("told", title="points"),
+        vega.name(name, title="compared with" if name == "other" else "pair"),
+        vega.number("mean", format=".2f", title="points"),
+        vega.number("lower", format=".2f", title="95 % from"),
+        vega.number("upper", format=".2f", title="to"),
+        vega.number("measured", format=".2f", title="as measured"),
         vega.number("probability", title="probably better (%)", format=".0f"),
     ]
     return vega.chart(
-        vega.mark(zero, data="zero", x=vega.number("x", **x)),
+        data,
+        vega.at_value({"type": "rule", "color": vega.SOFT}, "x", 0, x),
         vega.mark(
             {"type": "rule", "strokeWidth": 2, "color": vega.POSTERIOR},
             y=y,
             x=vega.number("lower", **x),
             x2={"field": "upper"},
+        ),
+        vega.mark(
+            {"type": "point", "color": vega.GREY, "size": 34, "opacity": 1},
+            y=y,
+            x=vega.number("measured", **x),
         ),
         vega.mark(
             {"type": "circle", "size": 60, "color": vega.POSTERIOR, "opacity": 1},
@@ -200,27 +324,16 @@ def _pairs(count: int) -> vega.Spec:
             tooltip=tooltip,
         ),
         height=26 * count + 10,
+        **more,
     )
 
 
-def rank_figure(study: Study, posterior: Posterior) -> Any:
+def draw_ranks(study: Study, posterior: Posterior) -> vega.Spec:
     """Ranks by adjusted accuracy with 95 % intervals, beside those by measured accuracy."""
-    section = Ranking.compute(Source(study, Fitted(study, posterior)))
-    order = section.order[:SHOWN_ROWS]
-    place = np.arange(len(order))[::-1]
-    figure, (axes,) = panels(1)
-    mean, low, high = section.rank[:, order]
-    axes.hlines(place, low, high, color=BLUE, lw=1.2)
-    axes.plot(mean, place, "o", ms=4, color=BLUE, label="adjusted, 95 %")
-    axes.plot(section.measured[order], place, "o", ms=4, mfc="none", mec=GREY, label="as measured")
-    axes.set_yticks(place, [section.classifiers[each] for each in order], fontsize=7)
-    title = "rank" if len(order) == len(section.order) else f"rank (the first {len(order)})"
-    axes.set(xlabel=f"{title}, 1 the best", ylim=(-0.8, len(order) - 0.2))
-    legend_below(figure)
-    return figure
+    return on_paper(Ranking.compute(Source(study, Fitted(study, posterior))).rank_figure())
 
 
-def pair_figure(study: Study, posterior: Posterior, *, classifiers: Sequence[str] = ()) -> Any:
+def draw_pairs(study: Study, posterior: Posterior, *, classifiers: Sequence[str] = ()) -> vega.Spec:
     """A classifier's adjusted accuracy less its neighbours', with 95 % intervals; of each named.
 
     Raises
@@ -232,16 +345,5 @@ def pair_figure(study: Study, posterior: Posterior, *, classifiers: Sequence[str
         raise StudyError("classifiers-not-in-study", classifiers=listing(unknown, "classifier"))
     section = Ranking.compute(Source(study, Fitted(study, posterior)))
     chosen = list(classifiers) or [study.classifiers[section.order[0]]]
-    figure, every = panels(len(chosen), rows=-(-len(chosen) // 2))
-    for axes, name in zip(every, chosen, strict=True):
-        number = study.classifiers.index(name)
-        others = section.neighbours[number]
-        place = np.arange(len(others))[::-1]
-        mean, low, high, _ = 100 * section.differences[:, number]
-        axes.axvline(0, color=INK, lw=0.8)
-        axes.hlines(place, low, high, color=BLUE, lw=1.4)
-        axes.plot(mean, place, "o", ms=5, color=BLUE)
-        axes.set_yticks(place, [study.classifiers[each] for each in others], fontsize=8)
-        axes.set_title(name, loc="left", fontsize=9)
-        axes.set_xlabel("points better (below 0: worse)")
-    return figure
+    figures = [section.pair_figure(study.classifiers.index(name)) for name in chosen]
+    return on_paper(figures[0]) if len(figures) == 1 else beside(figures)

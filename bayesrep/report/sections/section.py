@@ -19,6 +19,7 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.protocols.people import People
 from bayesrep.report.gallery import Pictures
+from bayesrep.report.picture import Figure
 from bayesrep.report.vega import Spec
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
@@ -87,22 +88,6 @@ def point_estimates(study: Study, bootstrap: int, seed: int) -> list[Analysis]:
     return analyse(study, METHODS, bootstrap=bootstrap, seed=seed)
 
 
-class Figure(NamedTuple):
-    """A figure of the page: what it shows, how it is drawn and read, and rows that do not change.
-
-    Rows are in percent; those that controls change are made by the page's script. The label is what
-    a person hears who does not see it; the key says what its marks are.
-    """
-
-    id: str
-    label: str
-    spec: Spec
-    reading: str = ""
-    rows: Sequence[Mapping[str, Any]] = ()
-    key: Sequence[tuple[str, str]] = ()  # class of a mark in page.css, what it stands for
-    play: str = ""  # what a button says that moves it
-
-
 class Table(NamedTuple):
     """A table of the page; the page's script fills one that has no rows."""
 
@@ -144,7 +129,7 @@ class Block:
     thumbnails: Sequence[Thumbnail] = ()
     settings: Mapping[str, str] | None = None
     repeat: str = ""
-    data: Mapping[str, Any] = field(default_factory=dict[str, Any])  # for the script; fractions
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])  # for the script
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

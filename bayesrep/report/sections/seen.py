@@ -10,7 +10,8 @@ from bayesrep.errors import StudyError
 from bayesrep.protocols.people import judged, seen
 from bayesrep.report import vega
 from bayesrep.report.people import top1_accuracy
-from bayesrep.report.sections.section import Block, Figure, Section, Source, Table
+from bayesrep.report.picture import Figure
+from bayesrep.report.sections.section import Block, Section, Source, Table
 from bayesrep.report.text import ends, percent
 
 PARTS = {
@@ -46,7 +47,8 @@ class Seen(Section):
     def blocks(self) -> Iterator[Block]:
         """Shares of images with their intervals, and every classifier by what people see."""
         order = self.images["statistic"].to_list()
-        figures = [Figure("seen-chart", _LABEL, _shares(order), _READING, _rows(self.images))]
+        rows = {"seen-chart": _rows(self.images)}
+        figures = [Figure("seen-chart", _LABEL, _shares(order), _READING, rows)]
         of_objects = self.judged.filter(pl.col("statistic").is_in(list(PARTS)))
         if len(of_objects):
             rows = of_objects.join(self.accuracy, on="classifier", how="left").with_columns(
@@ -57,7 +59,8 @@ class Seen(Section):
                 "Each dot is a classifier: its accuracy where people see one object, and where "
                 "they see several, by the data set's label and by the labels of all objects."
             )
-            figures.append(Figure("judged-chart", label, _classifiers(), reading, _rows(rows)))
+            data = {"judged-chart": _rows(rows)}
+            figures.append(Figure("judged-chart", label, _classifiers(), reading, data))
         told = [
             [
                 row["statistic"],
@@ -96,7 +99,7 @@ def _shares(order: list[str]) -> vega.Spec:
     rules = vega.mark(rule, y=y, x=vega.number("lower", title="images (%)"), x2={"field": "upper"})
     dot: vega.Spec = {"type": "circle", "color": vega.POSTERIOR, "size": 70, "opacity": 1}
     dots = vega.mark(dot, y=y, x=vega.number("share"), tooltip=_tooltip("statistic"))
-    return vega.chart(rules, dots, height=26 * len(order) + 20)
+    return vega.chart("seen-chart", rules, dots, height=26 * len(order) + 20)
 
 
 def _classifiers() -> vega.Spec:
@@ -116,4 +119,4 @@ def _classifiers() -> vega.Spec:
         color=color,
         tooltip=_tooltip("classifier", "statistic"),
     )
-    return vega.chart(dots, height=300)
+    return vega.chart("judged-chart", dots, height=300)

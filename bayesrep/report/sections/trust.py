@@ -16,8 +16,8 @@ from bayesrep.errors import OptionError, quoted
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group
 from bayesrep.report import vega
-from bayesrep.report.figures import BLUE, GREY, RED, ROLE_COLORS, legend_below, panels, shades
-from bayesrep.report.sections.section import Block, Figure, Section, Source, Table, rows_of
+from bayesrep.report.picture import Figure, on_paper
+from bayesrep.report.sections.section import Block, Section, Source, Table, rows_of
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats
@@ -88,16 +88,16 @@ class Trust(Section):
         stats = find_group(fitted.posterior, "sample_stats")
         figures: list[Figure] = []
         if diagnosis.predictions is not None:
-            figures.append(_of_p_values(diagnosis.predictions))
+            figures.append(checks_figure(diagnosis.predictions))
         if len(fitted.adjusted) > 1:
-            figures.append(_of_ranks(fitted.adjusted.mean(axis=2)))
+            figures.append(chains_figure(fitted.adjusted.mean(axis=2)))
         if diagnosis.dependence is not None:
             possible = diagnosis.dependence.filter(pl.col("support") > AGAINST)
             if len(possible) > 1 and np.isfinite(possible.to_numpy()).all():
                 gap = fitted.group["bias_corrected_gap"].values.mean(axis=2)
-                figures.append(_of_dependence(possible, np.asarray(gap, dtype=float)))
+                figures.append(dependence_figure(possible, np.asarray(gap, dtype=float)))
         if stats is not None and "energy" in stats:
-            figures.append(_of_energies(np.asarray(stats["energy"].values, dtype=float)))
+            figures.append(energy_figure(np.asarray(stats["energy"].values, dtype=float)))
         return cls(
             verdict=diagnosis.trust,
             assumption=diagnosis.assumption,
@@ -166,7 +166,8 @@ def _counts(predictions: pl.DataFrame) -> dict[str, float]:
     return dict(zip(rows["name"], rows["p"], strict=True))
 
 
-def _of_p_values(predictions: pl.DataFrame) -> Figure:
+def checks_figure(predictions: pl.DataFrame) -> Figure:
+    """P-values of the classifiers' answers and of each data set's counts."""
     counts = np.histogram(_answers(predictions), P_BINS)[0]
     told = [f"{p_text(p)} for the counts of the {name}" for name, p in _counts(predictions).items()]
     names = list(_counts(predictions))
@@ -195,16 +196,16 @@ def _of_p_values(predictions: pl.DataFrame) -> Figure:
     return Figure(
         "pvalues",
         "Histogram of p-values of the classifiers' answers",
-        vega.chart(bars, rules),
+        vega.chart("pvalues", bars, rules),
         "Posterior predictive checks of the answers: flat where the curves fit; a heap at the left "
         "would be classifiers that they do not fit. Dashed lines are the mixtures' own: "
         + ", ".join(told)
         + ". Each p-value is of one test alone; the table's are adjusted for their number.",
-        rows_of({"low": P_BINS[:-1], "high": P_BINS[1:], "classifiers": counts}),
+        {"pvalues": rows_of({"low": P_BINS[:-1], "high": P_BINS[1:], "classifiers": counts})},
     )
 
 
-def _of_ranks(chains: Floats) -> Figure:
+def chains_figure(chains: Floats) -> Figure:
     """Histograms of the ranks of each chain's mean accuracy [chain, draw] among all draws'."""
     rank, counts = _rank_histograms(chains)
     lines = vega.mark(
@@ -219,13 +220,15 @@ def _of_ranks(chains: Floats) -> Figure:
     return Figure(
         "chains",
         "Rank histograms of the mean adjusted accuracy by chain",
-        vega.chart(lines),
+        vega.chart("chains", lines),
         "Chains that agree have flat lines that lie over each other.",
-        [
-            row
-            for number, draws in enumerate(counts, start=1)
-            for row in rows_of({"rank": rank, "draws": draws}, chain=f"chain {number}")
-        ],
+        {
+            "chains": [
+                row
+                for number, draws in enumerate(counts, start=1)
+                for row in rows_of({"rank": rank, "draws": draws}, chain=f"chain {number}")
+            ]
+        },
     )
 
 
@@ -237,7 +240,7 @@ def _rank_histograms(chains: Floats) -> tuple[Floats, list[Any]]:
     return rank, [np.histogram(each, edges)[0] for each in order]
 
 
-def _of_energies(energy: Floats) -> Figure:
+def energy_figure(energy: Floats) -> Figure:
     """Energies [chain, draw] less their chain's mean, and their changes from draw to draw."""
     middle, series = _energy_densities(energy)
     areas = vega.mark(
@@ -249,13 +252,15 @@ def _of_energies(energy: Floats) -> Figure:
     return Figure(
         "energy",
         "Energy of the chains and its changes",
-        vega.chart(areas),
+        vega.chart("energy", areas),
         "A change as wide as the energy itself means that the sampler moves freely.",
-        [
-            row
-            for which, density in series.items()
-            for row in rows_of({"energy": middle, "density": density}, which=which)
-        ],
+        {
+            "energy": [
+                row
+                for which, density in series.items()
+                for row in rows_of({"energy": middle, "density": density}, which=which)
+            ]
+        },
     )
 
 
@@ -271,7 +276,7 @@ def _energy_densities(energy: Floats) -> tuple[Floats, dict[str, Floats]]:
     return (edges[1:] + edges[:-1]) / 2, densities
 
 
-def _of_dependence(band: pl.DataFrame, gap: Floats) -> Figure:
+def dependence_figure(band: pl.DataFrame, gap: Floats) -> Figure:
     """The mean gap along the correlation of an image's answers, from its draws at the fit's."""
     x = vega.number("dependence", title="intraclass correlation of an image's answers")
     title = "mean gap at equal selection frequencies (points)"
@@ -295,13 +300,15 @@ def _of_dependence(band: pl.DataFrame, gap: Floats) -> Figure:
     return Figure(
         "dependence",
         "The mean gap by the correlation of an image's answers",
-        vega.chart(area, line),
+        vega.chart("dependence", area, line),
         "What no check can see: how far annotators of an image answered alike because they saw it "
         "in the same grid or context. The band is the 95 % interval if they did so to that degree.",
-        rows_of(
-            {"dependence": band["dependence"].to_numpy()}
-            | {name: np.round(100 * values, 3) for name, values in shown.items()}
-        ),
+        {
+            "dependence": rows_of(
+                {"dependence": band["dependence"].to_numpy()}
+                | {name: np.round(100 * values, 3) for name, values in shown.items()}
+            )
+        },
     )
 
 
@@ -366,19 +373,9 @@ def _cell(value: str | float | None) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def checks(study: Study, posterior: Posterior) -> Any:
+def draw_checks(study: Study, posterior: Posterior) -> vega.Spec:
     """Posterior predictive checks: p-values of the classifiers' answers and of the counts."""
-    table = check_predictions(Fitted(study, posterior).posterior)
-    figure, (axes,) = panels(1)
-    axes.hist(_answers(table), P_BINS, color=BLUE, alpha=0.5, label="classifiers")
-    for role, p in _counts(table).items():
-        label = f"counts of the {role}, {p_text(p)}"
-        axes.axvline(p, color=ROLE_COLORS.get(role, GREY), lw=1.8, ls="--", label=label)
-    axes.axhline(len(study.classifiers) / 10, color=GREY, lw=1, label="expected")
-    axes.set(xlim=P_SCALE["domain"], xlabel="p-value", ylabel="classifiers")
-    axes.yaxis.get_major_locator().set_params(integer=True)
-    legend_below(figure)
-    return figure
+    return on_paper(checks_figure(check_predictions(Fitted(study, posterior).posterior)))
 
 
 def _of_chains(study: Study, posterior: Posterior) -> Fitted:
@@ -395,29 +392,12 @@ def _of_chains(study: Study, posterior: Posterior) -> Fitted:
     return fitted
 
 
-def chains(study: Study, posterior: Posterior) -> Any:
+def draw_chains(study: Study, posterior: Posterior) -> vega.Spec:
     """Ranks of each chain's mean adjusted accuracy among all draws'."""
-    means = _of_chains(study, posterior).adjusted.mean(axis=2)
-    rank, counts = _rank_histograms(means)
-    figure, (axes,) = panels(1)
-    for number, (each, color) in enumerate(zip(counts, shades(len(counts)), strict=True), start=1):
-        axes.step(rank, each, where="mid", color=color, lw=1.4, label=f"chain {number}")
-    axes.axhline(means.shape[1] / RANK_BINS, color=GREY, lw=1, ls="--", label="expected")
-    axes.set(xlim=(0, 100), xlabel="rank among the draws of all chains (%)", ylabel="draws")
-    axes.set_ylim(0, None)
-    legend_below(figure)
-    return figure
+    return on_paper(chains_figure(_of_chains(study, posterior).adjusted.mean(axis=2)))
 
 
-def energy(study: Study, posterior: Posterior) -> Any:
+def draw_energy(study: Study, posterior: Posterior) -> vega.Spec:
     """Energies of the chains less their means, and their changes from draw to draw."""
     stats = _of_chains(study, posterior).need("sample_stats", "energy")
-    middle, densities = _energy_densities(np.asarray(stats["energy"].values, dtype=float))
-    figure, (axes,) = panels(1)
-    for (label, density), color in zip(densities.items(), (BLUE, RED), strict=True):
-        axes.fill_between(middle, density, step="mid", color=color, alpha=0.3, lw=0, label=label)
-        axes.step(middle, density, where="mid", color=color, lw=1.4)
-    axes.set(xlabel="energy less its mean", ylabel="density")
-    axes.set_ylim(0, None)
-    legend_below(figure)
-    return figure
+    return on_paper(energy_figure(np.asarray(stats["energy"].values, dtype=float)))
