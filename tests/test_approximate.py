@@ -174,7 +174,7 @@ def test_a_units_normal_is_two_newton_steps_from_its_guess(own):
         assert float(units.log_volume[c]) == pytest.approx(-np.linalg.slogdet(hessian)[1] / 2)
 
 
-@pytest.mark.parametrize(("how", "own"), [("units", 1), ("guided", 1), ("guided", 2)])
+@pytest.mark.parametrize(("how", "own"), [("units", 1), ("guess_units", 1), ("guess_units", 2)])
 @pytest.mark.parametrize("far", [-1.0, 0.3])
 def test_the_mean_ratio_of_a_unit_is_its_marginal(own, far, how):
     """Over standard normal z as over a unit's own parameters, however poor its normal."""
