@@ -183,7 +183,12 @@ def _gaps_chart(gaps: pl.DataFrame, titles: list[str], truth: float | None) -> v
     dashed: vega.Spec = {"type": "rule", "color": vega.INK, "strokeDash": [5, 4]}
     rule: vega.Spec = {"type": "rule", "strokeWidth": 2}
     text: vega.Spec = {"dy": -13, "fontSize": 12}
-    known = [] if truth is None else [vega.at_value(dashed, "x", round(100 * truth, 3), x)]
+    above: vega.Spec = {"type": "text", "text": "truth", "y": -8, "fontSize": 12, "color": vega.INK}
+    known = (
+        []
+        if truth is None
+        else [vega.at_value(kind, "x", round(100 * truth, 3), x) for kind in (dashed, above)]
+    )
     return vega.chart(
         "gaps",
         vega.at_value(zero, "x", 0, x),
