@@ -18,7 +18,7 @@ from refusals import check, refusal
 
 import bayesrep
 from bayesrep import cli, commands, protocols
-from bayesrep.choices import AccuracyInterval, Empty, Key, PassTarget, Precision, Prior
+from bayesrep.choices import AccuracyInterval, Empty, Kept, Key, PassTarget, Precision, Prior
 from bayesrep.cli import COMMANDS
 from bayesrep.commands import collect, import_
 from bayesrep.commands.examples import SOURCES
@@ -63,6 +63,7 @@ WORDS = {
     ("import", "dialect"): tuple(DIALECTS),
     ("import", "key"): get_args(Key),
     ("predict", "precision"): get_args(Precision),
+    ("predict", "keep"): get_args(Kept),
     ("match", "interval"): protocols.INTERVALS,
     ("match-images", "method"): tuple(METHODS),
     ("plan", "prior"): get_args(Prior),
