@@ -359,12 +359,12 @@ def test_draws_of_a_mode_of_units_that_meet_are_weighted(normal, unannotated):
     """By their density over the normal, which is the exact one, or wider."""
     center = normal.at(normal.mean)
     exact = dense_whitening(center, np.linalg.inv(normal.covariance))
-    found, judged = drawn(laplace._around_mode(of(normal.density, normal.data), exact), 500)
+    found, judged = drawn(laplace._mode_source(of(normal.density, normal.data), exact), 500)
     assert np.ptp(found.log_weight) < 1e-8
     assert judged.pareto_k == 0.0
     np.testing.assert_allclose(found.lp, log_density(normal, found.position), atol=1e-8)
     wide = exact._replace(root=1.3 * exact.root)
-    found, _ = drawn(laplace._around_mode(of(normal.density, normal.data), wide), 500)
+    found, _ = drawn(laplace._mode_source(of(normal.density, normal.data), wide), 500)
     values = np.concatenate(
         [np.reshape(found.position[n], (500, -1)) for n in ("shared", "units")], 1
     )

@@ -242,6 +242,8 @@ def test_widths_that_nobody_names_are_told_beside_distributions():
 def test_a_distribution_on_the_command_line_is_text():
     assert setting("slope=StudentT(4, 3, 2.5)") == ("slope", "StudentT(4, 3, 2.5)")
     assert setting("slope=3,2.5") == ("slope", (3, 2.5))
+    # One that is cut off is still a distribution, and refused as such.
+    assert setting("slope=Normal(0, 1") == ("slope", "Normal(0, 1")
 
 
 def test_a_fit_under_other_priors_is_made_written_and_read(tmp_path):

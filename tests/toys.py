@@ -125,7 +125,7 @@ def drawn(source, count):
 
 def around_mass(density, data, mode):
     """Draws of the surrogate that is learnt from a mode."""
-    return laplace._around_mass(of(density, data), mode, np.random.default_rng(7))
+    return laplace._mass_source(of(density, data), mode, np.random.default_rng(7))
 
 
 def of(density, data):

@@ -52,7 +52,7 @@ def setting(text: str) -> tuple[str, Any]:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name.isidentifier() or not value:
         raise ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    if value.endswith(")"):
+    if "(" in value:
         return name, value
     parts = [_literal(part.strip()) for part in value.split(",")]
     return name, tuple(parts) if len(parts) > 1 else parts[0]

@@ -5,11 +5,11 @@ of those (`bayesrep.inference.marginal`; Tierney, Kadane 1986), and what is left
 some fifteen parameters, whose coordinates and *surrogate* are learnt where it has its mass
 (`bayesrep.inference.settle`). The surrogate costs little, so that thousands of points from Student
 t distributions, each learnt from the points before, are weighted by it over their mixture and
-resampled: draws of it. These are weighted by an estimate of the
-marginal density over the surrogate, from a few antithetic draws of every unit from its normal. The
-units' draws are renewed as in a chain, and one of them is kept: so weights make means exact, and
-Pareto's k of both weights and their effective numbers say whether they do so with the draws at
-hand. Where they do not, these draws were a pilot: the surrogate learns from what was seen at them.
+resampled: draws of it. These are weighted by an estimate of the marginal density over the
+surrogate, from a few antithetic draws of every unit from its normal. The units' draws are renewed
+as in a chain, and one of them is kept: so weights make means exact, and Pareto's k of both weights
+and their effective numbers say whether they do so with the draws at hand. Where they do not, these
+draws were a pilot: the surrogate learns from what was seen at them.
 
 Where units meet in the likelihood, the draws are those of the normal at the mode, with weights.
 
@@ -142,7 +142,7 @@ def laplace(run: Run) -> Drawn:
     run.bar.stage("sampling")
     dense = isinstance(normal, DenseWhitening)
     random = np.random.default_rng([run.seed, 2])
-    source = _around_mode(run, normal) if dense else _around_mass(run, normal, random)
+    source = _mode_source(run, normal) if dense else _mass_source(run, normal, random)
     wanted = run.schedule.chains * run.schedule.draws
     count = wanted if dense else max(wanted // EACH, LEAST)
     found = source.draw(random, count)
@@ -247,10 +247,15 @@ def _spread_points(
     """
     proposals = [Proposal(np.zeros(size), np.eye(size))]
     shared, density = np.zeros((0, size)), np.zeros(0)
+    mixture = np.zeros(0)  # log of the sum of all proposals' densities, at every point
     while True:
         fresh = proposals[-1].draw(random, POINTS)
         shared, density = np.concatenate([shared, fresh]), np.append(density, evaluate(fresh))
-        mixture = np.logaddexp.reduce([each.log_density(shared) for each in proposals])
+        # No density is evaluated twice at a point: those before meet new points, the new one all.
+        before = np.full(POINTS, -np.inf)
+        for each in proposals[:-1]:
+            before = np.logaddexp(before, each.log_density(fresh))
+        mixture = np.logaddexp(np.append(mixture, before), proposals[-1].log_density(shared))
         judged = certify(density - mixture)
         holds = judged.pareto_k < MAX_PARETO_K and judged.ess >= wanted
         if holds or len(proposals) == ROUNDS or judged.ess == 0:
@@ -261,14 +266,14 @@ def _spread_points(
     return SurrogatePoints(shared, judged.log_weight + mixture, judged)
 
 
-def _around_mass(run: Run, normal: Whitening, random: np.random.Generator) -> DrawSource:
+def _mass_source(run: Run, normal: Whitening, random: np.random.Generator) -> DrawSource:
     """Draws of the surrogate, weighted by the marginal density."""
     density, look = run.tools.density, make_look(run.tools.density)
     settled = settle(density, normal, run.data, look, run.seed, expand=run.tools.expand)
-    return _source(density, settled, look, random)
+    return _surrogate_source(density, settled, look, random)
 
 
-def _source(
+def _surrogate_source(
     density: Density, settled: Settled, look: Look, random: np.random.Generator
 ) -> DrawSource:
     setting, program = settled.setting, surrogate_program(density)
@@ -289,7 +294,7 @@ def _source(
 
     def learn(found: Weighted) -> DrawSource:
         more = learn_more(density, settled, look, np.asarray(found.position["shared"]))
-        return _source(density, more, look, random)
+        return _surrogate_source(density, more, look, random)
 
     return DrawSource(draw, learn, points.judged)
 
@@ -297,12 +302,7 @@ def _source(
 @lru_cache(maxsize=16)
 def surrogate_program(density: Density) -> PointProgram:
     """The program that evaluates the surrogate at points ξ: `Marginal.surrogate`."""
-    marginal = Marginal(density)
-
-    def evaluate(setting: Setting, point: tuple[Array]) -> Array:
-        return marginal.surrogate(setting, *point)
-
-    return compile_for_points(evaluate, density, "surrogate")
+    return compile_for_points(Marginal(density).surrogate, density, "surrogate")
 
 
 @lru_cache(maxsize=16)
@@ -314,8 +314,7 @@ def draw_program(density: Density) -> PointProgram:
     """
     marginal = Marginal(density)
 
-    def one(setting: Setting, point: tuple[Visits, Array]) -> tuple[Position, Array, Array]:
-        seen, words = point
+    def draw(setting: Setting, seen: Visits, words: Array) -> tuple[Position, Array, Array]:
         key = jax.random.wrap_key_data(words, impl="threefry2x32")
         pick, *renewals, first = jax.random.split(key, 2 + 2 * RENEWALS)
         shared, units = seen.shared, seen.units
@@ -328,10 +327,10 @@ def draw_program(density: Density) -> PointProgram:
         position, lp = marginal.draw_units(pick, setting, shared, known)
         return position, log_density, lp
 
-    return compile_for_points(one, density, "draw")
+    return compile_for_points(draw, density, "draw")
 
 
-def _around_mode(run: Run, normal: DenseWhitening) -> DrawSource:
+def _mode_source(run: Run, normal: DenseWhitening) -> DrawSource:
     """Draws of the normal at the mode, with the density of all parameters."""
     look = _evaluate_program(run.tools.density)
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpyro
 from jax import Array
 from jax.flatten_util import ravel_pytree
+from jax.lax.linalg import triangular_solve
 from jax.typing import ArrayLike
 from numpyro import handlers
 from numpyro.infer.util import constrain_fn, log_density
@@ -217,19 +218,9 @@ def _log_integrals(
 ) -> Float[Array, "unit"]:
     """Log of the estimates of ∫ exp(−φ_c) from the units' own ζ, in the setting's coordinates."""
     normals = marginal.guess_units(setting, shared)
-    standard = _solve_upper(normals.root, units - normals.center)
+    around = (units - normals.center)[..., None]
+    standard = triangular_solve(normals.root, around, left_side=True, lower=False)[..., 0]
     return marginal.estimate(setting, shared, normals, standard[None]).estimates.of_units
-
-
-def _solve_upper(
-    root: Float[Array, "unit own own"], vector: Float[Array, "unit own"]
-) -> Float[Array, "unit own"]:
-    """Solve with upper triangular matrices, all units at once."""
-    found: list[Array] = []
-    for row in reversed(range(vector.shape[1])):
-        known = sum(root[:, row, row + 1 + i] * each for i, each in enumerate(found))
-        found.insert(0, (vector[:, row] - known) / root[:, row, row])
-    return jnp.stack(found, axis=1)
 
 
 def _coordinates_of(whitening: Whitening) -> Callable[[Position], tuple[Array, Array]]:

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
-from jax import Array
 
 from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
 from bayesrep.inference.density import Density
@@ -284,18 +283,11 @@ def make_look(density: Density) -> Look:
 @lru_cache(maxsize=16)
 def look_program(density: Density) -> PointProgram:
     """The program that looks at points ξ: `Marginal.visit`."""
-    marginal = Marginal(density)
-
-    def one(setting: Setting, point: tuple[Array]) -> Visits:
-        return marginal.visit(setting, *point)
-
-    return compile_for_points(one, density, "look")
+    return compile_for_points(Marginal(density).visit, density, "look")
 
 
-def compile_for_points(
-    one: Callable[[Setting, Any], Any], density: Density, name: str
-) -> PointProgram:
-    """Compile a function of a setting and one point for the default device.
+def compile_for_points(function: Callable[..., Any], density: Density, name: str) -> PointProgram:
+    """Compile a function of a setting and what belongs to one point, for the default device.
 
     `name` tells it from others of the density.
 
@@ -306,8 +298,8 @@ def compile_for_points(
 
     def some(setting: Setting, points: Any) -> Any:
         if on_cpu:
-            return jax.lax.map(lambda point: one(setting, point), points)
-        return jax.vmap(one, (None, 0))(setting, points)
+            return jax.lax.map(lambda point: function(setting, *point), points)
+        return jax.vmap(lambda point: function(setting, *point))(points)
 
     size = in_turn if on_cpu else max(in_turn, min(batch, NUMBERS // density.units))
     workers = cores() if on_cpu else 1

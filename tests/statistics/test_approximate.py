@@ -75,7 +75,7 @@ def test_draws_of_a_mode_of_units_that_meet_are_weighted(normal, unannotated):
     center = normal.at(normal.mean)
     exact = dense_whitening(center, np.linalg.inv(normal.covariance))
     wide = exact._replace(root=1.3 * exact.root)
-    source = laplace._around_mode(of(normal.density, normal.data), wide)
+    source = laplace._mode_source(of(normal.density, normal.data), wide)
     found, judged = drawn(source, 4000)
     hold(found, judged, normal.mean, np.sqrt(np.diag(normal.covariance)))
 
