@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import xarray as xr
-import zoo
 from scipy import stats
 
 from bayesrep.inference.prior import prior_predictive
-from experiments import coverage, odd_worlds, sbc
+from experiments import odd_worlds, sbc
 from experiments.ledger import resume
 
 
@@ -104,97 +102,6 @@ def test_sbc_ranks_what_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     sbc.figure(table, 0.1).savefig(BytesIO(), format="png")
 
 
-def record(key: str, truth: list[float], moved: float, half: float) -> dict[str, Any]:
-    estimate = np.array(truth) + moved
-    method = {
-        "adjusted_accuracy": estimate.tolist(),
-        "lower": (estimate - half).tolist(),
-        "upper": (estimate + half).tolist(),
-    }
-    return {
-        "key": key,
-        "truth": truth,
-        "methods": dict.fromkeys(coverage.LABELS, method),
-        "converged": True,
-        "divergences": 0,
-    }
-
-
-def test_scores_of_coverage() -> None:
-    results = [record("inside/10/0", [0.5, 0.7], 0.1, 0.2), record("x", [0.5, 0.6], -0.3, 0.2)]
-    score = coverage.scores(results)["joint"]
-    assert score["coverage"] == 0.5
-    assert score["coverage_se"] == pytest.approx(0.5)
-    assert score["width"] == pytest.approx(0.4)
-    assert score["bias"] == pytest.approx(-0.1)
-    assert score["bias_se"] == pytest.approx(0.2)
-    assert score["rms"] == pytest.approx(np.sqrt((0.1**2 + 0.3**2) / 2))
-
-
-def test_coverage_page_of_all_processes_and_designs() -> None:
-    results = [
-        record(f"{process}/{design}/{seed}", [0.6, 0.8], 0.01 * seed, 0.02)
-        for process in coverage.PROCESSES
-        for design in coverage.ANNOTATORS
-        for seed in range(3)
-    ]
-    found = json.loads(json.dumps(coverage.numbers(results), allow_nan=False))
-    assert found == coverage.numbers(results)
-    assert found["studies"] == len(results)
-    assert found["by_design"]["outside, n = 8-12"]["joint"]["coverage"] == 1
-    assert "outside, n = 8-12" in coverage.table(found)
-    arguments = argparse.Namespace(
-        images=10, classifiers=2, studies=3, bootstrap=4, posterior=False
-    )
-    assert "100.0 %" in coverage.remarks(found, arguments)
-    assert "earlier run" not in coverage.remarks(found, arguments)
-    arguments.posterior = True
-    assert coverage.remarks(found, arguments).endswith("of an earlier run of the same studies.")
-    coverage.draw(found).savefig(BytesIO(), format="png")
-
-
-def test_one_study_of_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
-    key = "non-monotone/8-12/1"
-    simulated: list[dict[str, Any]] = []
-    study, posterior = zoo.study("tiny"), zoo.posterior("tiny", **zoo.QUICK)
-
-    def simulate(**arguments: Any) -> Any:
-        simulated.append(arguments)
-        return study
-
-    def quick(given: Any, **arguments: Any) -> Any:
-        """Of the study that was simulated, in less time."""
-        assert given is study
-        sizes = {"warmup": coverage.WARMUP, "draws": coverage.DRAWS}
-        assert arguments == {**sizes, "seed": 1, "progress": False}
-        shape = posterior.sample_stats["lp"].shape
-        none = xr.DataArray(np.zeros(shape, dtype=bool), dims=("chain", "draw"))
-        posterior.sample_stats["diverging"] = none
-        made = posterior.posterior.attrs
-        made["converged"] = int(made["converged"])  # as in one that has not been in a file
-        return posterior
-
-    monkeypatch.setattr(coverage.bayesrep, "simulate_study", simulate)
-    monkeypatch.setattr(coverage.bayesrep, "fit", quick)
-    monkeypatch.setattr(coverage, "BOOTSTRAPPED", ("naive", coverage.BEST_EM))
-    result = coverage.one_study(key, images=300, classifiers=2, bootstrap=8)
-    process, design, _ = key.split("/")
-    (asked,) = simulated
-    assert (asked["images"], asked["classifiers"]) == (300, 2)
-    assert asked["process"] == process
-    assert asked["annotators"] == coverage.ANNOTATORS[design]
-    assert result["truth"] == study.truth.adjusted_accuracy.tolist()
-    assert set(result["methods"]) == {"joint", "jackknife, own", "naive", coverage.BEST_EM}
-    for method in result["methods"].values():
-        lower, estimate, upper = (
-            np.array(method[name]) for name in ("lower", "adjusted_accuracy", "upper")
-        )
-        assert lower.shape == (3,)
-        assert (lower <= estimate).all()
-        assert (estimate <= upper).all()
-    json.dumps(result, allow_nan=False)
-
-
 def test_odd_worlds_are_what_they_say_and_are_scored_by_what_the_counts_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -212,7 +119,7 @@ def test_odd_worlds_are_what_they_say_and_are_scored_by_what_the_counts_asked(
     again, _, _ = odd_worlds.simulated(7, 400, 3)
     assert again.fingerprint() == study.fingerprint()
 
-    fit = {"estimate": [0.5, 0.6], "lower": [0.4, 0.59], "upper": [0.6, 0.65], "certified": True}
+    fit = {"estimate": [0.5, 0.6], "lower": [0.4, 0.59], "upper": [0.6, 0.65], "usable": True}
     asked = {**fit, "gap": [0.1, 0.05, 0.2]}
     two = {**fit, "gap": [0.1, 0.09, 0.2], "upper": [0.45, 0.65]}
     known = {"parts": parts, "truth": [0.5, 0.7], "measured": [0.6, 0.76], "components": 3}
