@@ -2,7 +2,8 @@
 #   make test PYTHON=python3.11
 # The first interpreter used gets .venv, any other version .venv-X.Y: switching rebuilds nothing.
 
-# Modules are compiled once, not by every process that a test starts, whatever the caller's shell says.
+# Modules are compiled once, when first imported, not by every process that a test starts, whatever
+# the caller's shell says. Most that pip installs are never imported, so pip compiles none.
 unexport PYTHONDONTWRITEBYTECODE
 
 ifndef PYTHON
@@ -78,21 +79,21 @@ $(INSTALLED): pyproject.toml constraints-cpu.txt
 	@echo "Creating $(VENV) with Python $(VERSION)"
 	@$(PYTHON) -m venv $(VENV)
 	@echo "Installing bayesrep and what it needs into $(VENV) (about 1 GB; several minutes on a slow line)"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints-cpu.txt -e .
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -c constraints-cpu.txt -e .
 	@touch $@
 
 $(DEVELOPING): $(INSTALLED)
 	@echo "Installing what checks and tests need"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints-cpu.txt -e '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -c constraints-cpu.txt -e '.[dev]'
 	@touch $@
 
 # torch, timm, Ray and MkDocs are for tests and type checks: nothing that they test is ever skipped.
 $(COMPLETE): $(DEVELOPING)
 	@echo "Installing torch, timm, Ray and MkDocs (another 1 GB with a torch for CPUs)"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints-cpu.txt -e '.[dev,docs,timm,ray]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -c constraints-cpu.txt -e '.[dev,docs,timm,ray]'
 	@touch $@
 
 $(WRITING): $(DEVELOPING)
 	@echo "Installing MkDocs"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints-cpu.txt -e '.[dev,docs]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -c constraints-cpu.txt -e '.[dev,docs]'
 	@touch $@

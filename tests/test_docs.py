@@ -254,7 +254,9 @@ def test_the_page_on_samplers_runs(
     written: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """blackjax and nutpie where they are installed; they are no dependencies."""
+    import arviz as az
     import jax
+    import numpy as np
 
     monkeypatch.chdir(written)
     monkeypatch.setattr(bayesrep, "fit", zoo.fit)
@@ -270,10 +272,20 @@ def test_the_page_on_samplers_runs(
                     exec(compile(code, "page", "exec"), names)
                 except ModuleNotFoundError as error:
                     assert error.name in ("blackjax", "nutpie")  # noqa: PT017
+        # And ArviZ names what NumPyro drew, as the page says.
+        box = names["box"]
+        with warnings.catch_warnings(), jax.numpy_rank_promotion("allow"):
+            warnings.simplefilter("ignore")
+            shown = {"dims": box.dims, "coords": box.coords, "log_likelihood": False}
+            drawn = az.from_numpyro(names["mcmc"], **shown)
     finally:
         jax.config.update("jax_enable_x64", wide)
     told_of = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert set(told_of) >= {"NUTS", "SVI", "fit"}
+    accuracy = drawn["posterior"]["adjusted_accuracy"]
+    assert list(accuracy["classifier"].values) == box.coords["classifier"]
+    assert ((accuracy > 0) & (accuracy < 1)).all()
+    assert (np.ptp(accuracy.values, axis=1) > 0).all()
 
 
 @pytest.fixture

@@ -1,12 +1,8 @@
 """The model as NumPyro code and as functions of a flat vector: the density is that of `fit`."""
 
-import warnings
-
-import arviz as az
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.infer as infer
 import pytest
 import zoo
 from numpyro.infer.util import log_density
@@ -131,21 +127,6 @@ def test_with_a_weight_of_one_it_is_the_plain_model(few, box):
     shared, units = tools.density.potentials(tools.density.to_position(sites), problem.data())
     found = log_density(box.function, (data,), {}, sites)[0]
     assert float(found) == pytest.approx(-float(shared + units.sum()), abs=1e-10)
-
-
-def test_numpyro_samples_it_and_arviz_names_it(box):
-    start = infer.init_to_value(values=box.unravel(box.start))
-    kernel = infer.NUTS(box.function, init_strategy=start, max_tree_depth=3)
-    mcmc = infer.MCMC(kernel, num_warmup=10, num_samples=10, progress_bar=False)
-    mcmc.run(jax.random.key(0), *box.arguments)
-    # NumPyro's own draws broadcast over ranks.
-    with warnings.catch_warnings(), jax.numpy_rank_promotion("allow"):
-        warnings.simplefilter("ignore")  # some of ArviZ and xarray, of draws that are few
-        drawn = az.from_numpyro(mcmc, dims=box.dims, coords=box.coords, log_likelihood=False)
-    accuracy = drawn["posterior"]["adjusted_accuracy"]
-    assert list(accuracy["classifier"].values) == box.coords["classifier"]
-    assert ((accuracy > 0) & (accuracy < 1)).all()
-    assert (np.ptp(accuracy.values, axis=1) > 0).all()
 
 
 def test_without_64_bit_floats_it_says_how_to_get_them(box):
