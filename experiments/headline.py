@@ -4,12 +4,14 @@
                                    [--finished]
 
 Simulated studies of known truth, as `bayesrep simulate` makes them: so many classifiers, annotators
-an image and images in each data set, by cell. Every fit is `bayesrep.fit`'s default, counted
-whether or not it says that it has converged. 95 % intervals of single classifiers, of the mean gap
-and of the slope given the reference accuracies that were measured, of differences of classifiers
-and of their ranks; the error of the mean over classifiers beside what the draws say of it, with and
-without the moves for shared images. Resumable: finished studies are kept in DIR, and `--finished`
-makes the page of those alone.
+an image and images in each data set, by cell; and in cells that end in "prior" studies drawn from
+the joint model's own prior, image by image, in which classifiers share the images' frequencies and
+nothing else: there a posterior that counts all that classifiers say in full is exact. Every fit is
+`bayesrep.fit`'s default, counted whether or not it says that it has converged. 95 % intervals of
+single classifiers, of the mean gap and of the slope given the reference accuracies that were
+measured, of differences of classifiers and of their ranks; the error of the mean over classifiers
+beside what the draws say of it, with and without the moves for shared images. Resumable: finished
+studies are kept in DIR, and `--finished` makes the page of those alone.
 """
 
 import argparse
@@ -20,10 +22,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 import bayesrep
+from bayesrep import Study
 from bayesrep.errors import ConvergenceWarning
+from bayesrep.inference.prior import prior_predictive
+from bayesrep.models import MODELS
 from bayesrep.numerics.estimands import accuracy_line, ranks
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.figures import interval_points, panels
@@ -31,6 +37,7 @@ from bayesrep.report.text import columns, percent
 from bayesrep.types import Floats
 from experiments.ledger import resume
 from experiments.results import save
+from experiments.sbc import template
 
 CELLS = (
     "136x5x10000",
@@ -39,8 +46,10 @@ CELLS = (
     "136x20x2000",
     "136x36x10000",
     "10x10x2000",
+    "136x10x2000 prior",
+    "10x10x2000 prior",
 )
-"""Classifiers, annotators an image, images in each data set."""
+"""Classifiers, annotators an image, images in each data set; of the prior, where it says so."""
 PAIRS = 500
 """Differences that are looked at in a study, at most."""
 QUANTILES = (0.025, 0.975)
@@ -56,12 +65,15 @@ COVERED = {
 def one_study(key: str) -> dict[str, Any]:
     """How a study of a cell, ``classifiers x annotators x images / seed``, comes out."""
     cell, seed = key.split("/")
-    classifiers, annotators, images = map(int, cell.split("x"))
-    study = bayesrep.simulate_study(
-        seed=40_000 + int(seed), images=images, annotators=annotators, classifiers=classifiers
-    )
-    assert study.truth is not None
-    truth = study.truth.adjusted_accuracy
+    size, _, world = cell.partition(" ")
+    classifiers, annotators, images = map(int, size.split("x"))
+    sizes = {"images": images, "annotators": annotators, "classifiers": classifiers}
+    if world == "prior":
+        study, truth = draw_from_prior(40_000 + int(seed), **sizes)
+    else:
+        study = bayesrep.simulate_study(seed=40_000 + int(seed), **sizes)
+        assert study.truth is not None
+        truth = study.truth.adjusted_accuracy
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         begin = time.perf_counter()
@@ -97,6 +109,36 @@ def one_study(key: str) -> dict[str, Any]:
         "verdict": made["verdict"],
         "seconds": seconds,
     }
+
+
+def draw_from_prior(
+    seed: int, *, images: int, annotators: int, classifiers: int
+) -> tuple[Study, Floats]:
+    """A study whose parameters are a draw of the joint model's prior, and its adjusted accuracies.
+
+    An image's frequency s is drawn from its data set's mixture, its count and every classifier's
+    correctness independently given s.
+    """
+    model, random = MODELS["joint"], np.random.default_rng(seed)
+    blank = template(images, annotators, classifiers)
+    prior = prior_predictive(blank, draws=1, seed=seed).prior
+    drawn = {name: prior[name].values[0] for name in prior.data_vars}
+    datasets: dict[str, Any] = {}
+    for place, role in enumerate(blank.cells):
+        weight, mean, total = (
+            drawn[f"component_{part}"][0, place] for part in ("weight", "mean", "concentration")
+        )
+        of = random.choice(len(weight), size=images, p=weight / weight.sum())
+        s = random.beta((mean * total)[of], ((1 - mean) * total)[of])
+        with jax.enable_x64(new_val=True):
+            curves = np.asarray(model.curves(drawn, model.options(), s, np.ones(1)))[0]
+        datasets[role] = {
+            "selected": random.binomial(annotators, s),
+            "shown": annotators,
+            "correct": random.random((images, classifiers)) < curves.T,
+        }
+    study = Study.from_arrays(**datasets, classifiers=list(blank.classifiers))
+    return study, drawn["adjusted_accuracy"][0]
 
 
 def _pairs(classifiers: int) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,16 @@ import pytest
 import zoo
 
 import bayesrep
-from experiments import crowds, curve_terms, hostile, known_s, shared_difficulty, slope, two_crowds
+from experiments import (
+    crowds,
+    curve_terms,
+    headline,
+    hostile,
+    known_s,
+    shared_difficulty,
+    slope,
+    two_crowds,
+)
 
 
 def _result(key, error):
@@ -138,7 +147,7 @@ def _rated(images=400, workers=20):
 @pytest.mark.parametrize("design", two_crowds.DESIGNS)
 def test_a_split_is_of_images_and_of_raters(design):
     rng = np.random.default_rng(1)
-    answers, correct = _rated(), rng.random((400, two_crowds.CLASSIFIERS)) < 0.7
+    answers, correct = _rated(), rng.random((400, 8)) < 0.7
     study = two_crowds.split(answers, correct, 150, design, 3)
     asked = [set(data.answers.asked().tolist()) for data in study.datasets.values()]
     if design == "two crowds":
@@ -157,6 +166,7 @@ def test_what_two_crowds_found_is_a_line_a_design():
     results = [
         {
             "key": f"{design}/3000/{seed}",
+            "classifiers": 45,
             "images": [3000, 2000],
             "annotators": 2.2,
             "converged": True,
@@ -205,3 +215,13 @@ def test_terms_of_curves_and_what_they_lead_to(monkeypatch: pytest.MonkeyPatch) 
     assert found["one"]["classifiers"] == 3
     assert curve_terms.table(found).splitlines()[2].startswith("one ")
     assert "a priori 3 ± 2.5" in curve_terms.remarks(found)
+
+
+def test_a_study_of_the_prior_has_the_truth_of_its_parameters():
+    sizes = {"annotators": 8, "classifiers": 3}
+    study, truth = headline.draw_from_prior(3, images=20_000, **sizes)
+    # The adjusted accuracy is that under the reference's own frequencies: five standard errors.
+    assert np.abs(study.reference.correct.mean(axis=0) - truth).max() < 5 * 0.5 / np.sqrt(20_000)
+    again, same = headline.draw_from_prior(3, images=20_000, **sizes)
+    assert again.fingerprint() == study.fingerprint()
+    np.testing.assert_array_equal(same, truth)
