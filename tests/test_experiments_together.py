@@ -12,6 +12,7 @@ from experiments import (
     headline,
     hostile,
     known_s,
+    public_crowds,
     shared_difficulty,
     slope,
     two_crowds,
@@ -225,3 +226,24 @@ def test_a_study_of_the_prior_has_the_truth_of_its_parameters():
     again, same = headline.draw_from_prior(3, images=20_000, **sizes)
     assert again.fingerprint() == study.fingerprint()
     np.testing.assert_array_equal(same, truth)
+
+
+def test_halves_of_a_public_crowd_differ_by_what_is_said_of_them():
+    rng = np.random.default_rng(2)
+    rated = pl.DataFrame(
+        {
+            "item": [f"i{at}" for at in np.repeat(np.arange(300), 5)],
+            "worker": [f"w{at}" for at in rng.integers(0, 30, 1_500)],
+            "yes": rng.random(1_500) < 0.6,
+        }
+    )
+    answers = public_crowds.number_answers(rated)
+    assert answers["worker"].max() == 29
+    assert not answers.select("item", "worker").is_duplicated().any()
+    for design in public_crowds.DESIGNS:
+        facts = public_crowds.score(answers, design, 20)
+        assert (facts["items"], facts["workers"]) == (300, 30)
+        assert abs(facts["z"] - 1) < 3 / np.sqrt(2 * 20)  # three standard errors
+        assert design in public_crowds.table({f"alike/{design}": facts})
+    first = public_crowds.difference(answers, "two crowds", 4)
+    assert first == public_crowds.difference(answers, "two crowds", 4)
