@@ -96,14 +96,14 @@ def save_figure(figure: Any, path: Path) -> None:
     OptionError
         For a suffix other than `FORMATS`.
     """
-    from matplotlib import rc_context
-
     kind = check_format(path).suffix.lower()[1:]
-    settings: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "bayesrep"}
-    date = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
     if isinstance(figure, Mapping):
         save_picture(translate_spec(VOICE.get(), figure), path)
         return
+    from matplotlib import rc_context
+
+    settings: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "bayesrep"}
+    date = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
     say_in(figure, VOICE.get())
     with rc_context(settings), replaced_file(path) as partial:
         figure.savefig(partial, format=kind, metadata=date.get(kind))

@@ -13,7 +13,7 @@ from bayesrep.report import vega
 from bayesrep.report.page import Front, page_of
 from bayesrep.report.picture import Figure, Reading
 from bayesrep.report.sections.bias import population_rows, populations_chart
-from bayesrep.report.sections.section import Block, Table, numbers, slider
+from bayesrep.report.sections.section import Block, Table, numbers, select_place, slider
 from bayesrep.report.text import percent
 from bayesrep.report.vega import Spec
 from bayesrep.studies.words import VOICE
@@ -66,10 +66,10 @@ def lab_page(reference: BetaMixture, pool: BetaMixture, rows: Sequence[Mapping[s
 def _lab(reference: BetaMixture, pool: BetaMixture) -> Block:
     pools = candidate_pools(reference, pool)
     controls: list[Spec] = [
-        _choice("lab_pool", "Candidates", list(pools)),
+        select_place("lab_pool", "Candidates", list(pools)),
         slider("lab_answers", "Answers about an image", 0, MOST_ANSWERS, FIRST_ANSWERS),
-        _choice("lab_method", "Matched on", list(METHODS)),
-        _choice(
+        select_place("lab_method", "Matched on", list(METHODS)),
+        select_place(
             "lab_careless", "Answers given without looking", [f"{100 * c:.0f} %" for c in CARELESS]
         ),
     ]
@@ -81,12 +81,6 @@ def _lab(reference: BetaMixture, pool: BetaMixture) -> Block:
         controls=controls,
         figures=[_populations(masses, every), _gaps_by_answers(masses, every)],
     )
-
-
-def _choice(name: str, label: str, options: Sequence[str]) -> Spec:
-    """A control that chooses one of some by its place."""
-    numbered = [(str(place), text) for place, text in enumerate(options)]
-    return {"kind": "select", "id": name, "label": label, "value": "0", "options": numbered}
 
 
 def candidate_pools(reference: BetaMixture, pool: BetaMixture) -> dict[str, BetaMixture]:

@@ -25,6 +25,7 @@ from bayesrep.report.sections.section import (
     limits,
     numbers,
     search,
+    select,
     slider,
 )
 from bayesrep.report.text import percent
@@ -186,13 +187,7 @@ class Accuracies(Section):
             + "Naive matching with no annotator is the accuracy as measured; more annotators leave "
             "less noise in the matching, never none.",
             controls=[
-                {
-                    "kind": "select",
-                    "id": "method",
-                    "label": "Adjusted by",
-                    "value": own,
-                    "options": list(titles.items()),
-                },
+                select("method", "Adjusted by", list(titles.items()), own),
                 slider(
                     "annotators", "Annotators used", 0, most, most, ends=("none", "all there are")
                 ),

@@ -155,9 +155,9 @@ def gaps_figure(gaps: pl.DataFrame, truth: float | None = None) -> Figure:
     )
     reading = (
         "The first dot is the mean drop as measured, the others what is left of it once images "
-        "are compared at the same selection frequency, by five ways to estimate it; lines are "
-        "95 % intervals."
-    ).replace("five", _count(len(titles) - 1))
+        f"are compared at the same selection frequency, by {_count(len(titles) - 1)} ways to "
+        "estimate it; lines are 95 % intervals."
+    )
     if truth is not None:
         reading += (
             f" This study is simulated: the truth is {percent(truth)} points, the dashed "

@@ -9,7 +9,7 @@ import numpy as np
 from bayesrep.numerics.noisy_matching import BetaMixture, replication_mixture
 from bayesrep.report import vega
 from bayesrep.report.picture import Figure, Reading
-from bayesrep.report.sections.section import Block, Section, Source, numbers, slider
+from bayesrep.report.sections.section import Block, Section, Source, numbers, select_place, slider
 from bayesrep.report.text import percent
 from bayesrep.types import Floats
 
@@ -50,16 +50,11 @@ class Bias(Section):
             f"a beta, the reference Beta({alpha:g}, {beta:g}), as in equation 1 of Engstrom et "
             "al., 2020; a click on the legend hides one.)",
             controls=[
-                {
-                    "kind": "select",
-                    "id": "toy_pool",
-                    "label": "Candidates",
-                    "value": "0",
-                    "options": [
-                        (str(place), f"{name}: Beta({a:g}, {b:g})")
-                        for place, (name, (a, b)) in enumerate(pools)
-                    ],
-                },
+                select_place(
+                    "toy_pool",
+                    "Candidates",
+                    [f"{name}: Beta({a:g}, {b:g})" for name, (a, b) in pools],
+                ),
                 slider(
                     "toy_answers",
                     "Annotators",

@@ -178,6 +178,16 @@ def slider(
     return {"kind": "range", "id": name, "label": label, "ends": ends, **numbers}
 
 
+def select(name: str, label: str, options: Sequence[tuple[str, str]], value: str) -> Spec:
+    """A control that chooses one of some (value, text)."""
+    return {"kind": "select", "id": name, "label": label, "value": value, "options": options}
+
+
+def select_place(name: str, label: str, texts: Sequence[str]) -> Spec:
+    """A control that chooses one of some by its place; the first is chosen."""
+    return select(name, label, [(str(place), text) for place, text in enumerate(texts)], "0")
+
+
 def search(name: str) -> Spec:
     """A control that looks for a classifier."""
     hint = "part of a name"
