@@ -404,6 +404,26 @@ def test_the_derivation_is_exact(capsys: pytest.CaptureFixture[str]):
     assert found.split()[1] == found.split()[2]
 
 
+def test_the_density_is_written_by_hand(capsys: pytest.CaptureFixture[str]):
+    import jax
+
+    text = (DOCS / "mathematics.md").read_text(encoding="utf-8")
+    page = text.partition("### Write it by hand")[2]
+    code, printed = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL).groups()
+    wide = jax.config.jax_enable_x64
+    try:
+        exec(compile(code, "page", "exec"), {})
+    finally:
+        jax.config.update("jax_enable_x64", wide)
+    found = [
+        [float(part) for part in line.split()] for line in capsys.readouterr().out.splitlines()
+    ]
+    for by_hand, ours in found:
+        assert by_hand == pytest.approx(ours, rel=1e-12)
+    told = [[float(part) for part in line.split()] for line in printed.splitlines()]
+    assert sum(found, []) == pytest.approx(sum(told, []), rel=1e-6)
+
+
 def test_the_variables_that_are_named_are_in_the_file(written: Path):
     posterior = inference.read_posterior(written / "posterior.nc")
     text = (DOCS / "how-to" / "read-output.md").read_text(encoding="utf-8")
