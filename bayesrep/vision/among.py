@@ -18,11 +18,12 @@ from pathlib import Path
 import numpy as np
 
 from bayesrep.errors import PredictionError, PredictionWarning, StudyError, listing, reason
-from bayesrep.files import delimited, strict_json
+from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_name
 from bayesrep.types import Ints
 from bayesrep.vision.classes import IMAGENET, Classes
 from bayesrep.vision.images import ImageSet
+from bayesrep.vision.labels import read_lines
 
 ALL = "all"
 BUILT_IN = ("imagenet-a", "imagenet-r")
@@ -109,7 +110,8 @@ def read_among(among: str | Path, classes: Classes = IMAGENET) -> Among | None:
     if not path.is_file():
         choices = ", ".join((ALL, *BUILT_IN))
         raise PredictionError("chosen-classes-missing", among=source, choices=choices)
-    return _choose(source, _read_lines(path), classes)
+    names = (normalize_name(line.split("#")[0]) for line in read_lines(path))  # and comments
+    return _choose(source, [name for name in names if name], classes)
 
 
 def check_few_classes(images: ImageSet, path: str | Path) -> None:
@@ -160,16 +162,6 @@ def _built_in(name: str) -> list[str]:
         raise PredictionError(
             "built-in-classes-not-in-timm", among=name, reason=reason(error)
         ) from error
-
-
-def _read_lines(path: Path) -> list[str]:
-    try:
-        lines = delimited.read_lines(path)
-    except StudyError as error:
-        raise PredictionError(error.violation) from error
-    except OSError as error:
-        raise PredictionError("file-unreadable", path=path, reason=reason(error)) from error
-    return [name for line in lines if (name := normalize_name(line.split("#")[0]))]  # and comments
 
 
 def _choose(source: str, written: Sequence[str], classes: Classes) -> Among:

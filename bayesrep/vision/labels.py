@@ -211,17 +211,22 @@ def _rows(path: Path, classes: Classes) -> list[list[str]]:
     kind = path.name.lower()
     if kind.endswith(tables.ENDINGS) and not kind.endswith(".txt"):
         return _table_rows(path, classes)
-    try:
-        lines = delimited.read_lines(path)
-    except StudyError as error:
-        raise PredictionError(error.violation) from error
-    except OSError as error:
-        raise PredictionError("file-unreadable", path=path, reason=reason(error)) from error
+    lines = read_lines(path)
     head = [word.strip().lower() for word in re.split(r"[,;|\t]", lines[0])] if lines else []
     if _column(head, _IMAGE_COLUMNS) and _column(head, _LABEL_COLUMNS):
         return _table_rows(path, classes)
     parts = -1 if classes.file is None else 1
     return [line.split(maxsplit=parts) for line in lines]
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file, in whatever encoding; `PredictionError` where it cannot be read."""
+    try:
+        return delimited.read_lines(path)
+    except StudyError as error:
+        raise PredictionError(error.violation) from error
+    except OSError as error:
+        raise PredictionError("file-unreadable", path=path, reason=reason(error)) from error
 
 
 def _table_rows(path: Path, classes: Classes) -> list[list[str]]:

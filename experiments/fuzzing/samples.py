@@ -532,6 +532,16 @@ def layout_files() -> Files:
     }
 
 
+def gzipped_files() -> Files:
+    """An archive packed by gzip as one stream, and one whose parts were packed one by one."""
+    whole = archive({f"{wnid}/{number}.png": b"pixels" * 90 for number, wnid in enumerate(WNIDS)})
+    parts = [whole[at : at + 1024] for at in range(0, len(whole), 1024)]
+    return {
+        "whole.tar.gz": gzip.compress(whole, mtime=0),
+        "parts.tgz": b"".join(gzip.compress(part, mtime=0) for part in parts),
+    }
+
+
 def members(data: bytes) -> dict[str, bytes]:
     """The files inside a zip."""
     with zipfile.ZipFile(io.BytesIO(data)) as file:

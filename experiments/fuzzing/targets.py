@@ -205,6 +205,13 @@ def _layouts(root: Path) -> Any:
     return list_images(root / "flat")
 
 
+def _gzipped(root: Path) -> Any:
+    from bayesrep.vision.images import list_images
+
+    found = list_images(_changed(root))
+    return found, [found.read(number) for number in range(min(len(found), 20))]
+
+
 def _changed(root: Path) -> Path:
     """The file that was changed last."""
     files = (path for path in root.rglob("*") if path.is_file())
@@ -359,6 +366,9 @@ TARGETS: dict[str, Target] = {
         _layouts,
         9,
         changed=(".tar", ".csv", ".mat", ".txt"),
+    ),
+    "gzipped": Target(
+        samples.gzipped_files, _gzipped, 2, changed=(".gz", ".tgz"), sealed=(".gz", ".tgz")
     ),
     "images": Target(samples.image_files, _pixels, 6.7),
     "raw-answers": Target(samples.exported_answers, _exported, 3),
