@@ -364,7 +364,7 @@ TARGETS: dict[str, Target] = {
     "layouts": Target(
         samples.layout_files,
         _layouts,
-        9,
+        7,
         changed=(".tar", ".csv", ".mat", ".txt"),
     ),
     "gzipped": Target(
