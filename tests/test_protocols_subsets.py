@@ -273,7 +273,10 @@ def test_the_command_prints_everybody_on_subsets(world, capsys):
     assert "(60 s)" in out
     assert out.count("Ann") == 1
     for more, broken in (
-        (["--table", "lines", "--fast", "60"], ("option-only-for-subsets", {"option": "fast"})),
+        (
+            ["--table", "lines", "--fast", "60"],
+            ("option-of-another-table", {"option": "fast", "table": "subsets"}),
+        ),
         (["--fast", "60"], ("fast-needs-humans",)),
         (["--table", "missed"], ("missed-needs-labels",)),
     ):

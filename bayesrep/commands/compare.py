@@ -10,6 +10,7 @@ from bayesrep.commands.options import (
     add_shared,
     given_options,
     names,
+    read_draws,
     read_study,
     speak_of_answers,
 )
@@ -20,7 +21,9 @@ from bayesrep.studies.rules import REQUIRED_ROLES
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    add_protocol(parser, "accuracies", "pairs", "lines", "subsets", "missed", "confusion")
+    add_protocol(
+        parser, "accuracies", "pairs", "lines", "robustness", "subsets", "missed", "confusion"
+    )
     add_datasets(parser)
     option("--humans", type=Path, metavar="FILE", help="a table of image, labeler, answer")
     option("--labels", type=Path, nargs="+", metavar="FILE", help="label sets of both data sets")
@@ -45,6 +48,18 @@ def add(parser: ArgumentParser) -> None:
         default=REQUIRED_ROLES[0],
         help="of the confusion (reference)",
     )
+    option(
+        "--baseline",
+        type=names,
+        metavar="NAME,NAME",
+        help="classifiers that the line of --table robustness goes through, or @FILE (all)",
+    )
+    option(
+        "--posterior",
+        type=Path,
+        metavar="posterior.nc",
+        help="with --table robustness: adjusted accuracies in the place of the replication's",
+    )
     option("--between", type=names, metavar="A,B", help="the confusion of one less another's")
 
 
@@ -62,6 +77,7 @@ def run(arguments: Namespace) -> int:
         comparison_finding,
         comparison_table,
         lines_table,
+        robustness_table,
         rows_table,
         tested_pairs_table,
     )
@@ -74,7 +90,7 @@ def run(arguments: Namespace) -> int:
     simple = arguments.table not in ("confusion", "subsets", "missed") and not (
         arguments.humans or arguments.labels
     )
-    _check_subsets(arguments)
+    _check_options(arguments)
     # A study's own right and wrong answers suffice for the simplest table.
     if simple and roles == REQUIRED_ROLES and not knows_answers(arguments.study):
         both = right_or_wrong(read_study(arguments.study))
@@ -102,6 +118,10 @@ def run(arguments: Namespace) -> int:
         sets = one, other
     options = {**given_options(arguments, compare), "humans": humans, "sets": sets}
     comparison = compare(*both, **options)
+    if arguments.table == "robustness":
+        adjusted = _adjusted_draws(arguments) if arguments.posterior else None
+        table = comparison.robustness(arguments.baseline or (), adjusted)
+        return emit_table(arguments, table, robustness_table(table), left_out=left_out)
     if arguments.table != "accuracies":
         lines = arguments.table == "lines"
         table = comparison.lines if lines else comparison.pairs()
@@ -125,15 +145,32 @@ _PUBLISHED_NOTE = (
 )
 
 
-def _check_subsets(arguments: Namespace) -> None:
-    """Refuse options of the table of subsets elsewhere."""
-    for name in ("subsets", "fast"):
-        if getattr(arguments, name) is not None and arguments.table != "subsets":
-            raise OptionError("option-only-for-subsets", option=name)
+def _check_options(arguments: Namespace) -> None:
+    """Refuse options of one table elsewhere."""
+    for name, table in _ONLY_FOR.items():
+        if getattr(arguments, name) is not None and arguments.table != table:
+            raise OptionError("option-of-another-table", option=name, table=table)
     if arguments.fast is not None and arguments.humans is None:
         raise OptionError("fast-needs-humans")
     if arguments.table == "missed" and arguments.labels is None:
         raise OptionError("missed-needs-labels")
+
+
+_ONLY_FOR = {
+    "subsets": "subsets",
+    "fast": "subsets",
+    "baseline": "robustness",
+    "posterior": "robustness",
+}
+"""Options that one table takes."""
+
+
+def _adjusted_draws(arguments: Namespace) -> Any:
+    """Joint draws [S, C] of the adjusted accuracies."""
+    from bayesrep.posterior.fitted import Fitted
+
+    draws = Fitted(read_study(arguments.study), read_draws(arguments.posterior)).trusted().together
+    return draws.reshape(-1, draws.shape[-1])
 
 
 def _subsets(arguments: Namespace, both: Any, humans: Any, sets: Any) -> Any:

@@ -23,7 +23,12 @@ from bayesrep.protocols.intervals import (
     proportion_interval,
 )
 from bayesrep.protocols.label_sets import LabelSets, read_label_sets, read_some_label_sets
-from bayesrep.protocols.lines import fit_lines, line_band, resampled_accuracies
+from bayesrep.protocols.lines import (
+    effective_robustness,
+    fit_lines,
+    line_band,
+    resampled_accuracies,
+)
 from bayesrep.protocols.matched import MatchedAccuracy, match
 from bayesrep.protocols.multi_label import multilabel
 from bayesrep.protocols.pairs import compare_pairs, holm, mcnemar
@@ -44,6 +49,7 @@ __all__ = [
     "compare_subsets",
     "confusion",
     "confusion_difference",
+    "effective_robustness",
     "fast_images",
     "fit_lines",
     "holm",

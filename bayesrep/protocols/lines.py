@@ -1,17 +1,36 @@
-"""Lines through accuracies on two data sets, on the plain and on the probit scale."""
+"""Lines through accuracies on two data sets, and how far classifiers lie above them.
 
-from collections.abc import Iterator
+Lines are straight on the plain scale, on the probit scale (Recht et al. 2019) or on the logit scale
+(Taori et al. 2020, "Measuring robustness to natural distribution shifts in image classification").
+A classifier's *effective robustness* is its accuracy on the replication less the one that the line
+through the others, the baseline, has for its reference accuracy (Taori et al., equation 1).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
+from scipy.special import expit, logit, ndtr, ndtri
 from scipy.stats import t as student
 
+from bayesrep.errors import StudyError
 from bayesrep.numerics.estimands import INTERVAL, accuracy_line, slope_standard_error
 from bayesrep.types import Bools, Floats
 
-SCALES = ("linear", "probit")
+_TO_SCALE: Mapping[str, Callable[[Floats], Floats]] = {
+    "linear": np.asarray,
+    "probit": ndtri,
+    "logit": logit,
+}
+_FROM_SCALE: Mapping[str, Callable[[Floats], Floats]] = {
+    "linear": np.asarray,
+    "probit": ndtr,
+    "logit": expit,
+}
+SCALES = tuple(_TO_SCALE)
+FEWEST_OF_BASELINE = 2
+"""Classifiers through which there is a line."""
 REPLICATES = 1000
 _BLOCK = 50  # replicates whose weights are held at a time
 
@@ -60,10 +79,11 @@ def fit_lines(
     Returns
     -------
     polars.DataFrame
-        scale ("linear"; "probit", where accuracies are transformed by the inverse of the normal
-        distribution function, those of 0 and 1 left out), quantity (slope, intercept, and on the
-        linear scale mean_gap), estimate, lower and upper, classifiers_lower and
-        classifiers_upper. The first interval is for other images of the same populations, null
+        scale ("linear"; "probit" and "logit", where accuracies are transformed by the inverses of
+        the normal and of the logistic distribution function, those of 0 and 1 left out), quantity
+        (slope, intercept, and on the linear scale mean_gap), estimate, lower and upper,
+        classifiers_lower and classifiers_upper. The first interval is for other images of the same
+        populations, null
         without draws; the second for other classifiers, if these were a random sample of
         independent ones (normal errors about the line), null for fewer than three.
     """
@@ -92,7 +112,8 @@ def _can_be_shown(x: Floats, y: Floats, scale: str) -> Bools:
 
 
 def _transform_accuracies(accuracies: Floats, scale: str) -> Floats:
-    return accuracies if scale == "linear" else ndtri(np.clip(accuracies, 1e-9, 1 - 1e-9))
+    least = 0.0 if scale == "linear" else 1e-9
+    return _TO_SCALE[scale](np.clip(accuracies, least, 1 - least))
 
 
 def _line(x: Floats, y: Floats, draws: tuple[Floats, ...] | None) -> Iterator[dict[str, object]]:
@@ -163,8 +184,64 @@ def line_band(
     middle = slope * where + intercept
     error = spread * np.sqrt(1 / len(x) + (where - centre) ** 2 / size)
     half = student.ppf(INTERVAL[1], len(x) - 2) * error
-    ends = (middle, middle - half, middle + half)
-    if scale == "linear":
-        return ends
-    line, lower, upper = (ndtr(end) for end in ends)
+    line, lower, upper = (_FROM_SCALE[scale](end) for end in (middle, middle - half, middle + half))
     return line, lower, upper
+
+
+def effective_robustness(
+    reference: ArrayLike,
+    replication: ArrayLike,
+    baseline: Sequence[int] | Bools,
+    draws: tuple[Floats, Floats] | None = None,
+    scale: str = "logit",
+) -> pl.DataFrame:
+    """How far every classifier lies above the line through those of a baseline.
+
+    Parameters
+    ----------
+    reference, replication
+        [C] accuracies.
+    baseline
+        Places of the classifiers that the line goes through, or whether [C] each is one.
+    draws : float64 [S, C] and float64 [S, C]
+        Accuracies on other images of both data sets, from `resampled_accuracies`; or of the second
+        draws of adjusted accuracies. The line is drawn through each.
+    scale
+        One of `SCALES`, on which the line is straight.
+
+    Returns
+    -------
+    polars.DataFrame
+        [C] expected (the line's accuracy at the reference accuracy), robustness (replication less
+        expected), and its 95 % interval lower and upper, for other images; null without draws, and
+        where a scale cannot show an accuracy of 0 or 1.
+
+    Raises
+    ------
+    StudyError
+        Where fewer than two classifiers of the baseline can be shown.
+    """
+    x, y = np.asarray(reference, float), np.asarray(replication, float)
+    among = np.zeros(len(x), dtype=bool)
+    among[np.asarray(baseline)] = True
+    shown = _can_be_shown(x, y, scale)
+    if np.count_nonzero(among & shown) < FEWEST_OF_BASELINE:
+        raise StudyError("baseline-needs-more-classifiers", fewest=FEWEST_OF_BASELINE)
+
+    def above_line(first: Floats, second: Floats) -> tuple[Floats, Floats]:
+        at = _transform_accuracies(first, scale)
+        through = among & shown
+        slope, intercept = map(
+            np.asarray,
+            accuracy_line(at[..., through], _transform_accuracies(second[..., through], scale)),
+        )
+        expected = _FROM_SCALE[scale](slope[..., None] * at + intercept[..., None])
+        return expected, second - expected
+
+    expected, above = above_line(x, y)
+    ends = np.full((2, len(x)), np.nan)
+    if draws is not None:
+        ends = np.quantile(above_line(*draws)[1], INTERVAL, axis=0)
+    table = {"expected": expected, "robustness": above, "lower": ends[0], "upper": ends[1]}
+    hidden = {name: np.where(shown, values, np.nan) for name, values in table.items()}
+    return pl.DataFrame(hidden).fill_nan(None)

@@ -785,6 +785,22 @@ def lines_table(lines: pl.DataFrame) -> str:
     )
 
 
+def robustness_table(table: pl.DataFrame) -> str:
+    """Effective robustness of `bayesrep.protocols.Comparison`, the highest first, in percent."""
+    return list_rows(
+        table.sort("robustness", descending=True, nulls_last=True, maintain_order=True),
+        {
+            "classifier": "{classifier}",
+            "line": lambda row: "through it" if row["baseline"] else "",
+            "reference": "{reference_accuracy:2p}",
+            "replication": "{replication_accuracy:2p}",
+            "expected": "{expected:2p}",
+            "effective robustness": "{robustness:2p}",
+            "95 %, other images": "{lower:2p} to {upper:2p}",
+        },
+    )
+
+
 def tested_pairs_table(table: pl.DataFrame) -> str:
     """Pairs of `bayesrep.protocols.Comparison`, a line each, differences in percent points."""
     return list_rows(

@@ -7,6 +7,7 @@ from bayesrep.commands.schemas.shapes import (
     Schema,
     count,
     ends,
+    flag,
     fraction,
     nullable,
     number,
@@ -43,7 +44,7 @@ _PARTICIPANT_FIELDS: Mapping[str, Schema] = {
     "gap_upper": nullable(fraction()),
 }
 _LINES: Mapping[str, Schema] = {
-    "scale": word("linear", "probit"),
+    "scale": word("linear", "probit", "logit"),
     "quantity": text("slope, intercept, mean_gap"),
     "estimate": nullable(number()),
     **ends(each=nullable(number())),
@@ -149,6 +150,17 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             }
         ),
         "with `--table lines`": _table(_LINES),
+        "with `--table robustness`": _table(
+            {
+                "classifier": text(),
+                "baseline": flag("whether the line goes through it"),
+                "reference_accuracy": fraction(),
+                "replication_accuracy": fraction("adjusted with `--posterior`"),
+                "expected": nullable(fraction("of the line, straight on the logit scale")),
+                "robustness": nullable(fraction("replication less expected")),
+                **{name: nullable(fraction("95 %, other images")) for name in ("lower", "upper")},
+            }
+        ),
         "with `--table subsets`": _table(
             {
                 "subset": text(),
