@@ -135,7 +135,6 @@ CASES: Mapping[str, Case] = {
     "gp": Case({"curve": "gp"}),
     "one component": Case({"components": 1}),
     "three components": Case({"components": 3}),
-    "six components": Case({"components": 6}),
     "separate components": Case({"shared_components": False}),
     "monotone": Case({"monotone": True}),
     "three data sets": Case(
