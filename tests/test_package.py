@@ -7,6 +7,7 @@ import re
 import string
 import subprocess
 import sys
+import tokenize
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -354,6 +355,30 @@ def test_functions_and_classes_are_named_and_parameters_begin_with_a_noun():
 )
 def test_a_name_is_a_noun_or_has_a_verb(name, expected):
     assert is_nameless(name) == expected
+
+
+LONG_LINES = 40
+"""A longer function, its docstring left out, says in comments what its steps are for."""
+PRAGMA = re.compile(r"# (type|noqa|pyright|pragma)\b")
+
+
+def test_long_functions_have_comments():
+    silent = []
+    for path in SOURCES:
+        with tokenize.open(path) as source:
+            tokens = [
+                t for t in tokenize.generate_tokens(source.readline) if t.type == tokenize.COMMENT
+            ]
+        commented = {t.start[0] for t in tokens if not PRAGMA.match(t.string)}
+        for dotted, node in definitions(tree_of(path), path.relative_to(ROOT).as_posix()):
+            if isinstance(node, ast.ClassDef):
+                continue
+            lines = set(range(node.lineno, node.end_lineno + 1))
+            if ast.get_docstring(node) is not None:
+                lines -= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+            if len(lines) > LONG_LINES and lines.isdisjoint(commented):
+                silent.append(dotted)
+    assert silent == []
 
 
 # --- the tests themselves ---------------------------------------------------------------------

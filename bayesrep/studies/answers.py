@@ -231,6 +231,7 @@ class _Files:
             f"make them with `bayesrep predict --study {self.root} --dataset {self.name} "
             f"--classifiers {classifier} --images PATH --force`"
         )
+        # Labels are in the data set's table of images, or else in each file of predictions.
         possible = ["label", *self.labels, *self.probabilities]
         table = parquet.read(self.root / file, where, ["image"], further=possible)
         answers, probabilities = self._present(table.columns, where, advice)
@@ -239,6 +240,7 @@ class _Files:
             raise StudyError(
                 "prediction-labels-missing", where=where, images_file=folder.IMAGES, advice=advice
             )
+        # Files keep the order in which images were evaluated; what is compared has one order.
         table = without(table, left_out)
         ordered = in_order(table, order)
         if ordered is None:
@@ -256,8 +258,10 @@ class _Files:
                     images=images,
                     advice=advice,
                 )
+        # Labels and answers share their numbers, so that equal numbers are right answers.
         names = pl.concat([column.unique() for column in texts], rechunk=True).unique().sort()
         numbers = texts.select(pl.all().cast(pl.Enum(names)).to_physical())
+        # How many classes there are is known of ImageNet alone, and bounds a probability below.
         confidence = None
         if probabilities:
             values = ordered.select(probabilities)
