@@ -257,7 +257,7 @@ def test_a_violation_travels_to_other_processes():
     """With its offenders, as a pickle and as JSON; also when its line is told otherwise."""
     offenders = [f"image {number}" for number in range(SHOWN + 2)]
     plain = Violation("image-repeated", where="v1", images=listing(offenders))
-    for violation in (plain, plain.within("a.csv"), Violation("no-posterior-to-compare")):
+    for violation in (plain, plain.add_place("a.csv"), Violation("no-posterior-to-compare")):
         sent = json.loads(json.dumps(violation.to_json()))
         for other in (pickle.loads(pickle.dumps(violation)), Violation.of_json(sent)):
             assert isinstance(other, Violation)
@@ -285,19 +285,6 @@ ALONE = set(
 """Prepositions, participles, adverbs, pronouns and adjectives: a name needs a verb or a noun."""
 NOUNS_IN_ED = {"red", "need", "feed", "seed", "speed"}
 ROOMS_TO_COME = ("models", "inference", "files")
-OLD_NAMES = set(
-    """errors.Violation.within errors.nearest errors.plain errors.quoted
-    posterior/fitted.Fitted.adjusted posterior/fitted.Fitted.recorded
-    posterior/fitted.Fitted.together posterior/fitted.Fitted.trusted
-    posterior/groups.recorded posterior/joint_draws.Influences.of
-    posterior/joint_draws.centered posterior/joint_draws.moved posterior/joint_draws.moved_along
-    studies/allows.supported studies/folder.predicted_by
-    studies/held.held
-    studies/selection.Selection.asked studies/selection.Selection.by_others
-    studies/selection.Selection.of studies/selection.Selection.once
-    studies/shown.aligned studies/shown.same studies/tables.without""".split()
-)
-"""Names from before the rule, which many files use; none is added."""
 OLD_CLASSES = {"Answered", "Crowd", "Design", "Estimates", "Report"}
 
 
@@ -335,8 +322,7 @@ def test_functions_and_classes_are_named_and_parameters_begin_with_a_noun():
                 nameless |= {dotted} if promised.isdisjoint(dotted.split(".")) else set()
             described = ast.get_docstring(node) or ""
             beginnings += re.findall(r"\n\w.*\n    Of .*", described) and [dotted]
-    assert nameless - OLD_NAMES == set()
-    assert OLD_NAMES - nameless == set(), "take these out of OLD_NAMES"
+    assert nameless == set()
     assert {name for name, times in classes.items() if times > 1} == OLD_CLASSES
     assert beginnings == []
 

@@ -23,7 +23,7 @@ from bayesrep.choices import Key
 from bayesrep.commands.examples import SOURCES, source_epilog
 from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, by_role, names, seed
 from bayesrep.commands.output import emit, new_study
-from bayesrep.errors import OptionError, listing, plain
+from bayesrep.errors import OptionError, listing, plain_text
 
 if TYPE_CHECKING:
     from bayesrep.studies.contents import StudyContents
@@ -329,7 +329,7 @@ def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
     """What was written of answers alone, and what is to be done next."""
     from bayesrep.studies.words import vocabulary_of
 
-    names = " and ".join(plain(each.dataset) for each in contents.answers)
+    names = " and ".join(plain_text(each.dataset) for each in contents.answers)
     count = len(contents.answers[0].classifiers)
     following = f"Next: {process.command('compare', out)}"
     if vocabulary_of(contents.provenance) == "evaluation":
@@ -351,9 +351,9 @@ def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
 def _without_predictions(datasets: Mapping[str, Any], out: Path) -> list[str]:
     """What was written of tables of counts, and what is to be done next."""
     counted = ", ".join(
-        f"{plain(data.name)} ({len(data.images):,} images)" for data in datasets.values()
+        f"{plain_text(data.name)} ({len(data.images):,} images)" for data in datasets.values()
     )
-    names = " and ".join(plain(data.name) for data in datasets.values())
+    names = " and ".join(plain_text(data.name) for data in datasets.values())
     options = ("--dataset", "NAME", "--images", "PATH", "--classifiers", "NAMES")
     following = process.command("predict", "--study", out, *options)
     return [counted, f"Written to {out}; predictions are wanted of {names}", f"Next: {following}"]

@@ -26,7 +26,7 @@ from typing import Any
 
 import polars as pl
 
-from bayesrep.errors import StudyError, TableWarning, Violation, plain, reason
+from bayesrep.errors import StudyError, TableWarning, Violation, plain_text, reason
 from bayesrep.files import parquet
 from bayesrep.files.names import normalize_cells, normalize_name
 from bayesrep.files.places import Place
@@ -235,7 +235,7 @@ def _decoded(data: bytes, where: str) -> bytes:
     warnings.warn(
         TableWarning(
             f"{where}: is not UTF-8 and was read as Windows-1252 (line {line} begins "
-            f"{plain(value)!r}); if letters are wrong, save it as CSV, UTF-8"
+            f"{plain_text(value)!r}); if letters are wrong, save it as CSV, UTF-8"
         ),
         stacklevel=2,
     )
@@ -365,7 +365,7 @@ def _numbered(cells: Iterable[str]) -> bool:
 
 
 def _title(where: str, header: int, title: str, line: int) -> Violation:
-    facts = {"where": where, "line": line, "title": plain(title[:60]), "header": header}
+    facts = {"where": where, "line": line, "title": plain_text(title[:60]), "header": header}
     return Violation("title-above-header", **facts)
 
 
@@ -390,7 +390,7 @@ def _fault(data: bytes, header: _Header, where: str, error: BaseException) -> Vi
                     "line": line,
                     "values": len(row),
                     "columns": width,
-                    "beginning": plain(separator.join(row)[:60]),
+                    "beginning": plain_text(separator.join(row)[:60]),
                 }
                 if separator == ",":
                     return Violation("too-many-values-between-commas", **facts)
@@ -431,7 +431,7 @@ def _workbook(file: Path, rename: Rename) -> list[Sheet]:
     except Exception as error:  # whatever a damaged archive makes openpyxl meet
         raise StudyError("workbook-damaged", where=where, reason=reason(error)) from error
     if hidden and shown:
-        names = ", ".join(repr(plain(title)) for title in hidden)
+        names = ", ".join(repr(plain_text(title)) for title in hidden)
         warnings.warn(TableWarning(f"{where}: hidden sheets are left out: {names}"), stacklevel=2)
     full = [(title, rows) for title, rows in sheets if any(rows)]
     if not full:
@@ -470,7 +470,7 @@ def _refuse_formulas(file: Path, book: Any, titles: Iterable[str]) -> None:
             for cell, stored in zip(row, values, strict=True):
                 empty_text = stored.data_type == "str"
                 if cell.data_type == "f" and stored.value is None and not empty_text:
-                    where = f"{file}, sheet {plain(title)!r}"
+                    where = f"{file}, sheet {plain_text(title)!r}"
                     raise StudyError(
                         "workbook-formula-without-value", where=where, cell=cell.coordinate
                     )

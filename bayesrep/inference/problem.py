@@ -197,7 +197,7 @@ def pose_again(fitted: Fitted) -> Problem:
     PosteriorError
         If the posterior was written by another version.
     """
-    made = fitted.recorded
+    made = fitted.record
     return pose(
         fitted.study,
         model=made.name,

@@ -226,7 +226,7 @@ def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[Violation]:
         )
     try:
         for rule in read["selection"].values():
-            Selection.of(rule)
+            Selection.parse(rule)
     except StudyError:
         yield Violation("posterior-selection-without-rule")
         return

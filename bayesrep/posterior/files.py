@@ -21,7 +21,7 @@ from bayesrep.errors import PosteriorError, Violation, reason
 from bayesrep.files import netcdf, trial
 from bayesrep.posterior import likelihood
 from bayesrep.posterior.contract import violations
-from bayesrep.posterior.groups import Posterior, find_group, recorded
+from bayesrep.posterior.groups import Posterior, find_group, read_record
 
 Group = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
 """Variable name -> (dimension names, values)."""
@@ -161,7 +161,7 @@ def read_posterior(path: str | Path) -> xr.DataTree:
     """
     posterior = read_tree(path)
     try:
-        _ = recorded(posterior).options
+        _ = read_record(posterior).options
     except PosteriorError as error:
         raise PosteriorError(netcdf.not_ours(error.violation, Path(path))) from error
     return posterior

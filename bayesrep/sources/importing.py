@@ -30,7 +30,7 @@ def import_files(
     Options are those of the source's reader, None where they are left to it; any other is an
     `OptionError`. Workers' names are personal data: codes that cannot be undone, new ones every
     time, are written in their place unless they are to be kept. `selections` are the rules by
-    which the counts kept images, by the data set's name (`Selection.of` takes them).
+    which the counts kept images, by the data set's name (`Selection.parse` takes them).
     """
     reader = READERS[source]
     known = signature(reader).parameters
@@ -56,9 +56,9 @@ def import_files(
 
 def _rule(name: str, given: Any) -> Selection:
     try:
-        return Selection.of(given)
+        return Selection.parse(given)
     except StudyError as error:
-        raise OptionError(error.violation.within(f"--selection of {name!r}")) from None
+        raise OptionError(error.violation.add_place(f"--selection of {name!r}")) from None
 
 
 def _apply_rules(contents: StudyContents, rules: Mapping[str, Selection]) -> StudyContents:

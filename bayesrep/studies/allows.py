@@ -49,7 +49,7 @@ class Allowed:
     missing: str = ""
 
 
-def supported(findings: Sequence[Allowed]) -> bool:
+def supports_adjustment(findings: Sequence[Allowed]) -> bool:
     """Whether a drop of the raw accuracy can be told from a difference between the versions."""
     return any(each.what == ADJUSTED and each.state != "no" for each in findings)
 

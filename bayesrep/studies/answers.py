@@ -26,7 +26,7 @@ from bayesrep.studies.predictions import Predictions, code_type
 from bayesrep.studies.problems import value
 from bayesrep.studies.reading import images_left_out
 from bayesrep.studies.study import Study
-from bayesrep.studies.tables import KEYS, in_order, read_classifiers, without
+from bayesrep.studies.tables import KEYS, drop_left_out, in_order, read_classifiers
 from bayesrep.types import Floats
 
 _SUM = 1e-3  # by how much probabilities may miss their sum: they may come from half precision
@@ -121,7 +121,7 @@ def _names_and_manifest(root: Path, datasets: Sequence[str]) -> tuple[list[str],
 def _classifiers(root: Path, names: Sequence[str], manifest: Manifest | None) -> list[str]:
     if manifest is not None and manifest.classifiers:
         return list(manifest.classifiers)
-    predicted = {name: folder.predicted_by(root, name) for name in names}
+    predicted = {name: folder.predicted_classifiers(root, name) for name in names}
     for name, classifiers in predicted.items():
         if not classifiers:
             held = folder.names_in(root / folder.PREDICTIONS, "")
@@ -199,7 +199,7 @@ class _Files:
         left_out = pl.Series(list(images_left_out(self.root).get(self.name, {})), dtype=pl.String)
         first = folder.prediction_file(self.name, self.classifiers[0])
         table = parquet.read(self.root / first, str(first), ["image"])
-        order = without(table, left_out)["image"]
+        order = drop_left_out(table, left_out)["image"]
         rules.raise_first(rules.image_violations(str(first), order.to_list()))
         given = self._labels(order)
         answers = read_classifiers(
@@ -241,7 +241,7 @@ class _Files:
                 "prediction-labels-missing", where=where, images_file=folder.IMAGES, advice=advice
             )
         # Files keep the order in which images were evaluated; what is compared has one order.
-        table = without(table, left_out)
+        table = drop_left_out(table, left_out)
         ordered = in_order(table, order)
         if ordered is None:
             raise StudyError(_join_violation(where, table["image"], order, self.classifiers[0]))

@@ -156,7 +156,9 @@ def read_manifest(path: Path, problems: Problems) -> Manifest | None:
         classifiers=content.get("classifiers"),
         provenance=content.get("provenance") or {},
         truth=None if truth is None else _truth(truth),
-        selections={n: Selection.of(rule) for n, rule in (content.get("selection") or {}).items()},
+        selections={
+            n: Selection.parse(rule) for n, rule in (content.get("selection") or {}).items()
+        },
     )
 
 
@@ -203,9 +205,9 @@ def _selection_violations(where: str, content: Mapping[str, Any]) -> Iterator[Vi
         if name not in named:
             yield Violation("manifest-selects-unknown-data-set", where=where, dataset=name)
         try:
-            Selection.of(rule)
+            Selection.parse(rule)
         except StudyError as error:
-            yield error.violation.within(f"{where}: {name!r}")
+            yield error.violation.add_place(f"{where}: {name!r}")
 
 
 def _is_text_list(value: Any) -> bool:

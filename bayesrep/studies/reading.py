@@ -57,7 +57,7 @@ def read_study(path: str | Path) -> Study:
     if study is None or problems:
         others = len(problems) - 1
         more = f" ({others} more: `bayesrep check {path}` lists them)" if others else ""
-        raise StudyError(problems[0].within(path).append_text(more))
+        raise StudyError(problems[0].add_place(path).append_text(more))
     return study
 
 

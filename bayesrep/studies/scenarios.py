@@ -330,7 +330,7 @@ def chance_to_be_kept(rule: str, shown: int, s: Floats) -> Floats:
     from scipy.stats import binom
 
     k = np.arange(shown + 1)
-    keeps = Selection.of(rule).probability(k, np.full(shown + 1, shown))
+    keeps = Selection.parse(rule).probability(k, np.full(shown + 1, shown))
     return np.asarray(keeps @ binom.pmf(k[:, None], shown, s[None, :]))
 
 

@@ -47,7 +47,7 @@ def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
 def _answered_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
     """The images of the first answers that were imported; all where none were."""
     imported = (study / folder.ROLES).exists()
-    for classifier in sorted(folder.predicted_by(study, dataset)) if imported else []:
+    for classifier in sorted(folder.predicted_classifiers(study, dataset)) if imported else []:
         file = folder.prediction_file(dataset, classifier)
         table = parquet.read(study / file, str(file), ["image"], further=["label", "content"])
         if "content" in table.columns:  # made here

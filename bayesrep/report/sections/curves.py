@@ -138,7 +138,7 @@ class CurvesSection(Section):
 
 def curve_draws(fitted: Fitted) -> Floats:
     """Every classifier's accuracy [draw, C, 41] at the frequencies of `GRID`."""
-    group, made = fitted.need("posterior", "classifier_curve"), fitted.recorded
+    group, made = fitted.need("posterior", "classifier_curve"), fitted.record
     draws = {str(name): thinned_draws(group[name], DRAWS // 2) for name in group.data_vars}
     share = np.ones(1)
     if column := made.grouping:

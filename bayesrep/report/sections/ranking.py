@@ -65,7 +65,7 @@ class Ranking(Section):
     def compute(cls, source: Source) -> Self:
         """Take the posterior's joint draws."""
         fitted, names = source.need_posterior, source.study.classifiers
-        draws = fitted.together
+        draws = fitted.draws_together
         ranked = ranks(draws)
         ends = np.quantile(ranked, INTERVAL, axis=(0, 1), method="nearest")
         mean = ranked.mean(axis=(0, 1))
