@@ -36,7 +36,7 @@ from bayesrep.types import Float, Int
 
 if TYPE_CHECKING:
     from bayesrep.models.model import Crowd
-    from bayesrep.posterior.workers import Answered
+    from bayesrep.posterior.workers import AnsweredImages
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,12 +293,12 @@ class Fitted:
             raise PosteriorError("posterior-of-other-workers")
         return leniency_covariance(scores, met, self.adjusted_draws, directions)
 
-    def _answered_images(self, role: str) -> "Answered":
+    def _answered_images(self, role: str) -> "AnsweredImages":
         """A data set with what the posterior says of its images."""
-        from bayesrep.posterior.workers import Answered  # sparse matrices take long to import
+        from bayesrep.posterior.workers import AnsweredImages  # sparse matrices take long to import
 
         density = self.need("log_density", f"{role}_images")
-        return Answered(
+        return AnsweredImages(
             self.images.datasets[role],
             cells_along(density, role),
             self.cell_of_images(role),

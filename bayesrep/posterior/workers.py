@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from bayesrep.models.model import Crowd
 
 
-class Answered(NamedTuple):
+class AnsweredImages(NamedTuple):
     """One data set as `worker_covariance` needs it.
 
     Attributes
@@ -63,7 +63,7 @@ class Answered(NamedTuple):
 
 
 def worker_covariance(
-    datasets: Sequence[Answered],
+    datasets: Sequence[AnsweredImages],
     influences: Influences,
     directions: Float[np.ndarray, "classifier direction"],
 ) -> Clustered:
@@ -127,7 +127,7 @@ def leniency_covariance(
 
 
 def crowd_effect(
-    each: Answered,
+    each: AnsweredImages,
     influences: Influences,
     directions: Float[np.ndarray, "classifier direction"],
 ) -> Float[np.ndarray, "direction"]:
@@ -155,7 +155,7 @@ def crowd_effect(
 
 
 def _parts(
-    each: Answered,
+    each: AnsweredImages,
     residual: sparse.csr_array,
     influences: Influences,
     directions: Float[np.ndarray, "classifier direction"],
