@@ -7,7 +7,7 @@ from typing import Any
 
 import bayesrep
 from bayesrep import process
-from bayesrep.commands.options import add_shared, by_role, read_study, speak_of_answers
+from bayesrep.commands.options import add_shared, by_role, read_study, speak_of_contents
 from bayesrep.commands.output import LeftOut, emit, finding
 from bayesrep.errors import OptionError, StudyError, plain_text
 
@@ -50,6 +50,7 @@ def _check_files(arguments: Namespace) -> int:
     facts = {"files": [str(path) for path in arguments.paths], "broken": problems}
     if tables is None:
         return _report_violations(arguments, problems, facts, "the tables")
+    speak_of_contents(tables)
     counts_alone = tables.lacks("predictions")
     said = _describe_counts(tables.datasets) if counts_alone else describe_study(tables.study())
     named = [word for role, name in roles.items() for word in (f"--{role}", name)]
@@ -117,7 +118,7 @@ def _of_answers(path: Path) -> _Told:
     from bayesrep.studies.contents import StudyContents
 
     contents = StudyContents.open(path)
-    speak_of_answers(path, contents.answers)
+    speak_of_contents(contents)
     lines = [
         f"{plain_text(each.dataset)}: answers of {len(each.classifiers)} classifiers to "
         f"{len(each.images):,} images"

@@ -85,7 +85,7 @@ def list_complete_classifiers(study: Path) -> list[str]:
 def note_among(study: Path, dataset: str, among: str) -> None:
     """Say in the study's provenance which classes answers on a data set are among; "" of all."""
     manifest = _manifest(study)
-    provenance = read_provenance(study) if manifest is None else dict(manifest.provenance)
+    provenance = read_provenance(study)
     earlier = provenance.pop("among", None)
     told: dict[str, Any] = dict(earlier) if isinstance(earlier, Mapping) else {}
     if told.get(dataset, "") == among:
