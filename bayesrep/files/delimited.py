@@ -115,7 +115,7 @@ def read(file: Path, rename: Rename) -> list[Sheet]:
     if file.suffix.lower() == ".xlsx":
         return _workbook(file, rename)
     where = str(file)
-    return [_parsed(_utf_8(_contents(file), where), where, rename)]
+    return [_parse_sheet(_utf_8(_contents(file), where), where, rename)]
 
 
 def scan(file: Path, rename: Rename) -> pl.LazyFrame:
@@ -207,13 +207,13 @@ def _contents(file: Path) -> bytes:
 
 def _utf_8(data: bytes, where: str) -> bytes:
     """Text as UTF-8 without a mark, its lines ending in LF."""
-    data = _decoded(data, where)
+    data = _decode_text(data, where)
     if b"\0" in data:
         raise StudyError("table-text-holds-zeros", where=where)
     return data if b"\n" in data else data.replace(b"\r", b"\n")
 
 
-def _decoded(data: bytes, where: str) -> bytes:
+def _decode_text(data: bytes, where: str) -> bytes:
     if data.startswith(codecs.BOM_UTF8):
         data = data[len(codecs.BOM_UTF8) :]
     for mark, encoding in _MARKS.items():
@@ -293,7 +293,7 @@ def _first_record(data: bytes) -> bytes:
     return data[: len(data) if end < 0 else end].rstrip(b"\r")
 
 
-def _parsed(data: bytes, where: str, rename: Rename) -> Sheet:
+def _parse_sheet(data: bytes, where: str, rename: Rename) -> Sheet:
     """The one table of a text."""
     header = _header(data, where, rename)
     numbered = [f"c{place}" for place in range(len(header.names))]
@@ -304,7 +304,7 @@ def _parsed(data: bytes, where: str, rename: Rename) -> Sheet:
         raise StudyError(_fault(data, header, where, error)) from error
     frame.columns = header.names
     place = Place(where, "line", header.line + 1)
-    return Sheet(place, _tidy(frame, place))
+    return Sheet(place, _tidy_frame(frame, place))
 
 
 def name_columns(raw: Iterable[str], where: str, rename: Rename) -> list[str]:
@@ -327,7 +327,7 @@ def name_columns(raw: Iterable[str], where: str, rename: Rename) -> list[str]:
     return [name or f"{_UNNAMED}{place}" for place, name in enumerate(names)]
 
 
-def _tidy(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
+def _tidy_frame(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
     """Without what spreadsheets and data frames leave: empty columns, an index, empty last rows."""
     frame, left = normalize_cells(frame), list[str]()
     for column in frame:
@@ -354,12 +354,12 @@ def _refuse_title(frame: pl.DataFrame, place: Place) -> None:
     for row, cells in enumerate(frame.head(_ABOVE).iter_rows()):
         words = [cell for cell in cells if cell is not None]
         if len(words) > 1:
-            if not _numbered(words):
+            if not _has_number(words):
                 raise StudyError(_title(place.name, place.first + row, title, place.first - 1))
             return
 
 
-def _numbered(cells: Iterable[str]) -> bool:
+def _has_number(cells: Iterable[str]) -> bool:
     """Whether a row holds a number, as a header rarely does."""
     return any(re.fullmatch(r"\s*[-+]?[\d.,]+%?\s*", cell) for cell in cells)
 
@@ -383,7 +383,7 @@ def _fault(data: bytes, header: _Header, where: str, error: BaseException) -> Vi
         for row in rows:
             if len(row) > width:
                 line = header.line - 1 + rows.line_num
-                if width == 1 and line <= header.line + _ABOVE and not _numbered(row):
+                if width == 1 and line <= header.line + _ABOVE and not _has_number(row):
                     return _title(where, line, header.names[0], header.line)
                 facts = {
                     "where": where,
@@ -521,7 +521,7 @@ def _sheet(rows: list[_Cells], where: str, rename: Rename) -> Sheet:
                 stacklevel=2,
             )
         columns.append(texts)
-    return Sheet(place, _tidy(pl.DataFrame(columns), place))
+    return Sheet(place, _tidy_frame(pl.DataFrame(columns), place))
 
 
 def check_width(sheet: Sheet, size: int) -> None:

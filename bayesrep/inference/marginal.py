@@ -76,7 +76,7 @@ class Sample(NamedTuple):
     Attributes
     ----------
     data, whitening
-        Of them alone.
+        Data and whitening of these units alone.
     weight
         How many units each of all stands for; 0 for those not in the sample.
     """

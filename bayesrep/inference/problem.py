@@ -56,7 +56,7 @@ class Problem:
     name, model, options
         The model by name, itself, and its options.
     statistics
-        Of all images.
+        Counts of all images.
     roles
         Data sets in the model, the reference first, then the replication.
     groups
@@ -68,7 +68,7 @@ class Problem:
     distinct
         What the model needs to know of single images, by role; empty where cells are enough.
     fingerprint
-        Of the study; empty where only its statistics are known.
+        Fingerprint of the study; empty where only its statistics are known.
     mesh
         Devices over which the images are spread; None for one device.
     mixtures
@@ -240,7 +240,7 @@ class Programs(NamedTuple):
     Attributes
     ----------
     density
-        Of the model.
+        Density of the model.
     separable
         Whether its units meet only through what they share.
     start
@@ -410,9 +410,9 @@ def gather(
     parts
         In any order; they need not have the same names.
     chains, length
-        Of the draws.
+        Number of chains, and of draws in each.
     steps
-        Of names of which the parts have only every so many-th draw of each chain.
+        Steps of names of which the parts have only every so many-th draw of each chain.
     """
     whole: dict[str, NDArray[Any]] = {}
     for rows, values in parts:

@@ -163,7 +163,7 @@ def read_posterior(path: str | Path) -> xr.DataTree:
     try:
         _ = read_record(posterior).options
     except PosteriorError as error:
-        raise PosteriorError(netcdf.not_ours(error.violation, Path(path))) from error
+        raise PosteriorError(netcdf.describe_foreign_file(error.violation, Path(path))) from error
     return posterior
 
 
@@ -188,7 +188,7 @@ def read_tree(path: str | Path) -> xr.DataTree:
         broken = next(violations(posterior), None)
     except Exception as error:  # three libraries on a stranger's file raise nearly anything
         strange = Violation("posterior-file-unreadable", reason=reason(error))
-        raise PosteriorError(netcdf.not_ours(strange, source)) from error
+        raise PosteriorError(netcdf.describe_foreign_file(strange, source)) from error
     if broken is not None:
-        raise PosteriorError(netcdf.not_ours(broken, source))
+        raise PosteriorError(netcdf.describe_foreign_file(broken, source))
     return posterior

@@ -138,7 +138,7 @@ def of_table(
     dataset
         The data set's name where the table has no such column.
     """
-    place = Place.of(where)
+    place = Place.from_name(where)
     # A table may say `solved` or `correct`, and leave its data set to the name of its file.
     table = table.rename(in_our_words(table.columns, ("image",), ("classifier",)))
     if "correct" in table.columns:
