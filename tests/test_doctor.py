@@ -40,7 +40,7 @@ def test_counts_on_both_sides_support_the_comparison():
     found = of_study(a_study())
     assert supports_adjustment(found)
     assert states(a_study())["adjusted comparison"] == "yes"
-    assert "5 and 5 answers an image" in found[1].because
+    assert "5 and 5 answers per image" in found[1].because
 
 
 def test_few_answers_are_named_with_what_they_lack():

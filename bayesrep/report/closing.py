@@ -86,7 +86,7 @@ def annotators_sentence(
                 f"{kept.without:,}. EM + spline and the joint model take all as they are."
             )
         return (
-            f"With {count} annotators an image nothing can be said of more: the naive estimates "
+            f"With {count} annotators per image nothing more can be said: the naive estimates "
             "show no curve. EM + spline and the joint model allow for so few."
         )
     # The jackknife extrapolates the naive gap to infinitely many annotators.

@@ -105,7 +105,7 @@ def shortlist_text(chosen: "Shortlist") -> str:
     if not chosen.by_wordnet:
         lines.append("Step 3 was not done: labels are not WordNet numbers (--wnids gives them).")
     mean = float(chosen.images["candidates"].mean() or 0)  # type: ignore[arg-type]
-    lines += [f"{mean:.2f} labels an image on average.", "", list_rows(fates, images)]
+    lines += [f"{mean:.2f} labels per image on average.", "", list_rows(fates, images)]
     return "\n".join(lines)
 
 

@@ -311,8 +311,8 @@ def aggregators_text(table: pl.DataFrame) -> str:
         "as k/n": "{agreement:2p}",
     }
     return (
-        f"{list_rows(table, shown)}\n\nAggregators look for one true answer an image; the analysis "
-        "takes the selection frequency, which has none."
+        f"{list_rows(table, shown)}\n\nAggregators look for one true answer per image; the "
+        "analysis takes the selection frequency, which has none."
     )
 
 
