@@ -35,7 +35,7 @@ from bayesrep.commands.output import (
     show_each_once,
     write_tables_as,
 )
-from bayesrep.errors import BayesrepError, ConvergenceError, did_you_mean, plain, reason
+from bayesrep.errors import BayesrepError, ConvergenceError, did_you_mean, plain_text, reason
 from bayesrep.version import __version__
 
 COMMANDS: Mapping[str, str] = {
@@ -146,7 +146,7 @@ class _Parser(argparse.ArgumentParser):
         self._refuse_unknown(list(before) if self._subparsers else words)
         parsed, left = super().parse_known_args(words, namespace)
         if left and self._subparsers is None:
-            self.error(f"one argument too many: {plain(' '.join(left))}")
+            self.error(f"one argument too many: {plain_text(' '.join(left))}")
         return parsed, left
 
     def _refuse_unknown(self, words: Sequence[str]) -> None:
@@ -160,7 +160,7 @@ class _Parser(argparse.ArgumentParser):
                     if isinstance(each.metavar, str) and f"--{each.dest}" == name
                 ]
                 hint = f"; {named[0]} is given without it" if named else did_you_mean(name, known)
-                self.error(plain(f"there is no option {name}{hint}"))
+                self.error(plain_text(f"there is no option {name}{hint}"))
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

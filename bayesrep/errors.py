@@ -75,7 +75,7 @@ class Violation(str):
         listed = {n: Listing(told["facts"][n], names) for n, names in told["listed"].items()}
         return cls._make(told["line"], told["rule"], {**told["facts"], **listed})
 
-    def within(self, place: object) -> Self:
+    def add_place(self, place: object) -> Self:
         """The same rule broken at a place that its line does not name: `place: line`."""
         return self.reword(f"{place}: {self}")
 
@@ -136,9 +136,9 @@ class BayesrepError(Exception):
         """Names of all that break the rule."""
         return self.violation.offenders
 
-    def within(self, place: object) -> Self:
+    def add_place(self, place: object) -> Self:
         """The same error at a place that its line does not name yet: `place: line`."""
-        return type(self)(self.violation.within(place))
+        return type(self)(self.violation.add_place(place))
 
 
 class OptionError(BayesrepError, ValueError):
@@ -196,7 +196,7 @@ def reason(error: BaseException) -> str:
     one is part of a name.
     """
     if isinstance(error, BayesrepError):
-        return plain(str(error))
+        return plain_text(str(error))
     said = getattr(error, "strerror", None)
     try:
         lines = (said if isinstance(said, str) and said.strip() else str(error)).split("\n")
@@ -210,12 +210,12 @@ def kind_and_reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {reason(error)}"
 
 
-def plain(text: str) -> str:
+def plain_text(text: str) -> str:
     r"""A text that cannot steer a terminal: the unprintable is escaped, as in `\x1b`."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def quoted(word: str) -> str:
+def quote_word(word: str) -> str:
     r"""A word as a shell reads it: with `$'\x0a'` for what a terminal must not see."""
     if word.isprintable():
         return shlex.quote(word)
@@ -269,7 +269,7 @@ def listing(items: Iterable[object], noun: str = "image") -> Listing:
     return Listing(f"{noun}{'s' if len(names) != 1 else ''} {shown}{more}", names)
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def find_nearest(name: str, known: Iterable[str]) -> str | None:
     """The one of some names that another was probably meant to be, whatever its case."""
     from difflib import get_close_matches
 
@@ -280,5 +280,5 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a message on an unknown name: nothing, or `; did you mean 'x'?`."""
-    meant = nearest(name, known)
+    meant = find_nearest(name, known)
     return "" if meant is None else f"; did you mean {meant!r}?"

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from bayesrep.errors import quoted
+from bayesrep.errors import quote_word
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED_STATUS = 130  # what `run`'s command returns where it was interrupted: 128 + SIGINT
@@ -140,7 +140,7 @@ def command(*words: object) -> str:
     *words
         What follows the program's name, unquoted.
     """
-    return " ".join([program(), *(quoted(str(word)) for word in words)])
+    return " ".join([program(), *(quote_word(str(word)) for word in words)])
 
 
 def _typed_name(path: Path) -> str:
@@ -149,7 +149,7 @@ def _typed_name(path: Path) -> str:
     if installed is not None and Path(installed).absolute() == path.absolute():
         return path.name
     here, whole = Path.cwd(), path.absolute()
-    return quoted(str(whole.relative_to(here) if whole.is_relative_to(here) else whole))
+    return quote_word(str(whole.relative_to(here) if whole.is_relative_to(here) else whole))
 
 
 def is_stopped() -> bool:

@@ -85,9 +85,9 @@ def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
         )
         spline, blind = (estimates(of, seed) for of in (study, replace(study, datasets=unknown)))
     draws = {
-        "known": joint.together,
-        "unknown": joint.together_of_one_crowd,
-        "model": model.together,
+        "known": joint.draws_together,
+        "unknown": joint.draws_of_one_crowd,
+        "model": model.draws_together,
         "spline": spline[1:],
         "spline_unknown": blind[1:],
     }

@@ -81,8 +81,8 @@ def one_study(key: str) -> dict[str, Any]:
         seconds = time.perf_counter() - begin
     made = posterior["posterior"].attrs
     fitted = Fitted(study, posterior)
-    own = fitted.adjusted.reshape(-1, classifiers)
-    together = fitted.together.reshape(-1, classifiers)
+    own = fitted.adjusted_draws.reshape(-1, classifiers)
+    together = fitted.draws_together.reshape(-1, classifiers)
     measured = study.reference.correct.mean(axis=0)
     first, second = _pairs(classifiers)
     slope = np.asarray(accuracy_line(measured, together)[0])

@@ -137,7 +137,7 @@ def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
             warnings.simplefilter("ignore", ConvergenceWarning)
             posterior = bayesrep.fit(study, seed=int(key), progress=False, **options)
         found = of_posterior(study, posterior, int(key))
-        return Fitted(study, posterior).recorded.options.components, {
+        return Fitted(study, posterior).record.options.components, {
             "usable": bool(posterior["posterior"].attrs["converged"]),
             **{name: found[name] for name in ("estimate", "lower", "upper", "gap")},
         }

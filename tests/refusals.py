@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 from bayesrep import cli
-from bayesrep.errors import BayesrepError, ConvergenceError, Listing, Violation, plain
+from bayesrep.errors import BayesrepError, ConvergenceError, Listing, Violation, plain_text
 
 
 @contextmanager
@@ -54,5 +54,5 @@ def refusal(words: Sequence[object]) -> Violation:
     (error,) = heard
     assert isinstance(error, BayesrepError), repr(error)
     assert status == (1 if isinstance(error, ConvergenceError) else 2)
-    assert said.getvalue().splitlines()[-1] == f"bayesrep: {plain(str(error.violation))}"
+    assert said.getvalue().splitlines()[-1] == f"bayesrep: {plain_text(str(error.violation))}"
     return error.violation

@@ -18,9 +18,10 @@ from refusals import check, refusal
 
 import bayesrep
 from bayesrep import cli
+from bayesrep.errors import plain_text
 from bayesrep.posterior import read_posterior
 from bayesrep.report import demo as demo_room
-from bayesrep.report.text import columns, percent, plain, spread
+from bayesrep.report.text import columns, percent, spread
 from bayesrep.studies.reading import check_study
 
 # The options of zoo.SHORT, whose compiled programs these share.
@@ -441,7 +442,7 @@ def test_demo_writes_whole_folders_and_spares_others(tmp_path, capsys):
 
 
 def test_printed_text_cannot_steer_a_terminal():
-    assert plain("a\x1b[31mb\n") == "a\\x1b[31mb\\n"
+    assert plain_text("a\x1b[31mb\n") == "a\\x1b[31mb\\n"
     assert "\x1b" not in columns(["n"], [["\x1b[2J"]])
     assert percent(None) == percent(float("nan")) == "-"
     assert percent(0.12345, 2) == "12.35"

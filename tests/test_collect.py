@@ -14,7 +14,7 @@ from bayesrep import StudyError
 from bayesrep.cli import main
 from bayesrep.collect import (
     Collection,
-    Design,
+    GridDesign,
     candidate_labels,
     match_assignments,
     plan_classify,
@@ -46,11 +46,11 @@ def controls(number=20, labels=(CATS, DOGS)):
 
 
 def grids(design=None, **of):
-    return plan_grids(asked(**of), controls(), design or Design())
+    return plan_grids(asked(**of), controls(), design or GridDesign())
 
 
 def contains(design=None, **of):
-    how = design or Design()
+    how = design or GridDesign()
     return Collection("contains", grids(how, **of), how.workers, {})
 
 
@@ -91,7 +91,7 @@ def test_candidates_are_the_top_answers_and_the_own_label():
 )
 @settings(deadline=None, max_examples=40)
 def test_every_image_is_in_as_many_grids_with_all_data_sets_mixed(images, size, grids_of, seed):
-    design = Design(*grids_of, size=size, positive=2, negative=1, seed=seed)
+    design = GridDesign(*grids_of, size=size, positive=2, negative=1, seed=seed)
     table = grids(design, images=images)
     people = table.filter(pl.col("control").is_null())
     each = people.group_by("dataset", "image").agg(pl.len(), pl.col("task").n_unique())
@@ -117,7 +117,7 @@ def test_every_image_is_in_as_many_grids_with_all_data_sets_mixed(images, size, 
 
 
 def test_neighbours_change_from_grid_to_grid():
-    table = grids(Design(size=28)).filter(pl.col("control").is_null())
+    table = grids(GridDesign(size=28)).filter(pl.col("control").is_null())
     met = table.join(table, on="task").filter(
         pl.struct("dataset", "image") != pl.struct("dataset_right", "image_right")
     )
@@ -128,7 +128,7 @@ def test_neighbours_change_from_grid_to_grid():
 
 
 def test_nobody_meets_an_image_twice_in_a_round():
-    table, design = grids(Design(size=28)), Design()
+    table, design = grids(GridDesign(size=28)), GridDesign()
     names = table["task"].unique().sort().to_list()
     size = len(names) // design.grids
     for begin in range(0, len(names), size):
@@ -147,7 +147,7 @@ def test_positive_controls_show_the_label_and_negative_ones_do_not():
 
 
 def test_the_same_seed_gives_the_same_tasks_and_names_tell_collections_apart():
-    one, again, other = grids(), grids(), grids(Design(seed=1))
+    one, again, other = grids(), grids(), grids(GridDesign(seed=1))
     assert one.equals(again)
     assert one["task"][0].split("-")[0] != other["task"][0].split("-")[0]
 
@@ -185,7 +185,7 @@ def test_the_same_seed_gives_the_same_tasks_and_names_tell_collections_apart():
 )
 def test_grids_that_cannot_be_are_refused_in_one_line(table, known, broken):
     with refused(StudyError, *broken):
-        plan_grids(table, known, Design())
+        plan_grids(table, known, GridDesign())
 
 
 @pytest.mark.parametrize(
@@ -207,11 +207,11 @@ def test_grids_that_cannot_be_are_refused_in_one_line(table, known, broken):
 )
 def test_designs_that_cannot_be_are_refused(numbers, broken):
     with refused(OptionError, *broken):
-        Design(**numbers)
+        GridDesign(**numbers)
 
 
 def test_no_controls_where_none_are_asked_for():
-    table = plan_grids(asked(), None, Design(positive=0, negative=0))
+    table = plan_grids(asked(), None, GridDesign(positive=0, negative=0))
     assert table["control"].null_count() == len(table) == 2 * 2 * 60 * 5
 
 
@@ -226,7 +226,7 @@ def written(tmp_path):
         label=pl.lit(NASTY), image=pl.format("{}/{}", "label", "image"), source=pl.lit('a"b.jpg')
     )
     known = controls(9).with_columns(label=pl.lit(NASTY))
-    tasks = plan_grids(table, known, Design(4, 2, negative=0))
+    tasks = plan_grids(table, known, GridDesign(4, 2, negative=0))
     collection = Collection("contains", tasks, 2, {"seed": 0})
     write_collection(tmp_path / "col", collection)
     return tmp_path / "col", collection
@@ -288,7 +288,7 @@ def said(collection, people=None):
 
 
 def test_answers_are_those_that_were_given():
-    collection = contains(Design(4, 2))
+    collection = contains(GridDesign(4, 2))
     found = match_assignments(collection, said(collection))
     table = found.table()
     assert found.rows() == len(table)
@@ -305,7 +305,7 @@ def test_answers_are_those_that_were_given():
 
 
 def test_counts_are_those_of_the_answers():
-    collection = contains(Design(4, 2))
+    collection = contains(GridDesign(4, 2))
     found = match_assignments(collection, said(collection))
     key = ["dataset", "image", "label"]
     assert found.counts().sort(key).equals(count_selections(found.table()).sort(key))
@@ -313,7 +313,7 @@ def test_counts_are_those_of_the_answers():
 
 
 def test_partial_answers_count_what_is_there():
-    collection = contains(Design(4, 2))
+    collection = contains(GridDesign(4, 2))
     some = said(collection).head(3)
     found = match_assignments(collection, some)
     assert len(found.table()["task"].unique()) <= 3
@@ -331,7 +331,7 @@ def test_nothing_answered_yet_is_no_error():
 
 
 def test_assignments_that_do_not_count_are_counted():
-    collection = contains(Design(4, 2))
+    collection = contains(GridDesign(4, 2))
     all_of = said(collection)
     first = all_of.head(1)
     second = first.with_columns(
@@ -383,7 +383,7 @@ def test_a_task_of_the_same_collection_that_there_is_not():
 
 
 def test_progress_knows_time_money_and_controls():
-    collection = contains(Design(4, 2))
+    collection = contains(GridDesign(4, 2))
     given = said(collection, Respondents(spam=0.3, seed=1)).with_columns(pay=0.2)
     table = match_assignments(collection, given).progress()
     assert table["assignments"].sum() == len(given)
@@ -398,7 +398,7 @@ def test_progress_knows_time_money_and_controls():
 
 
 def test_the_pages_file_is_read(tmp_path):
-    collection = contains(Design(4, 2))
+    collection = contains(GridDesign(4, 2))
     write_pilot(tmp_path / "said", answer(collection))
     files = sorted((tmp_path / "said").iterdir())
     table = read_assignments(files)
@@ -426,7 +426,7 @@ def batch(collection, **changes):
 
 
 def test_batch_results_are_read(tmp_path):
-    table, given = batch(contains(Design(4, 2)))
+    table, given = batch(contains(GridDesign(4, 2)))
     table = table.with_columns(
         AssignmentStatus=pl.Series(["Rejected", *["Approved"] * (len(table) - 1)])
     )
@@ -440,7 +440,7 @@ def test_batch_results_are_read(tmp_path):
 
 
 def test_batch_results_with_answers_in_json_are_read(tmp_path):
-    table, given = batch(contains(Design(4, 2)))
+    table, given = batch(contains(GridDesign(4, 2)))
     answers = [
         json.dumps([{"selected": text, "main": "none"}]) for text in table["Answer.selected"]
     ]
@@ -568,7 +568,7 @@ def test_own_labels_and_counts_of_a_table_are_read_as_flags_and_numbers(tmp_path
 )
 def test_links_that_lead_not_to_the_web_are_refused(tmp_path, link):
     asked = pl.DataFrame({"dataset": "v", "image": ["a", "b"], "label": ["x", "y"]})
-    tasks = plan_grids(asked, None, Design(positive=0, negative=0))
+    tasks = plan_grids(asked, None, GridDesign(positive=0, negative=0))
     collection = Collection("contains", tasks, 2, {})
     labels = pl.DataFrame({"label": ["x", "y"], "link": ["HTTPS://example.org/x?a=1", link]})
     with refused(StudyError, "label-link-not-web", {"labels": ["y"]}):

@@ -16,7 +16,7 @@ import pytest
 
 from bayesrep.collect import (
     Collection,
-    Design,
+    GridDesign,
     match_assignments,
     plan_classify,
     plan_grids,
@@ -50,7 +50,7 @@ def images(folder, number, labels):
 
 @pytest.fixture
 def contains(tmp_path):
-    design = Design(4, 2, size=8, positive=0, negative=0)
+    design = GridDesign(4, 2, size=8, positive=0, negative=0)
     tasks = plan_grids(images(tmp_path, 12, (HOSTILE,)), None, design)
     collection = Collection("contains", tasks, 2, {"grids": 2})
     write_collection(tmp_path / "col", collection)

@@ -325,9 +325,9 @@ def test_the_page_on_models_runs(
     assert not np.allclose(*means, atol=1e-6)
     # A curve's mean under the reference's density of s, by the trapezoid rule, of a few draws.
     with jax.enable_x64(new_val=True):
-        from bayesrep.posterior.groups import recorded
+        from bayesrep.posterior.groups import read_record
 
-        made = recorded(names["posterior"])
+        made = read_record(names["posterior"])
         few = {name: fitted[name].values[0, :3] for name in fitted.data_vars}
         logit = np.linspace(-30, 30, 4001)
         s = 1 / (1 + np.exp(-logit))

@@ -13,7 +13,7 @@ from refusals import check, refusal
 from bayesrep import Study, WorkerAnswers
 from bayesrep.cli import main
 from bayesrep.sources.doctor import examine_data
-from bayesrep.studies.allows import looks_cut, of_attempts, of_study, panel_of, supported
+from bayesrep.studies.allows import looks_cut, of_attempts, of_study, panel_of, supports_adjustment
 from bayesrep.studies.attempts import Attempts
 from bayesrep.studies.words import VOCABULARIES
 
@@ -38,18 +38,18 @@ def states(study, attempts=()):
 
 def test_counts_on_both_sides_support_the_comparison():
     found = of_study(a_study())
-    assert supported(found)
+    assert supports_adjustment(found)
     assert states(a_study())["adjusted comparison"] == "yes"
-    assert "5 and 5 answers an image" in found[1].because
+    assert "5 and 5 answers per image" in found[1].because
 
 
 def test_few_answers_are_named_with_what_they_lack():
     found = of_study(a_study(shown=3))
     assert [each.state for each in found[1:3]] == ["with care", "with care"]
     assert "400 answers more are 5 about each" in found[1].missing
-    assert supported(found)
+    assert supports_adjustment(found)
     one = of_study(a_study(shown=1))
-    assert not supported(one)
+    assert not supports_adjustment(one)
     assert "800 answers more" in one[1].missing
 
 
@@ -57,14 +57,14 @@ def test_counts_that_look_selected_by_themselves_support_nothing_until_the_rule_
     cut = a_study(low=3)
     assert looks_cut(cut.reference)[:2] == (3, 5)
     found = of_study(cut)
-    assert not supported(found)
+    assert not supports_adjustment(found)
     assert "--selection 'reference=at least 3 of 5'" in found[1].missing
     told = of_study(a_study(low=3, selection="at least 3 of 5"))
-    assert supported(told)
+    assert supports_adjustment(told)
     assert told[1].state == "with care"
     fresh = of_study(a_study(low=3, selection="at least 3 of 5 by other answers"))
     assert fresh[1].state == "yes"
-    assert not supported(of_study(a_study(low=5, selection="all of 5")))
+    assert not supports_adjustment(of_study(a_study(low=5, selection="all of 5")))
 
 
 def test_a_lowest_count_that_twenty_images_share_looks_cut():

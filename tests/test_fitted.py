@@ -17,14 +17,14 @@ from bayesrep.errors import StudyError
 from bayesrep.posterior import joint_draws
 from bayesrep.posterior.files import build_posterior, read_posterior, write_posterior
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.posterior.groups import CellNames, draws_of, find_group, place_of_cells, recorded
+from bayesrep.posterior.groups import CellNames, draws_of, find_group, place_of_cells, read_record
 from bayesrep.posterior.joint_draws import (
     BLOCKS,
     Influences,
     excess_covariance,
     leading_excess,
-    moved,
-    moved_along,
+    move_draws,
+    move_draws_along,
     reference_draws,
 )
 from bayesrep.posterior.likelihood import logits
@@ -78,8 +78,8 @@ def test_statistics_have_no_images(study):
 def test_a_verdict_is_asked_for(study):
     fitted = Fitted(study, with_attributes(converged=0, verdict="R-hat is 2."))
     with refused(ConvergenceError, "not-converged", {"verdict": "R-hat is 2."}):
-        fitted.trusted()
-    assert fitted.trusted(allow_unconverged=True) is fitted
+        fitted.require_convergence()
+    assert fitted.require_convergence(allow_unconverged=True) is fitted
 
 
 def test_the_study_is_reduced_once(study, monkeypatch):
@@ -135,7 +135,7 @@ def test_the_excess_is_the_sum_over_images_less_what_the_posterior_has(weight):
             wanted -= weight * one[0].T @ squares @ one[1]
             wanted -= (1 - weight) * own[0].T @ squares @ own[1]
     wanted = (wanted + wanted.T) / (2 * BLOCKS * (BLOCKS - 1))
-    found = excess_covariance(Influences.of(adjusted, shared, weight), logit, cell, correct)
+    found = excess_covariance(Influences.from_draws(adjusted, shared, weight), logit, cell, correct)
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
@@ -148,8 +148,10 @@ def test_copies_of_a_classifier_add_nothing_to_what_they_share():
     cell = np.zeros(200, dtype=np.int64)
     mean = expit(logit).mean()
     correct = np.repeat(np.arange(200)[:, None] < round(200 * mean), 4, axis=1)
-    independent = excess_covariance(Influences.of(adjusted, shared, 1.0), logit, cell, correct)
-    copies = excess_covariance(Influences.of(adjusted, shared, 0.25), logit, cell, correct)
+    independent = excess_covariance(
+        Influences.from_draws(adjusted, shared, 1.0), logit, cell, correct
+    )
+    copies = excess_covariance(Influences.from_draws(adjusted, shared, 0.25), logit, cell, correct)
     assert np.abs(copies).max() < 1e-6 * independent.max()
 
 
@@ -158,7 +160,7 @@ def test_moved_draws_have_the_correlations_and_their_own_spread():
     adjusted = 0.7 + 0.01 * rng.normal(size=(2, 500, 3))
     covariance = np.cov(adjusted.reshape(-1, 3).T)
     excess = np.full((3, 3), 5e-5) - np.diag([5e-5] * 3)
-    draws = moved(adjusted, excess).reshape(-1, 3)
+    draws = move_draws(adjusted, excess).reshape(-1, 3)
     wanted = covariance + excess
     scale = np.sqrt(np.diag(wanted))
     np.testing.assert_allclose(np.corrcoef(draws.T), wanted / np.outer(scale, scale), atol=1e-10)
@@ -205,16 +207,16 @@ def test_large_counts_of_many_groups_are_told_apart():
 
 
 def test_what_a_posterior_records():
-    made = recorded(with_attributes(feedback="cut", groups="superclass"))
+    made = read_record(with_attributes(feedback="cut", groups="superclass"))
     assert (made.name, made.method, made.roles) == ("joint", "nuts", ("reference", "replication"))
     assert (made.cut, made.grouping, made.thinning) == (True, "superclass", 1)
     assert made.options.components == 2
-    other = recorded(with_attributes(options='{"odd": 1}'))
+    other = read_record(with_attributes(options='{"odd": 1}'))
     with refused(PosteriorError, "posterior-options-of-other-model", {"model": "joint"}):
         _ = other.options
     for odd in ({"model": "odd"}, {"schedule": '{"thinning": 1e999}'}):
         with refused(PosteriorError, "posterior-origin-unknown"):
-            recorded(with_attributes(**odd))
+            read_record(with_attributes(**odd))
 
 
 def test_a_value_does_not_change(study):
@@ -233,7 +235,7 @@ def test_leading_directions_are_those_of_the_whole():
     adjusted = 0.7 + 0.01 * logit.mean(axis=3)
     hard = rng.normal(size=(images, 1)) + 0.5 * rng.normal(size=(images, classifiers))
     cell, correct = rng.integers(0, 4, images), hard < 0.5
-    among = (Influences.of(adjusted, shared, 0.2), logit, cell, correct)
+    among = (Influences.from_draws(adjusted, shared, 0.2), logit, cell, correct)
     whole, ones = excess_covariance(*among), np.ones((classifiers, 1))
     directions, excess = leading_excess(*among, ones)
     np.testing.assert_allclose(directions.T @ directions, np.eye(len(excess)), atol=1e-12)
@@ -242,12 +244,12 @@ def test_leading_directions_are_those_of_the_whole():
     top = np.linalg.eigvalsh(whole)[-1]
     assert np.linalg.eigvalsh(excess)[-1] == pytest.approx(top, rel=0.01)
     # In all directions it is the same move, but for how own spreads are kept.
-    draws = moved_along(adjusted, np.eye(classifiers), whole)
+    draws = move_draws_along(adjusted, np.eye(classifiers), whole)
     np.testing.assert_allclose(draws.std(axis=(0, 1)), adjusted.std(axis=(0, 1)), rtol=1e-9)
     np.testing.assert_allclose(draws.mean(axis=(0, 1)), adjusted.mean(axis=(0, 1)), rtol=1e-9)
     np.testing.assert_allclose(
         np.corrcoef(draws.reshape(-1, classifiers).T),
-        np.corrcoef(moved(adjusted, whole).reshape(-1, classifiers).T),
+        np.corrcoef(move_draws(adjusted, whole).reshape(-1, classifiers).T),
         atol=1e-9,
     )
 
@@ -301,12 +303,12 @@ def test_a_thinned_likelihood_is_met_with_its_own_draws(study, tmp_path):
     write_posterior(thinned, tmp_path / "thinned.nc")
     again = read_posterior(tmp_path / "thinned.nc")
     fitted = Fitted(study, again)
-    assert fitted.joint_draws().adjusted.shape == fitted.adjusted.shape
+    assert fitted.joint_draws().adjusted.shape == fitted.adjusted_draws.shape
     drawn = logits(again).values
     among = fitted.cell_of_images("replication"), study.replication.correct
     shared = some["posterior"]["population_curve"].values[:, kept]
-    influences = Influences.of(fitted.adjusted[:, kept], shared, 1.0)
-    wanted = moved(fitted.adjusted, excess_covariance(influences, drawn, *among))
+    influences = Influences.from_draws(fitted.adjusted_draws[:, kept], shared, 1.0)
+    wanted = move_draws(fitted.adjusted_draws, excess_covariance(influences, drawn, *among))
     np.testing.assert_array_equal(fitted.joint_draws().adjusted, wanted)
     assert len(compare_fits({"a": again})) == 1
     foreign = some["log_density"].assign_coords(draw=kept + 100)

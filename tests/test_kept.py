@@ -61,8 +61,8 @@ def a_study(sizes, rule, seed=0):
 
 
 RULES = {
-    "words": lambda sizes: Selection.of("at least 60 %"),
-    "table": lambda sizes: Selection.of(
+    "words": lambda sizes: Selection.parse("at least 60 %"),
+    "table": lambda sizes: Selection.parse(
         [(k, n, (1 + k) / (2 + n)) for n in sizes for k in range(n // 3, n + 1)]
     ),
 }
@@ -108,7 +108,7 @@ def test_the_likelihood_is_that_of_counts_that_pass(sizes, rule):
 @pytest.mark.parametrize("family", ["bernstein", "spline"])
 @pytest.mark.parametrize("sizes", ["two", "listed"])
 def test_averages_are_those_of_the_images_kept(sizes, family):
-    rule = Selection.of("at least 60 %")
+    rule = Selection.parse("at least 60 %")
     study = a_study(SHOWN[sizes], rule)
     laid_out = joint_data([SufficientStatistics.of(study).cells]).datasets[0]
     curves = curve_family(family, 8, 5, monotone=False)
@@ -141,7 +141,7 @@ def test_averages_are_those_of_the_images_kept(sizes, family):
 
 @pytest.mark.usefixtures("float64")
 def test_a_rule_that_keeps_all_changes_nothing():
-    told = a_study([3, 5], Selection.of("at least 0"))
+    told = a_study([3, 5], Selection.parse("at least 0"))
     untold = replace(
         told, datasets={r: replace(d, selection=None) for r, d in told.datasets.items()}
     )
@@ -162,14 +162,14 @@ def test_a_rule_that_keeps_all_changes_nothing():
 
 
 def test_the_density_of_kept_images_is_one():
-    rule = Selection.of("at least 3 of 5")
+    rule = Selection.parse("at least 3 of 5")
     data = AnnotatedSet("v", np.array(["x"]), [4], [5], np.ones((1, 1), bool), selection=rule)
     at = np.linspace(0, 1, 2001)
     factor = kept_factor(A[None], B[None], WEIGHT[None], data, at)[0]
     assert np.trapezoid(factor * density(at), at) == pytest.approx(
         1, abs=5e-4
     )  # the rule's own error near 1
-    by_others = Selection.of("at least 3 of 5 by other answers")
+    by_others = Selection.parse("at least 3 of 5 by other answers")
     assert (
         kept_factor(A[None], B[None], WEIGHT[None], replace(data, selection=by_others), at) == 1
     ).all()
@@ -237,7 +237,7 @@ def test_checks_of_the_counts_know_the_rule(kept):
 
 
 def test_a_rule_that_leaves_one_count_identifies_nothing():
-    said = advise(SufficientStatistics.of(a_study([4], Selection.of("all"))))
+    said = advise(SufficientStatistics.of(a_study([4], Selection.parse("all"))))
     assert len(said) == 2
     for role, sentence in zip(("reference", "replication"), said, strict=True):
         assert role in sentence

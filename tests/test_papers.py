@@ -22,7 +22,7 @@ from bayesrep.report.figure_names import FIGURES, Given, Inputs
 from bayesrep.report.gallery import Pictures, grid
 from bayesrep.report.paper.tsipras2020 import label_numbers, labels_and_objects
 from bayesrep.studies.contents import StudyContents
-from bayesrep.studies.held import held
+from bayesrep.studies.parts import find_parts
 from bayesrep.studies.predictions import Predictions
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # a small study
@@ -150,13 +150,13 @@ def test_every_input_of_a_figure_is_what_its_entry_needs():
 
 def test_held_is_what_columns_tell(world, tmp_path):
     root, both = world
-    assert held(root / "study") == {"answers", "labels", "top-5", "probabilities"}
+    assert find_parts(root / "study") == {"answers", "labels", "top-5", "probabilities"}
     zoo.cut(zoo.study("tiny"), images=20).write(tmp_path / "sim")
-    assert held(tmp_path / "sim") == {"counts", "answers", "study"}
+    assert find_parts(tmp_path / "sim") == {"counts", "answers", "study"}
     with refused(StudyError, "neither-study-nor-predictions", {"path": str(tmp_path)}):
-        held(tmp_path)
+        find_parts(tmp_path)
     with refused(StudyError, "study-path-missing", {"path": str(tmp_path / "none")}):
-        held(tmp_path / "none")
+        find_parts(tmp_path / "none")
 
 
 def test_labels_of_an_image_are_counted_once(world):

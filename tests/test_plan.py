@@ -248,7 +248,7 @@ def pilot():
 
 def test_worlds_are_the_posterior_s_draws(pilot):
     worlds = worlds_of(pilot, count=40, classifiers=10, seed=1)
-    draws = pilot.adjusted.reshape(-1, 3)
+    draws = pilot.adjusted_draws.reshape(-1, 3)
     for world in worlds[:5]:
         nearest = np.abs(draws - adjusted_accuracies(world)).max(axis=1).min()
         assert nearest < 2e-4  # a curve between nodes

@@ -18,7 +18,7 @@ from bayesrep.files import netcdf
 from bayesrep.numerics.codes import MOST, decode, encode
 from bayesrep.numerics.estimands import ranks
 from bayesrep.posterior.files import read_posterior, read_tree, write_posterior
-from bayesrep.posterior.groups import find_group, recorded
+from bayesrep.posterior.groups import find_group, read_record
 from bayesrep.posterior.likelihood import LOGITS, logits, of_answers
 from experiments.fuzzing import samples
 
@@ -160,7 +160,7 @@ def test_options_of_another_model_are_told_where_they_are_asked_for(tmp_path):
     for name in ("posterior", "log_density", "observed_data", "sample_stats"):
         posterior[name].attrs["options"] = json.dumps({"odd": 1, "dependence": 0.1})
     write_posterior(posterior, tmp_path / "odd.nc")
-    made = recorded(read_tree(tmp_path / "odd.nc"))
+    made = read_record(read_tree(tmp_path / "odd.nc"))
     assert made.dependence == 0.1
     assert made.traits.shared == ("population_curve",)
     with refused(PosteriorError, "posterior-options-of-other-model", {"model": "joint"}):

@@ -912,9 +912,17 @@ def test_what_is_printed_is_in_percent_and_in_plain_names(files, capsys):
     assert "_" not in text
 
 
-def test_answers_of_models_are_spoken_of_as_such(tmp_path, capsys):
+@pytest.mark.parametrize("counted", [False, True])
+def test_answers_of_models_are_spoken_of_as_such(tmp_path, capsys, counted):
     both = [few(name, {"classifier 1": [1, 0, 1], "b": [0, 1, 1]}) for name in ("old", "new")]
     StudyContents(answers=both, provenance={"words": "evaluation"}).write(tmp_path / "s")
+    if counted:
+        rows = [f"{each.dataset},{image},3,4" for each in both for image in each.images]
+        counts = tmp_path / "counts.csv"
+        counts.write_text("\n".join(["dataset,image,selected,shown", *rows]))
+        roles = ("--reference", "old", "--replication", "new")
+        command = ("import", "tables", counts, *roles, "--out", tmp_path / "s")
+        assert run(capsys, *command)[0] == 0
     _, text, _ = run(capsys, "compare", tmp_path / "s")
     assert "The 2 models are as accurate" in text
     assert "classifier 1" in text

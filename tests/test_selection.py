@@ -41,14 +41,14 @@ RULES = {  # what a person would do with the words
 @given(n=st.integers(1, 60), data=st.data())
 def test_words_mean_what_they_say(rule, n, data):
     k = data.draw(st.integers(0, n))
-    assert Selection.of(rule).probability([k], [n]).tolist() == [float(RULES[rule](k, n))]
+    assert Selection.parse(rule).probability([k], [n]).tolist() == [float(RULES[rule](k, n))]
 
 
 def test_a_table_keeps_what_it_lists():
     rows = [(3, 5, 0.5), [4, 5], (5, 5, 1)]
-    found = Selection.of(rows).probability(np.arange(6), np.full(6, 5))
+    found = Selection.parse(rows).probability(np.arange(6), np.full(6, 5))
     assert found.tolist() == [0, 0, 0, 0.5, 1, 1]
-    assert Selection.of(Selection.of(rows).content()) == Selection.of(rows)
+    assert Selection.parse(Selection.parse(rows).content()) == Selection.parse(rows)
 
 
 @pytest.mark.parametrize(
@@ -75,15 +75,15 @@ def test_a_table_keeps_what_it_lists():
 )
 def test_what_is_no_rule_is_refused(rule, broken):
     with refused(StudyError, *broken):
-        Selection.of(rule)
+        Selection.parse(rule)
 
 
 def test_a_rule_on_other_answers_corrects_nothing():
-    rule = Selection.of("at least 3 of 5 by other answers")
-    assert rule.by_others
+    rule = Selection.parse("at least 3 of 5 by other answers")
+    assert rule.is_by_others
     assert truncating(rule) is None
-    assert rule.once == "at least 3 of 5"
-    assert rule.asked(np.array([100, 90])).tolist() == [5, 5]
+    assert rule.bare_rule == "at least 3 of 5"
+    assert rule.count_answers(np.array([100, 90])).tolist() == [5, 5]
     made = study(selection="all of 6 by other answers")  # which was not shown to six
     assert SufficientStatistics.of(made).reference.selection is None
 

@@ -8,11 +8,13 @@ import zoo
 from refusals import refused
 
 from bayesrep import Study, StudyError
+from bayesrep.cli import main
 from bayesrep.sources import READERS
 from bayesrep.sources.tables import read_tables
 from bayesrep.studies.attempts import Attempts, read_attempts, write_attempts
 from bayesrep.studies.columns import in_our_words
-from bayesrep.studies.words import VOCABULARIES, Voice, words_of
+from bayesrep.studies.manifest import read_provenance
+from bayesrep.studies.words import VOCABULARIES, Voice, vocabulary_of, words_of
 
 ROLES = {"reference": "old", "replication": "new"}
 OURS = {"item": "image", "model": "classifier", "solved": "correct", "judge": "worker"}
@@ -44,6 +46,33 @@ def test_tables_in_either_words_are_the_same_study(tmp_path, kind):
     assert one.reference.answers.workers.tolist() == other.reference.answers.workers.tolist()
     assert words_of(one) == VOCABULARIES["evaluation"]
     assert words_of(other) == VOCABULARIES["images"]
+
+
+def test_counts_alone_remember_whose_words_they_are_in(tmp_path):
+    for way, name in ((False, "evaluation"), (True, "images")):
+        contents = READERS["tables"](tables(tmp_path, "csv", way)[:1], **ROLES)
+        assert contents.lacks("predictions")
+        assert vocabulary_of(contents.provenance) == name
+
+
+@pytest.mark.parametrize("kind", ["counts", "study"])
+@pytest.mark.parametrize(("way", "asked"), [(False, "images"), (True, "evaluation")])
+def test_who_imports_chooses_the_words(tmp_path, capsys, kind, way, asked):
+    files = tables(tmp_path, "csv", way)[: 1 if kind == "counts" else 2]
+    named = [word for role, name in ROLES.items() for word in (f"--{role}", name)]
+    command = ["import", "tables", *map(str, files), *named, "--out", str(tmp_path / "s")]
+    assert main([*command, "--words", asked]) == 0
+    assert VOCABULARIES[asked].images in capsys.readouterr().out
+    assert vocabulary_of(read_provenance(tmp_path / "s")) == asked
+
+
+@pytest.mark.parametrize(("way", "said"), [(False, "items"), (True, "images")])
+def test_tables_are_checked_in_their_own_words(tmp_path, capsys, way, said):
+    files = [str(file) for file in tables(tmp_path, "csv", way)]
+    named = [word for role, name in ROLES.items() for word in (f"--{role}", name)]
+    for given in (files[:1], files):
+        assert main(["check", *given, *named]) == 0
+        assert f"4 {said}" in capsys.readouterr().out
 
 
 def test_a_model_of_images_is_a_classifier(tmp_path):

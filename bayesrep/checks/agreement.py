@@ -123,7 +123,7 @@ def _predictions(
 ) -> Iterator[NDArray[np.bool_]]:
     """Answers [N, C] on the replication's images, draw by draw."""
     cell = fitted.cell_of_images("replication")
-    law = None if fitted.recorded.traits.collapsed else fitted.recorded.model.answers
+    law = None if fitted.record.traits.collapsed else fitted.record.model.answers
     if law is None:
         for logit in thinned_draws(logits(fitted.posterior), draws):
             chance = expit(logit.astype(float)).T[cell]
@@ -159,7 +159,7 @@ def judge_agreement(fitted: Fitted) -> Finding:
         f"Two classifiers are right or wrong together on {observed} of the images, where the model "
         f"expects {expected}: "
     )
-    made = fitted.recorded
+    made = fitted.record
     if not made.traits.collapsed:
         sentence += "one difficulty of images is not enough; try factors=2."
         return Finding(check, value, wanted, "with care", sentence)

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from bayesrep.checks.finding import Finding, missing_finding
-from bayesrep.posterior.groups import Posterior, find_group, need_group, recorded
+from bayesrep.posterior.groups import Posterior, find_group, need_group, read_record
 from bayesrep.posterior.verdict import (
     LEAST_BFMI,
     LEAST_ESS,
@@ -34,7 +34,7 @@ REPORTED = ("adjusted_accuracy", "bias_corrected_gap", "selection_gap")
 
 def check_draws(posterior: Posterior) -> list[Finding]:
     """Whether the draws are those of the posterior, by the method that made them."""
-    group, made = need_group(posterior, "posterior"), recorded(posterior)
+    group, made = need_group(posterior, "posterior"), read_record(posterior)
     if made.method != "nuts":
         return [*_check_modes(group), _check_approximation(made.method, group.attrs)]
     stats = find_group(posterior, "sample_stats")

@@ -96,9 +96,9 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
     if not isinstance(fitted.study, Study):
         return []
     known = class_shifts(fitted.study)
-    shifts = [each for each in known if each.column != fitted.recorded.grouping]
+    shifts = [each for each in known if each.column != fitted.record.grouping]
     if not shifts:
-        text = _unknown_sentence(fitted.recorded.grouping)
+        text = _unknown_sentence(fitted.record.grouping)
         return [Finding(CHECK, "assumed", "cannot be seen", "yes", text)]
     adjusted = family_wise([each.p for each in shifts], [CHECK] * len(shifts)) * KINDS
     p, wanted = min(1.0, float(adjusted.min())), f"p >= {ALPHA}"
@@ -113,7 +113,7 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
         return [Finding(CHECK, value, wanted, "yes", text)]
     differ = [each for each, at in zip(shifts, adjusted, strict=True) if at < ALPHA]
     most = max(differ, key=lambda each: abs(each.shift))
-    sd = max(float(fitted.adjusted.mean(axis=-1).std()), 1e-12)
+    sd = max(float(fitted.adjusted_draws.mean(axis=-1).std()), 1e-12)
     matters = abs(most.shift) > BEARABLE * sd
     effect = (
         "Part of the gap comes from the classes: fit with them, or with broader ones, as groups."

@@ -25,7 +25,7 @@ from scipy.special import log_expit, logsumexp
 
 from bayesrep.errors import PosteriorError
 from bayesrep.numerics.pareto import pareto_smooth
-from bayesrep.posterior.groups import Posterior, need_group, recorded, right_answers
+from bayesrep.posterior.groups import Posterior, need_group, read_record, right_answers
 from bayesrep.posterior.likelihood import logits
 from bayesrep.posterior.verdict import MAX_PARETO_K
 from bayesrep.types import Float
@@ -78,7 +78,7 @@ def leave_out_predictions(posterior: Posterior) -> dict[str, LeftOut]:
     likelihood = need_group(posterior, "log_density")
     observed = need_group(posterior, "observed_data", "correct")
     parts: dict[str, LeftOut] = {}
-    for role in recorded(posterior).roles:
+    for role in read_record(posterior).roles:
         images = observed[f"{role}_images"].values
         some = np.flatnonzero(images > 0)
         density = _by_draw(likelihood[f"{role}_images"])[some] / images[some, None]
@@ -132,7 +132,7 @@ def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
     """
     _check_same_study(posteriors)
     for name, posterior in posteriors.items():
-        made = recorded(posterior)
+        made = read_record(posterior)
         if not made.traits.collapsed:
             raise PosteriorError(
                 "classifiers-not-separable-in-model", posterior=name, model=made.name

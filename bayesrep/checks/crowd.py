@@ -32,7 +32,7 @@ def judge_crowd(fitted: Fitted) -> list[Finding]:
         return [Finding(check, "not allowed for", wanted, "with care", text)]
     with_workers, without = (
         float(np.std(draws.mean(axis=-1)))
-        for draws in (fitted.together, fitted.together_of_one_crowd)
+        for draws in (fitted.draws_together, fitted.draws_of_one_crowd)
     )
     times = with_workers / max(without, 1e-300)
     if times < NOTICEABLE:
@@ -66,12 +66,12 @@ def judge_unknown_crowd(fitted: Fitted) -> Finding:
         "answered"
     )
     value = f"sd {100 * assumed:g} points assumed" if assumed else "alike, assumed"
-    if not fitted.recorded.traits.collapsed:
+    if not fitted.record.traits.collapsed:
         return Finding(
             check, value, wanted, "yes", f"{said}. To measure it, give answers by worker."
         )
-    half = NORMAL * float(np.std(fitted.together_of_one_crowd.mean(axis=-1)))
-    mean = np.full((fitted.adjusted.shape[-1], 1), 1 / fitted.adjusted.shape[-1])
+    half = NORMAL * float(np.std(fitted.draws_of_one_crowd.mean(axis=-1)))
+    mean = np.full((fitted.adjusted_draws.shape[-1], 1), 1 / fitted.adjusted_draws.shape[-1])
     a_point = NORMAL * POINT * float(np.linalg.norm(fitted.crowd_effects(mean)))
     text = (
         f"{said}. The mean gap is then known to within \N{PLUS-MINUS SIGN}"

@@ -24,7 +24,7 @@ from bayesrep.checks.assumptions import assumption
 from bayesrep.checks.finding import Finding
 from bayesrep.errors import PosteriorError
 from bayesrep.numerics.rounding import write_points
-from bayesrep.posterior.groups import Posterior, cells_along, need_group, recorded, right_answers
+from bayesrep.posterior.groups import Posterior, cells_along, need_group, read_record, right_answers
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.types import Float, Floats
 
@@ -74,7 +74,7 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
     from bayesrep.inference.problem import pose
     from bayesrep.models.options import JointOptions
 
-    made = recorded(posterior)
+    made = read_record(posterior)
     assumed = made.dependence
     options = {f.name: getattr(made.options, f.name) for f in fields(JointOptions)}
     statistics = _observed_statistics(posterior, made.roles)
@@ -150,7 +150,7 @@ def _observed_statistics(posterior: Posterior, roles: Sequence[str]) -> Sufficie
     group = need_group(posterior, "observed_data", "correct")
     names = tuple(map(str, group["classifier"].values))
     cells: dict[str, Cells] = {}
-    selections = recorded(posterior).selections
+    selections = read_record(posterior).selections
     for role in roles:
         along = cells_along(group, role)
         pairs, place = np.unique(
@@ -174,7 +174,7 @@ def _observed_statistics(posterior: Posterior, roles: Sequence[str]) -> Sufficie
 def judge_dependence(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding]:
     """The band, where it can be made, and what it means: never more than an assumption."""
     check, wanted = "dependence of annotators' answers", "cannot be seen"
-    assumed = recorded(posterior).dependence
+    assumed = read_record(posterior).dependence
     value = f"{assumed:g} assumed"
     opening = f"We assume that {assumption(posterior)}; no check can see it."
     try:

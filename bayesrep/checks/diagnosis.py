@@ -17,10 +17,10 @@ from bayesrep.checks.dependence import judge_dependence
 from bayesrep.checks.finding import Finding, Trust
 from bayesrep.checks.predictions import judge_predictions
 from bayesrep.checks.prior import judge_prior
-from bayesrep.errors import PosteriorError, plain
+from bayesrep.errors import PosteriorError, plain_text
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group, need_group
-from bayesrep.studies.shown import aligned, brief, html_table, number
+from bayesrep.studies.shown import align_rows, brief, html_table, number
 from bayesrep.studies.study import Study, need_study
 
 SAYS: Mapping[Trust, str] = {
@@ -65,8 +65,8 @@ class Diagnosis:
 
     def __str__(self) -> str:
         """What `bayesrep diagnose` prints."""
-        sentences = [f"- {plain(sentence)}" for sentence in self.sentences]
-        table = aligned([HEADER, *self.checks.iter_rows()])
+        sentences = [f"- {plain_text(sentence)}" for sentence in self.sentences]
+        table = align_rows([HEADER, *self.checks.iter_rows()])
         return "\n".join([self.verdict, "", *sentences, *([""] if sentences else []), table])
 
     def __repr__(self) -> str:
@@ -83,7 +83,9 @@ class Diagnosis:
     @property
     def verdict(self) -> str:
         """Whether to use the adjusted accuracies, in words."""
-        return plain(f"Trust: {self.trust}. {SAYS[self.trust].format(assumption=self.assumption)}")
+        return plain_text(
+            f"Trust: {self.trust}. {SAYS[self.trust].format(assumption=self.assumption)}"
+        )
 
 
 def diagnose(posterior: Posterior, study: Study | None = None) -> Diagnosis:
@@ -127,7 +129,7 @@ def examine(
     predictions, misfits = judge_predictions(posterior)
     findings += misfits
     if fitted is not None:
-        if with_agreement and fitted.adjusted.shape[-1] > 1:
+        if with_agreement and fitted.adjusted_draws.shape[-1] > 1:
             findings.append(judge_agreement(fitted))
         findings += [*judge_crowd(fitted), *judge_classes(fitted)]
     sensitivity, on_prior = judge_prior(posterior)

@@ -26,7 +26,7 @@ from bayesrep.posterior.groups import (
     Posterior,
     cells_along,
     need_group,
-    recorded,
+    read_record,
     right_answers,
     thinned_draws,
 )
@@ -97,7 +97,7 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     observed = need_group(posterior, "observed_data", "correct")
     logit_right = logits(posterior)
     likelihood = need_group(posterior, "log_density")
-    roles = recorded(posterior).roles
+    roles = read_record(posterior).roles
     cells = {role: cells_along(observed, role) for role in roles}
     alike = {role for role in roles if _are_equal(cells[role], cells["replication"])}
     images = {role: observed[f"{role}_images"].values for role in roles}
@@ -219,7 +219,7 @@ def _count_probability(
 
     Up to a factor for each n, where the counts selected the images.
     """
-    made = recorded(posterior)
+    made = read_record(posterior)
     group = need_group(
         posterior, "posterior", "component_mean", "component_concentration", "component_weight"
     )
@@ -267,7 +267,7 @@ def judge_predictions(posterior: Posterior) -> tuple[pl.DataFrame | None, list[F
         return None, [missing_finding("the model predicts counts and answers", needed)]
     adjusted = need_group(posterior, "posterior", "adjusted_accuracy")["adjusted_accuracy"].values
     observed = need_group(posterior, "observed_data", "correct")
-    options = recorded(posterior).given
+    options = read_record(posterior).given
     sd = np.maximum(adjusted.std(axis=(0, 1)), 1e-12)
     curves = _judge_answers(table.filter(kind="answers"), sd, options)
     typical = max(float(adjusted.mean(axis=2).std()), 1e-12)

@@ -36,7 +36,7 @@ from bayesrep.checks.finding import Finding
 from bayesrep.errors import PosteriorError
 from bayesrep.numerics.convergence import mean_ess
 from bayesrep.numerics.pareto import pareto_smooth
-from bayesrep.posterior.groups import Posterior, draws_of, need_group, recorded
+from bayesrep.posterior.groups import Posterior, draws_of, need_group, read_record
 from bayesrep.posterior.likelihood import LOGITS, of_answers
 from bayesrep.types import Float, Floats, Ints
 
@@ -212,7 +212,7 @@ def prior_sensitivity(posterior: Posterior, *, step: float = STEP) -> pl.DataFra
     PosteriorError
         If the posterior lacks what is needed, or was made with `feedback="cut"`.
     """
-    made = recorded(posterior)
+    made = read_record(posterior)
     if made.cut:
         raise PosteriorError("prior-sensitivity-of-cut-feedback")
     group = need_group(posterior, "posterior", "adjusted_accuracy", "bias_corrected_gap")
@@ -256,7 +256,7 @@ def judge_prior(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding]:
         "prior sensitivity",
         f"nothing moves {MOVES:g} sd",
     )
-    if recorded(posterior).cut:
+    if read_record(posterior).cut:
         sentence = (
             'How much the prior matters is not known: with feedback="cut" no joint density exists '
             "that could be scaled. To know, fit under another prior."

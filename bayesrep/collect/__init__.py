@@ -3,7 +3,7 @@
 from bayesrep.collect.candidates import candidate_labels
 from bayesrep.collect.classify import plan_classify
 from bayesrep.collect.collection import Collection, read_collection, write_collection
-from bayesrep.collect.grids import Design, plan_grids
+from bayesrep.collect.grids import GridDesign, plan_grids
 from bayesrep.collect.labels import Shortlist, shortlist
 from bayesrep.collect.objects import aggregate
 from bayesrep.collect.reading import Answered, match_assignments
@@ -11,7 +11,7 @@ from bayesrep.collect.reading import Answered, match_assignments
 __all__ = [
     "Answered",
     "Collection",
-    "Design",
+    "GridDesign",
     "Shortlist",
     "aggregate",
     "match_assignments",

@@ -34,7 +34,7 @@ Places: TypeAlias = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
-class Design:
+class GridDesign:
     """How images are asked about.
 
     Parameters
@@ -88,7 +88,7 @@ class Design:
 
 
 def plan_grids(
-    asked: pl.DataFrame, controls: pl.DataFrame | None = None, design: Design | None = None
+    asked: pl.DataFrame, controls: pl.DataFrame | None = None, design: GridDesign | None = None
 ) -> pl.DataFrame:
     """Deal images into grids.
 
@@ -121,7 +121,7 @@ def plan_grids(
     -----
     A label with fewer images than a grid holds has a smaller one, the same neighbours every time.
     """
-    how = design or Design()
+    how = design or GridDesign()
     asked = check_questions(asked)
     random = np.random.default_rng(how.seed)
     labels, label = np.unique(asked["label"].to_numpy().astype(np.str_), return_inverse=True)
@@ -185,7 +185,7 @@ def check_questions(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _deal_rows(
-    label: Ints, dataset: Ints, how: Design, random: np.random.Generator
+    label: Ints, dataset: Ints, how: GridDesign, random: np.random.Generator
 ) -> tuple[Places, Places]:
     """Rows and the number of their grid: every row in `how.grids` of them."""
     size = np.bincount(label)
@@ -209,7 +209,7 @@ def _deal_rows(
     return np.concatenate(rows), np.concatenate(grids)
 
 
-def _known_controls(controls: pl.DataFrame | None, how: Design) -> pl.DataFrame:
+def _known_controls(controls: pl.DataFrame | None, how: GridDesign) -> pl.DataFrame:
     """Images of which the label is known, in the columns of those that are asked about."""
     if controls is None:
         raise StudyError(
@@ -228,7 +228,7 @@ def _controls(
     known: pl.DataFrame,
     labels: np.ndarray,
     label_of: Places,
-    how: Design,
+    how: GridDesign,
     random: np.random.Generator,
 ) -> tuple[Places, Places, Places]:
     """Row in `known`, grid, and kind (from 1) of every control of every grid."""

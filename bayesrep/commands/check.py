@@ -7,9 +7,9 @@ from typing import Any
 
 import bayesrep
 from bayesrep import process
-from bayesrep.commands.options import add_shared, by_role, read_study, speak_of_answers
+from bayesrep.commands.options import add_shared, by_role, read_study, speak_of_contents
 from bayesrep.commands.output import LeftOut, emit, finding
-from bayesrep.errors import OptionError, StudyError, plain
+from bayesrep.errors import OptionError, StudyError, plain_text
 
 ROLES = ("reference", "replication", "candidates")
 
@@ -50,6 +50,7 @@ def _check_files(arguments: Namespace) -> int:
     facts = {"files": [str(path) for path in arguments.paths], "broken": problems}
     if tables is None:
         return _report_violations(arguments, problems, facts, "the tables")
+    speak_of_contents(tables)
     counts_alone = tables.lacks("predictions")
     said = _describe_counts(tables.datasets) if counts_alone else describe_study(tables.study())
     named = [word for role, name in roles.items() for word in (f"--{role}", name)]
@@ -61,7 +62,9 @@ def _check_files(arguments: Namespace) -> int:
 
 
 def _describe_counts(datasets: Mapping[str, Any]) -> str:
-    counted = ", ".join(f"{plain(d.name)} ({len(d.images):,} images)" for d in datasets.values())
+    counted = ", ".join(
+        f"{plain_text(d.name)} ({len(d.images):,} images)" for d in datasets.values()
+    )
     return f"counts of {counted}, and no predictions yet"
 
 
@@ -84,7 +87,7 @@ def _check_folder(arguments: Namespace, path: Path) -> int:
 def _report_violations(
     arguments: Namespace, broken: Sequence[str], facts: Mapping[str, Any], where: str
 ) -> int:
-    emit(arguments, "\n".join(map(plain, broken)), facts)
+    emit(arguments, "\n".join(map(plain_text, broken)), facts)
     rules = "rule is" if len(broken) == 1 else "rules are"
     return finding(f"{where}: {len(broken)} {rules} broken")
 
@@ -106,7 +109,7 @@ def _of_study(path: Path) -> _Told:
         "finite_sample": [] if gaps is None else gaps.to_dicts(),
     }
     if any(data.answers is not None for data in study.datasets.values()):
-        lines.append(plain(bayesrep.describe_crowd(study).sentence))
+        lines.append(plain_text(bayesrep.describe_crowd(study).sentence))
     return "\n".join([*lines, "No rule is broken."]), facts, study.left_out
 
 
@@ -115,9 +118,9 @@ def _of_answers(path: Path) -> _Told:
     from bayesrep.studies.contents import StudyContents
 
     contents = StudyContents.open(path)
-    speak_of_answers(path, contents.answers)
+    speak_of_contents(contents)
     lines = [
-        f"{plain(each.dataset)}: answers of {len(each.classifiers)} classifiers to "
+        f"{plain_text(each.dataset)}: answers of {len(each.classifiers)} classifiers to "
         f"{len(each.images):,} images"
         for each in contents.answers
     ]

@@ -127,7 +127,7 @@ def _contains(arguments: Namespace) -> int:
     from bayesrep.sources.table_files import read_table
 
     new_study(arguments.out, force=arguments.force)
-    design = collect.Design(**given_options(arguments, collect.Design))
+    design = collect.GridDesign(**given_options(arguments, collect.GridDesign))
     asked, controls = _read_questions(arguments), None
     if arguments.controls is not None and arguments.controls.is_dir():
         address = arguments.address and f"{arguments.address.rstrip('/')}/control"

@@ -83,7 +83,6 @@ def run(arguments: Namespace) -> int:
     )
     from bayesrep.studies.answers import knows_answers, right_or_wrong
     from bayesrep.studies.reading import images_left_out
-    from bayesrep.studies.writing import awaits_counts
 
     new_table(arguments)
     roles = (arguments.reference, arguments.replication)
@@ -96,8 +95,7 @@ def run(arguments: Namespace) -> int:
         both = right_or_wrong(read_study(arguments.study))
     else:
         both = read_predictions(arguments.study, roles, ranks=1)
-    if awaits_counts(arguments.study):
-        speak_of_answers(arguments.study, both)
+    speak_of_answers(arguments.study, both)
     # Tables that need more than accuracies are made and returned first.
     humans = read_humans(arguments.humans, *both) if arguments.humans else None
     left_out = images_left_out(arguments.study)

@@ -50,7 +50,7 @@ def run(arguments: Namespace) -> int:
         try:
             correlation = bayesrep.intraclass_correlation(*part.drop("dataset"))
         except StudyError as error:
-            raise error.within(f"{where}: {dataset}" if dataset else where) from None
+            raise error.add_place(f"{where}: {dataset}" if dataset else where) from None
         rows.append({"dataset": dataset, **asdict(correlation)})
     table = pl.DataFrame(rows)
     return emit_table(arguments, table, rows_table(table))

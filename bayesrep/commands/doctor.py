@@ -25,14 +25,14 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.text import allowed_text
     from bayesrep.sources.doctor import examine_data
     from bayesrep.sources.evals.records import LogChoices
-    from bayesrep.studies.allows import supported
+    from bayesrep.studies.allows import supports_adjustment
 
     metric, filters, scorer = (
         () if (name := getattr(arguments, of)) is None else (name,) for of in CHOICES
     )
     asked = LogChoices(metric, filters, scorer)
     what, findings = examine_data(arguments.paths, asked)
-    sound = supported(findings)
+    sound = supports_adjustment(findings)
     facts = {"is": what, "supported": sound, "allows": [asdict(each) for each in findings]}
     emit(arguments, allowed_text(what, findings), facts)
     if sound:

@@ -128,9 +128,11 @@ def _list(arguments: Namespace) -> int:
     study = arguments.study or (Path(arguments.name) if arguments.name else None)
     there = None
     if study is not None:
-        from bayesrep.studies.held import held
+        from bayesrep.studies.parts import find_parts
 
-        there = held(study, (arguments.reference, arguments.replication)) | files_given(arguments)
+        there = find_parts(study, (arguments.reference, arguments.replication)) | files_given(
+            arguments
+        )
     facts, lines = [], list[str]()
     for paper in ("", *catalogue.PAPERS):
         lines += ["", catalogue.PAPERS[paper], ""] if paper else []

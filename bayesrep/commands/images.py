@@ -17,5 +17,5 @@ def run(arguments: Namespace) -> int:
 
     study, posterior = read_fitted(arguments)
     table = bayesrep.describe_images(study, posterior)
-    Fitted(study, posterior).trusted(allow_unconverged=arguments.allow_unconverged)
+    Fitted(study, posterior).require_convergence(allow_unconverged=arguments.allow_unconverged)
     return emit_table(arguments, table, images_table(table), left_out=study.left_out)

@@ -21,9 +21,17 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 from bayesrep import process
 from bayesrep.choices import Key
 from bayesrep.commands.examples import SOURCES, source_epilog
-from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, by_role, names, seed
+from bayesrep.commands.options import (
+    SHARED_ARGUMENTS,
+    add_shared,
+    by_role,
+    names,
+    seed,
+    speak_of_contents,
+)
 from bayesrep.commands.output import emit, new_study
-from bayesrep.errors import OptionError, listing, plain
+from bayesrep.errors import OptionError, listing, plain_text
+from bayesrep.studies.words import VOCABULARIES, vocabulary_of
 
 if TYPE_CHECKING:
     from bayesrep.studies.contents import StudyContents
@@ -78,7 +86,7 @@ def _options_of(source: str) -> set[str]:
     if source == "sql":
         return {"dialect", *STATEMENT}
     taken = {name.replace("_", "-") for name in signature(READERS[source]).parameters}
-    taken |= {"files", "out"}
+    taken |= {"files", "out", "words"}
     return taken if source in UNCOUNTED else taken | {"selection"}
 
 
@@ -120,6 +128,12 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
         "may be repeated",
     )
     option("--name", help="name of the study (evals; tables: that of the folder)")
+    option(
+        "--words",
+        choices=tuple(VOCABULARIES),
+        help="images and classifiers, or items and models: what is printed of the study speaks of "
+        "these (by default what the source speaks of)",
+    )
     option("--version", metavar="V", help="v4 or v6 (cifar10.1; v6)")
     option("--seed", type=seed, help="of the placebo replication (cifar10h)")
     option(
@@ -220,9 +234,11 @@ def run(arguments: Namespace) -> int:
         force=arguments.force,
         keep_workers=arguments.keep_workers,
         selections=_selections(arguments.selection or ()),
+        words=arguments.words,
         progress=not arguments.no_progress,
         **options,
     )
+    speak_of_contents(imported)
     lines, fingerprint = _describe_imported(imported, out)
     if imported.attempts:
         repeated = dict.fromkeys(each.classifier for each in imported.attempts)
@@ -239,7 +255,7 @@ def _describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str],
     if contents.lacks("counts"):
         return _without_counts(contents, out), None
     if contents.lacks("predictions"):
-        return _without_predictions(contents.datasets, out), None
+        return _without_predictions(contents, out), None
     study = contents.study()
     return [describe_study(study), f"Written to {out}"], study.fingerprint()
 
@@ -276,6 +292,7 @@ def _statement(arguments: Namespace) -> int:
         "version",
         "keep_workers",
         "selection",
+        "words",
     )
     taken += ("force", "group", *OF_LOGS, *COLUMNS, *FLAGS)
     if given := [name for name in taken if getattr(arguments, name)]:
@@ -327,9 +344,7 @@ def _contents(arguments: Namespace) -> int:
 
 def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
     """What was written of answers alone, and what is to be done next."""
-    from bayesrep.studies.words import vocabulary_of
-
-    names = " and ".join(plain(each.dataset) for each in contents.answers)
+    names = " and ".join(plain_text(each.dataset) for each in contents.answers)
     count = len(contents.answers[0].classifiers)
     following = f"Next: {process.command('compare', out)}"
     if vocabulary_of(contents.provenance) == "evaluation":
@@ -348,12 +363,19 @@ def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
     ]
 
 
-def _without_predictions(datasets: Mapping[str, Any], out: Path) -> list[str]:
+def _without_predictions(contents: "StudyContents", out: Path) -> list[str]:
     """What was written of tables of counts, and what is to be done next."""
+    datasets = contents.datasets
     counted = ", ".join(
-        f"{plain(data.name)} ({len(data.images):,} images)" for data in datasets.values()
+        f"{plain_text(data.name)} ({len(data.images):,} images)" for data in datasets.values()
     )
-    names = " and ".join(plain(data.name) for data in datasets.values())
+    names = " and ".join(plain_text(data.name) for data in datasets.values())
+    if vocabulary_of(contents.provenance) == "evaluation":
+        return [
+            counted,
+            f"Written to {out}; answers are wanted on {names}: import these tables again beside "
+            "one of dataset, item, model and solved",
+        ]
     options = ("--dataset", "NAME", "--images", "PATH", "--classifiers", "NAMES")
     following = process.command("predict", "--study", out, *options)
     return [counted, f"Written to {out}; predictions are wanted of {names}", f"Next: {following}"]

@@ -2,7 +2,13 @@
 
 from argparse import ArgumentParser, Namespace
 
-from bayesrep.commands.options import add_datasets, add_protocol, add_shared, given_options
+from bayesrep.commands.options import (
+    add_datasets,
+    add_protocol,
+    add_shared,
+    given_options,
+    speak_of_answers,
+)
 from bayesrep.commands.output import emit_table, new_table
 
 
@@ -22,6 +28,7 @@ def run(arguments: Namespace) -> int:
     new_table(arguments)
     roles = (arguments.reference, arguments.replication)
     both = read_predictions(arguments.study, roles, ranks=1, confidence=True)
+    speak_of_answers(arguments.study, both)
     matched = match(*both, progress=not arguments.no_progress, **given_options(arguments, match))
     table = getattr(matched, arguments.table)
     text = matched_table(table) if arguments.table == "accuracies" else rows_table(table)

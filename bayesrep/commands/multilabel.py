@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from bayesrep.choices import Empty
-from bayesrep.commands.options import add_protocol, add_shared, given_options
+from bayesrep.commands.options import add_protocol, add_shared, given_options, speak_of_answers
 from bayesrep.commands.output import emit_table, new_table, report_missing_arguments
 from bayesrep.errors import StudyError
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -51,6 +51,7 @@ def run(arguments: Namespace) -> int:
         return report_missing_arguments("multilabel", ["--labels or --objects"])
     asked = arguments.dataset or REQUIRED_ROLES[0]
     (answers,) = protocols.read_predictions(arguments.study, (asked,))
+    speak_of_answers(arguments.study, [answers])
     # Tables about what people say need no label sets.
     if by_people:
         said = protocols.read_people(answers, **given_options(arguments, protocols.read_people))

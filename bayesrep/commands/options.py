@@ -4,12 +4,12 @@ import inspect
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import bayesrep
 from bayesrep import bounds
@@ -18,6 +18,9 @@ from bayesrep.choices import AccuracyInterval
 from bayesrep.commands.output import new_table, say
 from bayesrep.errors import OptionError, StudyError, reason
 from bayesrep.studies.words import VOCABULARIES, VOICE, Voice, vocabulary_of
+
+if TYPE_CHECKING:
+    from bayesrep.studies.contents import StudyContents
 
 
 def seed(text: str) -> int:
@@ -207,16 +210,28 @@ def read_study(path: Path) -> "bayesrep.Study":
 def speak_of(posterior: Any) -> None:
     """Speak in the words of the study of a posterior, as far as that knows them."""
     group = posterior["posterior"]
-    voice = Voice(VOCABULARIES[vocabulary_of(group.attrs)])
-    VOICE.set(voice.beside(map(str, group["classifier"].values)))
+    _speak(group.attrs, map(str, group["classifier"].values))
 
 
 def speak_of_answers(path: Path, answers: Iterable[Any]) -> None:
-    """Speak in the words of answers that await their counts, as far as these are known."""
+    """Speak in the words of a folder's answers, be it a study or await its counts."""
     from bayesrep.studies.manifest import read_provenance
 
-    voice = Voice(VOCABULARIES[vocabulary_of(read_provenance(path))])
-    VOICE.set(voice.beside(name for each in answers for name in (each.dataset, *each.classifiers)))
+    names = (name for each in answers for name in (each.dataset, *each.classifiers))
+    _speak(read_provenance(path), names)
+
+
+def speak_of_contents(contents: "StudyContents") -> None:
+    """Speak in the words of what may not be a study yet."""
+    names = [each.dataset for each in contents.answers]
+    names += [data.name for data in contents.datasets.values()]
+    names += [name for each in contents.answers for name in each.classifiers]
+    _speak(contents.provenance, [*names, *contents.classifiers])
+
+
+def _speak(entries: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Speak in the words that a provenance names, or the attributes of a posterior do."""
+    VOICE.set(Voice(VOCABULARIES[vocabulary_of(entries)]).beside(names))
 
 
 def read_draws(path: Path) -> Any:

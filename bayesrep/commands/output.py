@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrep.atomic import replaced_file
-from bayesrep.errors import OptionError, plain
+from bayesrep.errors import OptionError, plain_text
 from bayesrep.files.strict_json import replace_non_finite
 from bayesrep.studies.words import VOICE
 
@@ -159,7 +159,7 @@ def _standard_output() -> Generator[None]:
 def say(message: str, program: str = "bayesrep") -> None:
     """One line on standard error, if anybody reads it."""
     with suppress(BrokenPipeError):
-        print(f"{program}: {plain(message)}", file=sys.stderr)
+        print(f"{program}: {plain_text(message)}", file=sys.stderr)
 
 
 def write_tables_as(form: str) -> None:
@@ -172,7 +172,7 @@ def write_tables_as(form: str) -> None:
 
 def progress_line(text: str) -> None:
     """What is being done, on standard error, beside the bars."""
-    print(plain(text), file=sys.stderr, flush=True)
+    print(plain_text(text), file=sys.stderr, flush=True)
 
 
 def finding(message: str) -> int:
@@ -229,9 +229,9 @@ def _output_text(arguments: Namespace, text: str, facts: Mapping[str, Any]) -> s
         return as_json(arguments.command, facts)
     paths = [str(each) for each in vars(arguments).values() if isinstance(each, Path)]
     for path in paths:
-        text = text.replace(path, plain(path))  # a line break in it is not an end of a line
+        text = text.replace(path, plain_text(path))  # a line break in it is not an end of a line
     said = VOICE.get().beside(paths)(text)
-    return "\n".join(map(plain, said.split("\n")))
+    return "\n".join(map(plain_text, said.split("\n")))
 
 
 def as_json(command: str, facts: Mapping[str, Any]) -> str:

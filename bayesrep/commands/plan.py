@@ -148,7 +148,7 @@ def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
         posterior = read_draws(arguments.posterior)
     else:
         posterior = _fit_pilot(study, arguments)
-    fitted = Fitted(study, posterior).trusted()
+    fitted = Fitted(study, posterior).require_convergence()
     seed = arguments.seed or 0
     worlds = worlds_of(fitted, count=arguments.studies or 20, classifiers=CLASSIFIERS, seed=seed)
     known = leniency_of(fitted)
@@ -197,7 +197,7 @@ def _recommend_purchase(
     answers = int(round(float(np.concatenate(shown).mean())))
     workers = None if arguments.workers is None else arguments.workers // crowds
     design = Design(images, answers, workers, crowds)
-    low, high = np.quantile(fitted.together.mean(axis=-1), INTERVAL)
+    low, high = np.quantile(fitted.draws_together.mean(axis=-1), INTERVAL)
     now, wanted = float(high - low), arguments.width / 100
     facts: dict[str, Any] = {"width": now, "wanted": wanted, "stop": now <= wanted}
     if now <= wanted:

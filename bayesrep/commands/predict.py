@@ -30,6 +30,7 @@ _USELESS = {
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
+    # The images, which come in one of three ways, and the study that gets the answers.
     option(
         "--images",
         type=Path,
@@ -45,6 +46,7 @@ def add(parser: ArgumentParser) -> None:
         help="instead of images: STUDY/logits/DATASET of --keep logits, without inference",
     )
     option("--study", type=Path, help="the study's folder, created where needed")
+    # Who answers, and what the answers are chosen among and held against.
     option(
         "--classifiers",
         type=names,
@@ -63,6 +65,7 @@ def add(parser: ArgumentParser) -> None:
         help="answers among some classes: imagenet-a, imagenet-r, a file with one a line, a folder "
         "of class folders, ObjectNet's mappings; or all",
     )
+    # How the answers are computed, and what is kept beside them.
     option("--keep", choices=get_args(Kept), help="keep every output, not five labels alone")
     option("--device", help="auto, cpu, cuda, cuda:1, mps")
     option("--batch-size", type=_count_or_auto, metavar="auto|N")
@@ -72,6 +75,7 @@ def add(parser: ArgumentParser) -> None:
     option("--weights", type=Path, metavar="DIR", help="files of weights instead of the hub's")
     option("--cache", type=Path, metavar="DIR", help="keep preprocessed images for later runs")
     option("--ray", metavar="ADDRESS|local", help="spread over Ray (extra [ray])")
+    # What becomes of images without an answer and of earlier answers, and where a table goes.
     option(
         "--allow-failures",
         action="store_true",

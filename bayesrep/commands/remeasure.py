@@ -44,7 +44,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.posterior.fitted import Fitted
 
     study, posterior = read_fitted(arguments)
-    Fitted(study, posterior).trusted(allow_unconverged=arguments.allow_unconverged)
+    Fitted(study, posterior).require_convergence(allow_unconverged=arguments.allow_unconverged)
     table = bayesrep.remeasure(study, posterior, seed=seed)
     return emit_table(arguments, table, remeasured_table(table), left_out=study.left_out)
 
@@ -60,7 +60,7 @@ def _remeasure_each(arguments: Namespace, seed: int) -> Any:
         try:
             row = remeasure_counts(selected, shown, rule, answers=arguments.answers, seed=seed)
         except StudyError as error:
-            raise error.within(f"{arguments.study}: {name}") from None
+            raise error.add_place(f"{arguments.study}: {name}") from None
         rows.append(row_of(name, rule, row))
     return pl.DataFrame(rows)
 
@@ -77,7 +77,7 @@ def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, Any, Any, Any]]
         for data in read_study(path).datasets.values():
             yield data.name, data.selected, data.shown, data.selection
         return
-    told = None if rule is None else Selection.of(rule)
+    told = None if rule is None else Selection.parse(rule)
     table = read_table(path, ("dataset", "item", "image"))
     if "solved" in table.columns:
         for each in read_attempts(path):

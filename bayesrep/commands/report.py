@@ -15,7 +15,7 @@ from bayesrep.commands.options import (
     read_study,
 )
 from bayesrep.commands.output import emit, finding, new_file
-from bayesrep.errors import OptionError, plain
+from bayesrep.errors import OptionError, plain_text
 
 if TYPE_CHECKING:
     from bayesrep.report.conditions import Condition
@@ -63,7 +63,7 @@ def run(arguments: Namespace) -> int:
     if posterior is not None:
         from bayesrep.posterior.fitted import Fitted
 
-        Fitted(study, posterior).trusted(allow_unconverged=arguments.allow_unconverged)
+        Fitted(study, posterior).require_convergence(allow_unconverged=arguments.allow_unconverged)
     options: dict[str, Any] = {**given_options(arguments, gather), "posterior": posterior}
     if arguments.images is not None:
         from bayesrep.report.gallery import Pictures
@@ -84,7 +84,7 @@ def run(arguments: Namespace) -> int:
         names = (name for name, each in content.missing_sections.items() if each == why)
         lines.append(f"Not shown ({', '.join(names)}): {why}")
     facts = {"out": str(arguments.out), "failed": failed, **numbers}
-    text = "\n".join(map(plain, filter(None, lines)))
+    text = "\n".join(map(plain_text, filter(None, lines)))
     status = emit(arguments, text, facts, study.left_out)
     return finding(f"failed: {'; '.join(failed)}") if failed else status
 

@@ -33,7 +33,7 @@ from bayesrep.commands.output import (
     progress_line,
     say,
 )
-from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain, reason
+from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain_text, reason
 from bayesrep.files.seals import are_seals, digest_file, digest_value, find_broken, seal_files
 from bayesrep.studies.words import VOICE, Voice
 
@@ -439,12 +439,12 @@ def _print_answer(arguments: Namespace, record: Mapping[str, Any]) -> int:
         else process.command("diagnose", posterior, "--study", study)
     )
     lines = [
-        plain(answer["answer"]),
-        plain(answer["verdict"]),
-        *(f"- {plain(sentence)}" for sentence in sentences),
+        plain_text(answer["answer"]),
+        plain_text(answer["verdict"]),
+        *(f"- {plain_text(sentence)}" for sentence in sentences),
         *remedies(sentences, str(study), str(posterior)),
         *filter(None, [answer["components_choice"], answer["tried"]]),
-        *map(plain, answer["matching"]),
+        *map(plain_text, answer["matching"]),
         "",
         f"{out}/report.html  everything on one page; open it in a browser",
         *held,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import bayesrep
 from bayesrep.commands.options import add_length, add_shared, length, read_fitted
 from bayesrep.commands.output import emit_table
-from bayesrep.errors import plain
+from bayesrep.errors import plain_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,10 +43,10 @@ def run(arguments: Namespace) -> int:
     top = length(arguments)
     study, posterior = read_fitted(arguments)
     fitted = Fitted(study, posterior, arguments.crowd_sd or 0.0)
-    fitted = fitted.trusted(allow_unconverged=arguments.allow_unconverged)
+    fitted = fitted.require_convergence(allow_unconverged=arguments.allow_unconverged)
     table, gaps = tables.accuracies(fitted), tables.gaps(fitted)
     measured = measured_drop(study)
-    answer = plain(answer_for(study, drop_of(gaps, measured)))
+    answer = plain_text(answer_for(study, drop_of(gaps, measured)))
     # Notes cost time to compute: only where they are shown, or in the JSON.
     told = arguments.notes or arguments.json
     of_classes = judge_classes(fitted)
@@ -58,10 +58,10 @@ def run(arguments: Namespace) -> int:
     )
     text += "." if told else "; --notes says more."
     notes += [each.sentence for each in of_classes if told or each.trust != "yes"]
-    text += "".join(f"\n{plain(note)}" for note in notes)
+    text += "".join(f"\n{plain_text(note)}" for note in notes)
     # The fit's own advice comes first; few annotators are named only without it.
     if advice := str(fitted.group.attrs.get("advice", "")):
-        text += f"\n{plain(advice)}"
+        text += f"\n{plain_text(advice)}"
     elif (
         most := min(int(median(data.shown.tolist())) for data in study.datasets.values())
     ) < ENOUGH_ANNOTATORS:

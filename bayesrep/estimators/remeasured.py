@@ -89,7 +89,7 @@ def remeasure_counts(
     ConvergenceWarning
         Where runs of the sampler do not agree on the mean frequency.
     """
-    rule = None if selection is None else Selection.of(selection)
+    rule = None if selection is None else Selection.parse(selection)
     k, n = _check_counts(selected, shown, rule)
     if answers is not None and answers < 1:
         raise OptionError("new-answers-below-one", answers=answers)
@@ -145,7 +145,7 @@ def _keeps_again(
 ) -> Float[np.ndarray, "draw cell"]:
     """Σ_k' a(k', n') P(k' of n' | k, n), with as many new answers as the rule or the item has."""
     keeps = np.empty_like(logs)
-    for place, size in enumerate(rule.asked(shown).tolist()):
+    for place, size in enumerate(rule.count_answers(shown).tolist()):
         again = np.arange(size + 1)
         chance = rule.probability(again, np.full(size + 1, size))
         some = again[chance > 0]

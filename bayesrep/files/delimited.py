@@ -26,7 +26,7 @@ from typing import Any
 
 import polars as pl
 
-from bayesrep.errors import StudyError, TableWarning, Violation, plain, reason
+from bayesrep.errors import StudyError, TableWarning, Violation, plain_text, reason
 from bayesrep.files import parquet
 from bayesrep.files.names import normalize_cells, normalize_name
 from bayesrep.files.places import Place
@@ -115,7 +115,7 @@ def read(file: Path, rename: Rename) -> list[Sheet]:
     if file.suffix.lower() == ".xlsx":
         return _workbook(file, rename)
     where = str(file)
-    return [_parsed(_utf_8(_contents(file), where), where, rename)]
+    return [_parse_sheet(_utf_8(_contents(file), where), where, rename)]
 
 
 def scan(file: Path, rename: Rename) -> pl.LazyFrame:
@@ -207,13 +207,13 @@ def _contents(file: Path) -> bytes:
 
 def _utf_8(data: bytes, where: str) -> bytes:
     """Text as UTF-8 without a mark, its lines ending in LF."""
-    data = _decoded(data, where)
+    data = _decode_text(data, where)
     if b"\0" in data:
         raise StudyError("table-text-holds-zeros", where=where)
     return data if b"\n" in data else data.replace(b"\r", b"\n")
 
 
-def _decoded(data: bytes, where: str) -> bytes:
+def _decode_text(data: bytes, where: str) -> bytes:
     if data.startswith(codecs.BOM_UTF8):
         data = data[len(codecs.BOM_UTF8) :]
     for mark, encoding in _MARKS.items():
@@ -235,7 +235,7 @@ def _decoded(data: bytes, where: str) -> bytes:
     warnings.warn(
         TableWarning(
             f"{where}: is not UTF-8 and was read as Windows-1252 (line {line} begins "
-            f"{plain(value)!r}); if letters are wrong, save it as CSV, UTF-8"
+            f"{plain_text(value)!r}); if letters are wrong, save it as CSV, UTF-8"
         ),
         stacklevel=2,
     )
@@ -293,7 +293,7 @@ def _first_record(data: bytes) -> bytes:
     return data[: len(data) if end < 0 else end].rstrip(b"\r")
 
 
-def _parsed(data: bytes, where: str, rename: Rename) -> Sheet:
+def _parse_sheet(data: bytes, where: str, rename: Rename) -> Sheet:
     """The one table of a text."""
     header = _header(data, where, rename)
     numbered = [f"c{place}" for place in range(len(header.names))]
@@ -304,7 +304,7 @@ def _parsed(data: bytes, where: str, rename: Rename) -> Sheet:
         raise StudyError(_fault(data, header, where, error)) from error
     frame.columns = header.names
     place = Place(where, "line", header.line + 1)
-    return Sheet(place, _tidy(frame, place))
+    return Sheet(place, _tidy_frame(frame, place))
 
 
 def name_columns(raw: Iterable[str], where: str, rename: Rename) -> list[str]:
@@ -327,7 +327,7 @@ def name_columns(raw: Iterable[str], where: str, rename: Rename) -> list[str]:
     return [name or f"{_UNNAMED}{place}" for place, name in enumerate(names)]
 
 
-def _tidy(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
+def _tidy_frame(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
     """Without what spreadsheets and data frames leave: empty columns, an index, empty last rows."""
     frame, left = normalize_cells(frame), list[str]()
     for column in frame:
@@ -354,18 +354,18 @@ def _refuse_title(frame: pl.DataFrame, place: Place) -> None:
     for row, cells in enumerate(frame.head(_ABOVE).iter_rows()):
         words = [cell for cell in cells if cell is not None]
         if len(words) > 1:
-            if not _numbered(words):
+            if not _has_number(words):
                 raise StudyError(_title(place.name, place.first + row, title, place.first - 1))
             return
 
 
-def _numbered(cells: Iterable[str]) -> bool:
+def _has_number(cells: Iterable[str]) -> bool:
     """Whether a row holds a number, as a header rarely does."""
     return any(re.fullmatch(r"\s*[-+]?[\d.,]+%?\s*", cell) for cell in cells)
 
 
 def _title(where: str, header: int, title: str, line: int) -> Violation:
-    facts = {"where": where, "line": line, "title": plain(title[:60]), "header": header}
+    facts = {"where": where, "line": line, "title": plain_text(title[:60]), "header": header}
     return Violation("title-above-header", **facts)
 
 
@@ -383,14 +383,14 @@ def _fault(data: bytes, header: _Header, where: str, error: BaseException) -> Vi
         for row in rows:
             if len(row) > width:
                 line = header.line - 1 + rows.line_num
-                if width == 1 and line <= header.line + _ABOVE and not _numbered(row):
+                if width == 1 and line <= header.line + _ABOVE and not _has_number(row):
                     return _title(where, line, header.names[0], header.line)
                 facts = {
                     "where": where,
                     "line": line,
                     "values": len(row),
                     "columns": width,
-                    "beginning": plain(separator.join(row)[:60]),
+                    "beginning": plain_text(separator.join(row)[:60]),
                 }
                 if separator == ",":
                     return Violation("too-many-values-between-commas", **facts)
@@ -431,7 +431,7 @@ def _workbook(file: Path, rename: Rename) -> list[Sheet]:
     except Exception as error:  # whatever a damaged archive makes openpyxl meet
         raise StudyError("workbook-damaged", where=where, reason=reason(error)) from error
     if hidden and shown:
-        names = ", ".join(repr(plain(title)) for title in hidden)
+        names = ", ".join(repr(plain_text(title)) for title in hidden)
         warnings.warn(TableWarning(f"{where}: hidden sheets are left out: {names}"), stacklevel=2)
     full = [(title, rows) for title, rows in sheets if any(rows)]
     if not full:
@@ -470,7 +470,7 @@ def _refuse_formulas(file: Path, book: Any, titles: Iterable[str]) -> None:
             for cell, stored in zip(row, values, strict=True):
                 empty_text = stored.data_type == "str"
                 if cell.data_type == "f" and stored.value is None and not empty_text:
-                    where = f"{file}, sheet {plain(title)!r}"
+                    where = f"{file}, sheet {plain_text(title)!r}"
                     raise StudyError(
                         "workbook-formula-without-value", where=where, cell=cell.coordinate
                     )
@@ -521,7 +521,7 @@ def _sheet(rows: list[_Cells], where: str, rename: Rename) -> Sheet:
                 stacklevel=2,
             )
         columns.append(texts)
-    return Sheet(place, _tidy(pl.DataFrame(columns), place))
+    return Sheet(place, _tidy_frame(pl.DataFrame(columns), place))
 
 
 def check_width(sheet: Sheet, size: int) -> None:

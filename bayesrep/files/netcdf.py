@@ -55,14 +55,14 @@ def examine(file: str, where: str) -> Violation | None:
 
     try:
         with h5py.File(path, "r") as opened:
-            strange = next(_strange(h5py, opened, path.stat().st_size), None)
+            strange = next(_foreign_parts(h5py, opened, path.stat().st_size), None)
             for group in _groups(h5py, opened).values() if strange is None else ():
-                _stored(h5py, group)
+                _read_group(h5py, group)
     except MemoryError:
         raise
     except Exception as error:  # these libraries raise nearly anything
         strange = Violation("posterior-file-unreadable", reason=reason(error))
-    return strange and not_ours(strange, where)
+    return strange and describe_foreign_file(strange, where)
 
 
 def read(file: Path) -> "dict[str, xr.Dataset]":
@@ -75,8 +75,8 @@ def read(file: Path) -> "dict[str, xr.Dataset]":
     import xarray as xr
 
     with h5py.File(file, "r") as opened:
-        stored = {name: _stored(h5py, each) for name, each in _groups(h5py, opened).items()}
-    return {name: _decoded(xr, *each) for name, each in stored.items()}
+        stored = {name: _read_group(h5py, each) for name, each in _groups(h5py, opened).items()}
+    return {name: _decode_group(xr, *each) for name, each in stored.items()}
 
 
 _Stored = tuple[Mapping[str, tuple[Sequence[str], Any, dict[str, Any]]], dict[str, Any]]
@@ -87,21 +87,25 @@ def _groups(h5py: Any, opened: Any) -> dict[str, Any]:
     return {"/": opened, **groups}
 
 
-def _stored(h5py: Any, group: Any) -> _Stored:
+def _read_group(h5py: Any, group: Any) -> _Stored:
     """Variables of a group by name, with dimensions, values and attributes; and its attributes."""
     variables: dict[str, tuple[Sequence[str], Any, dict[str, Any]]] = {}
     for name, item in group.items():
-        if not isinstance(item, h5py.Dataset) or _told(item, "NAME").startswith(_ONLY_A_DIMENSION):
+        if not isinstance(item, h5py.Dataset) or _read_text(item, "NAME").startswith(
+            _ONLY_A_DIMENSION
+        ):
             continue
         texts = h5py.check_string_dtype(item.dtype) is not None
         values = item.asstr(errors="surrogateescape")[...] if texts else item[...]
-        own = _told(item, "CLASS") == "DIMENSION_SCALE" and item.ndim == 1
+        own = _read_text(item, "CLASS") == "DIMENSION_SCALE" and item.ndim == 1
         dims = (name,) if own else [each[0].name.rpartition("/")[2] for each in item.dims]
         variables[name] = dims, values, _attributes(h5py, item)
     return variables, _attributes(h5py, group)
 
 
-def _decoded(xr: Any, variables: Mapping[str, Any], attributes: dict[str, Any]) -> "xr.Dataset":
+def _decode_group(
+    xr: Any, variables: Mapping[str, Any], attributes: dict[str, Any]
+) -> "xr.Dataset":
     """A group as xarray has it: which variables are coordinates is told in attributes."""
     holders = (attributes, *(each[2] for each in variables.values()))
     told = [each.pop("coordinates", "") for each in holders]
@@ -113,7 +117,7 @@ def _decoded(xr: Any, variables: Mapping[str, Any], attributes: dict[str, Any]) 
     return xr.Dataset(found, attrs=attributes).set_coords(coordinates)
 
 
-def _told(item: Any, name: str) -> str:
+def _read_text(item: Any, name: str) -> str:
     """A text among what HDF5 itself keeps of a variable."""
     text = item.attrs.get(name, "")
     return text.decode("ascii", "replace") if isinstance(text, bytes) else str(text)
@@ -135,7 +139,7 @@ def _attributes(h5py: Any, holder: Any) -> dict[str, Any]:
     return found
 
 
-def not_ours(strange: Violation, where: object) -> Violation:
+def describe_foreign_file(strange: Violation, where: object) -> Violation:
     """What is wrong with a file that should hold a posterior, in a whole sentence."""
     sentence = f"{where} is not a posterior of bayesrep: {strange}; restore it or fit again"
     return strange.reword(sentence)
@@ -162,7 +166,7 @@ def _digest(path: Path, size: int) -> bytes:
     return made.hexdigest().encode()
 
 
-def _strange(h5py: Any, opened: Any, size: int) -> Iterator[Violation]:
+def _foreign_parts(h5py: Any, opened: Any, size: int) -> Iterator[Violation]:
     """Yield what none of our files has; every link is looked at before it is followed."""
     held, groups = 0, [("", opened)]
     for _ in range(_DEPTH):

@@ -178,7 +178,7 @@ def examine(
 def _too_long(table: pl.DataFrame, size: int, where: str) -> Violation | None:
     # Of texts, polars estimates the letters, not the 16 bytes that each takes beside them.
     texts = sum(isinstance(kind, pl.String) for kind in table.dtypes)
-    if table.estimated_size() + 16 * texts * len(table) > _allowed(size):
+    if table.estimated_size() + 16 * texts * len(table) > _allowed_bytes(size):
         return Violation(
             "parquet-rows-implausible", where=where, rows=table.height, file_bytes=size
         )
@@ -191,12 +191,12 @@ def too_wide(table: pl.DataFrame, size: int, where: str) -> Violation | None:
     names = [name for name, kind in table.schema.items() if isinstance(kind, textual)]
     lengths = table.select(pl.col(names).cast(pl.String).str.len_chars().max().fill_null(0))
     for name, longest in zip(names, lengths.row(0) if names else (), strict=True):
-        if 4 * len(table) * longest > _allowed(size):
+        if 4 * len(table) * longest > _allowed_bytes(size):
             return Violation("text-implausibly-long", where=where, column=name, characters=longest)
     return None
 
 
-def _allowed(size: int) -> int:
+def _allowed_bytes(size: int) -> int:
     """How many bytes of memory a file of some size may take."""
     return max(_ALWAYS, _RATIO * size)
 

@@ -26,7 +26,7 @@ class Place:
         return self.name
 
     @classmethod
-    def of(cls, where: "str | Place") -> "Place":
+    def from_name(cls, where: "str | Place") -> "Place":
         """A table that is known by its file's name alone."""
         if isinstance(where, Place):
             return where

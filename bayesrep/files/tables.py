@@ -43,10 +43,10 @@ def read_sheets(path: str | Path, columns: Collection[str] = ()) -> list[Sheet]:
     """
     file, rename = Path(path), partial(fold_headings, columns=columns)
     if file.name.lower().endswith(".parquet"):
-        frame = _opened(path, lambda: parquet.read(file, str(path), (), further=None))
+        frame = _open_table(path, lambda: parquet.read(file, str(path), (), further=None))
         frame.columns = delimited.name_columns(frame.columns, str(path), rename)
         return [Sheet(Place(str(path)), normalize_cells(frame))]
-    sheets, size = _opened(path, lambda: (delimited.read(file, rename), file.stat().st_size))
+    sheets, size = _open_table(path, lambda: (delimited.read(file, rename), file.stat().st_size))
     for sheet in sheets:
         delimited.check_width(sheet, size)
     return sheets
@@ -61,14 +61,14 @@ def scan(path: str | Path, columns: Collection[str] = ()) -> pl.LazyFrame:
     """Scan the one table of a file, of which not all need be in memory; see `read_sheets`."""
     file, rename = Path(path), partial(fold_headings, columns=columns)
     if not file.name.lower().endswith(".parquet"):
-        return normalize_cells(_opened(path, lambda: delimited.scan(file, rename)))
-    frame = _opened(path, lambda: pl.scan_parquet(file, glob=False))
+        return normalize_cells(_open_table(path, lambda: delimited.scan(file, rename)))
+    frame = _open_table(path, lambda: pl.scan_parquet(file, glob=False))
     held = frame.collect_schema().names()
     names = delimited.name_columns(held, str(path), rename)
     return normalize_cells(frame.rename(dict(zip(held, names, strict=True))))
 
 
-def _opened(path: str | Path, read: Callable[[], _T]) -> _T:
+def _open_table(path: str | Path, read: Callable[[], _T]) -> _T:
     """What is read from a file that is there and of a kind that is known."""
     if not str(path).lower().endswith(ENDINGS):
         known = ", ".join((*TEXTUAL[:3], ".xlsx", ".parquet"))

@@ -102,11 +102,11 @@ class _Helper:
 
     def start(self) -> None:
         with self.lock:
-            self._started()
+            self._start_process()
 
     def ask(self, request: dict[str, Any]) -> Violation | None:
         with self.lock:
-            process = self._started()
+            process = self._start_process()
             if process is None:
                 return _answer(request)
             assert process.stdin is not None
@@ -129,7 +129,7 @@ class _Helper:
             able, code = self.ready, self.stop()
             return _death(request, code) if able and code != _UNABLE else _answer(request)
 
-    def _started(self) -> subprocess.Popen[str] | None:
+    def _start_process(self) -> subprocess.Popen[str] | None:
         # A fork has the pipe of its parent, and must not use it.
         if self.process is not None and self.owner == os.getpid():
             if self.process.poll() is None:

@@ -76,7 +76,7 @@ class Sample(NamedTuple):
     Attributes
     ----------
     data, whitening
-        Of them alone.
+        Data and whitening of these units alone.
     weight
         How many units each of all stands for; 0 for those not in the sample.
     """
@@ -111,7 +111,7 @@ class Units(NamedTuple):
         return self.center + by_unit(self.root, standard)
 
 
-class Estimates(NamedTuple):
+class MarginalTerms(NamedTuple):
     """What is known at ξ of the marginal density.
 
     Attributes
@@ -144,7 +144,7 @@ class UnitNormals(NamedTuple):
 
     units: Units
     half: Float[Array, "pair unit own"]
-    estimates: Estimates
+    estimates: MarginalTerms
 
 
 def mirror(half: Float[Array, "pair unit own"]) -> Float[Array, "mirrored unit own"]:
@@ -335,7 +335,7 @@ class Marginal:
         shared: Float[Array, "shared"],
         given: Units,
         standard: Float[Array, "mirrored unit own"],
-    ) -> Estimates:
+    ) -> MarginalTerms:
         """What coordinates z of the units say of the marginal density at ξ."""
 
         def of(standard: Array) -> tuple[Array, Array]:
@@ -346,7 +346,7 @@ class Marginal:
         own, units = jax.vmap(of, out_axes=(None, 0))(standard)
         normal = 0.5 * jnp.square(standard).sum(axis=2)
         ratios = normal + given.log_volume[None, :] - units
-        return Estimates(own, ratios, self.density.weight(setting.data))
+        return MarginalTerms(own, ratios, self.density.weight(setting.data))
 
     def estimate(
         self,

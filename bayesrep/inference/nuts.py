@@ -50,7 +50,7 @@ from numpyro.infer.util import ParamInfo
 from bayesrep.inference.checkpoint import Checkpoint
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.device import keep_settings
-from bayesrep.inference.marginal import Estimates, Marginal, Setting, UnitNormals, Units
+from bayesrep.inference.marginal import Marginal, MarginalTerms, Setting, UnitNormals, Units
 from bayesrep.inference.program import Compiled, kept_jit
 from bayesrep.numerics.convergence import divide_chains
 from bayesrep.types import Float, Shaped
@@ -383,7 +383,7 @@ def _make_unlikely(marginal: Marginal, key: Array) -> UnitNormals:
     nowhere = Units(jnp.zeros((units, own)), jnp.zeros((units, own, own)))
     half = jax.random.normal(key, (PAIRS, units, own))
     ratios = jnp.zeros((2 * PAIRS, units))
-    return UnitNormals(nowhere, half, Estimates(jnp.asarray(jnp.inf), ratios, jnp.ones(())))
+    return UnitNormals(nowhere, half, MarginalTerms(jnp.asarray(jnp.inf), ratios, jnp.ones(())))
 
 
 def _forget_place(known: UnitNormals) -> UnitNormals:

@@ -56,7 +56,7 @@ class Problem:
     name, model, options
         The model by name, itself, and its options.
     statistics
-        Of all images.
+        Counts of all images.
     roles
         Data sets in the model, the reference first, then the replication.
     groups
@@ -68,7 +68,7 @@ class Problem:
     distinct
         What the model needs to know of single images, by role; empty where cells are enough.
     fingerprint
-        Of the study; empty where only its statistics are known.
+        Fingerprint of the study; empty where only its statistics are known.
     mesh
         Devices over which the images are spread; None for one device.
     mixtures
@@ -126,6 +126,7 @@ def pose(
     StudyError
         Where the study lacks a data set or the column of groups.
     """
+    # What is asked of the model comes first: it is known without the study.
     if model not in MODELS:
         raise OptionError("unknown-model", choices=", ".join(MODELS), model=model)
     chosen = MODELS[model]
@@ -142,6 +143,7 @@ def pose(
             options=listing(unknown, "option"),
             choices=", ".join(sorted(known)),
         )
+    # Both roles come first, whatever their order in the call: arrays are stacked in this order.
     statistics = SufficientStatistics.of(study)
     roles = (*REQUIRED_ROLES, *(role for role in datasets if role not in REQUIRED_ROLES))
     if missing := [role for role in roles if role not in statistics.cells]:
@@ -149,6 +151,7 @@ def pose(
         raise StudyError(
             "study-lacks-data-sets", data_sets=listing(missing, "data set"), known_data_sets=has
         )
+    # Counts that chose their images are biased, which a model that ignores it would not tell.
     selected = [role for role in roles if statistics.cells[role].selection is not None]
     if selected and not chosen.takes_selection:
         others = " or ".join(f"model={name!r}" for name, m in MODELS.items() if m.takes_selection)
@@ -157,6 +160,7 @@ def pose(
         )
     if selected and groups is not None:
         raise OptionError("groups-with-selected-data-set", dataset=selected[0])
+    # Without groups all images are one part, so that nothing below asks whether there are any.
     parts = {"": statistics}
     if groups is not None:
         if not isinstance(study, Study):
@@ -164,6 +168,7 @@ def pose(
         parts = statistics_by_group(study, groups, roles)
     cells = [{role: part.cells[role] for role in roles} for part in parts.values()]
     settings = chosen.options(**options)
+    # Counts are enough for most models; some need what tells images apart, which a study has.
     distinct: Mapping[str, Any] = {}
     if chosen.distinct is not None:
         if not isinstance(study, Study):
@@ -192,7 +197,7 @@ def pose_again(fitted: Fitted) -> Problem:
     PosteriorError
         If the posterior was written by another version.
     """
-    made = fitted.recorded
+    made = fitted.record
     return pose(
         fitted.study,
         model=made.name,
@@ -235,7 +240,7 @@ class Programs(NamedTuple):
     Attributes
     ----------
     density
-        Of the model.
+        Density of the model.
     separable
         Whether its units meet only through what they share.
     start
@@ -405,9 +410,9 @@ def gather(
     parts
         In any order; they need not have the same names.
     chains, length
-        Of the draws.
+        Number of chains, and of draws in each.
     steps
-        Of names of which the parts have only every so many-th draw of each chain.
+        Steps of names of which the parts have only every so many-th draw of each chain.
     """
     whole: dict[str, NDArray[Any]] = {}
     for rows, values in parts:

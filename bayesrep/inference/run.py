@@ -161,6 +161,8 @@ def chains(
     setting: Any = data, normal
     settled: Settled | None = None
     look = make_look(run.tools.density)
+    # Only a density with units has a mass away from its mode, where chains from the mode would not
+    # come to in time: look for it first.
     if isinstance(normal, Whitening):
         run.bar.stage("looking around")
         seed = [run.seed, 4, stage]
@@ -170,6 +172,7 @@ def chains(
 
     def tune(setting: Any, made: Transition) -> Any:
         nonlocal settled
+        # Chains that accept little have come to places that the points looked at do not cover.
         if settled is None or made.acceptance_rate.mean() > GOOD:
             return setting
         shared = np.asarray(made.position["shared"])
@@ -177,6 +180,7 @@ def chains(
         settled = learn_more(run.tools.density, settled, look, flat)
         return settled.setting
 
+    # The compiler has been at work beside the search: what is waited for is what is left of it.
     run.bar.stage("compiling")
     sampler = ready.result()
     run.bar.stage("sampling")

@@ -90,7 +90,7 @@ def settle(
     density, normal, data, look
         What to look at, from the coordinates of which normal, and how.
     seed
-        Of the points.
+        Seed of the points.
     expand
         The potential's second order, to walk by; None to learn, but leave the coordinates as they
         are.

@@ -121,7 +121,7 @@ def normal_posterior(study: Study, *, seed: int, draws: int = DRAWS) -> Posterio
 def _compare_with_truth(fitted: Fitted, truth: Floats) -> Outcome:
     joint, alone, single = (
         draws.reshape(-1, len(truth))
-        for draws in (fitted.together, fitted.together_of_one_crowd, fitted.single)
+        for draws in (fitted.draws_together, fitted.draws_of_one_crowd, fitted.single)
     )
     mean = joint.mean(axis=1)
     low, high = np.quantile(mean, INTERVAL)

@@ -148,14 +148,14 @@ def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> lis
         If the posterior is not of the joint model, has groups, or is of images that the counts at
         hand selected.
     """
-    made = fitted.recorded
+    made = fitted.record
     # A world is drawn from the mixtures and curves of the joint model, without selection.
     if made.name != "joint" or made.grouping:
         raise OptionError("plan-without-joint-posterior")
     if made.selections:
         raise OptionError("pilot-selected-by-counts", dataset=next(iter(made.selections)))
     group = fitted.need("posterior", "component_weight", "classifier_curve")
-    chains, length = fitted.adjusted.shape[:2]
+    chains, length = fitted.adjusted_draws.shape[:2]
     rng = np.random.default_rng(seed)
     # Draws repeat only where the pilot has fewer than there are worlds.
     chosen = rng.choice(chains * length, size=count, replace=count > chains * length)

@@ -394,7 +394,7 @@ def image_moments(
     eta, loadings, log_table, nodes
         As in `log_answers`.
     rows
-        Of one chunk.
+        Rows of one chunk.
     values
         Quantities given a point and a cell, such as E[s | k, n, j].
 

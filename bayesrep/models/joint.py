@@ -261,11 +261,11 @@ def joint_curves(
     values
         Draws, by name.
     options
-        Of the model.
+        Options of the model.
     at
         Selection frequencies in [0, 1].
     share
-        Of the reference's images, by group; of length 1 without groups.
+        Share of the reference's images, by group; of length 1 without groups.
     """
     family = options.family()
     own, population = (jnp.asarray(values[f"{of}_curve"]) for of in ("classifier", "population"))

@@ -177,7 +177,7 @@ def shared_data(
     patterns
         Distinct images by role, at least of the reference and the replication.
     options
-        Of the model.
+        Options of the model.
     mesh
         Devices over which to spread the images.
 

@@ -194,6 +194,7 @@ def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[Violation]:
         if isinstance(value, str) and not _is_text(value):
             yield Violation("posterior-attribute-not-text", attribute=str(name))
             return
+    # Each step reads what the steps before it have found sound: the first violation ends the rest.
     missing = [name for name in TEXTS if not isinstance(attributes.get(name), str)]
     if missing:
         yield Violation(
@@ -206,6 +207,7 @@ def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[Violation]:
         if name in attributes and not isinstance(attributes[name], kind):
             yield Violation("posterior-attribute-type-wrong", attribute=name)
             return
+    # netCDF has no mappings: they are written as JSON, and one left out is an empty one.
     read: dict[str, Any] = {}
     for name, kind in JSON.items():
         try:
@@ -215,6 +217,7 @@ def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[Violation]:
         if name in attributes and not isinstance(read[name], kind):
             yield Violation("posterior-attribute-unreadable", attribute=name)
             return
+    # Wrong names of data sets do not keep the rules of selection from being read.
     if not all(isinstance(role, str) for role in read["datasets"]):
         yield Violation("posterior-data-sets-unnamed")
     elif tuple(read["datasets"][:2]) != REQUIRED_ROLES:
@@ -223,7 +226,7 @@ def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[Violation]:
         )
     try:
         for rule in read["selection"].values():
-            Selection.of(rule)
+            Selection.parse(rule)
     except StudyError:
         yield Violation("posterior-selection-without-rule")
         return

@@ -21,7 +21,7 @@ from bayesrep.errors import PosteriorError, Violation, reason
 from bayesrep.files import netcdf, trial
 from bayesrep.posterior import likelihood
 from bayesrep.posterior.contract import violations
-from bayesrep.posterior.groups import Posterior, find_group, recorded
+from bayesrep.posterior.groups import Posterior, find_group, read_record
 
 Group = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
 """Variable name -> (dimension names, values)."""
@@ -161,9 +161,9 @@ def read_posterior(path: str | Path) -> xr.DataTree:
     """
     posterior = read_tree(path)
     try:
-        _ = recorded(posterior).options
+        _ = read_record(posterior).options
     except PosteriorError as error:
-        raise PosteriorError(netcdf.not_ours(error.violation, Path(path))) from error
+        raise PosteriorError(netcdf.describe_foreign_file(error.violation, Path(path))) from error
     return posterior
 
 
@@ -188,7 +188,7 @@ def read_tree(path: str | Path) -> xr.DataTree:
         broken = next(violations(posterior), None)
     except Exception as error:  # three libraries on a stranger's file raise nearly anything
         strange = Violation("posterior-file-unreadable", reason=reason(error))
-        raise PosteriorError(netcdf.not_ours(strange, source)) from error
+        raise PosteriorError(netcdf.describe_foreign_file(strange, source)) from error
     if broken is not None:
-        raise PosteriorError(netcdf.not_ours(broken, source))
+        raise PosteriorError(netcdf.describe_foreign_file(broken, source))
     return posterior

@@ -10,13 +10,13 @@ import xarray as xr
 
 from bayesrep.errors import ConvergenceError, OptionError, PosteriorError, StudyError
 from bayesrep.posterior.groups import (
+    FitRecord,
     Posterior,
-    Recorded,
     cells_along,
     draws_of,
     need_group,
     place_of_cells,
-    recorded,
+    read_record,
 )
 from bayesrep.posterior.joint_draws import (
     MOST_WHOLE,
@@ -24,8 +24,8 @@ from bayesrep.posterior.joint_draws import (
     JointDraws,
     excess_covariance,
     leading_excess,
-    moved,
-    moved_along,
+    move_draws,
+    move_draws_along,
     reference_draws,
 )
 from bayesrep.posterior.likelihood import logits
@@ -36,7 +36,7 @@ from bayesrep.types import Float, Int
 
 if TYPE_CHECKING:
     from bayesrep.models.model import Crowd
-    from bayesrep.posterior.workers import Answered
+    from bayesrep.posterior.workers import AnsweredImages
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +82,13 @@ class Fitted:
             raise PosteriorError("posterior-of-other-images")
         if not 0 <= self.crowd_sd <= 0.5:
             raise OptionError("crowd-sd-out-of-range", crowd_sd=self.crowd_sd)
-        if self.crowd_sd and not self.recorded.traits.collapsed:
-            raise OptionError("crowd-sd-without-joint-model", model=self.recorded.name)
+        if self.crowd_sd and not self.record.traits.collapsed:
+            raise OptionError("crowd-sd-without-joint-model", model=self.record.name)
         if self.crowd_sd and not self._nameless:
             raise OptionError("crowd-sd-with-known-workers")
 
     def __repr__(self) -> str:
-        made, sizes = self.recorded, self.group.sizes
+        made, sizes = self.record, self.group.sizes
         return brief(
             self,
             f"{made.name} by {made.method}",
@@ -108,15 +108,15 @@ class Fitted:
         return self.need("posterior", "adjusted_accuracy")
 
     @cached_property
-    def recorded(self) -> Recorded:
+    def record(self) -> FitRecord:
         """How the posterior was made."""
-        return recorded(self.posterior)
+        return read_record(self.posterior)
 
     def need(self, name: str, *variables: str) -> xr.Dataset:
         """A group that must be there with some variables; `PosteriorError` where it is not."""
         return need_group(self.posterior, name, *variables)
 
-    def trusted(self, *, allow_unconverged: bool = False) -> "Fitted":
+    def require_convergence(self, *, allow_unconverged: bool = False) -> "Fitted":
         """Itself, where it converged or need not have; else `ConvergenceError` with the verdict."""
         if not self.group.attrs.get("converged") and not allow_unconverged:
             verdict = self.group.attrs.get("verdict", "the fit carries no verdict")
@@ -129,7 +129,7 @@ class Fitted:
 
         Its slope is too low by 0.03 with 10 classifiers (docs/model.md).
         """
-        return not self.recorded.traits.of_images
+        return not self.record.traits.of_images
 
     @property
     def images(self) -> Study:
@@ -145,13 +145,13 @@ class Fitted:
         return self.study
 
     @cached_property
-    def adjusted(self) -> Float[np.ndarray, "chain draw classifier"]:
+    def adjusted_draws(self) -> Float[np.ndarray, "chain draw classifier"]:
         """Draws of the adjusted accuracies, right for one classifier at a time."""
         return np.asarray(self.group["adjusted_accuracy"].values, dtype=float)
 
     def cell_of_images(self, role: str) -> Int[np.ndarray, "image"]:
         """Index of every image of a data set among the posterior's cells of it."""
-        data, column = self.images.datasets[role], self.recorded.grouping
+        data, column = self.images.datasets[role], self.record.grouping
         if column and column not in data.groups:
             raise PosteriorError("posterior-groups-not-in-study", column=column[:50])
         group = data.groups[column] if column else np.full(len(data.shown), "")
@@ -159,32 +159,32 @@ class Fitted:
         return place_of_cells(cells, group, data.selected, data.shown)
 
     @cached_property
-    def together(self) -> Float[np.ndarray, "chain draw classifier"]:
+    def draws_together(self) -> Float[np.ndarray, "chain draw classifier"]:
         """Joint draws of the adjusted accuracies: those of a collapsed model are moved.
 
         Where it is known who answered, or assumed how crowds differ, they allow for it.
         """
-        return (
-            self._move_draws(crowds=True) if self.allows_for_crowds else self.together_of_one_crowd
-        )
+        return self._move_draws(crowds=True) if self.allows_for_crowds else self.draws_of_one_crowd
 
     @cached_property
-    def together_of_one_crowd(self) -> Float[np.ndarray, "chain draw classifier"]:
+    def draws_of_one_crowd(self) -> Float[np.ndarray, "chain draw classifier"]:
         """Joint draws that take every answer for another worker's, of crowds that are alike."""
-        return self._move_draws(crowds=False) if self.recorded.traits.collapsed else self.adjusted
+        return (
+            self._move_draws(crowds=False) if self.record.traits.collapsed else self.adjusted_draws
+        )
 
     @property
     def single(self) -> Float[np.ndarray, "chain draw classifier"]:
         """Draws of the adjusted accuracies for one classifier at a time, crowds allowed for."""
-        return self.together if self.allows_for_crowds else self.adjusted
+        return self.draws_together if self.allows_for_crowds else self.adjusted_draws
 
     def _move_draws(self, *, crowds: bool) -> Float[np.ndarray, "chain draw classifier"]:
         """Draws of a collapsed model, moved."""
         directions, excess = self._excess
         crowd = self._over_crowds(directions) if crowds else None
         if len(directions) <= MOST_WHOLE:
-            return moved(self.adjusted, excess, crowd)
-        return moved_along(self.adjusted, directions, excess, crowd)
+            return move_draws(self.adjusted_draws, excess, crowd)
+        return move_draws_along(self.adjusted_draws, directions, excess, crowd)
 
     @cached_property
     def _excess(
@@ -197,7 +197,7 @@ class Fitted:
             self.cell_of_images("replication"),
             self.images.replication.correct,
         )
-        classifiers = self.adjusted.shape[2]
+        classifiers = self.adjusted_draws.shape[2]
         if classifiers <= MOST_WHOLE:
             return np.eye(classifiers), excess_covariance(*among)
         reference = self.statistics.accuracy("reference")
@@ -211,24 +211,24 @@ class Fitted:
     @cached_property
     def _influences(self) -> Influences:
         """What classifiers' answers do to the adjusted accuracies."""
-        group, made = self.need("posterior", "population_curve"), self.recorded
+        group, made = self.need("posterior", "population_curve"), self.record
         kept = draws_of(self.need("log_density"), group)
         sites = [group[name] for name in made.traits.shared if name in group]
         flat = [site.values[:, kept].reshape(len(site), len(kept), -1) for site in sites]
         shared = np.concatenate(flat, axis=2).astype(float)
-        return Influences.of(self._kept_draws, shared, self.recorded.weight)
+        return Influences.from_draws(self._kept_draws, shared, self.record.weight)
 
     @cached_property
     def _kept_draws(self) -> Float[np.ndarray, "chain kept classifier"]:
         """The draws of the adjusted accuracies of which there are log likelihoods."""
-        return self.adjusted[:, draws_of(self.need("log_density"), self.group)]
+        return self.adjusted_draws[:, draws_of(self.need("log_density"), self.group)]
 
     @property
     def knows_workers(self) -> bool:
         """Whether the intervals allow for workers who answered many images each."""
-        if not isinstance(self.study, Study) or not self.recorded.traits.collapsed:
+        if not isinstance(self.study, Study) or not self.record.traits.collapsed:
             return False
-        return any(self.study.datasets[role].answers for role in self.recorded.roles)
+        return any(self.study.datasets[role].answers for role in self.record.roles)
 
     @property
     def allows_for_crowds(self) -> bool:
@@ -239,7 +239,7 @@ class Fitted:
     def _nameless(self) -> list[str]:
         """Roles of the data sets of which it is not known who answered."""
         datasets = self.images.datasets
-        return [role for role in self.recorded.roles if datasets[role].answers is None]
+        return [role for role in self.record.roles if datasets[role].answers is None]
 
     def crowd_effects(
         self, directions: Float[np.ndarray, "classifier direction"]
@@ -263,14 +263,14 @@ class Fitted:
         """Covariance over the workers who are known, and over crowds of whom it is assumed."""
         from bayesrep.posterior.workers import worker_covariance
 
-        known = [role for role in self.recorded.roles if role not in self._nameless]
+        known = [role for role in self.record.roles if role not in self._nameless]
         total = np.zeros((directions.shape[1], directions.shape[1]))
         if known:
-            if self.recorded.model.crowd is None:
+            if self.record.model.crowd is None:
                 datasets = [self._answered_images(role) for role in known]
                 total += worker_covariance(datasets, self._influences, directions).covariance
             else:
-                total += self._over_leniencies(self.recorded.model.crowd, directions)
+                total += self._over_leniencies(self.record.model.crowd, directions)
         if self.crowd_sd:
             effects = self.crowd_sd * self.crowd_effects(directions)
             total += effects.T @ effects
@@ -284,21 +284,21 @@ class Fitted:
         """Covariance over the leniencies that a model was given."""
         from bayesrep.posterior.workers import leniency_covariance
 
-        met = crowd(self.images, self.recorded.roles)
+        met = crowd(self.images, self.record.roles)
         if not len(met.leniencies.known):
             return np.zeros((directions.shape[1], directions.shape[1]))
         scores = self.need("posterior", "leniency_score")["leniency_score"].values
         size = len(met.leniencies.known)
         if scores.ndim != 3 or scores.shape[2] != size or not np.isfinite(scores).all():
             raise PosteriorError("posterior-of-other-workers")
-        return leniency_covariance(scores, met, self.adjusted, directions)
+        return leniency_covariance(scores, met, self.adjusted_draws, directions)
 
-    def _answered_images(self, role: str) -> "Answered":
+    def _answered_images(self, role: str) -> "AnsweredImages":
         """A data set with what the posterior says of its images."""
-        from bayesrep.posterior.workers import Answered  # sparse matrices take long to import
+        from bayesrep.posterior.workers import AnsweredImages  # sparse matrices take long to import
 
         density = self.need("log_density", f"{role}_images")
-        return Answered(
+        return AnsweredImages(
             self.images.datasets[role],
             cells_along(density, role),
             self.cell_of_images(role),
@@ -322,14 +322,14 @@ class Fitted:
         """
         if "population_reference_accuracy" in self.group:
             population = self.group["population_reference_accuracy"].values
-            return JointDraws(self.together, np.asarray(population, dtype=float))
+            return JointDraws(self.draws_together, np.asarray(population, dtype=float))
         self.need("log_density", "reference_images")
         reference = reference_draws(
             self._kept_draws,
-            self.together,
+            self.draws_together,
             self._log_mass("reference"),
             self.cell_of_images("reference"),
             self.images.reference.correct,
             seed=seed,
         )
-        return JointDraws(self.together, reference)
+        return JointDraws(self.draws_together, reference)

@@ -93,7 +93,7 @@ def draws_of(thinned: xr.Dataset, group: xr.Dataset) -> Int[np.ndarray, "kept"]:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class FitRecord:
     """How a posterior was made, by its attributes.
 
     Attributes
@@ -172,7 +172,7 @@ class Traits(NamedTuple):
     shared: tuple[str, ...]
 
 
-def recorded(posterior: Posterior) -> Recorded:
+def read_record(posterior: Posterior) -> FitRecord:
     """What a posterior records of how it was made.
 
     Raises
@@ -186,7 +186,7 @@ def recorded(posterior: Posterior) -> Recorded:
         if name not in MODELS:
             raise KeyError(name)
         traits = json.loads(str(attributes["traits"]))
-        return Recorded(
+        return FitRecord(
             name,
             dict(json.loads(str(attributes["options"]))),
             Traits(shared=tuple(map(str, traits.pop("shared"))), **traits),
@@ -197,7 +197,7 @@ def recorded(posterior: Posterior) -> Recorded:
             max(1, int(json.loads(str(attributes.get("schedule", "{}"))).get("thinning", 1))),
             float(attributes.get("classifier_weight", 1.0)),
             {
-                str(role): Selection.of(rule)
+                str(role): Selection.parse(rule)
                 for role, rule in json.loads(str(attributes.get("selection", "{}"))).items()
             },
         )

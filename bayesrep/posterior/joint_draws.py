@@ -71,7 +71,7 @@ class JointDraws(NamedTuple):
     reference: Float[np.ndarray, "chain draw classifier"]
 
 
-def moved(
+def move_draws(
     adjusted: Float[np.ndarray, "chain draw classifier"],
     excess: Float[np.ndarray, "classifier classifier"],
     workers: Float[np.ndarray, "classifier classifier"] | None = None,
@@ -99,13 +99,13 @@ def moved(
     return (center + moves @ _move(root, inverse, target)).reshape(adjusted.shape)
 
 
-def moved_along(
+def move_draws_along(
     adjusted: Float[np.ndarray, "chain draw classifier"],
     directions: Float[np.ndarray, "classifier direction"],
     excess: Float[np.ndarray, "direction direction"],
     workers: Float[np.ndarray, "direction direction"] | None = None,
 ) -> Float[np.ndarray, "chain draw classifier"]:
-    """Draws moved as by `moved`, but in some orthonormal directions alone.
+    """Draws moved as by `move_draws`, but in some orthonormal directions alone.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def _floor_eigenvalues(matrix: Floats, floor: float) -> Floats:
     return (vectors * np.clip(values, floor, None)) @ vectors.T
 
 
-def centered(draws: NDArray[np.floating]) -> Floats:
+def center_draws(draws: NDArray[np.floating]) -> Floats:
     """Draws [chain, draw, ...] less their mean, as [block, S, ...].
 
     Blocks have hardly anything to do with each other: mirrored draws, which lie half of all draws
@@ -207,14 +207,14 @@ class Influences:
     weight: float
 
     @classmethod
-    def of(
+    def from_draws(
         cls,
         adjusted: Float[np.ndarray, "chain draw classifier"],
         shared: Float[np.ndarray, "chain draw shared"],
         weight: float,
     ) -> "Influences":
         """From draws of the adjusted accuracies and of all that classifiers share."""
-        moves, basis = centered(adjusted), _basis(centered(shared))
+        moves, basis = center_draws(adjusted), _basis(center_draws(shared))
         return cls(moves, basis, basis.swapaxes(1, 2) @ moves, weight)
 
     def covariances(
@@ -340,7 +340,7 @@ def _by_cell(
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     for start, stop in zip(starts, [*starts[1:], len(cell)], strict=True):
         logit = np.asarray(logit_right[..., cell[start]], dtype=float)
-        yield centered(logit), correct[order[start:stop]] - expit(logit).mean(axis=(0, 1))
+        yield center_draws(logit), correct[order[start:stop]] - expit(logit).mean(axis=(0, 1))
 
 
 def reference_draws(
@@ -376,8 +376,8 @@ def reference_draws(
     answers = np.asarray(correct, dtype=float)
     accuracy = answers.mean(axis=0)
     residual = (answers - accuracy) / len(answers)
-    mass = centered(log_mass)
-    influence = (mass.transpose(0, 2, 1) @ centered(adjusted)).mean(axis=0) / mass.shape[1]
+    mass = center_draws(log_mass)
+    influence = (mass.transpose(0, 2, 1) @ center_draws(adjusted)).mean(axis=0) / mass.shape[1]
     random = np.random.default_rng(seed)
     if moves.shape[1] > MOST_WHOLE:
         draws = _along_images(moves, residual, influence, cell, random)

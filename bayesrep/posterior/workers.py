@@ -31,7 +31,7 @@ from bayesrep.numerics.crowd import (
     stretch_of_workers,
 )
 from bayesrep.posterior.groups import CellNames
-from bayesrep.posterior.joint_draws import Influences, centered
+from bayesrep.posterior.joint_draws import Influences, center_draws
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.crowds import residuals_of
 from bayesrep.types import Bool, Float, Floats, Int
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from bayesrep.models.model import Crowd
 
 
-class Answered(NamedTuple):
+class AnsweredImages(NamedTuple):
     """One data set as `worker_covariance` needs it.
 
     Attributes
@@ -63,7 +63,7 @@ class Answered(NamedTuple):
 
 
 def worker_covariance(
-    datasets: Sequence[Answered],
+    datasets: Sequence[AnsweredImages],
     influences: Influences,
     directions: Float[np.ndarray, "classifier direction"],
 ) -> Clustered:
@@ -109,8 +109,10 @@ def leniency_covariance(
         As `worker_covariance` takes them.
     """
     answers, found = crowd.answers, crowd.leniencies
-    moved = centered(scores).transpose(0, 2, 1)
-    moves = moved @ (centered(adjusted) @ directions) / moved.shape[2]  # [block, known, direction]
+    moved = center_draws(scores).transpose(0, 2, 1)
+    moves = (
+        moved @ (center_draws(adjusted) @ directions) / moved.shape[2]
+    )  # [block, known, direction]
     asked, noise = (
         np.bincount(answers.worker, weight, minlength=answers.workers)[found.known]
         for weight in (None, found.cavity_variance)
@@ -125,7 +127,7 @@ def leniency_covariance(
 
 
 def crowd_effect(
-    each: Answered,
+    each: AnsweredImages,
     influences: Influences,
     directions: Float[np.ndarray, "classifier direction"],
 ) -> Float[np.ndarray, "direction"]:
@@ -153,7 +155,7 @@ def crowd_effect(
 
 
 def _parts(
-    each: Answered,
+    each: AnsweredImages,
     residual: sparse.csr_array,
     influences: Influences,
     directions: Float[np.ndarray, "classifier direction"],
@@ -161,7 +163,7 @@ def _parts(
     """Residuals of the images of every cell, with what one selection more or less does there."""
     along = influences.moves @ directions
     size = along.shape[1]
-    mass = centered(each.log_mass).transpose(0, 2, 1) @ along / size  # [block, cell, direction]
+    mass = center_draws(each.log_mass).transpose(0, 2, 1) @ along / size  # [block, cell, direction]
     correct = each.data.correct.astype(float)
 
     @lru_cache(maxsize=4)
@@ -169,8 +171,8 @@ def _parts(
         """By Σ log(1 − q) [block, direction], and by each logit q [block, c, direction]."""
         assert each.logit_right is not None
         logit = np.asarray(each.logit_right[..., cell], dtype=float)
-        wrong = influences.project(centered(log_expit(-logit)), directions)
-        return wrong.sum(axis=1), influences.project(centered(logit), directions)
+        wrong = influences.project(center_draws(log_expit(-logit)), directions)
+        return wrong.sum(axis=1), influences.project(center_draws(logit), directions)
 
     order = np.argsort(each.cell, kind="stable")
     held = np.bincount(each.cell, minlength=len(each.cells.shown))

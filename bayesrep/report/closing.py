@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from bayesrep.errors import plain
+from bayesrep.errors import plain_text
 from bayesrep.numerics.rounding import write_points
 from bayesrep.report.answer import Drop, answer_for, drop_of, measured_drop
 from bayesrep.report.methods import label_of
@@ -23,12 +23,14 @@ SURE = 0.975
 def drop_sentence(study: Study, gaps: pl.DataFrame) -> str:
     """How much of the drop is real, by the last method of a table of gaps."""
     method = gaps["method"][-1]
-    return plain(answer_for(study, division_of(study, gaps.filter(pl.col("method") == method))))
+    return plain_text(
+        answer_for(study, division_of(study, gaps.filter(pl.col("method") == method)))
+    )
 
 
 def estimate_sentence(study: Study, gaps: pl.DataFrame) -> str:
     """The same, with the method's name."""
-    return f"By {plain(label_of(str(gaps['method'][-1])))}: {drop_sentence(study, gaps)}"
+    return f"By {plain_text(label_of(str(gaps['method'][-1])))}: {drop_sentence(study, gaps)}"
 
 
 def division_of(study: Study, gaps: pl.DataFrame) -> Drop:
@@ -84,7 +86,7 @@ def annotators_sentence(
                 f"{kept.without:,}. EM + spline and the joint model take all as they are."
             )
         return (
-            f"With {count} annotators an image nothing can be said of more: the naive estimates "
+            f"With {count} annotators per image nothing more can be said: the naive estimates "
             "show no curve. EM + spline and the joint model allow for so few."
         )
     # The jackknife extrapolates the naive gap to infinitely many annotators.
@@ -120,13 +122,13 @@ def pairs_sentence(table: pl.DataFrame) -> str:
 def ranks_sentence(table: pl.DataFrame) -> str:
     """Which classifier is the best, as far as that can be told, and who moves."""
     first = table.sort("best", descending=True)
-    name, best = plain(first["classifier"][0]), float(first["best"][0])
+    name, best = plain_text(first["classifier"][0]), float(first["best"][0])
     if best >= 0.95:
         told = f"{name} is the best with probability {percent(best, 0)} %"
     else:
         close = first.filter(pl.col("best") >= 0.05).head(5)
         names = ", ".join(
-            f"{plain(n)} ({percent(b, 0)} %)"
+            f"{plain_text(n)} ({percent(b, 0)} %)"
             for n, b in close.select("classifier", "best").iter_rows()
         )
         told = f"No clear winner: {names or name}"
@@ -134,6 +136,6 @@ def ranks_sentence(table: pl.DataFrame) -> str:
     most = float(np.max(moved.to_numpy()))
     if most < 1:
         return f"{told}. Removing selection changes no classifier's place on the replication."
-    who = plain(table["classifier"][int(np.argmax(moved.to_numpy()))])
+    who = plain_text(table["classifier"][int(np.argmax(moved.to_numpy()))])
     places = "1 place" if round(most) == 1 else f"{most:.0f} places"
     return f"{told}. Removing selection moves {who} the most, by {places}."

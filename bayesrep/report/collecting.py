@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from bayesrep.errors import quoted
+from bayesrep.errors import quote_word
 from bayesrep.report.text import Cell, list_rows
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def tasks_text(kind: str, facts: Mapping[str, Any], where: Mapping[str, Any]) ->
     if "page.html" not in where["files"]:
         lines.append("  (too many tasks for the offline page)")
     lines.append(
-        f"Written to {out}; read the answers with: bayesrep collect read {quoted(out)} FILE "
+        f"Written to {out}; read the answers with: bayesrep collect read {quote_word(out)} FILE "
         "--out answers.csv"
     )
     return "\n".join(lines)
@@ -105,7 +105,7 @@ def shortlist_text(chosen: "Shortlist") -> str:
     if not chosen.by_wordnet:
         lines.append("Step 3 was not done: labels are not WordNet numbers (--wnids gives them).")
     mean = float(chosen.images["candidates"].mean() or 0)  # type: ignore[arg-type]
-    lines += [f"{mean:.2f} labels an image on average.", "", list_rows(fates, images)]
+    lines += [f"{mean:.2f} labels per image on average.", "", list_rows(fates, images)]
     return "\n".join(lines)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from bayesrep.checks.finding import Trust
-from bayesrep.errors import OptionError, plain
+from bayesrep.errors import OptionError, plain_text
 
 JOINT_QUANTITIES: Mapping[str, str] = {
     "measured_gap": "measured",
@@ -98,7 +98,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def _comparison(part: str, whole: str) -> ConditionTerm:
-    shown, match = plain(whole), _COMPARISON.fullmatch(part)
+    shown, match = plain_text(whole), _COMPARISON.fullmatch(part)
     if match is None:
         raise OptionError("condition-malformed", condition=shown)
     name, classifier, end = match["name"], match["classifier"], match["end"] or "value"
@@ -123,7 +123,7 @@ def _comparison(part: str, whole: str) -> ConditionTerm:
         number = float(right)
     except ValueError:
         raise OptionError(
-            "condition-number-invalid", condition=shown, number=plain(right)
+            "condition-number-invalid", condition=shown, number=plain_text(right)
         ) from None
     return ConditionTerm(part, name, classifier, end, sign, number)
 
@@ -132,12 +132,12 @@ def _value(each: ConditionTerm, numbers: Mapping[str, Any]) -> float | str:
     """The left side, in percent or points."""
     if each.name == "trust":
         if numbers["trust"] is None:
-            raise OptionError("condition-verdict-not-known", condition=plain(each.text))
+            raise OptionError("condition-verdict-not-known", condition=plain_text(each.text))
         return str(numbers["trust"]["verdict"])
     of = each.classifier
     value = _joint_value(each, numbers) if of is None else _value_of_one(each, of, numbers)
     if value is None:
-        raise OptionError("condition-quantity-not-known", condition=plain(each.text))
+        raise OptionError("condition-quantity-not-known", condition=plain_text(each.text))
     return value if each.name == "rank" else 100 * value
 
 
@@ -152,7 +152,9 @@ def _value_of_one(each: ConditionTerm, name: str, numbers: Mapping[str, Any]) ->
         return None
     if name not in table["classifier"]:
         raise OptionError(
-            "condition-classifier-unknown", condition=plain(each.text), classifier=plain(name)
+            "condition-classifier-unknown",
+            condition=plain_text(each.text),
+            classifier=plain_text(name),
         )
     row = table["classifier"].index(name)
     ends = {"value": method, "lower": f"{method}_lower", "upper": f"{method}_upper"}

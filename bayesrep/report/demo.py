@@ -98,7 +98,7 @@ def run_demo(
     study = simulate_study(seed=seed, images=images, classifiers=classifiers)
     say(f"[2/{STEPS}] fitting the joint model: {long}, of which a half compiles")
     posterior = inspect.unwrap(fit)(study, seed=seed, progress=progress)  # no ArviZ for a file
-    fitted = Fitted(study, posterior).trusted()
+    fitted = Fitted(study, posterior).require_convergence()
     truth = _truth(study)
     answer = _headline(study, fitted, truth)
     for line in answer.splitlines():
@@ -153,7 +153,7 @@ def demo_text(demo: Demo) -> str:
     wide = demo.table.filter(pl.col("classifier").is_in(names)).pivot(
         "method", index=["classifier", "true_adjusted_accuracy"], values="adjusted_accuracy"
     )
-    model = demo.fitted.recorded.name
+    model = demo.fitted.record.name
     # The model alone has an interval here.
     interval = demo.table.filter(pl.col("method") == model)
     shown = wide.join(

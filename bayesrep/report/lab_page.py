@@ -173,30 +173,28 @@ def _read(answers: int, reference: float, pool: float, chosen: float, careless: 
     )
 
 
-def _gaps_by_answers(reference: Floats, pools: Sequence[Floats]) -> Figure:
-    """What both ways leave, by the number of answers."""
+def _gap_rows(reference: Floats, pools: Sequence[Floats]) -> list[dict[str, Any]]:
+    """Points of the gap that both ways leave, by answers, pool and carelessness."""
     wanted = float(reference @ NODES)
-    rows = [
-        {"answers": n, "which": which}
+
+    def find_gap(pool: Floats, answers: int, bins: int | None, careless: float) -> float:
+        chosen = chosen_masses(reference, pool, answers, bins=bins, careless=careless)
+        return 100 * (wanted - float(chosen @ NODES))
+
+    return [
+        {"answers": answers, "which": which}
         | {
             "gaps": numbers(
-                [
-                    [
-                        100
-                        * (
-                            wanted
-                            - chosen_masses(reference, pool, n, bins=bins, careless=careless)
-                            @ NODES
-                        )
-                        for careless in CARELESS
-                    ]
-                    for pool in pools
-                ]
+                [[find_gap(pool, answers, bins, c) for c in CARELESS] for pool in pools]
             )
         }
         for which, bins in zip(("every count", "five bins"), METHODS.values(), strict=True)
-        for n in CURVE_ANSWERS
+        for answers in CURVE_ANSWERS
     ]
+
+
+def _gaps_by_answers(reference: Floats, pools: Sequence[Floats]) -> Figure:
+    """What both ways leave, by the number of answers."""
     x = {"title": "answers about an image"}
     line = vega.mark(
         {"type": "line", "point": True},
@@ -221,7 +219,7 @@ def _gaps_by_answers(reference: Floats, pools: Sequence[Floats]) -> Figure:
         ),
         "What is left of the gap in selection frequency falls as one over the answers, and slower "
         "with coarse bins.",
-        {"lab-gaps": rows},
+        {"lab-gaps": _gap_rows(reference, pools)},
         columns=("answers", "which", "gap"),
     )
 

@@ -21,7 +21,7 @@ VEGA_LITE = "application/vnd.vegalite.v5+json"
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class NotebookReport:
     """The page of all results; a notebook shows it in a frame of its own.
 
     Attributes
@@ -74,7 +74,7 @@ def report(
     bootstrap: int = 50,
     seed: int = 0,
     crowd_sd: float = 0.0,
-) -> Report:
+) -> NotebookReport:
     """All results as one page: shown in a notebook, or saved.
 
     Parameters
@@ -84,7 +84,7 @@ def report(
     posterior
         From `bayesrep.fit` or `bayesrep.read_posterior`; None leaves out what takes one.
     out
-        Save the page there too; a file that exists is not replaced (`Report.save` can).
+        Save the page there too; a file that exists is not replaced (`NotebookReport.save` can).
     bootstrap
         Replicates for the intervals of the point estimates; 0 leaves these out.
     seed
@@ -108,7 +108,7 @@ def report(
         _new(out, (".html", ".htm"), force=False)
     options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "crowd_sd": crowd_sd}
     content = gather(need_study(study), posterior, **options)
-    made = Report(page(content), content.missing_sections)
+    made = NotebookReport(page(content), content.missing_sections)
     if out is not None:
         made.save(out)
     return made

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from bayesrep.atomic import replaced_folder
-from bayesrep.errors import BayesrepError, OptionError, plain, reason
+from bayesrep.errors import BayesrepError, OptionError, plain_text, reason
 from bayesrep.progress import progress_bar
 from bayesrep.report import catalogue, methods
 from bayesrep.report.figure_names import FIGURES, Inputs
@@ -78,7 +78,7 @@ def write_paper(
                 file = None if why else f"{entry.name}.png"
                 command = f"bayesrep figure {entry.name}"
                 figures.append(
-                    shown | {"file": file, "why_not": plain(why) or None, "command": command}
+                    shown | {"file": file, "why_not": plain_text(why) or None, "command": command}
                 )
                 bar.advance(1)
         # The paper's printed numbers beside those of this study.
@@ -88,7 +88,7 @@ def write_paper(
                 "what": each.what,
                 "place": each.place,
                 "printed": each.printed,
-                "ours": plain(values.get(each.key, f"({_LEFT_OUT_NOTE})")),
+                "ours": plain_text(values.get(each.key, f"({_LEFT_OUT_NOTE})")),
             }
             for each in printed_numbers()
             if each.paper == paper

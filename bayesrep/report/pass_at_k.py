@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from bayesrep.errors import plain
+from bayesrep.errors import plain_text
 from bayesrep.report.text import Cell, Row, ends, list_rows, percent
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def pass_at_k_text(found: "PassAtK", differences: pl.DataFrame | None) -> str:
             "its interval": lambda row: ends(row["unbiased_lower"], row["unbiased_upper"]),
         }
         parts.append(list_rows(differences, compared))
-    return "\n\n".join([*parts, plain(answer(found, differences))])
+    return "\n\n".join([*parts, plain_text(answer(found, differences))])
 
 
 def answer(found: "PassAtK", differences: pl.DataFrame | None) -> str:
@@ -172,4 +172,8 @@ def draw_pass_at_k(found: "PassAtK") -> Any:
 
 def _label(name: str) -> str:
     """A name as it is: matplotlib reads mathematics between dollar signs, and hides `_names`."""
-    return plain(name).replace("$", r"\$").replace("_", "\u200b_", 1 if name.startswith("_") else 0)
+    return (
+        plain_text(name)
+        .replace("$", r"\$")
+        .replace("_", "\u200b_", 1 if name.startswith("_") else 0)
+    )

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from bayesrep.errors import plain, quoted
+from bayesrep.errors import plain_text, quote_word
 from bayesrep.report.answer import Estimate, is_share
 from bayesrep.report.methods import label_of
 from bayesrep.report.pairs import closest_pairs
-from bayesrep.studies.shown import aligned as plainly_aligned
+from bayesrep.studies.shown import align_rows
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import VOICE, words_of
 
@@ -66,7 +66,7 @@ def _translate_cells(table: Iterable[Sequence[str]]) -> list[list[str]]:
     say = VOICE.get()
 
     def translate_cell(cell: str) -> str:
-        text = say(plain(cell))
+        text = say(plain_text(cell))
         return Name(text) if isinstance(cell, Name) else text
 
     return [list(map(translate_cell, row)) for row in table]
@@ -174,13 +174,13 @@ def describe_study(study: Study) -> str:
     """What a study holds, a line for each data set and the raw gap."""
     words, count = words_of(study), len(study.classifiers)
     evaluated = words.classifier if count == 1 else words.classifiers
-    lines = [f"{plain(study.name)}: {count} {evaluated}"]
+    lines = [f"{plain_text(study.name)}: {count} {evaluated}"]
     for role, data in study.datasets.items():
         low, high = data.shown.min(), data.shown.max()
         shown = f"{low}" if low == high else f"{low} to {high}"
         frequency = percent(float((data.selected / data.shown).mean()), 2)
         lines.append(
-            f"  {role} ({plain(data.name)}): {len(data.images):,} {words.images}, "
+            f"  {role} ({plain_text(data.name)}): {len(data.images):,} {words.images}, "
             f"{shown} {words.annotators} each, mean selection frequency {frequency} %"
         )
         if data.selection is not None:
@@ -190,7 +190,9 @@ def describe_study(study: Study) -> str:
         lines.append(
             f"  mean accuracy drop, reference to replication: {percent(float(gap), 2)} points"
         )
-        wrong = [plain(data.name) for data in study.datasets.values() if not data.correct.any()]
+        wrong = [
+            plain_text(data.name) for data in study.datasets.values() if not data.correct.any()
+        ]
         if wrong:
             lines.append(
                 f"  no {words.classifier} is ever right on {' and '.join(wrong)}: check the labels"
@@ -205,18 +207,18 @@ def allowed_text(what: str, found: "Sequence[Allowed]") -> str:
     lines = [f"This is {what}.", ""]
     for each in found:
         lines.append(f"{each.what}: {each.state}")
-        lines.append(f"    {plain(each.because)}.")
+        lines.append(f"    {plain_text(each.because)}.")
         if each.missing:
-            lines.append(f"    Missing: {plain(each.missing)}.")
+            lines.append(f"    Missing: {plain_text(each.missing)}.")
     return "\n".join(lines)
 
 
 def selection_text(selection: "Selection") -> str:
     """By which rule images were kept, and what follows for the counts at hand."""
-    if selection.by_others:
+    if selection.is_by_others:
         return (
-            f"kept by the rule {selection.once}, on other answers: the counts at hand were taken "
-            "afterwards, and nothing about them is to be corrected"
+            f"kept by the rule {selection.bare_rule}, on other answers: the counts at hand were "
+            "taken afterwards, and nothing about them is to be corrected"
         )
     return (
         f"kept by these very counts ({selection.rule}): fits condition on it, point estimates do "
@@ -249,7 +251,7 @@ def remeasured_table(table: pl.DataFrame) -> str:
     for row in table.iter_rows(named=True):
         if row["selection"] is not None:
             lines.append(
-                f"Measured again, {plain(row['dataset'])} would be selected "
+                f"Measured again, {plain_text(row['dataset'])} would be selected "
                 f"{value_with_interval('frequency')(row)} % of the time, where "
                 f"{percent(row['measured'], 2)} % was measured, and "
                 f"{value_with_interval('dropped')(row)} % of its items would not pass the rule "
@@ -277,9 +279,9 @@ def crowd_text(crowd: "CrowdDescription") -> str:
         "correlation": "{correlation:.3f}",
         "worth answers": "{effective_answers:,.0f}",
     }
-    lines = [list_rows(crowd.datasets, shown), "", plain(crowd.sentence)]
+    lines = [list_rows(crowd.datasets, shown), "", plain_text(crowd.sentence)]
     lines += [
-        f"{plain(row['dataset'])}: workers select {percent(abs(row['drift']), 2)} points "
+        f"{plain_text(row['dataset'])}: workers select {percent(abs(row['drift']), 2)} points "
         f"{'more' if row['drift'] > 0 else 'less'} often at the end of their answers than at the "
         f"beginning (s.e. {percent(row['drift_error'], 2)})."
         for row in crowd.datasets.to_dicts()
@@ -309,8 +311,8 @@ def aggregators_text(table: pl.DataFrame) -> str:
         "as k/n": "{agreement:2p}",
     }
     return (
-        f"{list_rows(table, shown)}\n\nAggregators look for one true answer an image; the analysis "
-        "takes the selection frequency, which has none."
+        f"{list_rows(table, shown)}\n\nAggregators look for one true answer per image; the "
+        "analysis takes the selection frequency, which has none."
     )
 
 
@@ -329,12 +331,12 @@ def answers_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
     for row in table.iter_rows(named=True):
         if row["repeated"]:
             lines.append(
-                f"{plain(row['dataset'])}: {row['repeated']:,} answers repeat a worker's about the "
-                "same question; keep the first with bayesrep clean --rules repeats."
+                f"{plain_text(row['dataset'])}: {row['repeated']:,} answers repeat a worker's "
+                "about the same question; keep the first with bayesrep clean --rules repeats."
             )
         if row["questions"] > row["images"]:
             lines.append(
-                f"{plain(row['dataset'])}: images were asked about several labels; keep the "
+                f"{plain_text(row['dataset'])}: images were asked about several labels; keep the "
                 "answers about their own with --labels."
             )
     return "\n".join(lines)
@@ -388,8 +390,8 @@ def cleaned_text(cleaned: "Cleaned") -> str:
 def left_out_lines(left_out: Mapping[str, Mapping[str, str]]) -> list[str]:
     """How many images each data set is left without, a line each; see `images_left_out`."""
     return [
-        f"{plain(dataset)}: {len(images):,} image{'s' if len(images) != 1 else ''} left out, which "
-        "could not be decoded"
+        f"{plain_text(dataset)}: {len(images):,} image{'s' if len(images) != 1 else ''} left out, "
+        "which could not be decoded"
         for dataset, images in left_out.items()
     ]
 
@@ -550,7 +552,7 @@ def ranks_table(table: pl.DataFrame, top: int | None = None) -> str:
 
 
 def _only_classifier_sentence(classifier: str) -> str:
-    return f"{plain(classifier)} is the only classifier: there is none to compare it with."
+    return f"{plain_text(classifier)} is the only classifier: there is none to compare it with."
 
 
 def pairs_table(table: pl.DataFrame, classifiers: Sequence[str], top: int | None = None) -> str:
@@ -835,7 +837,7 @@ def comparison_finding(table: pl.DataFrame, lines: pl.DataFrame, names: Sequence
     known = rows["gap"].drop_nulls()
     if not len(known):
         return ""
-    who, mean = plain(rows["participant"][0]), rows["gap", "gap_lower", "gap_upper"].row(0)
+    who, mean = plain_text(rows["participant"][0]), rows["gap", "gap_lower", "gap_upper"].row(0)
     if len(rows) > 1:
         mean_gap = lines.filter(scale="linear", quantity="mean_gap")
         who, mean = f"The {len(known)} classifiers", mean_gap["estimate", "lower", "upper"].row(0)
@@ -846,7 +848,7 @@ def comparison_finding(table: pl.DataFrame, lines: pl.DataFrame, names: Sequence
     size = percent(abs(gap), 2)
     span = ends(*((low, high) if gap >= 0 else (-high, -low)), digits=2)
     chance = " It may be chance." if low <= 0 <= high else ""
-    one, other = map(plain, names)
+    one, other = map(plain_text, names)
     if size == "0.00":
         are = "is" if len(rows) == 1 else "are"
         mean_gap = f"{who} {are} as accurate on {other} as on {one} (95 % of the gap {span})."
@@ -864,7 +866,7 @@ _NO_REASON = " Accuracies alone do not say why."
 def align_columns(rows: Sequence[Sequence[str]]) -> str:
     """Rows of words in columns, all to the left."""
     form, table = FORMAT.get(), _translate_cells(rows)
-    return plainly_aligned(table) if form == "text" else WRITERS[form](table)
+    return align_rows(table) if form == "text" else WRITERS[form](table)
 
 
 def diagnosis_text(
@@ -879,7 +881,7 @@ def diagnosis_text(
     study, posterior
         Where they are.
     """
-    sentences = [f"- {plain(sentence)}" for sentence in diagnosis.sentences]
+    sentences = [f"- {plain_text(sentence)}" for sentence in diagnosis.sentences]
     sentences += remedies(diagnosis.sentences, study, posterior)
     table = align_columns([("check", "found", "wanted", "trust"), *diagnosis.checks.iter_rows()])
     return "\n".join([diagnosis.verdict, "", *sentences, *([""] if sentences else []), table])
@@ -901,10 +903,10 @@ def remedies(
     study, posterior
         Where they are.
     """
-    study, posterior = quoted(study), quoted(posterior)
+    study, posterior = quote_word(study), quote_word(posterior)
     commands: dict[str, None] = {}
     for sentence in sentences:
-        for name, _, value in _SETTING.findall(plain(sentence)):
+        for name, _, value in _SETTING.findall(plain_text(sentence)):
             value = value.rstrip(".")
             if name == "crowd_sd":
                 commands[f"summarize {study} {posterior} --crowd-sd {value}"] = None
@@ -938,7 +940,7 @@ def fits_text(table: pl.DataFrame) -> str:
 
 
 def _decision(table: pl.DataFrame) -> str:
-    names = [plain(name) for name in table["model"]]
+    names = [plain_text(name) for name in table["model"]]
     if len(names) < 2:
         return "One model only: nothing to compare it with."
     rival = table.row(1, named=True)

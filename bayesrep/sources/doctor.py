@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from bayesrep.atomic import find_moved_aside
-from bayesrep.errors import OptionError, StudyError, listing, plain
+from bayesrep.errors import OptionError, StudyError, listing, plain_text
 from bayesrep.sources.evals.joined import join_records
 from bayesrep.sources.evals.reading import explain_refusals
 from bayesrep.sources.evals.recognised import join_known_groups, read_logs
@@ -66,7 +66,7 @@ def examine_data(
 def _examine_contents(contents: StudyContents) -> tuple[str, list[Allowed]]:
     if not contents.lacks("counts"):
         study = contents.study()
-        return f"a study, {plain(study.name)}", of_study(study, contents.attempts)
+        return f"a study, {plain_text(study.name)}", of_study(study, contents.attempts)
     names = [each.dataset for each in contents.answers]
     sizes = [len(each.images) for each in contents.answers]
     shared = [set(each.classifiers) for each in contents.answers]
@@ -126,7 +126,7 @@ def _judge_import(raw: Allowed, refused: Mapping[str, Exception], tasks: Sequenc
     if raw.state != "yes" or not refused:
         return raw
     name, error = next(iter(refused.items()))
-    why = f"import evals refuses {plain(name)}: {error}"
+    why = f"import evals refuses {plain_text(name)}: {error}"
     if len(tasks) - len(refused) > 1:  # two others can be compared
         return replace(raw, state="with care", missing=why)
     return Allowed(RAW, "with care" if isinstance(error, OptionError) else "no", why)

@@ -11,6 +11,7 @@ from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.sources import READERS
 from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.selection import Selection
+from bayesrep.studies.words import ENTRY
 from bayesrep.studies.writing import awaits_counts
 
 
@@ -22,6 +23,7 @@ def import_files(
     force: bool = False,
     keep_workers: bool = False,
     selections: Mapping[str, Any] | None = None,
+    words: str | None = None,
     progress: bool = False,
     **options: Any,
 ) -> StudyContents:
@@ -30,7 +32,8 @@ def import_files(
     Options are those of the source's reader, None where they are left to it; any other is an
     `OptionError`. Workers' names are personal data: codes that cannot be undone, new ones every
     time, are written in their place unless they are to be kept. `selections` are the rules by
-    which the counts kept images, by the data set's name (`Selection.of` takes them).
+    which the counts kept images, by the data set's name (`Selection.parse` takes them). `words`
+    names the vocabulary of what is printed of the study, in place of the source's.
     """
     reader = READERS[source]
     known = signature(reader).parameters
@@ -45,6 +48,8 @@ def import_files(
     contents = reader(files, **given)
     if rules:
         contents = _apply_rules(contents, rules)
+    if words is not None:
+        contents = replace(contents, provenance={**contents.provenance, ENTRY: words})
     waited = awaits_counts(out)
     contents.write(out, force=force)
     if waited and contents.lacks("predictions"):
@@ -56,9 +61,9 @@ def import_files(
 
 def _rule(name: str, given: Any) -> Selection:
     try:
-        return Selection.of(given)
+        return Selection.parse(given)
     except StudyError as error:
-        raise OptionError(error.violation.within(f"--selection of {name!r}")) from None
+        raise OptionError(error.violation.add_place(f"--selection of {name!r}")) from None
 
 
 def _apply_rules(contents: StudyContents, rules: Mapping[str, Selection]) -> StudyContents:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from bayesrep.errors import SHOWN, StudyError, TableWarning, listing, plain
+from bayesrep.errors import SHOWN, StudyError, TableWarning, listing, plain_text
 from bayesrep.files.names import normalize_names
 from bayesrep.sources.matching import match_image_names
 from bayesrep.sources.raw_answers import EMPTY
@@ -245,7 +245,9 @@ def _spellings(own: pl.Series, said: pl.Series, where: str) -> dict[str, str]:
         names = pl.concat([each["label"] for each in alike]).unique().sort()
         raise StudyError("labels-alike-but-for-case", where=where, labels=listing(names, "label"))
     pairs = strange.sort("label").select("label", "label_own").rows()
-    examples = ", ".join(f"{plain(old)!r} is {plain(new)!r}" for old, new in pairs[:SHOWN])
+    examples = ", ".join(
+        f"{plain_text(old)!r} is {plain_text(new)!r}" for old, new in pairs[:SHOWN]
+    )
     warnings.warn(
         TableWarning(
             f"{where}: {len(pairs):,} labels of the answers are matched with its own whatever "

@@ -8,7 +8,7 @@ from bayesrep.sources.table_files import probabilities, read_table, require, who
 
 
 def read_selection(path: Path) -> list[tuple[int, int, float]]:
-    """The rows of a table of accepted counts, for `bayesrep.studies.selection.Selection.of`.
+    """The rows of a table of accepted counts, for `bayesrep.studies.selection.Selection.parse`.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def texts(column: pl.Series, where: str | Place) -> pl.Series:
             "value-missing-in-rows",
             where=where,
             column=column.name,
-            rows=Place.of(where).rows(missing),
+            rows=Place.from_name(where).rows(missing),
         )
     return text
 
@@ -125,7 +125,7 @@ def all_flags(column: pl.Series, where: str | Place) -> pl.Series:
             "flag-missing-in-rows",
             where=where,
             column=column.name,
-            rows=Place.of(where).rows(converted.is_null()),
+            rows=Place.from_name(where).rows(converted.is_null()),
         )
     return converted
 
@@ -204,5 +204,5 @@ def _numbers(column: pl.Series) -> pl.Series:
 def _refuse(wrong: pl.Series, column: pl.Series, rule: LiteralString, where: str | Place) -> None:
     wrong = wrong.fill_null(value=False)
     if wrong.any():
-        rows = Place.of(where).rows(wrong, column)
+        rows = Place.from_name(where).rows(wrong, column)
         raise StudyError(rule, where=where, column=column.name, rows=rows)

@@ -49,7 +49,7 @@ class Allowed:
     missing: str = ""
 
 
-def supported(findings: Sequence[Allowed]) -> bool:
+def supports_adjustment(findings: Sequence[Allowed]) -> bool:
     """Whether a drop of the raw accuracy can be told from a difference between the versions."""
     return any(each.what == ADJUSTED and each.state != "no" for each in findings)
 
@@ -170,7 +170,7 @@ def _judge_adjusted(study: Study, words: Words) -> list[Allowed]:
             Allowed(
                 ADJUSTED,
                 "yes",
-                f"{shown} answers an {words.image}, on {both[0].name} and {both[1].name}",
+                f"{shown} answers per {words.image}, on {both[0].name} and {both[1].name}",
             )
         ]
     return [each for each in findings if each.state != "yes"]
@@ -198,7 +198,7 @@ def _judge_counts(data: AnnotatedSet, words: Words) -> Allowed:
         return Allowed(
             ADJUSTED,
             "no",
-            f"{data.name} has one answer an {words.image}, which tells the mean frequency and "
+            f"{data.name} has one answer per {words.image}, which tells the mean frequency and "
             "nothing else",
             f"{lacking:,} answers more are {ENOUGH} about each",
         )
@@ -217,10 +217,10 @@ def _judge_counts(data: AnnotatedSet, words: Words) -> Allowed:
         return Allowed(
             ADJUSTED,
             "with care",
-            f"{data.name} has {_range(data)} answers an {words.image}, so that the prior speaks",
+            f"{data.name} has {_range(data)} answers per {words.image}, so that the prior speaks",
             f"{lacking:,} answers more are {ENOUGH} about each",
         )
-    return Allowed(ADJUSTED, "yes", f"{data.name} has {_range(data)} answers an {words.image}")
+    return Allowed(ADJUSTED, "yes", f"{data.name} has {_range(data)} answers per {words.image}")
 
 
 def looks_cut(data: AnnotatedSet) -> tuple[int, int, int] | None:

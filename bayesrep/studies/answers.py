@@ -26,7 +26,7 @@ from bayesrep.studies.predictions import Predictions, code_type
 from bayesrep.studies.problems import value
 from bayesrep.studies.reading import images_left_out
 from bayesrep.studies.study import Study
-from bayesrep.studies.tables import KEYS, in_order, read_classifiers, without
+from bayesrep.studies.tables import KEYS, drop_left_out, in_order, read_classifiers
 from bayesrep.types import Floats
 
 _SUM = 1e-3  # by how much probabilities may miss their sum: they may come from half precision
@@ -121,7 +121,7 @@ def _names_and_manifest(root: Path, datasets: Sequence[str]) -> tuple[list[str],
 def _classifiers(root: Path, names: Sequence[str], manifest: Manifest | None) -> list[str]:
     if manifest is not None and manifest.classifiers:
         return list(manifest.classifiers)
-    predicted = {name: folder.predicted_by(root, name) for name in names}
+    predicted = {name: folder.predicted_classifiers(root, name) for name in names}
     for name, classifiers in predicted.items():
         if not classifiers:
             held = folder.names_in(root / folder.PREDICTIONS, "")
@@ -199,7 +199,7 @@ class _Files:
         left_out = pl.Series(list(images_left_out(self.root).get(self.name, {})), dtype=pl.String)
         first = folder.prediction_file(self.name, self.classifiers[0])
         table = parquet.read(self.root / first, str(first), ["image"])
-        order = without(table, left_out)["image"]
+        order = drop_left_out(table, left_out)["image"]
         rules.raise_first(rules.image_violations(str(first), order.to_list()))
         given = self._labels(order)
         answers = read_classifiers(
@@ -231,6 +231,7 @@ class _Files:
             f"make them with `bayesrep predict --study {self.root} --dataset {self.name} "
             f"--classifiers {classifier} --images PATH --force`"
         )
+        # Labels are in the data set's table of images, or else in each file of predictions.
         possible = ["label", *self.labels, *self.probabilities]
         table = parquet.read(self.root / file, where, ["image"], further=possible)
         answers, probabilities = self._present(table.columns, where, advice)
@@ -239,7 +240,8 @@ class _Files:
             raise StudyError(
                 "prediction-labels-missing", where=where, images_file=folder.IMAGES, advice=advice
             )
-        table = without(table, left_out)
+        # Files keep the order in which images were evaluated; what is compared has one order.
+        table = drop_left_out(table, left_out)
         ordered = in_order(table, order)
         if ordered is None:
             raise StudyError(_join_violation(where, table["image"], order, self.classifiers[0]))
@@ -256,8 +258,10 @@ class _Files:
                     images=images,
                     advice=advice,
                 )
+        # Labels and answers share their numbers, so that equal numbers are right answers.
         names = pl.concat([column.unique() for column in texts], rechunk=True).unique().sort()
         numbers = texts.select(pl.all().cast(pl.Enum(names)).to_physical())
+        # How many classes there are is known of ImageNet alone, and bounds a probability below.
         confidence = None
         if probabilities:
             values = ordered.select(probabilities)

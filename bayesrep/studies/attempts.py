@@ -138,7 +138,8 @@ def of_table(
     dataset
         The data set's name where the table has no such column.
     """
-    place = Place.of(where)
+    place = Place.from_name(where)
+    # A table may say `solved` or `correct`, and leave its data set to the name of its file.
     table = table.rename(in_our_words(table.columns, ("image",), ("classifier",)))
     if "correct" in table.columns:
         if _COUNTS[0] in table.columns:
@@ -157,6 +158,7 @@ def of_table(
         )
     if not len(table):
         raise StudyError("attempts-table-empty", where=place)
+    # Names are what attempts are counted by: a missing one would be a name of its own.
     table = table.with_columns(normalize_names(pl.col(_NAMES)))
     for name in _NAMES:
         if (absent := table[name].is_null() | (table[name] == "")).any():

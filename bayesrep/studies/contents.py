@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
-from bayesrep.errors import StudyError, plain
+from bayesrep.errors import StudyError, plain_text
 from bayesrep.studies import folder, rules
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.answers import read_predictions
@@ -115,9 +115,9 @@ class StudyContents:
         """
         name = self.name or "study"
         if self.lacks("counts"):
-            raise StudyError("study-lacks-counts", where=plain(name))
+            raise StudyError("study-lacks-counts", where=plain_text(name))
         if self.lacks("predictions"):
-            raise StudyError("study-lacks-predictions", where=plain(name))
+            raise StudyError("study-lacks-predictions", where=plain_text(name))
         return Study(self.datasets, self.classifiers, name, self.provenance, self.truth)
 
     def write(self, path: str | Path, *, force: bool = False) -> None:

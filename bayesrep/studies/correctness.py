@@ -16,10 +16,10 @@ from bayesrep.studies import folder, rules
 from bayesrep.studies.manifest import Manifest
 from bayesrep.studies.problems import Problems
 from bayesrep.studies.tables import (
+    drop_left_out,
     in_order,
     join_violations,
     key_violations,
-    without,
 )
 from bayesrep.types import Bools
 
@@ -28,7 +28,9 @@ def listed_or_found(path: Path, manifest: Manifest, problems: Problems) -> list[
     """The classifiers listed, or all that have a file where study.json lists none."""
     if manifest.classifiers is not None:
         return list(manifest.classifiers)
-    names = sorted(set().union(*(folder.predicted_by(path, n) for n in manifest.roles.values())))
+    names = sorted(
+        set().union(*(folder.predicted_classifiers(path, n) for n in manifest.roles.values()))
+    )
     problems.take(rules.classifier_violations(folder.PREDICTIONS, names))
     return names
 
@@ -41,7 +43,7 @@ def complete_classifiers(path: Path, manifest: Manifest) -> list[str]:
     predicted = [
         names
         for role, dataset in manifest.roles.items()
-        if (names := folder.predicted_by(path, dataset)) or role in rules.REQUIRED_ROLES
+        if (names := folder.predicted_classifiers(path, dataset)) or role in rules.REQUIRED_ROLES
     ]
     return sorted(set.intersection(*predicted))
 
@@ -91,7 +93,7 @@ def read_correctness(
     still to be made on another data set, and are left alone.
     """
     where, order = folder.prediction_folder(dataset.name), dataset.order
-    present = folder.predicted_by(dataset.path, dataset.name)
+    present = folder.predicted_classifiers(dataset.path, dataset.name)
     if dataset.role == "candidates" and not present:
         return np.zeros((len(order), 0), dtype=np.bool_)
     sound = problems.take(_file_violations(str(where), present, classifiers, complete))
@@ -171,7 +173,7 @@ def _judge_table(dataset: Dataset, where: str, classifier: str, table: pl.DataFr
     order = dataset.order
     if violations := list(key_violations(where, table, ["image"])):
         return _File(violations)
-    table = without(table, dataset.undecoded_images)
+    table = drop_left_out(table, dataset.undecoded_images)
     ordered = in_order(table, order)
     if ordered is None:
         missing = order.filter(~order.is_in(table["image"].implode()))

@@ -49,7 +49,7 @@ def prediction_file(dataset: str, classifier: str) -> Path:
     return prediction_folder(dataset) / f"{_file_name(classifier)}.parquet"
 
 
-def predicted_by(study: Path, dataset: str) -> set[str]:
+def predicted_classifiers(study: Path, dataset: str) -> set[str]:
     """The classifiers with a file of predictions on a data set of the study."""
     return set(names_in(study / prediction_folder(dataset), ".parquet"))
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,7 +14,7 @@ from bayesrep.errors import StudyError, Violation, reason
 from bayesrep.files import strict_json
 from bayesrep.studies import folder, rules
 from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.problems import Problems
+from bayesrep.studies.problems import Problems, value
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.shown import Compared, brief, number
 from bayesrep.types import Floats
@@ -107,13 +108,15 @@ def read_roles(path: Path) -> dict[str, str]:
 
 
 def read_provenance(path: Path) -> dict[str, JSON]:
-    """Where answers that await their counts came from; nothing where nobody said.
+    """Where a study, or answers that await their counts, came from; nothing where nobody said.
 
     Raises
     ------
     StudyError
-        If the file is not an object.
+        If the file is not an object, or the study's own breaks a rule.
     """
+    if (path / folder.MANIFEST).exists():
+        return dict(value(partial(read_manifest, path), path).provenance)
     file = path / folder.PROVENANCE
     if not file.exists():
         return {}
@@ -156,7 +159,9 @@ def read_manifest(path: Path, problems: Problems) -> Manifest | None:
         classifiers=content.get("classifiers"),
         provenance=content.get("provenance") or {},
         truth=None if truth is None else _truth(truth),
-        selections={n: Selection.of(rule) for n, rule in (content.get("selection") or {}).items()},
+        selections={
+            n: Selection.parse(rule) for n, rule in (content.get("selection") or {}).items()
+        },
     )
 
 
@@ -203,9 +208,9 @@ def _selection_violations(where: str, content: Mapping[str, Any]) -> Iterator[Vi
         if name not in named:
             yield Violation("manifest-selects-unknown-data-set", where=where, dataset=name)
         try:
-            Selection.of(rule)
+            Selection.parse(rule)
         except StudyError as error:
-            yield error.violation.within(f"{where}: {name!r}")
+            yield error.violation.add_place(f"{where}: {name!r}")
 
 
 def _is_text_list(value: Any) -> bool:

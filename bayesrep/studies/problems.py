@@ -40,5 +40,5 @@ def value(read: Callable[[Problems], _Value | None], path: str | Path) -> _Value
     read_value = read(problems)
     if read_value is None or problems:
         first = problems[0]
-        raise StudyError(first if first.startswith(str(path)) else first.within(path))
+        raise StudyError(first if first.startswith(str(path)) else first.add_place(path))
     return read_value

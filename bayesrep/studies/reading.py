@@ -57,7 +57,7 @@ def read_study(path: str | Path) -> Study:
     if study is None or problems:
         others = len(problems) - 1
         more = f" ({others} more: `bayesrep check {path}` lists them)" if others else ""
-        raise StudyError(problems[0].within(path).append_text(more))
+        raise StudyError(problems[0].add_place(path).append_text(more))
     return study
 
 
@@ -159,6 +159,8 @@ def _dataset(
     rows = counts.join(left_out, on="image", how="anti", maintain_order="left")
     names = rows["image"].to_numpy().astype(np.str_)
     selected, shown = rows["selected"].to_numpy(), rows["shown"].to_numpy()
+    # Without sound names nothing can be joined; wrong counts leave the rest to be read, so that all
+    # that is wrong with it is said at once.
     sound = problems.take(rules.image_violations(where, names))
     counted = problems.take(rules.count_violations(where, names, selected, shown))
     if not sound:
@@ -172,6 +174,7 @@ def _dataset(
     correct = read_correctness(dataset, classifiers, complete, problems)
     if not counted or texts is None or correct is None:
         return None
+    # Answers and the rule of selection are held against the counts, which are sound by now.
     answers = None
     if annotations is not None and len(annotations):
         answered = annotations.join(left_out, on="image", how="anti", maintain_order="left")

@@ -58,7 +58,7 @@ class Mixture:
 
 
 @dataclass(frozen=True, eq=False)
-class Crowd:
+class ScenarioCrowd:
     """Workers: names [W], and how lenient each is, z [W]."""
 
     workers: NDArray[np.str_]
@@ -238,7 +238,7 @@ def draw_counts(
     s: Floats,
     low: int,
     high: int,
-    crowd: Crowd | None = None,
+    crowd: ScenarioCrowd | None = None,
 ) -> tuple[Ints, Ints, WorkerAnswers | None]:
     """How many annotators selected every image, how many were asked, and who, if it is known.
 
@@ -271,7 +271,7 @@ def draw_counts(
 
 def draw_crowds(
     rng: np.random.Generator, scenario: Scenario, annotators: int
-) -> tuple[Crowd, Crowd] | None:
+) -> tuple[ScenarioCrowd, ScenarioCrowd] | None:
     """The workers of the reference and of the replication, in scenarios that have a crowd.
 
     Parameters
@@ -287,7 +287,7 @@ def draw_crowds(
         return None
     size = max(scenario.crowd, annotators)
     first, second = (
-        Crowd(
+        ScenarioCrowd(
             np.array([f"{name}{number:05d}" for number in range(size)]), rng.standard_normal(size)
         )
         for name in ("a", "b")
@@ -296,7 +296,7 @@ def draw_crowds(
 
 
 def _by_crowd(
-    rng: np.random.Generator, leniency: float, s: Floats, shown: Ints, crowd: Crowd
+    rng: np.random.Generator, leniency: float, s: Floats, shown: Ints, crowd: ScenarioCrowd
 ) -> WorkerAnswers:
     """Answers of workers of a crowd, drawn for every image; of a crowd no larger, all of them."""
     most, size = int(shown.max()), len(crowd.workers)
@@ -330,7 +330,7 @@ def chance_to_be_kept(rule: str, shown: int, s: Floats) -> Floats:
     from scipy.stats import binom
 
     k = np.arange(shown + 1)
-    keeps = Selection.of(rule).probability(k, np.full(shown + 1, shown))
+    keeps = Selection.parse(rule).probability(k, np.full(shown + 1, shown))
     return np.asarray(keeps @ binom.pmf(k[:, None], shown, s[None, :]))
 
 

@@ -63,10 +63,10 @@ class Selection:
 
     def __post_init__(self) -> None:
         for violation in self._violations():
-            raise StudyError(violation.within("selection"))
+            raise StudyError(violation.add_place("selection"))
 
     @classmethod
-    def of(cls, given: Any) -> "Selection":
+    def parse(cls, given: Any) -> "Selection":
         """What a user gives: a rule, rows (selected, shown[, probability]), or a selection."""
         if isinstance(given, Selection):
             return given
@@ -86,12 +86,12 @@ class Selection:
         return self.rule if self.table is None else [list(row) for row in self.table]
 
     @property
-    def by_others(self) -> bool:
+    def is_by_others(self) -> bool:
         """Whether other answers than those at hand selected, so that nothing is to be corrected."""
         return self.table is None and self.rule.endswith(BY_OTHERS)
 
     @property
-    def once(self) -> str:
+    def bare_rule(self) -> str:
         """The rule without who applied it: what the same rule asks of answers given anew."""
         return self.rule.removesuffix(BY_OTHERS)
 
@@ -108,30 +108,30 @@ class Selection:
         Returns
         -------
         float64 [M]
-            Probabilities. Those of other answers are these answers' too: ask `by_others` first.
+            Probabilities. Those of other answers are these answers' too: ask `is_by_others` first.
         """
         k, n = np.broadcast_arrays(np.asarray(selected), np.asarray(shown))
         if self.table is not None:
             known = {row[:2]: row[2] for row in self.table}
             pairs = zip(k.ravel().tolist(), n.ravel().tolist(), strict=True)
             return np.array([known.get(pair, 0.0) for pair in pairs]).reshape(k.shape)
-        rule = _parse_rule(self.once)
+        rule = _parse_rule(self.bare_rule)
         passes = (rule.least * np.where(rule.share, n, 1) - _SLACK <= k) & (
             k <= rule.most * np.where(rule.share, n, 1) + _SLACK
         )
         asked = n if rule.shown is None else rule.shown
         return (passes & (n == asked)).astype(np.float64)
 
-    def asked(self, shown: Ints) -> Ints:
+    def count_answers(self, shown: Ints) -> Ints:
         """How many answers the rule is about, of images shown to so many [M]."""
-        rule = _parse_rule(self.once) if self.table is None else None
+        rule = _parse_rule(self.bare_rule) if self.table is None else None
         return shown if rule is None or rule.shown is None else np.full_like(shown, rule.shown)
 
     def violations(
         self, where: str, images: NDArray[np.str_], selected: Ints, shown: Ints
     ) -> Iterator[Violation]:
         """Find images that the rule would not have kept."""
-        if self.by_others:
+        if self.is_by_others:
             return
         never = self.probability(selected, shown) <= 0
         if never.any():
@@ -149,7 +149,7 @@ class Selection:
 
     def _violations(self) -> Iterator[Violation]:
         if self.table is None:
-            if (rule := _parse_rule(self.once)) is None:
+            if (rule := _parse_rule(self.bare_rule)) is None:
                 yield Violation("selection-rule-unknown", selection=self.rule, known_rules=WORDS)
             elif rule.shown is not None and not rule.share and rule.least > rule.shown:
                 yield Violation("selection-needs-too-many", selection=self.rule)
@@ -199,4 +199,4 @@ def _parse_rule(rule: str) -> Any:
 
 def truncating(selection: Selection | None) -> Selection | None:
     """The selection, where it is the counts at hand that selected."""
-    return None if selection is None or selection.by_others else selection
+    return None if selection is None or selection.is_by_others else selection

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrep.errors import plain
+from bayesrep.errors import plain_text
 
 
 class Compared:
@@ -16,14 +16,14 @@ class Compared:
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return same(self, other)
+        return are_equal(self, other)
 
     def __hash__(self) -> int:
         texts = (value for value in _values(self).values() if isinstance(value, str | tuple))
         return hash((type(self), *texts))
 
 
-def same(one: Any, other: Any) -> bool:
+def are_equal(one: Any, other: Any) -> bool:
     """Whether two values are equal: arrays by their entries, mappings and dataclasses by theirs."""
     if one is other:
         return True
@@ -31,11 +31,11 @@ def same(one: Any, other: Any) -> bool:
         kinds = np.asarray(one).dtype.kind + np.asarray(other).dtype.kind
         return bool(np.array_equal(one, other, equal_nan=kinds == "ff"))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(are_equal(one[key], other[key]) for key in one)
     if is_dataclass(one) and type(one) is type(other):
-        return same(_values(one), _values(other))
+        return are_equal(_values(one), _values(other))
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(are_equal, one, other))
     return bool(one == other)
 
 
@@ -45,7 +45,7 @@ def _values(data: Any) -> dict[str, Any]:
 
 def brief(data: object, *facts: str) -> str:
     """One line for a prompt, safe for a terminal."""
-    return plain(f"<{type(data).__name__}: {', '.join(filter(None, facts))}>")
+    return plain_text(f"<{type(data).__name__}: {', '.join(filter(None, facts))}>")
 
 
 def number(count: int, noun: str) -> str:
@@ -59,9 +59,9 @@ def spread(values: Any) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> str:
+def align_rows(rows: Sequence[Sequence[str]]) -> str:
     """Rows of words in columns, all to the left."""
-    table = [[plain(cell) for cell in row] for row in rows]
+    table = [[plain_text(cell) for cell in row] for row in rows]
     widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)) for row in table]
     return "\n".join(line.rstrip() for line in lines)
@@ -88,4 +88,4 @@ def html_table(
 
 
 def _escape_markup(text: str) -> str:
-    return escape(plain(text))
+    return escape(plain_text(text))

@@ -423,7 +423,7 @@ def _draw_kept(
     rng: np.random.Generator, world: _World, role: Role, size: int, shown: int
 ) -> tuple[Floats, Ints, Ints]:
     """Frequencies and counts of images that the counts kept, drawn until there are enough."""
-    rule = Selection.of(world.scenario.selection)
+    rule = Selection.parse(world.scenario.selection)
     drawn: list[tuple[Floats, Ints, Ints]] = []
     while sum(len(s) for s, _, _ in drawn) < size:
         s = world.draw(rng, role, size, shown)

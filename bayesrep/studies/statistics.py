@@ -62,7 +62,7 @@ class Cells(Compared):
 
     def __post_init__(self) -> None:
         for violation in self._violations():
-            raise StudyError(violation.within("cells"))
+            raise StudyError(violation.add_place("cells"))
 
     def __repr__(self) -> str:
         cells, images = number(len(self.shown), "cell"), number(int(self.images.sum()), "image")

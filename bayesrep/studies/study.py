@@ -353,9 +353,9 @@ def _annotated_set(
 
 def _selection(where: str, given: Any) -> Selection | None:
     try:
-        return None if given is None else Selection.of(given)
+        return None if given is None else Selection.parse(given)
     except StudyError as error:
-        raise error.within(where) from None
+        raise error.add_place(where) from None
 
 
 def _entry_violations(role: str, arrays: Mapping[str, Any]) -> Iterator[Violation]:

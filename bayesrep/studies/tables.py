@@ -140,7 +140,7 @@ def read_classifiers(
         yield from zip(names, pool.map(read, names), strict=True)
 
 
-def without(table: pl.DataFrame, left_out: pl.Series) -> pl.DataFrame:
+def drop_left_out(table: pl.DataFrame, left_out: pl.Series) -> pl.DataFrame:
     """A classifier's rows, images by name, but for those that the study is left without."""
     if table.schema["image"] != pl.String:
         table = table.with_columns(pl.col("image").cast(pl.String))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from bayesrep.errors import plain
+from bayesrep.errors import plain_text
 
 if TYPE_CHECKING:
     from bayesrep.studies.study import Study  # which is written with the help of this module
@@ -127,7 +127,7 @@ class Voice:
     def beside(self, names: Iterable[str]) -> "Voice":
         """The same voice, which leaves these names alone too."""
         ours = (name for name in names if self(name) != name)
-        kept = frozenset(each for name in ours for each in (name, plain(name)))
+        kept = frozenset(each for name in ours for each in (name, plain_text(name)))
         return replace(self, names=self.names | kept)
 
     def __call__(self, text: str) -> str:

@@ -47,7 +47,7 @@ def describe_images(study: Study, posterior: Posterior, *, draws: int = DRAWS) -
         If the posterior is of another study or model.
     """
     fitted = Fitted(study, posterior)
-    made = fitted.recorded
+    made = fitted.record
     if made.model.images is None:
         others = " or ".join(f"model={name!r}" for name, model in MODELS.items() if model.images)
         raise PosteriorError("model-without-image-difficulty", model=made.name, models=others)

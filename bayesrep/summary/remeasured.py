@@ -71,8 +71,8 @@ def remeasure(study: Study, posterior: Posterior, *, seed: int = 0) -> pl.DataFr
     """
     fitted = Fitted(study, posterior)
     rng = np.random.default_rng(seed)
-    draws = {role: _log_densities(fitted, d) for d, role in enumerate(fitted.recorded.roles)}
-    dependence = fitted.recorded.dependence
+    draws = {role: _log_densities(fitted, d) for d, role in enumerate(fitted.record.roles)}
+    dependence = fitted.record.dependence
     rows = [_row(study, role, draws[role], dependence, rng) for role in draws]
     return pl.DataFrame(rows)
 
@@ -171,7 +171,7 @@ def _keeps_again(
     """How likely an image at a node is to pass the data set's rule on fresh answers."""
     selection = data.selection
     assert selection is not None
-    asked = selection.asked(shown)
+    asked = selection.count_answers(shown)
     sizes = np.unique(asked)
     if len(sizes) > SIZES:
         raise StudyError(

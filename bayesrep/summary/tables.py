@@ -66,7 +66,7 @@ def summarize(
         If the posterior belongs to another study.
     """
     fitted = Fitted(study, posterior, crowd_sd)
-    return accuracies(fitted.trusted(allow_unconverged=allow_unconverged))
+    return accuracies(fitted.require_convergence(allow_unconverged=allow_unconverged))
 
 
 def accuracies(fitted: Fitted) -> pl.DataFrame:
@@ -79,7 +79,7 @@ def accuracies(fitted: Fitted) -> pl.DataFrame:
     rhat, bulk, tail = _convergence(fitted)
     return pl.DataFrame(
         {
-            "method": [fitted.recorded.name] * len(estimate),
+            "method": [fitted.record.name] * len(estimate),
             "classifier": statistics.classifiers,
             "reference_accuracy": reference,
             "replication_accuracy": replication,
@@ -97,7 +97,7 @@ def accuracies(fitted: Fitted) -> pl.DataFrame:
 
 def _convergence(fitted: Fitted) -> tuple[Floats, Floats, Floats]:
     """R-hat, bulk and tail ESS of the adjusted accuracies; weighted draws have no R-hat."""
-    if fitted.recorded.method == "nuts":
+    if fitted.record.method == "nuts":
         name = "adjusted_accuracy"
         checks = diagnostics(fitted.group[[name]])
         return checks.rhat[name].values, checks.ess_bulk[name].values, checks.ess_tail[name].values
@@ -149,7 +149,7 @@ def summarize_gaps(
         As `bayesrep.summarize`.
     """
     fitted = Fitted(study, posterior, crowd_sd)
-    return gaps(fitted.trusted(allow_unconverged=allow_unconverged), seed=seed)
+    return gaps(fitted.require_convergence(allow_unconverged=allow_unconverged), seed=seed)
 
 
 def gaps(fitted: Fitted, *, seed: int = 0) -> pl.DataFrame:
@@ -175,7 +175,7 @@ def gaps(fitted: Fitted, *, seed: int = 0) -> pl.DataFrame:
     lower, upper = np.quantile(values, INTERVAL, axis=(1, 2))
     return pl.DataFrame(
         {
-            "method": [fitted.recorded.name] * len(rows),
+            "method": [fitted.record.name] * len(rows),
             "quantity": list(rows),
             "estimate": values.mean(axis=(1, 2)),
             "lower": lower,
@@ -212,7 +212,9 @@ def compare_classifiers(
     ConvergenceError, OptionError, PosteriorError
         As `bayesrep.summarize`.
     """
-    fitted = Fitted(study, posterior, crowd_sd).trusted(allow_unconverged=allow_unconverged)
+    fitted = Fitted(study, posterior, crowd_sd).require_convergence(
+        allow_unconverged=allow_unconverged
+    )
     adjusted, statistics = fitted.joint_draws(seed).adjusted, fitted.statistics
     replication, names = statistics.accuracy("replication"), np.array(statistics.classifiers)
     first, second = np.triu_indices(len(names), k=1)
@@ -263,7 +265,9 @@ def rank_classifiers(
     ConvergenceError, OptionError, PosteriorError
         As `bayesrep.summarize`.
     """
-    fitted = Fitted(study, posterior, crowd_sd).trusted(allow_unconverged=allow_unconverged)
+    fitted = Fitted(study, posterior, crowd_sd).require_convergence(
+        allow_unconverged=allow_unconverged
+    )
     adjusted, statistics = fitted.joint_draws(seed).adjusted, fitted.statistics
     # Ranks compare classifiers that saw the same images, so that their draws have to be joint.
     ranked = ranks(adjusted)

@@ -145,7 +145,9 @@ def _fit(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
     )
     watch.stage("summary")
     fitted = Fitted(study, posterior)
-    own, together = (each.reshape(-1, each.shape[-1]) for each in (fitted.single, fitted.together))
+    own, together = (
+        each.reshape(-1, each.shape[-1]) for each in (fitted.single, fitted.draws_together)
+    )
     draws = quantities(fitted.statistics.accuracy("reference"), own, together)
     if not fitted.right_about_slopes:
         draws[:, -1] = np.nan
@@ -154,7 +156,7 @@ def _fit(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
     return {
         "fitted_by": made["method"],
         "device_kind": made["device"],
-        "fitted_components": int(fitted.recorded.options.components),
+        "fitted_components": int(fitted.record.options.components),
         "converged": bool(made["converged"]),
         "verdict": made["verdict"],
         "advice": made["advice"],
@@ -168,7 +170,7 @@ def _fit(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
 def convergence(posterior: Posterior, fitted: Fitted) -> Mapping[str, float | int | None]:
     """The worst R-hat and effective size of any quantity, divergences, and Pareto's k."""
     made = fitted.group.attrs
-    if fitted.recorded.method != "nuts":
+    if fitted.record.method != "nuts":
         return {
             "rhat_max": None,
             "ess_min": float(made["ess"]),

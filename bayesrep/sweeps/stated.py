@@ -117,4 +117,4 @@ def call_at_place(place: GridPlace, function: Callable[..., Any], *given: Any, *
     try:
         return function(*given, **named)
     except BayesrepError as error:
-        raise error.within(place) from None
+        raise error.add_place(place) from None

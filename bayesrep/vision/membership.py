@@ -47,7 +47,7 @@ def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
 def _answered_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
     """The images of the first answers that were imported; all where none were."""
     imported = (study / folder.ROLES).exists()
-    for classifier in sorted(folder.predicted_by(study, dataset)) if imported else []:
+    for classifier in sorted(folder.predicted_classifiers(study, dataset)) if imported else []:
         file = folder.prediction_file(dataset, classifier)
         table = parquet.read(study / file, str(file), ["image"], further=["label", "content"])
         if "content" in table.columns:  # made here
@@ -85,7 +85,7 @@ def list_complete_classifiers(study: Path) -> list[str]:
 def note_among(study: Path, dataset: str, among: str) -> None:
     """Say in the study's provenance which classes answers on a data set are among; "" of all."""
     manifest = _manifest(study)
-    provenance = read_provenance(study) if manifest is None else dict(manifest.provenance)
+    provenance = read_provenance(study)
     earlier = provenance.pop("among", None)
     told: dict[str, Any] = dict(earlier) if isinstance(earlier, Mapping) else {}
     if told.get(dataset, "") == among:

@@ -219,6 +219,7 @@ def predict(
         For classifiers left out or given twice under two names, for images of few classes, and
         where all classifiers are at chance, with the likely cause.
     """
+    # One data set is a suite of one, so that both are evaluated by the same code.
     reports = predict_sets(
         {dataset: ImageSource(images, labels, among)},
         classifiers,

@@ -275,7 +275,7 @@ def same_network(
     `identities` says of each classifier how its answers are made.
     """
     seen: dict[tuple[str, str], str] = {}
-    for name in sorted(folder.predicted_by(study, dataset) - set(identities)):
+    for name in sorted(folder.predicted_classifiers(study, dataset) - set(identities)):
         with suppress(PredictionError):
             facts = _facts_of(study / folder.prediction_file(dataset, name)) or {}
             seen[str(facts.get("full_name")), str(facts.get("weights"))] = name

@@ -42,19 +42,19 @@ def fitted(two_panels):
 
 
 def test_intervals_know_what_is_not_known_of_crowds(two_panels, fitted):
-    alone = fitted.adjusted.std(axis=(0, 1))
+    alone = fitted.adjusted_draws.std(axis=(0, 1))
     whole = fitted.single.std(axis=(0, 1))
     assert (whole > 1.2 * alone).all()
     truth = two_panels.truth.adjusted_accuracy
-    assert (np.abs(fitted.adjusted.mean(axis=(0, 1)) - truth) < 4 * whole).all()
+    assert (np.abs(fitted.adjusted_draws.mean(axis=(0, 1)) - truth) < 4 * whole).all()
 
 
 def test_one_crowd_moves_both_data_sets_and_cancels(fitted, two_panels):
     """A covariance of leniencies that all move together does next to nothing then."""
     scores = fitted.need("posterior", "leniency_score")["leniency_score"].values
-    moves = np.cov(scores.sum(axis=2).ravel(), fitted.adjusted.mean(axis=2).ravel())[0, 1]
+    moves = np.cov(scores.sum(axis=2).ravel(), fitted.adjusted_draws.mean(axis=2).ravel())[0, 1]
     apart = [
-        np.cov(part.sum(axis=2).ravel(), fitted.adjusted.mean(axis=2).ravel())[0, 1]
+        np.cov(part.sum(axis=2).ravel(), fitted.adjusted_draws.mean(axis=2).ravel())[0, 1]
         for part in np.split(scores, 2, axis=2)
     ]
     assert np.sign(apart[0]) != np.sign(apart[1])

@@ -372,6 +372,8 @@ def _bracket_rows(found: AccuracyEstimates, drop: Drop | None) -> dict[str, list
     """What divides the mean drop: its ends as measured and adjusted, and what is said of it."""
     if drop is None:
         return {"guides": [], "bracket": [], "told": []}
+    # The drop hangs from the mean reference accuracy down to `level`, where selection takes over,
+    # and ends at `bottom`.
     mean = 100 * float(found.classifiers["reference"].to_numpy().mean())
     low, high = found.range()
     level = mean - 100 * drop.remaining.value
@@ -385,6 +387,8 @@ def _bracket_rows(found: AccuracyEstimates, drop: Drop | None) -> dict[str, list
             "selection",
         ),
     )
+    # Texts at nearly the same height would cover each other: each is told how far away the other is
+    # and on which side of it to stand.
     apart, up = abs(parts[0][1] - parts[1][1]), 1 if parts[0][1] >= parts[1][1] else -1
     told = [
         {"y": round(y, 4), "apart": round(apart, 4), "up": side, "adjusted": True}

@@ -138,7 +138,7 @@ class CurvesSection(Section):
 
 def curve_draws(fitted: Fitted) -> Floats:
     """Every classifier's accuracy [draw, C, 41] at the frequencies of `GRID`."""
-    group, made = fitted.need("posterior", "classifier_curve"), fitted.recorded
+    group, made = fitted.need("posterior", "classifier_curve"), fitted.record
     draws = {str(name): thinned_draws(group[name], DRAWS // 2) for name in group.data_vars}
     share = np.ones(1)
     if column := made.grouping:
@@ -179,6 +179,7 @@ def _cells(data: AnnotatedSet) -> tuple[Floats, Ints, Ints]:
 
 def _chart(suffix: str, title: str | None, *, has_expected: bool) -> vega.Spec:
     """A curve and its cells, of the classifier chosen or, with a title, of one alone."""
+    # Before anybody has chosen a classifier, the first is shown.
     at = "max(chosen, 0)" if title is None else "0"
     percent = {"domain": [0, 100]}
     x = vega.number("s", title="selection frequency (%)")
@@ -200,6 +201,7 @@ def _chart(suffix: str, title: str | None, *, has_expected: bool) -> vega.Spec:
         vega.mark(area, x=x, y=lower, y2={"field": "upper_percent"}),
         vega.mark(line, x=x, y=vega.number("mean_percent", scale=percent)),
     ]
+    # What the curve expects of each cell lies behind what was counted, and joins its tooltip.
     if has_expected:
         expected = (("middle", "middles"), ("low", "lows"), ("high", "highs"))
         of_cells += [vega.calculate(one, f"100 * datum.{each}[{at}]") for one, each in expected]
@@ -225,6 +227,7 @@ def _chart(suffix: str, title: str | None, *, has_expected: bool) -> vega.Spec:
         tooltip=tooltip,
     )
     layers.append({**cells, "transform": of_cells})
+    # A chart with a title stands beside others: no control moves it.
     more: vega.Spec = {"params": {"chosen": -1}} if title is None else {"title": title}
     return vega.chart(f"curve{suffix}", *layers, transform=band, **more)
 

@@ -197,7 +197,7 @@ def mixture_draws(fitted: Fitted) -> dict[str, MixtureDraws]:
     mean, total, weight = (thinned_draws(group[name], DRAWS) for name in names)
     return {
         role: MixtureDraws(mean[:, d] * total[:, d], (1 - mean[:, d]) * total[:, d], weight[:, d])
-        for d, role in enumerate(fitted.recorded.roles)
+        for d, role in enumerate(fitted.record.roles)
     }
 
 

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, plain
+from bayesrep.errors import StudyError, plain_text
 from bayesrep.report.gallery import by_frequency
 from bayesrep.report.sections.section import Block, Section, Source, Thumbnail
 
@@ -34,7 +34,8 @@ class Photographs(Section):
         images = by_frequency(source.study, pictures)
         return cls(
             shown=[
-                Thumbnail(_inline(pictures.thumbnail(name)), plain(text)) for name, text in images
+                Thumbnail(_inline(pictures.thumbnail(name)), plain_text(text))
+                for name, text in images
             ]
         )
 

@@ -65,7 +65,7 @@ class Ranking(Section):
     def compute(cls, source: Source) -> Self:
         """Take the posterior's joint draws."""
         fitted, names = source.need_posterior, source.study.classifiers
-        draws = fitted.together
+        draws = fitted.draws_together
         ranked = ranks(draws)
         ends = np.quantile(ranked, INTERVAL, axis=(0, 1), method="nearest")
         mean = ranked.mean(axis=(0, 1))
@@ -221,6 +221,7 @@ def rank_figure(
     """
     y = vega.name("classifier", sort=None, title=None, axis={"labelLimit": 150, "grid": True})
     whole = {"domain": [0.5, len(rows) + 0.5], "nice": False}
+    # With part of the rows in view their ranks would be a narrow strip of the whole scale.
     scale = whole if shown == len(rows) else {"zero": False}
     x = {"title": "rank, 1 the best", "scale": scale}
     tooltip = [
@@ -230,6 +231,7 @@ def rank_figure(
         vega.number("upper", format=".0f", title="to"),
         vega.number("measured", title="as measured"),
     ]
+    # The window of rows follows who is chosen, who stands in its middle unless near an end.
     place = "(chosen < 0 ? 0 : places[chosen])"
     first = f"clamp({place} - {shown // 2}, 0, {len(rows) - shown})"
     color = vega.found(vega.RAW_COLOR, vega.POSTERIOR)

@@ -12,7 +12,7 @@ from bayesrep.checks.dependence import AGAINST
 from bayesrep.checks.diagnosis import examine
 from bayesrep.checks.finding import p_text
 from bayesrep.checks.predictions import check_predictions
-from bayesrep.errors import OptionError, quoted
+from bayesrep.errors import OptionError, quote_word
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group
 from bayesrep.report import vega
@@ -89,8 +89,8 @@ class Trust(Section):
         figures: list[Figure] = []
         if diagnosis.predictions is not None:
             figures.append(checks_figure(diagnosis.predictions))
-        if len(fitted.adjusted) > 1:
-            figures.append(chains_figure(fitted.adjusted.mean(axis=2)))
+        if len(fitted.adjusted_draws) > 1:
+            figures.append(chains_figure(fitted.adjusted_draws.mean(axis=2)))
         if diagnosis.dependence is not None:
             possible = diagnosis.dependence.filter(pl.col("support") > AGAINST)
             if len(possible) > 1 and np.isfinite(possible.to_numpy()).all():
@@ -332,7 +332,7 @@ def _in_words(text: str) -> str:
 
 def _commands(fitted: Fitted) -> str:
     """The command lines that make this posterior and the page again."""
-    attributes, made = fitted.group.attrs, fitted.recorded
+    attributes, made = fitted.group.attrs, fitted.record
     schedule = json.loads(str(attributes.get("schedule", "{}")))
     lengths = ("chains", "warmup", "draws") if made.method == "nuts" else ("draws",)
     given = {
@@ -345,12 +345,12 @@ def _commands(fitted: Fitted) -> str:
         "datasets": _other_datasets(str(attributes.get("datasets", "[]"))),
     }
     told = ((name, str(value)) for name, value in given.items() if value is not None)
-    words = [f"--{name} {quoted(value)}" for name, value in told]
+    words = [f"--{name} {quote_word(value)}" for name, value in told]
     usual = made.model.options()
     for name, value in vars(made.options).items():
         if value != getattr(usual, name):
             shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            words.append(f"--set {quoted(f'{name}={shown}')}")
+            words.append(f"--set {quote_word(f'{name}={shown}')}")
     assumed = f" --crowd-sd {fitted.crowd_sd:g}" if fitted.crowd_sd else ""
     assumed += "" if attributes.get("converged") else " --allow-unconverged"
     return "\n".join(
@@ -387,14 +387,14 @@ def _of_chains(study: Study, posterior: Posterior) -> Fitted:
         For weighted draws.
     """
     fitted = Fitted(study, posterior)
-    if (method := fitted.recorded.method) != "nuts":
+    if (method := fitted.record.method) != "nuts":
         raise OptionError("figure-of-chains", method=method)
     return fitted
 
 
 def draw_chains(study: Study, posterior: Posterior) -> vega.Spec:
     """Ranks of each chain's mean adjusted accuracy among all draws'."""
-    return on_paper(chains_figure(_of_chains(study, posterior).adjusted.mean(axis=2)))
+    return on_paper(chains_figure(_of_chains(study, posterior).adjusted_draws.mean(axis=2)))
 
 
 def draw_energy(study: Study, posterior: Posterior) -> vega.Spec:

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.choices import Key
-from bayesrep.errors import OptionError, StudyError, listing, plain
+from bayesrep.errors import OptionError, StudyError, listing, plain_text
 from bayesrep.files.names import normalize_name
 from bayesrep.sources.evals import joined
 from bayesrep.sources.evals.counted import CountedItems, from_answers, from_table, on_items
@@ -191,7 +191,7 @@ def read_evaluations(
     facts: dict[str, JSON] = {
         "source": "evals",
         ENTRY: "evaluation",
-        "files": sorted(plain(Path(log.where).name) for log in logs),
+        "files": sorted(plain_text(Path(log.where).name) for log in logs),
         "tools": sorted({log.tool for log in logs}),
         "threshold": threshold,
         "notes": notes,

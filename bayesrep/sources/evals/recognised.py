@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from bayesrep.errors import OptionError, StudyError, TableWarning, listing, plain
+from bayesrep.errors import OptionError, StudyError, TableWarning, listing, plain_text
 from bayesrep.files import json_parts
 from bayesrep.files.copies import refuse_copies
 from bayesrep.progress import progress_bar
@@ -134,8 +134,9 @@ def _note_same_scores(logs: Sequence[Log]) -> dict[str, str]:
     for log in logs if len(logs) > 1 else ():
         other = seen.setdefault(digest_scores(log.records), log)
         if other is not log and not (log.marks and other.marks):
-            told = f"{plain(log.where)}: has the scores of {plain(other.where)}, item by item"
-            notes[log.where] = f"{told}; if one is a copy of the other, give it once"
+            told = f"has the scores of {plain_text(other.where)}, item by item"
+            copy = "if one is a copy of the other, give it once"
+            notes[log.where] = f"{plain_text(log.where)}: {told}; {copy}"
     return notes
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from bayesrep.choices import Key
-from bayesrep.errors import OptionError, StudyError, listing, plain
+from bayesrep.errors import OptionError, StudyError, listing, plain_text
 from bayesrep.files.json_parts import as_word
 from bayesrep.files.names import normalize_name, normalize_names
 
@@ -177,7 +177,7 @@ def digest_scores(records: pl.DataFrame) -> str:
 
 def unread_log(where: str, tool: str, task: str) -> Log:
     """The log of a data set that nobody asked for."""
-    return Log(where, tool, "", pl.DataFrame(schema=COLUMNS), unread=(plain(task),))
+    return Log(where, tool, "", pl.DataFrame(schema=COLUMNS), unread=(plain_text(task),))
 
 
 def item_keys(items: pl.Series) -> pl.Series:
@@ -195,14 +195,14 @@ def _map_distinct(column: pl.Series, function: Callable[[str], str]) -> pl.Serie
 
 def _clean_name(text: str) -> str:
     """A name as every reader has it, as a terminal may show it."""
-    return plain(normalize_name(text))
+    return plain_text(normalize_name(text))
 
 
 def _shorten_key(text: str) -> str:
     """A key that is short, and as unique."""
     if len(text) <= _LONGEST:
-        return plain(text)
-    return f"{plain(text[:60])}... {blake2b(text.encode(), digest_size=8).hexdigest()}"
+        return plain_text(text)
+    return f"{plain_text(text[:60])}... {blake2b(text.encode(), digest_size=8).hexdigest()}"
 
 
 def group_log(log: Log, owner: Mapping[str, str]) -> Log:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bayesrep.errors import StudyError, TableWarning, plain
+from bayesrep.errors import StudyError, TableWarning, plain_text
 from bayesrep.files.json_parts import as_word
 
 
@@ -42,12 +42,12 @@ def name_image(held: Mapping[str, Any], field: str, where: str) -> str:
         If it calls it nothing, names it with a value that can be no name, or holds it itself.
     """
     if field not in held:
-        fields = ", ".join(map(plain, held))
+        fields = ", ".join(map(plain_text, held))
         raise StudyError("task-without-image", where=where, field=field, fields=fields)
     value = held[field]
     image = as_word(value, where)
     if image is None or isinstance(value, bool | list | dict):
-        shown = plain(image or "null")
+        shown = plain_text(image or "null")
         raise StudyError("task-image-without-name", where=where, field=field, value=shown)
     if image.startswith("data:"):
         raise StudyError("image-contents-for-name", where=where, field=field)

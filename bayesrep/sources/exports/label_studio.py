@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from bayesrep.errors import StudyError, TableWarning, listing, plain, reason
+from bayesrep.errors import StudyError, TableWarning, listing, plain_text, reason
 from bayesrep.files import strict_json
 from bayesrep.files.json_parts import as_word
 from bayesrep.sources.exports.columns import Columns, join_choices, name_image, tell_anonymous
@@ -237,8 +237,8 @@ def _control(
             )
         (name,) = chosen
     if types[name][1] is None:
-        kind = plain(types[name][0])
-        raise StudyError("control-without-answer", where=where, control=plain(name), kind=kind)
+        kind = plain_text(types[name][0])
+        raise StudyError("control-without-answer", where=where, control=plain_text(name), kind=kind)
     return name
 
 
@@ -250,8 +250,8 @@ def _answer(each: Annotation, of: Sequence[Said], control: str, asked: Columns, 
         raise StudyError(
             "answers-about-regions",
             where=where,
-            task=plain(str(each.task.get("id"))),
-            control=plain(control),
+            task=plain_text(str(each.task.get("id"))),
+            control=plain_text(control),
             answers=listing(sorted(answers), "answer"),
         )
     return answers.pop() if answers else ""
@@ -265,7 +265,9 @@ def _without_prefixes(table: pl.DataFrame, where: str) -> pl.DataFrame:
     if changed.is_empty():
         return table
     old, new = changed.row(0)
-    told = f"images are named without the upload's prefix: {plain(old)!r} is {plain(new)!r}"
+    told = (
+        f"images are named without the upload's prefix: {plain_text(old)!r} is {plain_text(new)!r}"
+    )
     twice = names.filter(pl.col("own").is_duplicated())["own"].unique(maintain_order=True)
     if len(twice):
         told = (

@@ -22,7 +22,7 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, plain
+from bayesrep.errors import StudyError, plain_text
 from bayesrep.files import npy, trial
 from bayesrep.sources.pickles import pickled_arrays as arrays
 from bayesrep.sources.pickles import pickled_frames as frames
@@ -279,5 +279,5 @@ def _load_frame(path: Path) -> Any:
 
 def _one_line(text: str) -> str:
     """A file's own words without its line breaks, control characters or great length."""
-    shown = plain(text)
+    shown = plain_text(text)
     return shown if len(shown) <= 200 else f"{shown[:200]}..."

@@ -204,20 +204,25 @@ def _answers_by_worker(
 def build_study(joined: Joined, provenance: Mapping[str, JSON], name: str) -> Study:
     """The study of tables with predictions."""
     tables = joined.tables
-    words = {ENTRY: "evaluation"} if any(each.others for each in tables.tables) else {}
     return Study(
         datasets=joined.datasets,
         classifiers=tuple(classifiers_by_dataset(tables)[tables.datasets["reference"]]),
         name=name,
-        provenance={**provenance, **words},
+        provenance={**provenance, **vocabulary_entry(tables)},
     )
+
+
+def vocabulary_entry(tables: GivenTables) -> dict[str, JSON]:
+    """The entry of a provenance that says that tables speak of items or judges, where they do."""
+    return {ENTRY: "evaluation"} if any(each.others for each in tables.tables) else {}
 
 
 def build_contents(joined: Joined, paths: Sequence[str | Path], name: str | None) -> StudyContents:
     """What tables of files hold: the study and the answers, or the counts alone."""
     provenance = table_provenance(paths)
     if not joined.has_predictions:
-        return StudyContents(joined.datasets, name=name, provenance=provenance)
+        words = vocabulary_entry(joined.tables)
+        return StudyContents(joined.datasets, name=name, provenance={**provenance, **words})
     answers = build_answers(joined.tables)
     study = build_study(joined, provenance, name or "study")
     return replace(StudyContents.from_study(study, answers=answers), name=name)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import Violation, did_you_mean, listing, nearest
+from bayesrep.errors import Violation, did_you_mean, find_nearest, listing
 from bayesrep.sources.matching import match_image_names
 from bayesrep.sources.tables.recognise import (
     CANDIDATES,
@@ -198,7 +198,7 @@ def find_classifiers(tables: GivenTables, problems: Problems) -> list[str] | Non
                 continue
             sound = False
             alone = [name for name in names if name not in others]
-            meant = nearest(extra[0], alone)
+            meant = find_nearest(extra[0], alone)
             facts = {
                 "where": where,
                 "classifiers": listing(extra, "classifier"),

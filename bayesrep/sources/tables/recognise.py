@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from bayesrep.errors import StudyError, Violation, listing, nearest
+from bayesrep.errors import StudyError, Violation, find_nearest, listing
 from bayesrep.files import parquet
 from bayesrep.files.delimited import Sheet
 from bayesrep.files.places import Place
@@ -212,7 +212,7 @@ def _explain_unknown_kind(columns: Sequence[str], place: Place) -> Violation:
     """Why columns are those of no kind, by the kind that they come closest to."""
     named = {column for kind in KINDS.values() for column in kind}
     others = [name for name in columns if name not in named]
-    close = {name: nearest(name, others) for name in named if name not in columns}
+    close = {name: find_nearest(name, others) for name in named if name not in columns}
 
     def lacks(kind: str) -> tuple[int, int]:
         missing = [name for name in KINDS[kind] if name not in columns]

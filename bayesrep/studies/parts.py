@@ -12,7 +12,7 @@ from bayesrep.studies.problems import Problems
 from bayesrep.studies.rules import REQUIRED_ROLES
 
 
-def held(path: str | Path, datasets: Sequence[str] = REQUIRED_ROLES) -> frozenset[str]:
+def find_parts(path: str | Path, datasets: Sequence[str] = REQUIRED_ROLES) -> frozenset[str]:
     """What is there of both data sets.
 
     Parameters
@@ -46,7 +46,7 @@ def held(path: str | Path, datasets: Sequence[str] = REQUIRED_ROLES) -> frozense
     ):
         contents.add("counts")
     names = [roles.get(role, role) for role in datasets]
-    common = set.intersection(*(folder.predicted_by(root, name) for name in names))
+    common = set.intersection(*(folder.predicted_classifiers(root, name) for name in names))
     if common:
         contents.add("answers")
         files = [root / folder.prediction_file(name, min(common)) for name in names]
