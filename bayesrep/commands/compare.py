@@ -167,7 +167,7 @@ def _adjusted_draws(arguments: Namespace) -> Any:
     """Joint draws [S, C] of the adjusted accuracies."""
     from bayesrep.posterior.fitted import Fitted
 
-    draws = Fitted(read_study(arguments.study), read_draws(arguments.posterior)).trusted().together
+    draws = Fitted(read_study(arguments.study), read_draws(arguments.posterior)).require_convergence().together
     return draws.reshape(-1, draws.shape[-1])
 
 
