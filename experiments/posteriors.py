@@ -77,11 +77,14 @@ class Case:
         Of `bayesrep.simulate_study`.
     change
         What is done to the simulated study, a name of `CHANGES`; empty for nothing.
+    longer
+        How many times as long its chains are: of long tails draws say less.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     simulate: Mapping[str, Any] = field(default_factory=lambda: SIZE)
     change: str = ""
+    longer: int = 1
 
     def study(self) -> Study:
         """The study, the same at every call."""
@@ -143,7 +146,7 @@ CASES: Mapping[str, Case] = {
     "ragged annotators": Case(simulate={**SIZE, "annotators": (5, 30)}),
     "two annotators": Case(simulate={**SIZE, "annotators": 2}),
     "fifty images": Case(simulate={**SIZE, "images": 50, "classifiers": 1}),
-    "extreme classifiers": Case(change="extremes"),
+    "extreme classifiers": Case(change="extremes", longer=4),
 }
 
 
@@ -202,7 +205,7 @@ def summaries(posterior: Posterior) -> dict[str, Summary]:
 def one_case(name: str, warmup: int, draws: int) -> dict[str, Any]:
     """What is kept of one case."""
     case = CASES[name]
-    posterior = case.fit(chains=CHAINS, warmup=warmup, draws=draws, seed=1)
+    posterior = case.fit(chains=CHAINS, warmup=warmup, draws=case.longer * draws, seed=1)
     attributes = posterior["posterior"].attrs
     checks = diagnostics(posterior["posterior"])
     return {
