@@ -240,7 +240,9 @@ def main() -> int:
         "approximation whose weights held, the others are chains. All classifiers of a study miss "
         "together, so that standard errors are those over studies. 'rms' is the root mean square "
         "error of the mean over classifiers; 'over own sd' and 'over moved sd' that of the same "
-        "error in standard deviations of the draws, as they are and moved for shared images."
+        "error in standard deviations of the draws, as they are and moved for shared images. "
+        "'prior': studies whose parameters are drawn from the joint model's own prior, where "
+        "intervals are neither too wide nor too narrow for the prior's sake."
     )
     if len(made) < len(keys):
         note += f" So far {len(made)} of {len(keys)} studies have been made."
