@@ -6,7 +6,7 @@
 One case for every option that changes the posterior. Of each quantity the file
 (`tests/data/posteriors.json`) has mean, sd and quantiles, and the Monte Carlo standard errors of
 mean and sd. With --check the same cases are fitted by the sampler of the day and held to it (four
-minutes; `tests/test_posteriors_agree.py` does so with the quickest). All goes through
+minutes; `tests/statistics/test_posteriors_agree.py` does so with the quickest). All goes through
 `bayesrep.fit`, so any version can make the file; make it again only when a model's definition
 changes, for the file is the memory of the sampler that made it. Resumable: finished cases are kept
 in DIR.
