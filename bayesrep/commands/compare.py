@@ -25,10 +25,12 @@ def add(parser: ArgumentParser) -> None:
         parser, "accuracies", "pairs", "lines", "robustness", "subsets", "missed", "confusion"
     )
     add_datasets(parser)
+    # Who is compared, and by which labels.
     option("--humans", type=Path, metavar="FILE", help="a table of image, labeler, answer")
     option("--labels", type=Path, nargs="+", metavar="FILE", help="label sets of both data sets")
     option("--published", action="store_true", help="add the people and networks of Shankar et al.")
     add_shared(parser, "--classes", "--by")
+    # What single tables take: subsets of images, effective robustness, the confusion.
     option(
         "--subsets",
         type=Path,
