@@ -1,23 +1,30 @@
 """Where intervals hold and where they do not: every method in every scenario of the simulator.
 
-    python -m experiments.hostile [--studies 20] [--images 2000] [--classifiers 136]
+    python -m experiments.hostile [--studies 100] [--shared 20] [--images 2000] [--classifiers 10]
                                   [--rows NAME,NAME] [--work DIR] [--finished]
+                                  [--add | --posterior]
 
 For each world and design of annotators, that many studies of known truth, fitted as a user would
 fit them: nothing tells a method in what world it is, but in the last row, whose fits are told the
-correlation of the answers. 95 % intervals of single classifiers and of the mean gap, by the joint
-model of all classifiers, as by default and its gap by the sandwich, and by the bootstraps of the
-point estimates, which take each classifier alone: of a few of them. Then what `bayesrep.diagnose`
-says of each fit, and whether the band over the dependence of answers reaches the truth. Resumable:
-finished studies are kept in DIR, and `--finished` makes the page of those alone.
+correlation of the answers. 95 % intervals of single classifiers and of
+the mean gap, by the joint model (Laplace, certified; where its certificate is refused the draws
+count all the same), its sandwich, the shared-difficulty model, and the bootstraps of the point
+estimates; what `bayesrep.diagnose` says of each fit; and whether the band over the dependence of
+answers reaches the truth. Resumable: finished studies are kept in DIR, and `--finished` makes the
+page of those alone. `--add` makes the studies that follow those of the page and pools them with it,
+which needs no results of single studies: every printed number is a mean or a count over studies.
+`--posterior` makes the posterior's part of the page's studies anew and keeps its lines of the point
+estimates, which are of the same studies, and its other rows.
 """
 
 import argparse
+import json
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +37,7 @@ from bayesrep.checks.dependence import AGAINST
 from bayesrep.checks.diagnosis import RANK, Diagnosis
 from bayesrep.checks.finding import Trust
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
+from bayesrep.models.options import JointOptions
 from bayesrep.numerics.estimands import accuracy_line
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.figures import legend_below, panels
@@ -37,7 +45,7 @@ from bayesrep.report.methods import color_of
 from bayesrep.report.text import columns, percent
 from bayesrep.types import Floats
 from experiments.ledger import resume
-from experiments.results import save
+from experiments.results import RESULTS, save
 
 
 @dataclass(frozen=True)
@@ -74,20 +82,22 @@ ROWS: Mapping[str, World] = {
     "two panels": World("two-panels", None, identified=False),
     "dependence 0.05": World("crowded-grid", None, 0.05, identified=False),
     "dependence 0.1": World("crowded-grid", None, 0.1, identified=False),
+    "dependence 0.2": World("crowded-grid", None, 0.2, identified=False),
     "told 0.1": World("crowded-grid", None, 0.1, told=True),
 }
 BEST_EM = "em-spline(components=2, loss=binomial, bounds=everywhere)"
 POINTS = ("naive", "jackknife", BEST_EM)
 LABELS = {
     "joint": "joint",
+    "shared": "shared difficulty",
     BEST_EM: "EM + spline (K = 2, binomial)",
     "jackknife": "jackknife",
     "naive": "naive",
 }
 BOOTSTRAP = 200
-FEW = 10
-"""Classifiers whose point estimates are made."""
+NODES = 13
 QUANTILES = (0.025, 0.975)
+OF_DRAWS = ("posterior around other modes", "Pareto k")
 COVERED = ("coverage", "coverage_se", "gap_coverage", "gap_coverage_se")
 
 
@@ -107,38 +117,61 @@ def simulated(key: str, images: int, classifiers: int) -> tuple[Study, int]:
     return replace(study, datasets=counted), seed
 
 
-def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
-    """Estimates with intervals of every method, the verdict, and the truth."""
+def one_study(key: str, images: int, classifiers: int, *, points: bool = True) -> dict[str, Any]:
+    """Estimates with intervals of every method but one, the verdict, and the truth.
+
+    Without points, of the posterior alone.
+    """
     study, seed = simulated(key, images, classifiers)
-    world = ROWS[key.rsplit("/", 1)[0]]
-    told = {"dependence": world.dependence} if world.told and world.dependence else {}
-    few = np.unique(np.linspace(0, classifiers - 1, FEW).round().astype(int)).tolist()
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, EstimateWarning):
             warnings.simplefilter("ignore", category)
-        joint = bayesrep.fit(study, seed=seed, progress=False, **told)
+        joint = bayesrep.fit(study, method="laplace", seed=seed, progress=False, **_told(key))
         said = bayesrep.diagnose(joint, study)
-        of_points = _points(take_classifiers(study, few), POINTS if world.em else POINTS[:2], seed)
+        names = POINTS if ROWS[key.rsplit("/", 1)[0]].em else POINTS[:2]
+        of_points = _points(study, names, seed) if points else {}
     truth = study.truth
     assert truth is not None
     return {
         "truth": truth.adjusted_accuracy.tolist(),
         "reference": truth.reference_accuracy.tolist(),
         "measured": study.reference.correct.mean(axis=0).tolist(),
-        "few": few,
         "methods": {"joint": of_posterior(study, joint, seed), **of_points},
-        "usable": bool(joint["posterior"].attrs["converged"]),
+        "converged": {"joint": bool(joint["posterior"].attrs["converged"])},
         "verdict": _verdict(said),
     }
 
 
-def take_classifiers(study: Study, places: Sequence[int]) -> Study:
-    """The same images and some of the classifiers, without the truth."""
-    fewer = {
-        role: replace(data, correct=data.correct[:, places])
-        for role, data in study.datasets.items()
+def _told(key: str) -> dict[str, float]:
+    """What a fit of this row is told of its world."""
+    world = ROWS[key.rsplit("/", 1)[0]]
+    return {"dependence": world.dependence} if world.told and world.dependence else {}
+
+
+def one_shared(key: str, images: int, classifiers: int) -> dict[str, Any]:
+    """The shared-difficulty model's estimates with intervals."""
+    study, seed = simulated(key, images, classifiers)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        shared = bayesrep.fit(
+            study,
+            method="laplace",
+            model="shared-difficulty",
+            nodes=NODES,
+            seed=seed,
+            progress=False,
+            **_told(key),
+        )
+    return {
+        "methods": {"shared": of_posterior(study, shared, seed)},
+        "converged": {"shared": bool(shared["posterior"].attrs["converged"])},
     }
-    return Study(fewer, [study.classifiers[place] for place in places])
+
+
+def joined(of_study: Mapping[str, Any], of_shared: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A study's results with those of the shared-difficulty model, where there are any."""
+    more = of_shared or {"methods": {}, "converged": {}}
+    return {**of_study, **{part: of_study[part] | more[part] for part in ("methods", "converged")}}
 
 
 def of_posterior(study: Study, posterior: Any, seed: int) -> dict[str, Any]:
@@ -191,6 +224,11 @@ def _verdict(said: Diagnosis) -> dict[str, Any]:
     }
 
 
+def priors_now() -> list[float]:
+    """Mean and sd of the curves' level and of their slope, as by default."""
+    return [*JointOptions().level, *JointOptions().slope]
+
+
 def scores(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
     """By method: coverage with standard errors over its studies, width and bias."""
     table: dict[str, dict[str, float]] = {}
@@ -198,14 +236,12 @@ def scores(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
         having = [r for r in results if name in r["methods"]]
         if len(having) < 2:
             continue
-        joint = name == "joint"
+        truth = np.array([r["truth"] for r in having])
         # A posterior speaks of the gap from what was measured, a bootstrap of the populations'.
-        truth, above = (
-            np.array([np.asarray(r[part])[slice(None) if joint else r["few"]] for r in having])
-            for part in ("truth", "measured" if joint else "reference")
-        )
-        fits = [r["methods"][name] for r in having]
-        table[name] = score(truth, (above - truth).mean(axis=1), fits)
+        above = "measured" if name in ("joint", "shared") else "reference"
+        wanted = (np.array([r[above] for r in having]) - truth).mean(axis=1)
+        of = [r["methods"][name] for r in having]
+        table[name] = score(truth, wanted, of)
     return table
 
 
@@ -242,19 +278,29 @@ def score(truth: Floats, gap: Floats, fits: Sequence[Mapping[str, Any]]) -> dict
     }
 
 
+def said_of(result: Mapping[str, Any]) -> list[tuple[str, Trust]]:
+    """Every check and what it means for the answer, but for those of Laplace's draws."""
+    return [
+        (check, trust)
+        for check, _, _, trust in result["verdict"]["checks"]
+        if not check.startswith(OF_DRAWS)
+    ]
+
+
 def verdict_of(result: Mapping[str, Any]) -> Trust:
-    """The worst that a check said."""
-    said: list[Trust] = [trust for _, _, _, trust in result["verdict"]["checks"]]
+    """The worst that a check said which is not about the draws: those are Laplace's, not NUTS'."""
+    said: list[Trust] = [
+        trust
+        for check, _, _, trust in result["verdict"]["checks"]
+        if not check.startswith(OF_DRAWS)
+    ]
     return max(said, key=RANK.__getitem__)
 
 
 def alarms(results: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """By check: in what share of the studies it said anything but that all is fine."""
     counted = Counter(
-        check
-        for result in results
-        for check, _, _, trust in result["verdict"]["checks"]
-        if trust != "yes"
+        check for result in results for check, trust in said_of(result) if trust != "yes"
     )
     return {check: count / len(results) for check, count in counted.most_common()}
 
@@ -284,14 +330,96 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         trust = [verdict_of(r) for r in of_row]
         found[row] = {
             "world": asdict(world),
+            "priors": priors_now(),
             "studies": len(of_row),
             "scores": scores(of_row),
             "band": float(np.mean([in_band(r) for r in of_row])),
             "verdict": {said: trust.count(said) for said in RANK},
             "alarms": alarms(of_row),
-            "usable": float(np.mean([r["usable"] for r in of_row])),
+            "converged": {
+                model: float(np.mean(given))
+                for model in ("joint", "shared")
+                if (given := [r["converged"][model] for r in of_row if model in r["converged"]])
+            },
         }
     return {"rows": found}
+
+
+def pooled(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """What `numbers` would say of all studies together, of what it says of two disjoint sets.
+
+    Exact but for rounding: a standard error tells the squares about its mean.
+    """
+    rows: dict[str, Any] = {}
+    for row in ROWS:
+        parts = [found["rows"][row] for found in (one, other) if row in found["rows"]]
+        if len(parts) == 2:
+            rows[row] = _pooled_row(*parts)
+        elif parts:
+            rows[row] = parts[0]
+    return {"rows": rows}
+
+
+def with_points(found: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, Any]:
+    """A page's rows, those found with its scores of the point estimates of the same studies."""
+    rows: dict[str, Any] = {}
+    for row, old in page["rows"].items():
+        facts = found["rows"].get(row)
+        if facts is None:
+            rows[row] = old
+            continue
+        points = {name: old["scores"][name] for name in POINTS if name in old["scores"]}
+        rows[row] = {**facts, "scores": facts["scores"] | points}
+    return {"rows": rows}
+
+
+def _pooled_row(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of two sets of studies."""
+    sizes = one["studies"], other["studies"]
+    scored: dict[str, dict[str, float]] = {}
+    for name in LABELS:
+        parts = [part["scores"][name] for part in (one, other) if name in part["scores"]]
+        if parts:
+            scored[name] = _pooled_scores(*parts) if len(parts) == 2 else parts[0]
+    shares = {
+        check: _mean(sizes, (one["alarms"].get(check, 0), other["alarms"].get(check, 0)))
+        for check in {**one["alarms"], **other["alarms"]}
+    }
+    converged = {
+        model: _mean(
+            [part["scores"].get(model, {"studies": 0})["studies"] for part in (one, other)],
+            [part["converged"].get(model, 0) for part in (one, other)],
+        )
+        for model in {**one["converged"], **other["converged"]}
+    }
+    return {
+        "world": other["world"],
+        "priors": other["priors"],
+        "studies": sum(sizes),
+        "scores": scored,
+        "band": _mean(sizes, (one["band"], other["band"])),
+        "verdict": {said: one["verdict"][said] + other["verdict"][said] for said in RANK},
+        "alarms": dict(sorted(shares.items(), key=lambda each: -each[1])),
+        "converged": converged,
+    }
+
+
+def _pooled_scores(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    """A method's scores over two sets of studies."""
+    n, m = one["studies"], other["studies"]
+    both: dict[str, float] = {"studies": n + m}
+    for name in ("coverage", "gap_coverage", "width", "bias"):
+        both[name] = _mean((n, m), (one[name], other[name]))
+        if (error := f"{name}_se") in one:
+            apart = n * m / (n + m) * (one[name] - other[name]) ** 2
+            squares = sum(k * (k - 1) * of[error] ** 2 for k, of in ((n, one), (m, other))) + apart
+            both[error] = float(np.sqrt(squares / (n + m - 1) / (n + m)))
+    return both
+
+
+def _mean(sizes: Sequence[float], means: Sequence[float]) -> float:
+    """The mean over two sets, of their means."""
+    return float(np.average(means, weights=sizes))
 
 
 def table(found: Mapping[str, Any]) -> str:
@@ -314,11 +442,14 @@ def table(found: Mapping[str, Any]) -> str:
             str(facts["studies"]),
             *(str(facts["verdict"][said]) for said in RANK),
             percent(facts["band"], 0),
-            percent(facts["usable"], 0),
+            *(
+                percent(facts["converged"][model], 0) if model in facts["converged"] else "-"
+                for model in ("joint", "shared")
+            ),
         ]
         for row, facts in found["rows"].items()
     ]
-    second = ["world", "studies", *RANK, "band holds", "ended well"]
+    second = ["world", "studies", *RANK, "band holds", "joint ok", "shared ok"]
     warned = [
         [row, check, percent(share, 0)]
         for row, facts in found["rows"].items()
@@ -365,49 +496,98 @@ def draw(found: Mapping[str, Any]) -> Any:
     return drawing
 
 
-def remarks(found: Mapping[str, Any], images: int, classifiers: int) -> str:
+def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
     """What the numbers are, in prose."""
     count = [facts["studies"] for facts in found["rows"].values()]
     return (
-        f"{min(count)} to {max(count)} studies a world, {images} + {images} images and "
-        f"{classifiers} classifiers each, 10 annotators an image where the world does not say "
-        "otherwise; fits of 'told' know the correlation. The joint model is fitted to all "
-        f"classifiers, as by default; point estimates take each alone and are of {FEW}, with "
-        f"bootstraps of {BOOTSTRAP} replicates. All in percent or points; 'covered' over "
-        "classifiers, 'mean gap' over studies (the joint model's by its sandwich). Standard errors "
-        "are over studies. 'yes', 'with care', 'no': what `bayesrep.diagnose` says; 'yes' always "
-        "names the assumption that annotators answered independently. 'band holds': the mean gap's "
-        "interval holds the truth under independence or under one of the correlations 0.05, 0.1, "
-        "0.2 that the counts do not speak against. 'ended well': fits whose draws hold."
+        f"{min(count)} to {max(count)} studies a world, {arguments.images} + {arguments.images} "
+        f"images and {arguments.classifiers} classifiers each, 10 annotators an image where the "
+        "world does not say otherwise; fits of 'told' know the correlation. Everything is fitted "
+        "as by default, but by the Laplace approximation, whose draws count where its certificate "
+        f"was refused too ('ok': given); bootstraps have {BOOTSTRAP} replicates. All in percent or "
+        "points; 'covered' over classifiers, 'mean gap' over studies (the joint model's by its "
+        "sandwich). Standard errors are over studies. 'yes', 'with care', 'no': what "
+        "`bayesrep.diagnose` says, but for the certificate; 'yes' always names the assumption that "
+        "annotators answered independently. 'band holds': the mean gap's interval holds the truth "
+        "under independence or under one of the correlations 0.05, 0.1, 0.2 that the counts do not "
+        "speak against. " + _priors(found)
+    ).strip()
+
+
+def _priors(found: Mapping[str, Any]) -> str:
+    """Under which default priors of the curves' level and slope rows were fitted, if not one."""
+    rows: dict[tuple[float, ...], list[str]] = {}
+    for row, facts in found["rows"].items():
+        rows.setdefault(tuple(facts["priors"]), []).append(row)
+    if len(rows) < 2:
+        return ""
+    parts = [
+        f"{level:g} ± {of_level:g} and {slope:g} ± {of_slope:g} in {', '.join(names)}"
+        for (level, of_level, slope, of_slope), names in rows.items()
+    ]
+    said = "; ".join(parts).replace("-1 ±", "−1 ±")
+    return (
+        f"Default priors of the curves' level and slope: {said}. Rows under today's were made anew "
+        "by `--posterior`."
     )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the experiment and write docs/results/hostile.{md,json,png}."""
     parser = argparse.ArgumentParser(prog="python -m experiments.hostile", description=__doc__)
-    parser.add_argument("--studies", type=int, default=20)
+    parser.add_argument("--studies", type=int, default=100)
+    parser.add_argument("--shared", type=int, help="of these, by the shared-difficulty model too")
     parser.add_argument("--images", type=int, default=2_000)
-    parser.add_argument("--classifiers", type=int, default=136)
+    parser.add_argument("--classifiers", type=int, default=10)
     parser.add_argument("--rows", default=",".join(ROWS), help="worlds, separated by commas")
     parser.add_argument("--work", type=Path, default=Path("build/experiments"))
     parser.add_argument("--finished", action="store_true", help="fit nothing more")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--add", action="store_true", help="pool with the page's studies")
+    only.add_argument("--posterior", action="store_true", help="keep the page's other lines")
     arguments = parser.parse_args(argv)
     chosen = arguments.rows.split(",")
     if unknown := sorted(set(chosen) - set(ROWS)):
         parser.error(f"no such world: {', '.join(unknown)}; there are {', '.join(ROWS)}")
+    shared = arguments.studies if arguments.shared is None else arguments.shared
     size = arguments.images, arguments.classifiers
-    path = arguments.work / f"hostile-{size[0]}-{size[1]}.jsonl"
-    keys = [f"{row}/{seed}" for seed in range(arguments.studies) for row in chosen]
-    found = numbers(
-        resume(path, keys, lambda key: one_study(key, *size), finished=arguments.finished)
-    )
+    of_size = f"--images {size[0]} --classifiers {size[1]}"
+    page: Mapping[str, Any] = {"rows": {}}
+    if arguments.add or arguments.posterior:
+        page = json.loads((RESULTS / "hostile.json").read_text(encoding="utf-8"))
+        if not page["command"].endswith(of_size):
+            parser.error(f"the page has studies of another size: {page['command']}")
+    if arguments.add and any(row["priors"] != priors_now() for row in page["rows"].values()):
+        parser.error("the page has studies under other priors; make it with --posterior first")
+    there = {row: facts["studies"] for row, facts in page["rows"].items()}
+
+    def all_of(
+        kind: str, make: Callable[[str, int, int], dict[str, Any]], wanted: Sequence[str]
+    ) -> dict[str, Mapping[str, Any]]:
+        path = arguments.work / f"{kind}-{size[0]}-{size[1]}.jsonl"
+        made = resume(path, wanted, lambda key: make(key, *size), finished=arguments.finished)
+        return {each["key"]: each for each in made}
+
+    def keys_of(count: int) -> list[str]:
+        return [
+            f"{row}/{seed}" for seed in range(count) for row in chosen if seed >= there.get(row, 0)
+        ]
+
+    if arguments.posterior:
+        most = range(max(there.values()))
+        keys = [f"{row}/{i}" for i in most for row in chosen if i < there.get(row, 0)]
+        results = all_of("hostile-posterior", partial(one_study, points=False), keys)
+        found = with_points(numbers(list(results.values())), page)
+    else:
+        results = all_of("hostile", one_study, keys_of(arguments.studies))
+        of_shared = all_of("hostile-shared", one_shared, keys_of(shared))
+        found = numbers([joined(result, of_shared.get(key)) for key, result in results.items()])
+        found = pooled(page, found)
     text = table(found)
     print(text)
-    command = (
-        f"python -m experiments.hostile --studies {arguments.studies} --images {size[0]} "
-        f"--classifiers {size[1]}"
-    )
-    save("hostile", command, found, text, draw(found), remarks(found, *size))
+    asked = f"--studies {arguments.studies} --shared {shared} {of_size}"
+    command = page["command"] if arguments.posterior else f"python -m experiments.hostile {asked}"
+    save("hostile", command, found, text, draw(found), remarks(found, arguments))
     return 0
 
 

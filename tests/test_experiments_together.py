@@ -1,5 +1,7 @@
 """What the experiments on all classifiers together compute from their results."""
 
+import argparse
+
 import numpy as np
 import polars as pl
 import pytest
@@ -93,45 +95,80 @@ def test_every_scenario_of_crowds_knows_who_answered(scenario):
 
 
 def _hostile(number, trust):
-    """Three classifiers, of which the point estimates have the last two."""
     part = {"estimate": [0.7, 0.8], "lower": [0.65, 0.75], "upper": [0.75, 0.85 - 0.1 * number]}
-    gaps = {"gap": [0.05, 0.04, 0.06], "slope": [1, 0.9, 1.1]}
-    joint = {name: [0.5, *values] for name, values in part.items()}
+    checks = [["Pareto k of the laplace approximation", "0.8", "< 0.7", "no"]]
     return {
         "key": f"plain 10/{number}",
-        "truth": [0.5, 0.71, 0.79],
-        "reference": [0.6, 0.75, 0.85],
-        "measured": [0.55, 0.76, 0.84],
-        "few": [1, 2],
+        "truth": [0.71, 0.79],
+        "reference": [0.75, 0.85],
+        "measured": [0.76, 0.84],
         "methods": {
-            name: {**(joint if name == "joint" else part), **gaps} for name in hostile.LABELS
+            name: {**part, "gap": [0.05, 0.04, 0.06], "slope": [1, 0.9, 1.1]}
+            for name in hostile.LABELS
+            if name != "shared"
         },
-        "usable": not number,
-        "verdict": {"checks": [["curves", "", "", trust]], "band": None},
+        "converged": {"joint": True},
+        "verdict": {"checks": [*checks, ["curves", "", "", trust]], "band": None},
     }
 
 
 def test_the_battery_counts_what_is_held_and_what_is_said():
     results = [_hostile(0, "yes"), _hostile(1, "with care")]
     found = hostile.numbers(results)["rows"]["plain 10"]
-    assert found["scores"]["joint"]["coverage"] == pytest.approx(5 / 6)
+    assert found["scores"]["joint"]["coverage"] == pytest.approx(0.75)
     assert found["scores"]["joint"]["gap_coverage"] == 1
-    assert found["scores"]["naive"]["coverage"] == pytest.approx(0.75)
-    assert found["scores"]["naive"]["bias"] == 0
+    assert "shared" not in found["scores"]
+    # The certificate of the draws is no part of the verdict.
     assert found["verdict"] == {"yes": 1, "with care": 1, "no": 0}
     assert found["alarms"] == {"curves": 0.5}
-    assert found["usable"] == 0.5
-    assert hostile.LABELS["naive"] in hostile.table({"rows": {"plain 10": found}})
-    assert hostile.draw({"rows": {"plain 10": found}}) is not None
+    shared = {"methods": {"shared": results[0]["methods"]["joint"]}, "converged": {"shared": False}}
+    both = [hostile.joined(each, shared) for each in results]
+    again = hostile.numbers(both)
+    assert again["rows"]["plain 10"]["scores"]["shared"]["studies"] == 2
+    assert "shared difficulty" in hostile.table(again)
+    assert hostile.draw(again) is not None
 
 
-def test_point_estimates_are_of_the_same_images():
-    study = zoo.study("tiny")
-    fewer = hostile.take_classifiers(study, [0, 2])
-    assert fewer.classifiers == (study.classifiers[0], study.classifiers[2])
-    for role, data in study.datasets.items():
-        np.testing.assert_array_equal(fewer.datasets[role].correct, data.correct[:, [0, 2]])
-        np.testing.assert_array_equal(fewer.datasets[role].selected, data.selected)
+def test_the_battery_pools_two_sets_of_studies_exactly():
+    results = [_hostile(number % 2, "yes" if number % 3 else "no") for number in range(9)]
+    shared = {"methods": {"shared": results[0]["methods"]["joint"]}, "converged": {"shared": False}}
+    for number, each in enumerate(results):
+        each["key"] = f"{'spike' if number < 2 else 'plain 10'}/{number}"
+        each["truth"][0] += 0.01 * number
+        each["converged"]["joint"] = number != 4
+    results[5:] = [hostile.joined(each, shared) for each in results[5:]]
+    whole = hostile.numbers(results)
+    parts = hostile.numbers(results[:5]), hostile.numbers(results[5:])
+    again = hostile.pooled(*parts)
+    assert list(again["rows"]) == list(whole["rows"]) == ["plain 10", "spike"]
+    for row, facts in whole["rows"].items():
+        same = again["rows"][row]
+        for name, score in facts["scores"].items():
+            assert same["scores"][name] == pytest.approx(score, abs=1e-12)
+        for part in ("alarms", "converged", "verdict"):
+            assert same[part] == pytest.approx(facts[part])
+        assert same["band"] == pytest.approx(facts["band"])
+        assert (same["studies"], same["world"]) == (facts["studies"], facts["world"])
+
+
+def test_a_posterior_made_anew_keeps_the_pages_other_lines_and_names_the_priors():
+    results = [_hostile(number, "yes") for number in range(2)]
+    page = hostile.numbers(
+        [*results, *({**each, "key": f"spike/{i}"} for i, each in enumerate(results))]
+    )
+    for row in page["rows"].values():
+        row["priors"] = [-1.0, 1.5, 2.0, 1.5]
+    for each in results:
+        each["methods"] = {"joint": {**each["methods"]["joint"], "upper": [0.75, 0.7]}}
+    found = hostile.with_points(hostile.numbers(results), page)["rows"]
+    assert found["spike"] == page["rows"]["spike"]
+    ours, before = found["plain 10"]["scores"], page["rows"]["plain 10"]["scores"]
+    assert ours["joint"]["coverage"] == pytest.approx(0.5)
+    assert {**ours, "joint": None} == {**before, "joint": None}
+    arguments = argparse.Namespace(images=50, classifiers=2)
+    said = hostile.remarks({"rows": found}, arguments)
+    assert "slope: −1 ± 2 and 3 ± 2.5 in plain 10; −1 ± 1.5 and 2 ± 1.5 in spike." in said
+    assert "priors" not in hostile.remarks(page, arguments)
 
 
 def _rated(images=400, workers=20):

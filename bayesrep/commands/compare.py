@@ -169,7 +169,11 @@ def _adjusted_draws(arguments: Namespace) -> Any:
     """Joint draws [S, C] of the adjusted accuracies."""
     from bayesrep.posterior.fitted import Fitted
 
-    draws = Fitted(read_study(arguments.study), read_draws(arguments.posterior)).require_convergence().together
+    draws = (
+        Fitted(read_study(arguments.study), read_draws(arguments.posterior))
+        .require_convergence()
+        .together
+    )
     return draws.reshape(-1, draws.shape[-1])
 
 
