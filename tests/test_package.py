@@ -291,7 +291,6 @@ OLD_NAMES = set(
     posterior/groups.recorded posterior/joint_draws.Influences.of
     posterior/joint_draws.centered posterior/joint_draws.moved posterior/joint_draws.moved_along
     studies/allows.supported studies/folder.predicted_by
-    studies/held.held
     studies/selection.Selection.asked studies/selection.Selection.by_others
     studies/selection.Selection.of studies/selection.Selection.once
     studies/shown.aligned studies/shown.same studies/tables.without""".split()

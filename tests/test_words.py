@@ -64,7 +64,7 @@ def test_items_keep_their_zeros(tmp_path):
     pl.DataFrame(rows, ["dataset", "item", "selected", "shown"], orient="row").write_csv(
         tmp_path / "c.csv"
     )
-    datasets = READERS["tables"]([tmp_path / "c.csv"], **ROLES).datasets
+    datasets = READERS["tables"].read([tmp_path / "c.csv"], **ROLES).datasets
     assert datasets["reference"].images.tolist() == ["000", "001", "002"]
 
 

@@ -53,7 +53,6 @@ def run(arguments: Namespace) -> int:
         compare,
         read_humans,
         read_label_sets,
-        read_predictions,
         read_some_label_sets,
     )
     from bayesrep.protocols.humans import add_published
@@ -65,26 +64,14 @@ def run(arguments: Namespace) -> int:
         rows_table,
         tested_pairs_table,
     )
-    from bayesrep.studies.answers import knows_answers, right_or_wrong
-    from bayesrep.studies.reading import images_left_out
-    from bayesrep.studies.writing import awaits_counts
+    from bayesrep.studies.study_folder import StudyFolder
 
     new_table(arguments)
-    roles = (arguments.reference, arguments.replication)
-    simple = arguments.table not in ("confusion", "subsets", "missed") and not (
-        arguments.humans or arguments.labels
-    )
     _check_subsets(arguments)
-    # A study's own right and wrong answers suffice for the simplest table.
-    if simple and roles == REQUIRED_ROLES and not knows_answers(arguments.study):
-        both = right_or_wrong(read_study(arguments.study))
-    else:
-        both = read_predictions(arguments.study, roles, ranks=1)
-    if awaits_counts(arguments.study):
-        speak_of_answers(arguments.study, both)
+    both = _read_both(arguments)
     # Tables that need more than accuracies are made and returned first.
     humans = read_humans(arguments.humans, *both) if arguments.humans else None
-    left_out = images_left_out(arguments.study)
+    left_out = StudyFolder(arguments.study).left_out
     if arguments.table == "confusion":
         table = _confusion(arguments, both, humans)
         return emit_table(arguments, table, rows_table(table), left_out=left_out)
@@ -117,6 +104,24 @@ def run(arguments: Namespace) -> int:
         filter(None, (text, _PUBLISHED_NOTE if arguments.published else "", sentence))
     )
     return emit_table(arguments, table, text, {"lines": facts}, left_out)
+
+
+def _read_both(arguments: Namespace) -> Any:
+    """The answers to both data sets; right and wrong ones, where no more is known or needed."""
+    from bayesrep.protocols import read_predictions
+    from bayesrep.studies.answers import right_or_wrong
+    from bayesrep.studies.study_folder import StudyFolder
+
+    there, roles = StudyFolder(arguments.study), (arguments.reference, arguments.replication)
+    simple = arguments.table not in ("confusion", "subsets", "missed")
+    simple &= not (arguments.humans or arguments.labels)
+    parts = there.find_parts(roles)
+    if simple and roles == REQUIRED_ROLES and "study" in parts and "labels" not in parts:
+        return right_or_wrong(read_study(arguments.study))
+    both = read_predictions(arguments.study, roles, ranks=1)
+    if there.awaits_counts:
+        speak_of_answers(arguments.study, both)
+    return both
 
 
 _PUBLISHED_NOTE = (

@@ -213,9 +213,9 @@ def speak_of(posterior: Any) -> None:
 
 def speak_of_answers(path: Path, answers: Iterable[Any]) -> None:
     """Speak in the words of answers that await their counts, as far as these are known."""
-    from bayesrep.studies.manifest import read_provenance
+    from bayesrep.studies.study_folder import StudyFolder
 
-    voice = Voice(VOCABULARIES[vocabulary_of(read_provenance(path))])
+    voice = Voice(VOCABULARIES[vocabulary_of(StudyFolder(path).provenance)])
     VOICE.set(voice.beside(name for each in answers for name in (each.dataset, *each.classifiers)))
 
 

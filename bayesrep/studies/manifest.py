@@ -87,42 +87,6 @@ def write_manifest(content: Mapping[str, Any], path: Path) -> None:
         partial.write_text(text + "\n", encoding="utf-8")
 
 
-def read_roles(path: Path) -> dict[str, str]:
-    """Role to data set of answers that await their counts; nothing where nobody said.
-
-    Raises
-    ------
-    StudyError
-        If the file is not a mapping of roles to names.
-    """
-    file = path / folder.ROLES
-    if not file.exists():
-        return {}
-    content: Any = strict_json.read(file)
-    if not isinstance(content, dict) or not all(
-        isinstance(name, str) for name in dict[str, Any](content).values()
-    ):
-        raise StudyError("roles-file-not-mapping", file=file)
-    return dict[str, str](content)
-
-
-def read_provenance(path: Path) -> dict[str, JSON]:
-    """Where answers that await their counts came from; nothing where nobody said.
-
-    Raises
-    ------
-    StudyError
-        If the file is not an object.
-    """
-    file = path / folder.PROVENANCE
-    if not file.exists():
-        return {}
-    content: Any = strict_json.read(file)
-    if not isinstance(content, dict):
-        raise StudyError("provenance-file-not-object", file=file)
-    return dict[str, JSON](content)
-
-
 def describe_missing_study(path: Path) -> Violation:
     """Why a path is not a folder; what a killed process has left of it is named."""
     if path.exists():
