@@ -17,13 +17,13 @@ from scipy.stats import gamma
 from bayesrep import StudyError
 from bayesrep.cli import main
 from bayesrep.collect import aggregate, shortlist, wordnet
+from bayesrep.collect.fates import with_clear
 from bayesrep.collect.objects import (
     keep_sane,
     most_probable,
     objects_of,
     partition,
     plurality,
-    with_clear,
 )
 from bayesrep.sources.classify_frame import read_classify_frame
 from bayesrep.sources.pickles.safe_pickle import read_frame

@@ -30,7 +30,7 @@ from bayesrep.models import MODELS
 from bayesrep.report.catalogue import PAPERS
 from bayesrep.report.demo import run_demo
 from bayesrep.report.sections import gather
-from bayesrep.sources import READERS, raw_answers
+from bayesrep.sources import READERS, STATEMENTS, raw_answers
 from bayesrep.sources.sql import DIALECTS
 from bayesrep.studies.simulate import PROCESSES
 
@@ -173,7 +173,7 @@ def test_every_module_is_a_command():
 
 
 def test_every_source_is_told():
-    assert set(SOURCES) == {*READERS, "sql"}
+    assert set(SOURCES) == {*READERS, *STATEMENTS}
 
 
 def test_every_source_has_a_help_of_its_own(capsys):

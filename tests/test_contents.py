@@ -11,6 +11,7 @@ from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts
 from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.study_folder import StudyFolder
 
 IMAGES = np.array(["a", "b", "ä c"])
 
@@ -95,7 +96,7 @@ def test_workers_have_new_names_each_time_unless_they_are_kept(tmp_path):
     named = {"reference": "v1", "replication": "v2"}
 
     def workers(**options):
-        contents = READERS["tables"]([path], **named, **options)
+        contents = READERS["tables"].read([path], **named, **options)
         assert contents.lacks("predictions")
         return [data.answers.workers.tolist() for data in contents.datasets.values()]
 
@@ -103,3 +104,42 @@ def test_workers_have_new_names_each_time_unless_they_are_kept(tmp_path):
     first, again = workers(keep_workers=False), workers(keep_workers=False)
     assert sorted(first[0]) == sorted(first[1]), "a worker of both data sets is one"
     assert {*first[0]}.isdisjoint({*again[0], "x", "y"})
+
+
+def test_a_folder_says_what_it_holds_before_and_after_its_counts(tmp_path):
+    there = tmp_path / "a"
+    assert not StudyFolder(there).is_study
+    assert not StudyFolder(there).awaits_counts
+    with refused(StudyError, "study-path-missing", {"path": str(there)}):
+        StudyFolder(there).find_parts()
+    StudyContents(answers=ANSWERS, provenance={"from": "ä"}).write(there)
+    waiting = StudyFolder(there)
+    assert (waiting.is_study, waiting.awaits_counts, waiting.manifest) == (False, True, None)
+    assert waiting.roles == {"reference": "v1", "replication": "v2"}
+    assert waiting.dataset_names(["replication", "v1"]) == ["v2", "v1"]
+    assert waiting.find_parts() == {"answers", "labels"}
+    assert waiting.find_parts(["v1", "v9"]) == set()
+    StudyContents(COUNTS, name="mine").write(there)
+    study = StudyFolder(there)
+    assert (study.is_study, study.awaits_counts) == (True, False)
+    assert study.find_parts() == {"answers", "labels", "counts", "study"}
+    assert study.provenance["from"] == "ä"
+    (tmp_path / "empty").mkdir()
+    with refused(StudyError, "neither-study-nor-predictions"):
+        StudyFolder(tmp_path / "empty").find_parts()
+
+
+@pytest.mark.parametrize(
+    ("file", "held", "rule"),
+    [
+        ("roles.json", '["v1"]', "roles-file-not-mapping"),
+        ("roles.json", '{"reference": 1}', "roles-file-not-mapping"),
+        ("provenance.json", "1", "provenance-file-not-object"),
+    ],
+)
+def test_a_broken_file_beside_answers_is_named(tmp_path, file, held, rule):
+    StudyContents(answers=ANSWERS).write(tmp_path / "a")
+    path = tmp_path / "a" / file
+    path.write_text(held)
+    with refused(StudyError, rule, {"file": str(path)}):
+        _ = StudyFolder(tmp_path / "a").roles, StudyFolder(tmp_path / "a").provenance

@@ -360,9 +360,7 @@ def test_results_of_code_generation(tmp_path):
 
 
 def list_contents_of(path, **columns):
-    from bayesrep.sources.evals.records import LogChoices
-
-    return list_contents([f"m={path}"], LogChoices(columns=columns, survey=True))
+    return list_contents([f"m={path}"], **columns)
 
 
 def test_the_command_takes_columns(tmp_path, capsys):

@@ -22,8 +22,8 @@ from bayesrep.report.figure_names import FIGURES, Given, Inputs
 from bayesrep.report.gallery import Pictures, grid
 from bayesrep.report.paper.tsipras2020 import label_numbers, labels_and_objects
 from bayesrep.studies.contents import StudyContents
-from bayesrep.studies.parts import find_parts
 from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.study_folder import StudyFolder
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # a small study
 CLASSES = tuple("abcdef")
@@ -150,13 +150,18 @@ def test_every_input_of_a_figure_is_what_its_entry_needs():
 
 def test_held_is_what_columns_tell(world, tmp_path):
     root, both = world
-    assert find_parts(root / "study") == {"answers", "labels", "top-5", "probabilities"}
+    assert StudyFolder(root / "study").find_parts() == {
+        "answers",
+        "labels",
+        "top-5",
+        "probabilities",
+    }
     zoo.cut(zoo.study("tiny"), images=20).write(tmp_path / "sim")
-    assert find_parts(tmp_path / "sim") == {"counts", "answers", "study"}
+    assert StudyFolder(tmp_path / "sim").find_parts() == {"counts", "answers", "study"}
     with refused(StudyError, "neither-study-nor-predictions", {"path": str(tmp_path)}):
-        find_parts(tmp_path)
+        StudyFolder(tmp_path).find_parts()
     with refused(StudyError, "study-path-missing", {"path": str(tmp_path / "none")}):
-        find_parts(tmp_path / "none")
+        StudyFolder(tmp_path / "none").find_parts()
 
 
 def test_labels_of_an_image_are_counted_once(world):

@@ -10,7 +10,7 @@ from refusals import check, refusal, refused
 
 from bayesrep import StudyError, cli, read_study
 from bayesrep.protocols import read_predictions
-from bayesrep.sources import UNCOUNTED
+from bayesrep.sources import READERS
 from bayesrep.sources.arrays import read
 
 DATA = Path(
@@ -216,4 +216,7 @@ def test_cifar_10_1_is_imported(tmp_path, capsys):
 
 
 def test_sources_without_counts_are_registered():
-    assert set(UNCOUNTED) == {"arrays", "cifar10.1"}
+    assert {name for name, reader in READERS.items() if not reader.has_counts} == {
+        "arrays",
+        "cifar10.1",
+    }

@@ -193,7 +193,7 @@ def test_a_file_given_twice_is_refused(write):
 
 
 def test_the_registry_reads_tables(write):
-    study = READERS["tables"](write(c=counts(), p=wide()), **ROLES, name="mine").study()
+    study = READERS["tables"].read(write(c=counts(), p=wide()), **ROLES, name="mine").study()
     check_study(study)
     assert study.name == "mine"
 

@@ -13,7 +13,7 @@ from bayesrep.sources import READERS
 from bayesrep.sources.tables import read_tables
 from bayesrep.studies.attempts import Attempts, read_attempts, write_attempts
 from bayesrep.studies.columns import in_our_words
-from bayesrep.studies.manifest import read_provenance
+from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.studies.words import VOCABULARIES, Voice, vocabulary_of, words_of
 
 ROLES = {"reference": "old", "replication": "new"}
@@ -63,7 +63,7 @@ def test_who_imports_chooses_the_words(tmp_path, capsys, kind, way, asked):
     command = ["import", "tables", *map(str, files), *named, "--out", str(tmp_path / "s")]
     assert main([*command, "--words", asked]) == 0
     assert VOCABULARIES[asked].images in capsys.readouterr().out
-    assert vocabulary_of(read_provenance(tmp_path / "s")) == asked
+    assert vocabulary_of(StudyFolder(tmp_path / "s").provenance) == asked
 
 
 @pytest.mark.parametrize(("way", "said"), [(False, "items"), (True, "images")])
@@ -93,7 +93,7 @@ def test_items_keep_their_zeros(tmp_path):
     pl.DataFrame(rows, ["dataset", "item", "selected", "shown"], orient="row").write_csv(
         tmp_path / "c.csv"
     )
-    datasets = READERS["tables"]([tmp_path / "c.csv"], **ROLES).datasets
+    datasets = READERS["tables"].read([tmp_path / "c.csv"], **ROLES).datasets
     assert datasets["reference"].images.tolist() == ["000", "001", "002"]
 
 

@@ -7,12 +7,16 @@ people's own answers are judged too (section 4.3), by nobody who gave them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.studies.predictions import Predictions
+
+Numbers: TypeAlias = NDArray[np.integer[Any]]
 
 KEY = ("dataset", "image", "label")
 
@@ -88,6 +92,40 @@ def review(
         tasks = _assign_reviewers(tasks, reviewers, seed)
     names = [*KEY, "own", "classifiers", "people", *(["reviewer"] if reviewers else []), "right"]
     return Review(tasks.select(names), statistics)
+
+
+def judge_by_sets(data: Predictions, image: Numbers, label: Numbers) -> pl.DataFrame:
+    """Label sets as judgements: each of their labels is right.
+
+    Parameters
+    ----------
+    data
+        Answers to the images.
+    image, label : int [L]
+        Right labels, as numbers of images and classes.
+    """
+    return pl.DataFrame(
+        {
+            "dataset": data.dataset,
+            "image": data.images[image],
+            "label": [data.classes[number] for number in label],
+            "category": pl.Series([None] * len(label), dtype=pl.String),
+            "right": True,
+        }
+    )
+
+
+def right_labels(judged: pl.DataFrame) -> pl.DataFrame:
+    """The labels that were judged right, as label sets; with a category where any has one.
+
+    Parameters
+    ----------
+    judged
+        What is known: `dataset`, `image`, `label`, `category`, `right`.
+    """
+    rows = judged.filter("right").unique(KEY, maintain_order=True)
+    named = rows["category"].null_count() < len(rows)
+    return rows.select(*KEY, *(["category"] if named else []))
 
 
 def _distinct(data: Predictions, humans: Predictions | None) -> pl.DataFrame:

@@ -2,7 +2,6 @@
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
-from secrets import token_bytes
 
 from bayesrep.commands.options import add_shared, names, seed
 from bayesrep.commands.output import emit, new_table_file, write_table
@@ -52,7 +51,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.text import answers_text
     from bayesrep.sources import labelled, raw_answers
     from bayesrep.sources.table_files import read_table
-    from bayesrep.studies.worker_answers import code
+    from bayesrep.studies.worker_answers import code_workers
 
     out, counts, separator = arguments.out, arguments.counts, arguments.separator
     for path in (out, *([] if counts is None else [counts])):
@@ -89,11 +88,8 @@ def run(arguments: Namespace) -> int:
         else:
             of_labels = labelled.count_choices(given, separator)
         of_labels = of_labels if own is None else own.mark(of_labels)
-    # Workers' names are replaced by codes that nobody can undo: the salt is not kept.
     if not arguments.keep_workers:
-        salt = token_bytes(32)
-        coded = {name: code(name, salt) for name in decided["worker"].unique().to_list()}
-        decided = decided.with_columns(pl.col("worker").replace_strict(coded))
+        decided = code_workers(decided)
     decided = decided.select([name for name in COLUMNS if name in decided.columns])
     write_table(decided, out)
     if counts is not None and of_labels is not None:

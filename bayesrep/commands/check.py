@@ -70,10 +70,10 @@ def _describe_counts(datasets: Mapping[str, Any]) -> str:
 
 def _check_folder(arguments: Namespace, path: Path) -> int:
     from bayesrep.studies.reading import check_study
-    from bayesrep.studies.writing import awaits_counts
+    from bayesrep.studies.study_folder import StudyFolder
 
     facts = {"study": str(path)}
-    describe = _of_answers if awaits_counts(path) else _of_study
+    describe = _of_answers if StudyFolder(path).awaits_counts else _of_study
     try:
         text, more, left_out = describe(path)
         return emit(arguments, text, {**facts, "broken": [], **more}, left_out)

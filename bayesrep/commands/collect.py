@@ -8,7 +8,7 @@ from typing import Any
 
 from bayesrep.commands.options import add_shared, given_options, names, seed
 from bayesrep.commands.output import emit, new_study, new_table_file, write_batches, write_table
-from bayesrep.errors import OptionError, listing
+from bayesrep.errors import OptionError
 
 STEPS: Mapping[str, str] = {
     "candidates": "labels to ask about: what classifiers take each image for, and its own",
@@ -157,7 +157,7 @@ def _read_questions(arguments: Namespace) -> Any:
     import polars as pl
 
     from bayesrep.collect.pictures import find_pictures, labelled_images
-    from bayesrep.sources.table_files import read_table
+    from bayesrep.sources.collected import read_questions
 
     base = arguments.address and arguments.address.rstrip("/")
     parts = [
@@ -168,16 +168,8 @@ def _read_questions(arguments: Namespace) -> Any:
         if not parts:
             raise OptionError("nothing-to-ask-about")
         return pl.concat(parts)
-    table = read_table(arguments.table, ("dataset", "image", "label", "source"))
-    table = _with_flags(table, str(arguments.table))
+    table = read_questions(arguments.table)
     return find_pictures(table, pl.concat(parts)) if parts else table
-
-
-def _with_flags(table: Any, where: str) -> Any:
-    """A table whose column `own`, if it has one, is true or false."""
-    from bayesrep.sources.table_files import flags
-
-    return table.with_columns(flags(table["own"], where)) if "own" in table.columns else table
 
 
 def _read_descriptions(arguments: Namespace, asked: Any) -> Any:
@@ -248,8 +240,6 @@ def _add_read(parser: ArgumentParser) -> None:
 
 
 def _read(arguments: Namespace) -> int:
-    from secrets import token_bytes
-
     import polars as pl
 
     from bayesrep import collect
@@ -258,7 +248,7 @@ def _read(arguments: Namespace) -> int:
     from bayesrep.report.collecting import read_text
     from bayesrep.report.text import cleaned_text
     from bayesrep.sources.assignments import read_assignments
-    from bayesrep.studies.worker_answers import code
+    from bayesrep.studies.worker_answers import code_workers
 
     out, counts = arguments.out, arguments.counts
     for path in (out, *([] if counts is None else [counts])):
@@ -267,11 +257,8 @@ def _read(arguments: Namespace) -> int:
     done = read_assignments(_files(arguments.files))
     if arguments.pay is not None:
         done = done.with_columns(pl.col("pay").fill_null(arguments.pay))
-    # Workers' names are replaced by codes that nobody can undo: the salt is not kept.
     if not arguments.keep_workers:
-        salt = token_bytes(32)
-        coded = {name: code(name, salt) for name in done["worker"].unique().to_list()}
-        done = done.with_columns(pl.col("worker").replace_strict(coded, return_dtype=pl.String))
+        done = code_workers(done)
     answers = collect.match_assignments(collection, done)
     progress = answers.progress()
     text = read_text(collection, answers, progress)
@@ -324,28 +311,18 @@ def _add_labels(parser: ArgumentParser) -> None:
 
 
 def _labels(arguments: Namespace) -> int:
-    import polars as pl
-
     from bayesrep import collect
     from bayesrep.collect.reading import count_selections
     from bayesrep.report.collecting import shortlist_text
-    from bayesrep.sources.table_files import read_answers, read_table, require, whole_numbers
+    from bayesrep.sources.collected import read_label_table, read_wnids
 
     for path in (arguments.out, arguments.fates):
         if path is not None:
             new_table_file(path, force=arguments.force)
-    table = read_table(arguments.table, ("dataset", "image", "label"))
-    where = str(arguments.table)
+    table = read_label_table(arguments.table)
     if "shown" not in table.columns:
-        table = count_selections(_with_flags(read_answers(arguments.table), where))
-    require(table, ("dataset", "image", "label", "own", "selected", "shown"), where)
-    counts = [whole_numbers(table[name], where) for name in ("selected", "shown")]
-    table = _with_flags(table, where).with_columns(counts)
-    wnids = None
-    if arguments.wnids is not None:
-        numbers = read_table(arguments.wnids, ("label", "wnid"))
-        require(numbers, ("label", "wnid"), str(arguments.wnids))
-        wnids = dict(numbers.select(pl.col("label", "wnid").cast(pl.String).fill_null("")).rows())
+        table = count_selections(table)
+    wnids = None if arguments.wnids is None else read_wnids(arguments.wnids)
     chosen = collect.shortlist(table, wnids, annotators=arguments.annotators)
     fates = chosen.images.group_by("fate", maintain_order=True).len("images")
     if chosen.to_classify.is_empty():
@@ -422,7 +399,8 @@ def _add_objects(parser: ArgumentParser) -> None:
 
 def _objects(arguments: Namespace) -> int:
     from bayesrep import collect
-    from bayesrep.collect.objects import keep_sane, with_clear
+    from bayesrep.collect.fates import with_clear
+    from bayesrep.collect.objects import keep_sane
     from bayesrep.report.collecting import fates_text, objects_text
 
     for path in (arguments.out, arguments.sets):
@@ -449,52 +427,35 @@ def _read_objects(arguments: Namespace) -> tuple[Any, Any]:
     """What annotators chose, and what became of every image, where that is given."""
     import polars as pl
 
+    from bayesrep.collect.fates import label_fates
     from bayesrep.sources.classify_frame import DATASET, read_classify_frame, read_fates_frame
-    from bayesrep.sources.table_files import all_flags, read_answers, read_table, require
+    from bayesrep.sources.collected import read_fates, read_object_answers
     from bayesrep.studies.answers import read_predictions
 
     published, file = arguments.table.suffix.lower() == ".pkl", arguments.fates
-    its_fates = file is not None and file.suffix.lower() == ".pkl"
     for name in ("dataset", "study"):
         if getattr(arguments, name) is not None and not published:
             raise OptionError("option-only-for-pickle", option=name)
-    if published:
-        predictions = None
-        if arguments.study is not None:
-            wanted = (arguments.dataset or "reference",)
-            (predictions,) = read_predictions(arguments.study, wanted, ranks=1)
-        known = DATASET if predictions is None else predictions.dataset
-        name = pl.lit(arguments.dataset or known)
-        answers = read_classify_frame(arguments.table).with_columns(dataset=name)
-    else:
-        answers, where = read_answers(arguments.table), str(arguments.table)
-        require(answers, ("label", "task", "main"), where)
-        answers = _with_flags(answers.with_columns(all_flags(answers["main"], where)), where)
-        predictions, name = None, None
+    # The published frames name neither the data set nor its labels; a study does.
+    predictions = None
+    if arguments.study is not None:
+        wanted = (arguments.dataset or "reference",)
+        (predictions,) = read_predictions(arguments.study, wanted, ranks=1)
+    known = DATASET if predictions is None else predictions.dataset
+    dataset = arguments.dataset or known
+    answers = (
+        read_classify_frame(arguments.table, dataset)
+        if published
+        else read_object_answers(arguments.table)
+    )
     if file is None:
         return answers, None
-    if not its_fates:
-        columns = ("dataset", "image", "label", "fate")
-        fates = read_table(file, columns)
-        require(fates, columns, str(file))
-        if any(fates.select(columns).null_count().row(0)):
-            raise OptionError("fates-cell-empty", file=file)
-        return answers, fates.select(pl.col(columns).cast(pl.String))
+    if file.suffix.lower() != ".pkl":
+        return answers, read_fates(file)
     if predictions is None:
         raise OptionError("fates-without-labels", file=file)
-    fates = read_fates_frame(file).with_columns(dataset=name)
-    # The published frames call classes by their numbers.
-    labels = pl.DataFrame(
-        {"image": predictions.images, "label": predictions.labels.astype(str)},
-        schema_overrides={"image": pl.String, "label": pl.String},
-    )
-    labelled = fates.join(labels, on="image", how="left", maintain_order="left")
-    if len(strange := labelled.filter(pl.col("label").is_null())):
-        names = listing(strange["image"].to_list())
-        raise OptionError(
-            "study-lacks-image-labels", study=arguments.study, images=names, file=file
-        )
-    return answers, labelled.select("dataset", "image", "label", "fate")
+    fates = read_fates_frame(file).with_columns(dataset=pl.lit(dataset))
+    return answers, label_fates(fates, predictions)
 
 
 def _add_review(parser: ArgumentParser) -> None:
@@ -527,12 +488,10 @@ def _add_review(parser: ArgumentParser) -> None:
 
 
 def _review(arguments: Namespace) -> int:
-    import polars as pl
-
-    from bayesrep.collect.review import KEY, review
+    from bayesrep.collect.review import judge_by_sets, review, right_labels
     from bayesrep.protocols import read_humans, read_label_sets
     from bayesrep.report.text import rows_table
-    from bayesrep.sources.table_files import flags, read_table, require
+    from bayesrep.sources.collected import read_judgements
     from bayesrep.studies.answers import read_predictions
 
     for path in (arguments.out, arguments.sets):
@@ -543,33 +502,11 @@ def _review(arguments: Namespace) -> int:
     answers = read_predictions(
         arguments.study, ranks=1, **given_options(arguments, read_predictions)
     )
-    # Judgements may be spread over several files, with blanks for what is still open.
-    judged = []
-    for path in arguments.judged:
-        table = read_table(path, KEY)
-        require(table, (*KEY, "right"), str(path))
-        blank = table["right"].cast(pl.String).fill_null("").str.strip_chars() == ""
-        table = table.filter(~blank)
-        right = flags(table["right"], str(path))
-        told = table.with_columns(right.alias("right"))
-        if "category" not in table.columns:
-            told = told.with_columns(category=pl.lit(None, pl.String))
-        judged.append(told.select(pl.col(*KEY, "category").cast(pl.String), "right"))
-    # Label sets are judgements, too: each of their labels is right.
+    known = read_judgements(arguments.judged)
+    # Label sets are judgements, too.
     for data in answers if arguments.labels else ():
         sets = read_label_sets(arguments.labels, data)
-        judged.append(
-            pl.DataFrame(
-                {
-                    "dataset": data.dataset,
-                    "image": data.images[sets.image],
-                    "label": [data.classes[k] for k in sets.label],
-                    "category": pl.Series([None] * len(sets.label), dtype=pl.String),
-                    "right": True,
-                }
-            )
-        )
-    known = pl.concat(judged) if judged else None
+        known = known.vstack(judge_by_sets(data, sets.image, sets.label))
     humans = read_humans(arguments.humans, *answers) if arguments.humans else None
     options: dict[str, Any] = {
         **given_options(arguments, review),
@@ -578,11 +515,8 @@ def _review(arguments: Namespace) -> int:
     }
     tasks = review(answers, **options)
     write_table(tasks.tasks, arguments.out)
-    # All right labels together are the new label sets.
-    if arguments.sets is not None and known is not None:
-        rows = known.filter("right").unique(KEY, maintain_order=True)
-        named = rows["category"].null_count() < len(rows)
-        write_table(rows.select(*KEY, *(["category"] if named else [])), arguments.sets)
+    if arguments.sets is not None:
+        write_table(right_labels(known), arguments.sets)
     facts = {"rows": tasks.statistics.to_dicts(), "tasks": len(tasks.tasks)}
     text = f"{rows_table(tasks.statistics)}\n\n{len(tasks.tasks):,} predictions to be judged"
     return emit(

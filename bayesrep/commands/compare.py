@@ -70,7 +70,6 @@ def run(arguments: Namespace) -> int:
         compare,
         read_humans,
         read_label_sets,
-        read_predictions,
         read_some_label_sets,
     )
     from bayesrep.protocols.humans import add_published
@@ -83,24 +82,15 @@ def run(arguments: Namespace) -> int:
         rows_table,
         tested_pairs_table,
     )
-    from bayesrep.studies.answers import knows_answers, right_or_wrong
-    from bayesrep.studies.reading import images_left_out
+    from bayesrep.studies.study_folder import StudyFolder
 
     new_table(arguments)
-    roles = (arguments.reference, arguments.replication)
-    simple = arguments.table not in ("confusion", "subsets", "missed") and not (
-        arguments.humans or arguments.labels
-    )
     _check_options(arguments)
-    # A study's own right and wrong answers suffice for the simplest table.
-    if simple and roles == REQUIRED_ROLES and not knows_answers(arguments.study):
-        both = right_or_wrong(read_study(arguments.study))
-    else:
-        both = read_predictions(arguments.study, roles, ranks=1)
+    both = _read_both(arguments)
     speak_of_answers(arguments.study, both)
     # Tables that need more than accuracies are made and returned first.
     humans = read_humans(arguments.humans, *both) if arguments.humans else None
-    left_out = images_left_out(arguments.study)
+    left_out = StudyFolder(arguments.study).left_out
     if arguments.table == "confusion":
         table = _confusion(arguments, both, humans)
         return emit_table(arguments, table, rows_table(table), left_out=left_out)
@@ -139,6 +129,24 @@ def run(arguments: Namespace) -> int:
     return emit_table(arguments, table, text, {"lines": facts}, left_out)
 
 
+def _read_both(arguments: Namespace) -> Any:
+    """The answers to both data sets; right and wrong ones, where no more is known or needed."""
+    from bayesrep.protocols import read_predictions
+    from bayesrep.studies.answers import right_or_wrong
+    from bayesrep.studies.study_folder import StudyFolder
+
+    there, roles = StudyFolder(arguments.study), (arguments.reference, arguments.replication)
+    simple = arguments.table not in ("confusion", "subsets", "missed")
+    simple &= not (arguments.humans or arguments.labels)
+    parts = there.find_parts(roles)
+    if simple and roles == REQUIRED_ROLES and "study" in parts and "labels" not in parts:
+        return right_or_wrong(read_study(arguments.study))
+    both = read_predictions(arguments.study, roles, ranks=1)
+    if there.awaits_counts:
+        speak_of_answers(arguments.study, both)
+    return both
+
+
 _PUBLISHED_NOTE = (
     "Published rows are as printed, of 1,000 images each; their intervals on ImageNet-v2 belong to "
     "other accuracies: docs/papers-disagree.md."
@@ -169,11 +177,8 @@ def _adjusted_draws(arguments: Namespace) -> Any:
     """Joint draws [S, C] of the adjusted accuracies."""
     from bayesrep.posterior.fitted import Fitted
 
-    draws = (
-        Fitted(read_study(arguments.study), read_draws(arguments.posterior))
-        .require_convergence()
-        .together
-    )
+    fitted = Fitted(read_study(arguments.study), read_draws(arguments.posterior))
+    draws = fitted.require_convergence().draws_together
     return draws.reshape(-1, draws.shape[-1])
 
 

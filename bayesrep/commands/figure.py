@@ -83,7 +83,7 @@ def run(arguments: Namespace) -> int:
         read_inputs,
     )
     from bayesrep.report.figures import check_format, save_figure
-    from bayesrep.studies.reading import images_left_out
+    from bayesrep.studies.study_folder import StudyFolder
 
     given = {"NAME": arguments.name, "--out": arguments.out}
     if missing := [argument for argument, value in given.items() if value is None]:
@@ -107,7 +107,7 @@ def run(arguments: Namespace) -> int:
             say("the fit has not converged: no answer is to be read off this figure")
     save_figure(find_figure(arguments.name).draw(*inputs, **options), arguments.out)
     facts = {"figure": arguments.name, "out": str(arguments.out)}
-    left_out = images_left_out(arguments.study) if arguments.study else None
+    left_out = StudyFolder(arguments.study).left_out if arguments.study else None
     return emit(arguments, f"Written to {arguments.out}", facts, left_out)
 
 
@@ -128,11 +128,10 @@ def _list(arguments: Namespace) -> int:
     study = arguments.study or (Path(arguments.name) if arguments.name else None)
     there = None
     if study is not None:
-        from bayesrep.studies.parts import find_parts
+        from bayesrep.studies.study_folder import StudyFolder
 
-        there = find_parts(study, (arguments.reference, arguments.replication)) | files_given(
-            arguments
-        )
+        roles = (arguments.reference, arguments.replication)
+        there = StudyFolder(study).find_parts(roles) | files_given(arguments)
     facts, lines = [], list[str]()
     for paper in ("", *catalogue.PAPERS):
         lines += ["", catalogue.PAPERS[paper], ""] if paper else []

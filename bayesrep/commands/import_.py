@@ -41,8 +41,9 @@ OPTIONS = ("reference", "replication", "candidates", "further", "name", "seed", 
 OF_LOGS = ("metric", "filter", "scorer", "split", "judges", "solvers", "counts", "threshold", "key")
 COLUMNS = ("item", "model", "score", "dataset")
 FLAGS = ("repeats", "common")
-_OF_READERS = (*OPTIONS, *OF_LOGS, *COLUMNS, *FLAGS)
-STATEMENT = ("annotations", "predictions", "reference", "replication")
+STATEMENT = ("dialect", "annotations", "predictions")
+# Each of every reader: what is read, and how it is written.
+FRAME = ("files", "out", "force", "keep_workers", "selection")
 
 
 def add(parser: ArgumentParser) -> None:
@@ -81,22 +82,20 @@ def _parser_of(source: str) -> ArgumentParser:
 
 def _options_of(source: str) -> set[str]:
     """The options that a source takes."""
-    from bayesrep.sources import READERS, UNCOUNTED
+    from bayesrep.sources import READERS, STATEMENTS
 
-    if source == "sql":
-        return {"dialect", *STATEMENT}
-    taken = {name.replace("_", "-") for name in signature(READERS[source]).parameters}
+    if source in STATEMENTS:
+        return set(signature(STATEMENTS[source]).parameters)
+    reader = READERS[source]
+    taken = {name.replace("_", "-") for name in signature(reader.read).parameters}
     taken |= {"files", "out", "words"}
-    return taken if source in UNCOUNTED else taken | {"selection"}
+    return taken | {"selection"} if reader.has_counts else taken
 
 
 def _add_options(parser: ArgumentParser, source: str | None) -> None:
-    """Add the options of all sources, or of one."""
-    from bayesrep.sources.sql import DIALECTS
-
+    """Add the options of all sources, or of one alone."""
     taken = None if source is None else _options_of(source)
 
-    # With a source, only its own options are shown.
     def adding(add: Callable[..., Action]) -> Callable[..., None]:
         def option(name: str, **details: Any) -> None:
             if taken is None or name.removeprefix("--") in taken:
@@ -104,17 +103,25 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
 
         return option
 
-    # What is read and written.
-    option = adding(parser.add_argument)
     of_some = "what to read (nothing for sql)" if source is None else "what to read"
+    option = adding(parser.add_argument)
     option("files", type=Path, nargs="*", metavar="FILE", help=of_some)
+    _add_own(option)
+    _add_logs(adding(parser.add_argument_group("logs of evaluations (evals)").add_argument))
+    if taken is None or "files" in taken:
+        add_shared(parser, "--no-progress", "--force")
+
+
+def _add_own(option: Callable[..., None]) -> None:
+    """Add what is written, which data sets there are, and what single sources need."""
+    from bayesrep.sources.sql import DIALECTS
+
     option(
         "--out",
         type=Path,
         metavar="STUDY",
         help="folder to write (sql prints; evals without it lists what the logs hold)",
     )
-    # Which data sets there are, and facts that single sources need.
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
     option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
@@ -148,8 +155,10 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
     )
     for table in ("annotations", "predictions"):
         option(f"--{table}", metavar="TABLE", help=f"the database's name of it (sql; {table})")
-    # Options of logs of evaluations, in a group of their own.
-    logs = adding(parser.add_argument_group("logs of evaluations (evals)").add_argument)
+
+
+def _add_logs(option: Callable[..., None]) -> None:
+    """Add the options of logs of evaluations, which have a group of their own."""
     for name, text in (
         ("metric", "the metric that says what is solved, where logs hold several"),
         ("filter", "the filter of answers, likewise"),
@@ -158,23 +167,23 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
         ("judges", "scorers whose verdicts are counted"),
         ("solvers", "models whose attempts are counted; the others are evaluated"),
     ):
-        logs(f"--{name}", type=names, metavar="NAME,...", help=text)
-    logs("--counts", type=Path, metavar="FILE", help="a table of dataset, item, selected, shown")
-    logs("--threshold", type=float, metavar="SCORE", help="the least score of a solved item")
-    logs("--key", choices=get_args(Key), help="what tells items apart (auto)")
-    logs(
+        option(f"--{name}", type=names, metavar="NAME,...", help=text)
+    option("--counts", type=Path, metavar="FILE", help="a table of dataset, item, selected, shown")
+    option("--threshold", type=float, metavar="SCORE", help="the least score of a solved item")
+    option("--key", choices=get_args(Key), help="what tells items apart (auto)")
+    option(
         "--repeats",
         action="store_true",
         default=None,
         help="records of one model and item that come again are further attempts",
     )
-    logs(
+    option(
         "--common",
         action="store_true",
         default=None,
         help="keep the items that all models have, where a model lacks more than 5 %%",
     )
-    logs(
+    option(
         "--group",
         action="append",
         type=_group,
@@ -183,15 +192,13 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
         "lm-evaluation-harness are known by their names)",
     )
     for name in COLUMNS:
-        logs(
+        option(
             f"--{name}",
             metavar="COLUMN",
             help=f"the column of a table, or the path in JSON (a.b), of the {name}".replace(
                 "dataset", "data set"
             ),
         )
-    if source != "sql":
-        add_shared(parser, "--no-progress", "--force")
 
 
 def _group(text: str) -> tuple[str, tuple[str, ...]]:
@@ -204,31 +211,33 @@ def _group(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def run(arguments: Namespace) -> int:
-    if arguments.source == "sql":
-        return _statement(arguments)
-    out: Path | None = arguments.out
-    if not arguments.files or (out is None and arguments.source != "evals"):
-        raise OptionError("import-needs-file-and-out", source=arguments.source)
-    for name in ("dialect", "annotations", "predictions"):
-        if getattr(arguments, name) is not None:
-            raise OptionError("option-foreign-to-source", source=arguments.source, option=name)
-    if out is None:
-        return _contents(arguments)
-    from bayesrep.sources.importing import import_files
-    from bayesrep.studies.manifest import read_roles
-    from bayesrep.studies.writing import awaits_counts
+    from bayesrep.sources import READERS, STATEMENTS
+    from bayesrep.sources.importing import refuse_foreign
 
-    options = {name: getattr(arguments, name) for name in _OF_READERS}
-    options["group"] = dict(arguments.group) if arguments.group else None
-    options["further"] = by_role(arguments.further)
-    if arguments.source == "tables" and awaits_counts(out):
-        # Counts are added to answers, which say which data set is which.
-        known = {role: name for role, name in read_roles(out).items() if role in options}
-        options |= {role: name for role, name in known.items() if options[role] is None}
-    else:
+    source, given = arguments.source, _given_options(arguments)
+    if source in STATEMENTS:
+        return _print_statement(arguments, STATEMENTS[source], given)
+    reader = READERS[source]
+    survey = reader.survey if arguments.out is None else None
+    if not arguments.files or (arguments.out is None and survey is None):
+        raise OptionError("import-needs-file-and-out", source=source)
+    refuse_foreign(source, given, signature(reader.read).parameters)
+    if survey is not None:
+        return _print_survey(arguments, survey, given)
+    return _import(arguments, given)
+
+
+def _import(arguments: Namespace, given: Mapping[str, Any]) -> int:
+    """Write what the files hold, and say what that is."""
+    from bayesrep.sources import READERS
+    from bayesrep.sources.importing import import_files
+    from bayesrep.studies.study_folder import StudyFolder
+
+    source, out = arguments.source, arguments.out
+    if not (READERS[source].adds_counts and StudyFolder(out).awaits_counts):
         new_study(out, force=arguments.force)
     imported = import_files(
-        arguments.source,
+        source,
         arguments.files,
         out,
         force=arguments.force,
@@ -236,7 +245,7 @@ def run(arguments: Namespace) -> int:
         selections=_selections(arguments.selection or ()),
         words=arguments.words,
         progress=not arguments.no_progress,
-        **options,
+        **given,
     )
     speak_of_contents(imported)
     lines, fingerprint = _describe_imported(imported, out)
@@ -246,6 +255,15 @@ def run(arguments: Namespace) -> int:
     text = "\n".join([*lines, *(f"Note: {note}" for note in imported.notes)])
     facts = {"out": str(out), "fingerprint": fingerprint, "notes": list(imported.notes)}
     return emit(arguments, text, facts)
+
+
+def _given_options(arguments: Namespace) -> dict[str, Any]:
+    """The options of sources that are given, by name."""
+    names = (*OPTIONS, *OF_LOGS, *COLUMNS, *FLAGS, *STATEMENT)
+    options: dict[str, Any] = {name: getattr(arguments, name) for name in names}
+    options["group"] = dict(arguments.group) if arguments.group else None
+    options["further"] = by_role(arguments.further)
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str], str | None]:
@@ -276,45 +294,30 @@ def _selections(given: Sequence[str]) -> dict[str, Any]:
     return rules
 
 
-def _statement(arguments: Namespace) -> int:
+def _print_statement(
+    arguments: Namespace, state: Callable[..., str], given: Mapping[str, Any]
+) -> int:
     """Print the statement for a database."""
-    from bayesrep.sources.sql import DIALECTS, statement
+    from bayesrep.sources.sql import DIALECTS
 
     if arguments.dialect is None:
         raise OptionError("sql-dialect-missing", choices=", ".join(DIALECTS))
-    taken = (
-        "files",
-        "out",
-        "candidates",
-        "further",
-        "name",
-        "seed",
-        "version",
-        "keep_workers",
-        "selection",
-        "words",
-    )
-    taken += ("force", "group", *OF_LOGS, *COLUMNS, *FLAGS)
-    if given := [name for name in taken if getattr(arguments, name)]:
-        raise OptionError("sql-takes-no-option", option=given[0])
-    asked = {name: getattr(arguments, name) for name in STATEMENT}
-    options = {name: value for name, value in asked.items() if value is not None}
-    text = statement(arguments.dialect, **options)
+    frame = [name for name in FRAME if getattr(arguments, name)]
+    if foreign := [*frame, *(each for each in given if each not in signature(state).parameters)]:
+        raise OptionError("sql-takes-no-option", option=foreign[0])
+    text = state(**given)
     return emit(arguments, text.rstrip("\n"), {"statement": text})
 
 
-def _contents(arguments: Namespace) -> int:
-    """What logs hold, for who does not know yet how to call it."""
+def _print_survey(
+    arguments: Namespace, survey: Callable[..., Any], given: Mapping[str, Any]
+) -> int:
+    """Print what files hold, for who does not know yet how to call it."""
     from bayesrep.report.text import list_rows
-    from bayesrep.sources.evals.contents import list_contents
-    from bayesrep.sources.evals.records import LogChoices
 
-    columns = {name: column for name in COLUMNS if (column := getattr(arguments, name))}
-    if "dataset" in columns:
-        columns["task"] = columns.pop("dataset")
-    asked = LogChoices(groups=dict(arguments.group or ()), columns=columns, survey=True)
-    files = arguments.files
-    table, groups = list_contents(files, asked, progress=not arguments.no_progress)
+    known = signature(survey).parameters
+    options = {name: value for name, value in given.items() if name in known}
+    table, groups = survey(arguments.files, progress=not arguments.no_progress, **options)
 
     def joined_names(name: str) -> Callable[[Mapping[str, Any]], str]:
         return lambda row: ", ".join(row[name]) or "-"
@@ -333,11 +336,9 @@ def _contents(arguments: Namespace) -> int:
     models = list(dict.fromkeys(name for row in table["models"] for name in row))
     lines = [text, f"Models: {', '.join(models)}"]
     lines += [f"Group {name}: {listing(tasks, 'task')}" for name, tasks in groups.items()]
-    given = " ".join(map(str, files))
-    lines.append(
-        f"Next: {process.program()} import evals {given} --reference NAME --replication NAME "
-        "--out STUDY"
-    )
+    words = f"import {arguments.source} {' '.join(map(str, arguments.files))}"
+    named = "--reference NAME --replication NAME --out STUDY"
+    lines.append(f"Next: {process.program()} {words} {named}")
     facts = {"datasets": table.to_dicts(), "groups": groups}
     return emit(arguments, "\n".join(lines), facts)
 

@@ -23,7 +23,7 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from bayesrep.protocols import match, read_predictions
     from bayesrep.report.text import matched_table, rows_table
-    from bayesrep.studies.reading import images_left_out
+    from bayesrep.studies.study_folder import StudyFolder
 
     new_table(arguments)
     roles = (arguments.reference, arguments.replication)
@@ -32,4 +32,4 @@ def run(arguments: Namespace) -> int:
     matched = match(*both, progress=not arguments.no_progress, **given_options(arguments, match))
     table = getattr(matched, arguments.table)
     text = matched_table(table) if arguments.table == "accuracies" else rows_table(table)
-    return emit_table(arguments, table, text, left_out=images_left_out(arguments.study))
+    return emit_table(arguments, table, text, left_out=StudyFolder(arguments.study).left_out)

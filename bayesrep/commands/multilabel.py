@@ -37,7 +37,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep import protocols
     from bayesrep.protocols.subsets import read_grouping
     from bayesrep.report.text import multilabel_table, rows_table
-    from bayesrep.studies.reading import images_left_out
+    from bayesrep.studies.study_folder import StudyFolder
 
     new_table(arguments)
     by_people = arguments.table in ("people", "judged", "confusion")
@@ -52,6 +52,7 @@ def run(arguments: Namespace) -> int:
     asked = arguments.dataset or REQUIRED_ROLES[0]
     (answers,) = protocols.read_predictions(arguments.study, (asked,))
     speak_of_answers(arguments.study, [answers])
+    left_out = StudyFolder(arguments.study).left_out
     # Tables about what people say need no label sets.
     if by_people:
         said = protocols.read_people(answers, **given_options(arguments, protocols.read_people))
@@ -64,11 +65,10 @@ def run(arguments: Namespace) -> int:
         else:
             of = {"people": protocols.seen, "judged": protocols.judged}[arguments.table]
             table = of(answers, said, **given_options(arguments, of))
-        left_out = images_left_out(arguments.study)
         return emit_table(arguments, table, rows_table(table), left_out=left_out)
     # The remaining tables hold predictions against label sets.
     answers, sets = _read_labelled(arguments, files, answers)
-    left_out, file = images_left_out(arguments.study), arguments.classes
+    file = arguments.classes
     if arguments.table == "co-occurrence":
         grouping = read_grouping(file, answers.classes, arguments.by)
         options = given_options(arguments, protocols.co_occurrence)

@@ -215,10 +215,10 @@ def speak_of(posterior: Any) -> None:
 
 def speak_of_answers(path: Path, answers: Iterable[Any]) -> None:
     """Speak in the words of a folder's answers, be it a study or await its counts."""
-    from bayesrep.studies.manifest import read_provenance
+    from bayesrep.studies.study_folder import StudyFolder
 
     names = (name for each in answers for name in (each.dataset, *each.classifiers))
-    _speak(read_provenance(path), names)
+    _speak(StudyFolder(path).provenance, names)
 
 
 def speak_of_contents(contents: "StudyContents") -> None:

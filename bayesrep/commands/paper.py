@@ -28,10 +28,10 @@ def run(arguments: Namespace) -> int:
     keep_compiled()
     from bayesrep.report.figure_names import Inputs
     from bayesrep.report.paper_page import write_paper
-    from bayesrep.studies.parts import find_parts
+    from bayesrep.studies.study_folder import StudyFolder
 
     roles = (arguments.reference, arguments.replication)
-    there = find_parts(arguments.study, roles) | files_given(arguments)
+    there = StudyFolder(arguments.study).find_parts(roles) | files_given(arguments)
     asked = {"bootstrap": arguments.bootstrap, "seed": arguments.seed}
     figures = write_paper(
         arguments.paper,

@@ -101,7 +101,7 @@ def _count_or_auto(text: str) -> int | None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.studies.reading import images_left_out
+    from bayesrep.studies.study_folder import StudyFolder
 
     if arguments.list:
         return _list_catalogs(arguments)
@@ -123,7 +123,8 @@ def run(arguments: Namespace) -> int:
         text, table, facts = _text(report), report.table, _facts(report)
     if listed := sum(len(report.listed) for report in reports.values()):
         done += f"\nNew in the study, with predictions on every data set: {listed}"
-    emit_table(arguments, table, f"{text}\n{done}", facts, images_left_out(arguments.study))
+    missing_images = StudyFolder(arguments.study).left_out
+    emit_table(arguments, table, f"{text}\n{done}", facts, missing_images)
     # An incomplete table is a finding, so that scripts notice.
     if left_out := sum(len(each.left_out) for each in reports.values()):
         return finding(f"{left_out} of {len(table)} classifiers were left out; the table says why")

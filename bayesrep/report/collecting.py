@@ -10,7 +10,7 @@ from bayesrep.report.text import Cell, list_rows
 
 if TYPE_CHECKING:
     from bayesrep.collect import Answered, Collection, Shortlist
-    from bayesrep.collect.objects import WithClear
+    from bayesrep.collect.fates import WithClear
 
 MOST_WORKERS = 10
 BAR = 40

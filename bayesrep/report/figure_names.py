@@ -52,7 +52,7 @@ from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.reading import read_study
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
-from bayesrep.studies.writing import awaits_counts
+from bayesrep.studies.study_folder import StudyFolder
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Inputs:
     @property
     def study_or_answers(self) -> Study | Sequence[Predictions]:
         """The study or, where it still awaits its counts, the answers."""
-        if awaits_counts(self._path):
+        if StudyFolder(self._path).awaits_counts:
             return read_predictions(self._path, self.given.roles, ranks=1)
         return self.study
 

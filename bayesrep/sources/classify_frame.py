@@ -34,13 +34,15 @@ _FATES = {
 }
 
 
-def read_classify_frame(path: str | Path) -> pl.DataFrame:
+def read_classify_frame(path: str | Path, dataset: str = DATASET) -> pl.DataFrame:
     """Read what every annotator said, of the labels that anybody chose.
 
     Parameters
     ----------
     path
         The published file.
+    dataset
+        Name of the images' data set.
 
     Returns
     -------
@@ -60,7 +62,6 @@ def read_classify_frame(path: str | Path) -> pl.DataFrame:
     except (TypeError, ValueError) as error:
         raise StudyError("frame-not-as-published", path=path, reason=reason(error)) from None
     schema = {
-        "dataset": pl.String,
         "image": pl.String,
         "label": pl.String,
         "own": pl.Boolean,
@@ -68,7 +69,8 @@ def read_classify_frame(path: str | Path) -> pl.DataFrame:
         "selected": pl.Boolean,
         "main": pl.Boolean,
     }
-    return pl.DataFrame(rows, schema, orient="row").with_columns(task="image")
+    table = pl.DataFrame(rows, schema, orient="row")
+    return table.with_columns(dataset=pl.lit(dataset), task="image")
 
 
 def read_fates_frame(path: str | Path) -> pl.DataFrame:
@@ -125,7 +127,6 @@ def _answers(
             has = {int(label) for label in said}
             for label in known:
                 yield (
-                    DATASET,
                     str(image),
                     str(label),
                     label == int(own),

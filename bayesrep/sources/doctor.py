@@ -15,10 +15,9 @@ from bayesrep.sources.evals.records import LogChoices
 from bayesrep.studies.allows import ADJUSTED, RAW, Allowed, of_answers, of_attempts, of_study
 from bayesrep.studies.attempts import Attempts, read_attempts
 from bayesrep.studies.contents import StudyContents
-from bayesrep.studies.folder import MANIFEST
 from bayesrep.studies.manifest import describe_missing_study
+from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.studies.words import VOCABULARIES, vocabulary_of
-from bayesrep.studies.writing import awaits_counts
 
 NO_CHOICES = LogChoices()
 
@@ -51,7 +50,8 @@ def examine_data(
     path = paths[0]
     if len(paths) == 1 and find_moved_aside(path) is not None:
         raise StudyError(describe_missing_study(path))
-    if len(paths) == 1 and ((path / MANIFEST).exists() or awaits_counts(path)):
+    there = StudyFolder(path)
+    if len(paths) == 1 and (there.is_study or there.awaits_counts):
         return _examine_contents(StudyContents.open(path))
     if len(paths) == 1 and path.suffix in (".csv", ".parquet"):
         try:

@@ -1,6 +1,6 @@
 """From the files of a source to a study's folder, as far as the files go."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from inspect import signature
@@ -9,10 +9,12 @@ from typing import Any
 
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.sources import READERS
+from bayesrep.sources.tables.recognise import CANDIDATES
 from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.selection import Selection
+from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.studies.words import ENTRY
-from bayesrep.studies.writing import awaits_counts
 
 
 def import_files(
@@ -36,27 +38,37 @@ def import_files(
     names the vocabulary of what is printed of the study, in place of the source's.
     """
     reader = READERS[source]
-    known = signature(reader).parameters
+    known = signature(reader.read).parameters
     given = {name: value for name, value in options.items() if value is not None}
-    if foreign := [name for name in given if name not in known]:
-        raise OptionError("option-foreign-to-source", source=source, option=foreign[0])
+    refuse_foreign(source, given, known)
     rules = {name: _rule(name, rule) for name, rule in (selections or {}).items()}
     ours = {"keep_workers": keep_workers, "progress": progress}
     given |= {name: value for name, value in ours.items() if name in known}
     if "name" in known and known["name"].default is None:
         given.setdefault("name", out.resolve().name)
-    contents = reader(files, **given)
+    waited = StudyFolder(out).awaits_counts
+    if waited and reader.adds_counts:
+        # Answers say which data set is which.
+        roles = (*REQUIRED_ROLES, CANDIDATES)
+        given = {role: n for role, n in StudyFolder(out).roles.items() if role in roles} | given
+    contents = reader.read(files, **given)
     if rules:
         contents = _apply_rules(contents, rules)
     if words is not None:
         contents = replace(contents, provenance={**contents.provenance, ENTRY: words})
-    waited = awaits_counts(out)
     contents.write(out, force=force)
     if waited and contents.lacks("predictions"):
         # Answers on more images than are counted are no study yet: predict drops them.
         with suppress(StudyError):
             return StudyContents.open(out)
     return contents
+
+
+def refuse_foreign(source: str, given: Iterable[str], known: Container[str]) -> None:
+    """Refuse options that a source does not take."""
+    for name in given:
+        if name not in known:
+            raise OptionError("option-foreign-to-source", source=source, option=name)
 
 
 def _rule(name: str, given: Any) -> Selection:

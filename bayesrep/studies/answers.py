@@ -8,7 +8,6 @@ are not needed: a folder that `bayesrep.predict` began will do.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,9 @@ from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
 from bayesrep.studies.folder import LABELS, PROBABILITIES, RANKS
 from bayesrep.studies.imagenet import CLASSES, synsets
-from bayesrep.studies.manifest import Manifest, read_manifest, read_roles
 from bayesrep.studies.predictions import Predictions, code_type
-from bayesrep.studies.problems import value
-from bayesrep.studies.reading import images_left_out
 from bayesrep.studies.study import Study
+from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.studies.tables import KEYS, drop_left_out, in_order, read_classifiers
 from bayesrep.types import Floats
 
@@ -68,31 +65,14 @@ def read_predictions(
         In one line naming the file, images, rule and what to do.
     """
     root = Path(path)
-    names, manifest = _names_and_manifest(root, datasets)
-    chosen = list(classifiers or _classifiers(root, names, manifest))
+    study = StudyFolder(root)
+    names = study.dataset_names(datasets)
+    chosen = list(classifiers or study.common_classifiers(names))
     probabilities = PROBABILITIES if confidence else ()
     read = [_Files(root, name, chosen, LABELS[:ranks], probabilities).read() for name in names]
     answered = set[str]().union(*(each.names for dataset in read for each in dataset.answers))
     classes = synsets() if answered <= set(synsets()) else sorted(answered)
     return tuple(dataset.predictions(classes) for dataset in read)
-
-
-def knows_answers(path: str | Path, datasets: Sequence[str] = rules.REQUIRED_ROLES) -> bool:
-    """Whether a study knows what its classifiers answered, not only whether they are right.
-
-    Parameters
-    ----------
-    path, datasets
-        As `read_predictions` takes them.
-    """
-    root = Path(path)
-    names, manifest = _names_and_manifest(root, datasets)
-    first = _classifiers(root, names, manifest)[0]
-    files = [folder.prediction_file(name, first) for name in names]
-    tables = (
-        parquet.read(root / file, str(file), ["image"], further=[LABELS[0]]) for file in files
-    )
-    return all(LABELS[0] in table.columns for table in tables)
 
 
 def right_or_wrong(study: Study, roles: Sequence[str] = rules.REQUIRED_ROLES) -> list[Predictions]:
@@ -108,30 +88,6 @@ def right_or_wrong(study: Study, roles: Sequence[str] = rules.REQUIRED_ROLES) ->
         )
         for role in roles
     ]
-
-
-def _names_and_manifest(root: Path, datasets: Sequence[str]) -> tuple[list[str], Manifest | None]:
-    """Names of data sets given by role or name, and study.json where there is one."""
-    begun = root.is_dir() and not (root / folder.MANIFEST).exists()
-    manifest = None if begun else value(partial(read_manifest, root), root)
-    roles = manifest.roles if manifest else read_roles(root)
-    return [roles.get(name, name) for name in datasets], manifest
-
-
-def _classifiers(root: Path, names: Sequence[str], manifest: Manifest | None) -> list[str]:
-    if manifest is not None and manifest.classifiers:
-        return list(manifest.classifiers)
-    predicted = {name: folder.predicted_classifiers(root, name) for name in names}
-    for name, classifiers in predicted.items():
-        if not classifiers:
-            held = folder.names_in(root / folder.PREDICTIONS, "")
-            known = listing(held, "data set") if held else "no data set"
-            raise StudyError(
-                "data-set-without-predictions", path=root, dataset=name, known_datasets=known
-            )
-    if not (common := sorted(set.intersection(*predicted.values()))):
-        raise StudyError("no-classifier-in-common", path=root, datasets=", ".join(map(repr, names)))
-    return common
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +152,8 @@ class _Files:
 
     def read(self) -> _Dataset:
         """Read all files, in the order of the images of the first."""
-        left_out = pl.Series(list(images_left_out(self.root).get(self.name, {})), dtype=pl.String)
+        passed_over = StudyFolder(self.root).left_out.get(self.name, {})
+        left_out = pl.Series(list(passed_over), dtype=pl.String)
         first = folder.prediction_file(self.name, self.classifiers[0])
         table = parquet.read(self.root / first, str(first), ["image"])
         order = drop_left_out(table, left_out)["image"]

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
 from bayesrep.errors import StudyError, plain_text
-from bayesrep.studies import folder, rules
+from bayesrep.studies import rules
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.answers import read_predictions
-from bayesrep.studies.attempts import ATTEMPTS, Attempts, read_attempts
-from bayesrep.studies.manifest import JSON, Manifest, Truth, read_provenance, selections_of
+from bayesrep.studies.attempts import Attempts
+from bayesrep.studies.manifest import JSON, Manifest, Truth, selections_of
 from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.reading import images_left_out, read_study
+from bayesrep.studies.reading import read_study
 from bayesrep.studies.study import Study
-from bayesrep.studies.writing import add_counts, awaits_counts, write_folder
+from bayesrep.studies.study_folder import StudyFolder
+from bayesrep.studies.writing import add_counts, write_folder
 
 Need: TypeAlias = Literal["counts", "predictions"]
 
@@ -90,15 +91,14 @@ class StudyContents:
         StudyError
             With the first broken rule; where the folder has counts and no predictions.
         """
-        root = Path(path)
-        if not awaits_counts(root):
-            return cls.from_study(read_study(root), attempts=_attempts(root))
-        names = folder.names_in(root / folder.PREDICTIONS, "")
+        there = StudyFolder(Path(path))
+        if not there.awaits_counts:
+            return cls.from_study(read_study(path), attempts=there.attempts)
         return cls(
-            answers=[read_predictions(root, (name,), ranks=1)[0] for name in names],
-            attempts=_attempts(root),
-            provenance=read_provenance(root),
-            left_out=images_left_out(root),
+            answers=[read_predictions(path, (n,), ranks=1)[0] for n in there.predicted_datasets],
+            attempts=there.attempts,
+            provenance=there.provenance,
+            left_out=there.left_out,
         )
 
     def lacks(self, need: Need) -> bool:
@@ -146,11 +146,7 @@ class StudyContents:
             self.truth,
             selections_of(datasets),
         )
-        if self.lacks("predictions") and awaits_counts(path):
+        if self.lacks("predictions") and StudyFolder(Path(path)).awaits_counts:
             add_counts(path, manifest, datasets)
         else:
             write_folder(path, manifest, datasets, self.answers, self.attempts, force=force)
-
-
-def _attempts(root: Path) -> Sequence[Attempts]:
-    return read_attempts(root) if (root / ATTEMPTS).exists() else ()

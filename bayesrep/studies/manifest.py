@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,7 +13,7 @@ from bayesrep.errors import StudyError, Violation, reason
 from bayesrep.files import strict_json
 from bayesrep.studies import folder, rules
 from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.problems import Problems, value
+from bayesrep.studies.problems import Problems
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.shown import Compared, brief, number
 from bayesrep.types import Floats
@@ -86,44 +85,6 @@ def write_manifest(content: Mapping[str, Any], path: Path) -> None:
     text = json.dumps(content, indent=2, ensure_ascii=False, default=np.ndarray.tolist)
     with replaced_file(path / folder.MANIFEST) as partial:
         partial.write_text(text + "\n", encoding="utf-8")
-
-
-def read_roles(path: Path) -> dict[str, str]:
-    """Role to data set of answers that await their counts; nothing where nobody said.
-
-    Raises
-    ------
-    StudyError
-        If the file is not a mapping of roles to names.
-    """
-    file = path / folder.ROLES
-    if not file.exists():
-        return {}
-    content: Any = strict_json.read(file)
-    if not isinstance(content, dict) or not all(
-        isinstance(name, str) for name in dict[str, Any](content).values()
-    ):
-        raise StudyError("roles-file-not-mapping", file=file)
-    return dict[str, str](content)
-
-
-def read_provenance(path: Path) -> dict[str, JSON]:
-    """Where a study, or answers that await their counts, came from; nothing where nobody said.
-
-    Raises
-    ------
-    StudyError
-        If the file is not an object, or the study's own breaks a rule.
-    """
-    if (path / folder.MANIFEST).exists():
-        return dict(value(partial(read_manifest, path), path).provenance)
-    file = path / folder.PROVENANCE
-    if not file.exists():
-        return {}
-    content: Any = strict_json.read(file)
-    if not isinstance(content, dict):
-        raise StudyError("provenance-file-not-object", file=file)
-    return dict[str, JSON](content)
 
 
 def describe_missing_study(path: Path) -> Violation:

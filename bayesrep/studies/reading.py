@@ -7,7 +7,6 @@ values themselves live in `rules`; here are those of files, columns and how the 
 
 import os
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ import polars as pl
 from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.studies import folder, rules
 from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.attempts import ATTEMPTS, read_attempts
 from bayesrep.studies.correctness import (
     Dataset,
     complete_classifiers,
@@ -24,9 +22,10 @@ from bayesrep.studies.correctness import (
     read_correctness,
 )
 from bayesrep.studies.manifest import Manifest, read_manifest
-from bayesrep.studies.problems import Problems, value
+from bayesrep.studies.problems import Problems
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.study import Study
+from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.studies.tables import (
     KEYS,
     read_annotations,
@@ -120,7 +119,7 @@ def _strangers(
     for file, table in ((folder.IMAGES, images), (folder.ANNOTATIONS, annotations)):
         if table is not None:
             holders[file] = table["dataset"].unique(maintain_order=True).to_list()
-    holders[folder.PREDICTIONS] = folder.names_in(path / folder.PREDICTIONS, "")
+    holders[folder.PREDICTIONS] = StudyFolder(path).predicted_datasets
     for where, names in holders.items():
         if strangers := [name for name in names if name not in manifest.roles.values()]:
             yield Violation(
@@ -133,10 +132,8 @@ def _strangers(
 
 def _attempts_violations(path: Path) -> Iterator[Violation]:
     """Check the repeated attempts, which a study itself does without."""
-    if not (path / ATTEMPTS).exists():
-        return
     try:
-        read_attempts(path)
+        _ = StudyFolder(path).attempts
     except StudyError as error:
         yield error.violation.reword(str(error).removeprefix(f"{path}{os.sep}"))
 
@@ -225,23 +222,3 @@ def _answers(
     )
     broken = answers.violations(where, images.to_list(), selected, shown)
     return answers if problems.take(broken) else None
-
-
-def images_left_out(path: str | Path) -> dict[str, dict[str, str]]:
-    """The images that a study is left without, and why, by data set.
-
-    Parameters
-    ----------
-    path
-        The study's folder, or one that `bayesrep.predict` began.
-
-    Raises
-    ------
-    StudyError
-        Where the list cannot be read.
-    """
-    failures = value(partial(read_failures, Path(path)), path)
-    left_out: dict[str, dict[str, str]] = {}
-    for dataset, image, why in failures.filter("left_out").drop("left_out").iter_rows():
-        left_out.setdefault(dataset, {})[image] = why
-    return left_out

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from secrets import token_bytes
 from typing import Any, Self
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import Violation, listing
@@ -25,6 +27,14 @@ def code(name: str, salt: bytes) -> str:
         At most 64 bytes; without it the code cannot be undone.
     """
     return blake2b(name.encode(), key=salt, digest_size=8).hexdigest()
+
+
+def code_workers(answers: pl.DataFrame) -> pl.DataFrame:
+    """Replace names in the column `worker` by codes that nobody can undo: no salt is kept."""
+    salt = token_bytes(32)
+    coded = {name: code(name, salt) for name in answers["worker"].unique().to_list()}
+    names = pl.col("worker").replace_strict(coded, return_dtype=pl.String)
+    return answers.with_columns(names)
 
 
 @dataclass(frozen=True, eq=False)

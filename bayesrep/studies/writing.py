@@ -19,11 +19,11 @@ from bayesrep.studies.attempts import Attempts, write_attempts
 from bayesrep.studies.manifest import (
     JSON,
     Manifest,
-    read_provenance,
     write_manifest,
 )
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.problems import Problems
+from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.studies.tables import FAILURES, KEYS, read_failures
 
 
@@ -84,17 +84,11 @@ def add_counts(path: str | Path, manifest: Manifest, datasets: Sequence[Annotate
     """
     target = Path(path).resolve()
     with _refused_in_words(path):
-        began = read_provenance(target)
+        began = StudyFolder(target).provenance
         facts = {**began, "counts": dict(manifest.provenance)} if began else manifest.provenance
         _write_tables(datasets, target)
         _forget_uncounted_failures(datasets, target)
         write_manifest(replace(manifest, provenance=facts).content(), target)
-
-
-def awaits_counts(path: str | Path) -> bool:
-    """Whether a folder holds predictions, as `bayesrep.predict` makes them, but no study yet."""
-    path = Path(path)
-    return (path / folder.PREDICTIONS).is_dir() and not (path / folder.MANIFEST).exists()
 
 
 @contextmanager
@@ -120,7 +114,7 @@ def _refused_in_words(path: str | Path) -> Generator[None]:
 def _refuse_existing(target: Path, *, force: bool) -> None:
     if not force:
         raise StudyError("study-path-exists", path=target)
-    if not target.is_dir() or (any(target.iterdir()) and not (target / folder.MANIFEST).exists()):
+    if not target.is_dir() or (any(target.iterdir()) and not StudyFolder(target).is_study):
         raise StudyError("existing-path-not-study", path=target)
 
 

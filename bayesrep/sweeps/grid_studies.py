@@ -7,7 +7,7 @@ from typing import Any, get_args
 from bayesrep import bounds
 from bayesrep.choices import Process
 from bayesrep.errors import OptionError
-from bayesrep.sources import READERS, UNCOUNTED
+from bayesrep.sources import READERS
 from bayesrep.studies.scenarios import find_scenario
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.sweeps import stated
@@ -80,9 +80,9 @@ _OURS = ("name", "keep_workers")  # options of readers that change no number
 
 
 def _read(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[StudyOf]:
-    known = tuple(name for name in READERS if name not in UNCOUNTED)
+    known = tuple(name for name, reader in READERS.items() if reader.has_counts)
     source = str(stated.word(known)(place.child("source"), table["source"]))
-    parameters = inspect.signature(READERS[source]).parameters.values()
+    parameters = inspect.signature(READERS[source].read).parameters.values()
     own = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in _OURS]
     stated.check_names(place, table, ("source", "files", "name", *own))
     inside = place.child("files")

@@ -36,7 +36,8 @@ def _make_study(asked: StudyOf) -> Study:
     if asked.kind == "folder":
         return read_study(asked.files[0])
     if asked.kind == "source":
-        return READERS[asked.source]([Path(file) for file in asked.files], **settings).study()
+        files = [Path(file) for file in asked.files]
+        return READERS[asked.source].read(files, **settings).study()
     if isinstance(text := settings.get("annotators"), str):
         low, _, high = text.partition(":")
         settings["annotators"] = int(low), int(high)

@@ -13,8 +13,9 @@ from bayesrep.errors import StudyError, listing
 from bayesrep.files import parquet, strict_json
 from bayesrep.studies import folder
 from bayesrep.studies.correctness import complete_classifiers
-from bayesrep.studies.manifest import Manifest, read_manifest, read_provenance, write_manifest
+from bayesrep.studies.manifest import write_manifest
 from bayesrep.studies.problems import value
+from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.studies.tables import KEYS, read_counts_alone, read_failures, read_keyed
 from bayesrep.vision.images import ImageSet, select
 
@@ -31,7 +32,7 @@ def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
     PredictionError
         Where an image is not found.
     """
-    manifest = _manifest(study)
+    manifest = StudyFolder(study).manifest
     if manifest is None:
         return _answered_images(study, dataset, images)
     if dataset not in manifest.roles.values():
@@ -46,7 +47,7 @@ def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
 
 def _answered_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
     """The images of the first answers that were imported; all where none were."""
-    imported = (study / folder.ROLES).exists()
+    imported = StudyFolder(study).roles
     for classifier in sorted(folder.predicted_classifiers(study, dataset)) if imported else []:
         file = folder.prediction_file(dataset, classifier)
         table = parquet.read(study / file, str(file), ["image"], further=["label", "content"])
@@ -67,7 +68,7 @@ def list_complete_classifiers(study: Path) -> list[str]:
     None is added while images that could not be decoded are neither repaired nor left out: the
     study would be refused. Returns those that were added.
     """
-    manifest = _manifest(study)
+    manifest = StudyFolder(study).manifest
     if manifest is None or manifest.classifiers is None:
         return []
     failures = value(partial(read_failures, study), study)
@@ -84,25 +85,20 @@ def list_complete_classifiers(study: Path) -> list[str]:
 
 def note_among(study: Path, dataset: str, among: str) -> None:
     """Say in the study's provenance which classes answers on a data set are among; "" of all."""
-    manifest = _manifest(study)
-    provenance = read_provenance(study)
+    there = StudyFolder(study)
+    provenance = dict(there.provenance)
     earlier = provenance.pop("among", None)
     told: dict[str, Any] = dict(earlier) if isinstance(earlier, Mapping) else {}
     if told.get(dataset, "") == among:
         return
     told = {name: text for name, text in {**told, dataset: among}.items() if text}
     provenance |= {"among": told} if told else {}
-    if manifest is not None:
+    if there.is_study:
         content = strict_json.load(study / folder.MANIFEST)
         write_manifest(content | {"provenance": provenance}, study)
         return
     with replaced_file(study / folder.PROVENANCE) as partial:
         partial.write_text(json.dumps(provenance, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _manifest(study: Path) -> Manifest | None:
-    known = (study / folder.MANIFEST).exists()
-    return value(partial(read_manifest, study), study) if known else None
 
 
 def _labels(study: Path, dataset: str) -> dict[str, str]:

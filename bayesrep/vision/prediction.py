@@ -15,7 +15,8 @@ from bayesrep.choices import Kept
 from bayesrep.errors import PredictionError, PredictionWarning, StudyError, Violation, listing
 from bayesrep.machine import cores
 from bayesrep.studies.class_order import find_mistake
-from bayesrep.studies.folder import MANIFEST, RANKS
+from bayesrep.studies.folder import RANKS
+from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.vision.among import Among, check_few_classes, read_among
 from bayesrep.vision.classes import IMAGENET, Classes, read_classes
 from bayesrep.vision.cluster import Cluster
@@ -341,7 +342,7 @@ def choose_images(images: ImageSet, chosen: Among | None, study: Path, dataset: 
         return ListedSet(counted, "", 0)
     taken = chosen.take_chosen(counted)
     outside = len(counted) - len(taken)
-    if outside and (study / MANIFEST).exists():
+    if outside and StudyFolder(study).is_study:
         other = sorted(set(counted.names) - set(taken.names))
         raise StudyError(
             "study-counts-images-of-other-classes",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionWarning
 from bayesrep.progress import Progress, progress_bar
-from bayesrep.studies import folder
+from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.types import Bools, Ints
 from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.contents import Contents
@@ -121,11 +121,11 @@ class DatasetRun:
         Images that a study is left without and does not count any more are not among ours, and
         stay in the list.
         """
-        ours = set(self.images.names)
+        ours, counts_images = set(self.images.names), StudyFolder(self.study).is_study
         others = {
             name: failure
             for name, failure in read_failures(self.study, self.dataset).items()
-            if failure.left_out and name not in ours and (self.study / folder.MANIFEST).exists()
+            if failure.left_out and name not in ours and counts_images
         }
         write_failures(self.study, self.dataset, others | self.named_failures())
 

@@ -15,6 +15,7 @@ contents.py          what logs hold, where nothing has been chosen yet
 reading.py           the door: from paths to a study, or to answers that await their counts
 """
 
+from bayesrep.sources.evals.contents import list_contents
 from bayesrep.sources.evals.reading import read_evaluations
 
-__all__ = ["read_evaluations"]
+__all__ = ["list_contents", "read_evaluations"]

@@ -1,30 +1,31 @@
 """What logs hold: data sets with their items, and which models, metrics, filters and scorers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
 from bayesrep.sources.evals.joined import join_records
 from bayesrep.sources.evals.recognised import read_logs
-from bayesrep.sources.evals.records import Log, LogChoices
-
-SURVEY = LogChoices(survey=True)
+from bayesrep.sources.evals.records import Log, LogChoices, name_columns
 
 
 def list_contents(
-    paths: Sequence[str | Path], asked: LogChoices = SURVEY, *, progress: bool = False
+    paths: Sequence[str | Path],
+    *,
+    group: Mapping[str, Sequence[str]] | None = None,
+    item: str | None = None,
+    model: str | None = None,
+    score: str | None = None,
+    dataset: str | None = None,
+    progress: bool = False,
 ) -> tuple[pl.DataFrame, dict[str, tuple[str, ...]]]:
     """Say what logs hold, where nothing has been chosen yet.
 
     Parameters
     ----------
-    paths
-        As `read_evaluations` takes them.
-    asked
-        With groups and columns, where the user gave some.
-    progress
-        Show a bar on standard error, where there is much to read.
+    paths, group, item, model, score, dataset, progress
+        As for `read_evaluations`.
 
     Returns
     -------
@@ -39,6 +40,11 @@ def list_contents(
     StudyError, OptionError
         In one line, naming the file.
     """
+    asked = LogChoices(
+        groups={name: tuple(members) for name, members in (group or {}).items()},
+        columns=name_columns(item, model, score, dataset),
+        survey=True,
+    )
     logs = read_logs(paths, asked, progress=progress)
     records = join_records(logs)
     names = ("model", "metric", "filter", "scorer")

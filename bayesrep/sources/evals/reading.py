@@ -27,7 +27,7 @@ from bayesrep.files.names import normalize_name
 from bayesrep.sources.evals import joined
 from bayesrep.sources.evals.counted import CountedItems, from_answers, from_table, on_items
 from bayesrep.sources.evals.recognised import read_logs
-from bayesrep.sources.evals.records import UNSCORED_SCORE, Log, LogChoices
+from bayesrep.sources.evals.records import UNSCORED_SCORE, Log, LogChoices, name_columns
 from bayesrep.sources.evals.verdicts import add_solved
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts
@@ -120,14 +120,13 @@ def read_evaluations(
         Where something has to be chosen; it lists what there is.
     """
     reference, replication = (each and normalize_name(each) for each in (reference, replication))
-    given = {"item": item, "model": model, "score": score, "task": dataset}
     asked = LogChoices(
         *(_names(each) for each in (metric, filter, scorer, judges)),
         key=key,
         tasks=(reference, replication) if reference and replication else (),
         split=_names(split),
         groups={name: tuple(members) for name, members in (group or {}).items()},
-        columns={field: column for field, column in given.items() if column is not None},
+        columns=name_columns(item, model, score, dataset),
     )
     solving = _names(solvers)
     _check(asked, solving, counts, threshold)

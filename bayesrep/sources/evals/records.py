@@ -79,6 +79,14 @@ class LogChoices:
         return present[0] if self.survey else choose_name(present, self.metric, "metric", where)
 
 
+def name_columns(
+    item: str | None, model: str | None, score: str | None, dataset: str | None
+) -> dict[str, str]:
+    """The columns of a table that are named, as `LogChoices` has them."""
+    given = {"item": item, "model": model, "score": score, "task": dataset}
+    return {field: column for field, column in given.items() if column is not None}
+
+
 def belongs(task: str, members: Sequence[str]) -> bool:
     """Whether a task is one of a group's, of which names or patterns are given."""
     return any(task == each or fnmatchcase(task, each) for each in members)

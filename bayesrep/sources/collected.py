@@ -1,0 +1,89 @@
+"""The tables that the steps of `bayesrep collect` hand to each other.
+
+Every complaint is one line naming the file, the column and the rows.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from bayesrep.errors import OptionError
+from bayesrep.sources.table_files import (
+    all_flags,
+    flags,
+    read_answers,
+    read_table,
+    require,
+    whole_numbers,
+)
+
+KEY = ("dataset", "image", "label")
+
+
+def read_questions(path: Path) -> pl.DataFrame:
+    """Read the images and labels to ask about: dataset, image, label, and perhaps own, source."""
+    return _with_own(read_table(path, (*KEY, "source")), str(path))
+
+
+def read_label_table(path: Path) -> pl.DataFrame:
+    """Read how often labels were selected; single answers stay as they are, without `shown`."""
+    table, where = read_table(path, KEY), str(path)
+    if "shown" not in table.columns:
+        return _with_own(read_answers(path), where)
+    require(table, (*KEY, "own", "selected", "shown"), where)
+    counts = [whole_numbers(table[name], where) for name in ("selected", "shown")]
+    return _with_own(table, where).with_columns(counts)
+
+
+def read_wnids(path: Path) -> dict[str, str]:
+    """Read WordNet's number of each label."""
+    numbers = read_table(path, ("label", "wnid"))
+    require(numbers, ("label", "wnid"), str(path))
+    return dict(numbers.select(pl.col("label", "wnid").cast(pl.String).fill_null("")).rows())
+
+
+def read_object_answers(path: Path) -> pl.DataFrame:
+    """Read what annotators chose of each image: single answers with label, task and main."""
+    answers, where = read_answers(path), str(path)
+    require(answers, ("label", "task", "main"), where)
+    return _with_own(answers.with_columns(all_flags(answers["main"], where)), where)
+
+
+def read_fates(path: Path) -> pl.DataFrame:
+    """Read what became of every image: dataset, image, label, fate."""
+    columns = (*KEY, "fate")
+    fates = read_table(path, columns)
+    require(fates, columns, str(path))
+    if any(fates.select(columns).null_count().row(0)):
+        raise OptionError("fates-cell-empty", file=path)
+    return fates.select(pl.col(columns).cast(pl.String))
+
+
+def read_judgements(paths: Sequence[Path]) -> pl.DataFrame:
+    """Read which predictions are right: dataset, image, label, category, right.
+
+    Parameters
+    ----------
+    paths
+        Tables with a column right, which is blank where it is still open; category may be missing.
+    """
+    parts = [pl.DataFrame(schema=dict.fromkeys((*KEY, "category"), pl.String) | _RIGHT)]
+    for path in paths:
+        table = read_table(path, KEY)
+        require(table, (*KEY, "right"), str(path))
+        blank = table["right"].cast(pl.String).fill_null("").str.strip_chars() == ""
+        table = table.filter(~blank)
+        told = table.with_columns(flags(table["right"], str(path)))
+        if "category" not in table.columns:
+            told = told.with_columns(category=pl.lit(None, pl.String))
+        parts.append(told.select(pl.col(*KEY, "category").cast(pl.String), "right"))
+    return pl.concat(parts)
+
+
+_RIGHT = {"right": pl.Boolean}
+
+
+def _with_own(table: pl.DataFrame, where: str) -> pl.DataFrame:
+    """A table whose column `own`, if it has one, is true or false."""
+    return table.with_columns(flags(table["own"], where)) if "own" in table.columns else table
