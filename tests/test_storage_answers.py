@@ -133,7 +133,7 @@ def test_images_left_out_are_passed_over_everywhere(folder):
     assert study.replication.labels.tolist() == [WNIDS[k] for k in (0, 1, 2, 4, 6, 7)]
     assert study.replication.left_out == dict.fromkeys(("i3", "i5"), "OSError: truncated")
     assert not study.reference.left_out
-    assert StudyFolder(folder).left_out == {"v2": dict(study.replication.left_out)}
+    assert StudyFolder(folder).images_left_out == {"v2": dict(study.replication.left_out)}
     (answers,) = read_predictions(folder, ["replication"])
     assert answers.images.tolist() == study.replication.images.tolist()
     # The fingerprint is that of the data.
@@ -166,7 +166,7 @@ def test_images_that_fail_are_named_with_what_to_do(folder, columns):
 def test_a_list_of_failures_that_is_none(folder, columns, broken):
     table = {"dataset": ["v2"], "image": ["i3"], "reason": ["broken"]} | columns
     pl.DataFrame(table).write_parquet(folder / "failures.parquet")
-    for reading in (read_study, lambda path: StudyFolder(path).left_out):
+    for reading in (read_study, lambda path: StudyFolder(path).images_left_out):
         with refused(StudyError, *broken) as error:
             reading(folder)
         assert "failures.parquet: " in str(error.value)

@@ -50,7 +50,7 @@ def test_tables_in_either_words_are_the_same_study(tmp_path, kind):
 
 def test_counts_alone_remember_whose_words_they_are_in(tmp_path):
     for way, name in ((False, "evaluation"), (True, "images")):
-        contents = READERS["tables"](tables(tmp_path, "csv", way)[:1], **ROLES)
+        contents = READERS["tables"].read(tables(tmp_path, "csv", way)[:1], **ROLES)
         assert contents.lacks("predictions")
         assert vocabulary_of(contents.provenance) == name
 

@@ -90,7 +90,7 @@ def run(arguments: Namespace) -> int:
     speak_of_answers(arguments.study, both)
     # Tables that need more than accuracies are made and returned first.
     humans = read_humans(arguments.humans, *both) if arguments.humans else None
-    left_out = StudyFolder(arguments.study).left_out
+    left_out = StudyFolder(arguments.study).images_left_out
     if arguments.table == "confusion":
         table = _confusion(arguments, both, humans)
         return emit_table(arguments, table, rows_table(table), left_out=left_out)

@@ -107,7 +107,7 @@ def run(arguments: Namespace) -> int:
             say("the fit has not converged: no answer is to be read off this figure")
     save_figure(find_figure(arguments.name).draw(*inputs, **options), arguments.out)
     facts = {"figure": arguments.name, "out": str(arguments.out)}
-    left_out = StudyFolder(arguments.study).left_out if arguments.study else None
+    left_out = StudyFolder(arguments.study).images_left_out if arguments.study else None
     return emit(arguments, f"Written to {arguments.out}", facts, left_out)
 
 

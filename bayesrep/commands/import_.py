@@ -116,6 +116,7 @@ def _add_own(option: Callable[..., None]) -> None:
     """Add what is written, which data sets there are, and what single sources need."""
     from bayesrep.sources.sql import DIALECTS
 
+    # What is written, of which data sets.
     option(
         "--out",
         type=Path,
@@ -141,6 +142,7 @@ def _add_own(option: Callable[..., None]) -> None:
         help="images and classifiers, or items and models: what is printed of the study speaks of "
         "these (by default what the source speaks of)",
     )
+    # What single sources need.
     option("--version", metavar="V", help="v4 or v6 (cifar10.1; v6)")
     option("--seed", type=seed, help="of the placebo replication (cifar10h)")
     option(

@@ -32,4 +32,4 @@ def run(arguments: Namespace) -> int:
     matched = match(*both, progress=not arguments.no_progress, **given_options(arguments, match))
     table = getattr(matched, arguments.table)
     text = matched_table(table) if arguments.table == "accuracies" else rows_table(table)
-    return emit_table(arguments, table, text, left_out=StudyFolder(arguments.study).left_out)
+    return emit_table(arguments, table, text, left_out=StudyFolder(arguments.study).images_left_out)

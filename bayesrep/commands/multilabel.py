@@ -52,7 +52,7 @@ def run(arguments: Namespace) -> int:
     asked = arguments.dataset or REQUIRED_ROLES[0]
     (answers,) = protocols.read_predictions(arguments.study, (asked,))
     speak_of_answers(arguments.study, [answers])
-    left_out = StudyFolder(arguments.study).left_out
+    left_out = StudyFolder(arguments.study).images_left_out
     # Tables about what people say need no label sets.
     if by_people:
         said = protocols.read_people(answers, **given_options(arguments, protocols.read_people))

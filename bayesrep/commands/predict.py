@@ -123,7 +123,7 @@ def run(arguments: Namespace) -> int:
         text, table, facts = _text(report), report.table, _facts(report)
     if listed := sum(len(report.listed) for report in reports.values()):
         done += f"\nNew in the study, with predictions on every data set: {listed}"
-    missing_images = StudyFolder(arguments.study).left_out
+    missing_images = StudyFolder(arguments.study).images_left_out
     emit_table(arguments, table, f"{text}\n{done}", facts, missing_images)
     # An incomplete table is a finding, so that scripts notice.
     if left_out := sum(len(each.left_out) for each in reports.values()):

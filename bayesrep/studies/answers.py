@@ -152,7 +152,7 @@ class _Files:
 
     def read(self) -> _Dataset:
         """Read all files, in the order of the images of the first."""
-        passed_over = StudyFolder(self.root).left_out.get(self.name, {})
+        passed_over = StudyFolder(self.root).images_left_out.get(self.name, {})
         left_out = pl.Series(list(passed_over), dtype=pl.String)
         first = folder.prediction_file(self.name, self.classifiers[0])
         table = parquet.read(self.root / first, str(first), ["image"])

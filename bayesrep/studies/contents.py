@@ -98,7 +98,7 @@ class StudyContents:
             answers=[read_predictions(path, (n,), ranks=1)[0] for n in there.predicted_datasets],
             attempts=there.attempts,
             provenance=there.provenance,
-            left_out=there.left_out,
+            left_out=there.images_left_out,
         )
 
     def lacks(self, need: Need) -> bool:

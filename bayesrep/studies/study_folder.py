@@ -76,7 +76,7 @@ class StudyFolder:
         return content
 
     @property
-    def left_out(self) -> dict[str, dict[str, str]]:
+    def images_left_out(self) -> dict[str, dict[str, str]]:
         """The images that it is left without, and why, by data set."""
         failures = value(partial(read_failures, self.path), self.path)
         left_out: dict[str, dict[str, str]] = {}
