@@ -484,7 +484,7 @@ def test_adjusted_robustness_is_of_the_draws_of_all_classifiers(capsys, tmp_path
     status, text, error = run(capsys, "compare", tmp_path / "study", *more, "--json")
     assert (status, error) == (0, "")
     rows = json.loads(text)["rows"]
-    draws = Fitted(study, zoo.posterior("tiny", **zoo.QUICK)).together.reshape(-1, 3)
+    draws = Fitted(study, zoo.posterior("tiny", **zoo.QUICK)).draws_together.reshape(-1, 3)
     for row, adjusted in zip(rows, draws.mean(axis=0), strict=True):
         assert row["replication_accuracy"] == pytest.approx(adjusted)
         assert row["lower"] < row["robustness"] < row["upper"]

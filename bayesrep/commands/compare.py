@@ -169,11 +169,8 @@ def _adjusted_draws(arguments: Namespace) -> Any:
     """Joint draws [S, C] of the adjusted accuracies."""
     from bayesrep.posterior.fitted import Fitted
 
-    draws = (
-        Fitted(read_study(arguments.study), read_draws(arguments.posterior))
-        .require_convergence()
-        .together
-    )
+    fitted = Fitted(read_study(arguments.study), read_draws(arguments.posterior))
+    draws = fitted.require_convergence().draws_together
     return draws.reshape(-1, draws.shape[-1])
 
 
