@@ -33,6 +33,7 @@ from bayesrep.report.sections import gather
 from bayesrep.sources import READERS, STATEMENTS, raw_answers
 from bayesrep.sources.sql import DIALECTS
 from bayesrep.studies.simulate import PROCESSES
+from bayesrep.studies.words import VOCABULARIES
 
 # The functions whose options a command takes; import and figure pass on what is asked for, to
 # one of several.
@@ -62,6 +63,7 @@ WORDS = {
     ("import", "source"): tuple(SOURCES),
     ("import", "dialect"): tuple(DIALECTS),
     ("import", "key"): get_args(Key),
+    ("import", "words"): tuple(VOCABULARIES),
     ("predict", "precision"): get_args(Precision),
     ("predict", "keep"): get_args(Kept),
     ("match", "interval"): protocols.INTERVALS,
