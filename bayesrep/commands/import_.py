@@ -161,6 +161,7 @@ def _add_own(option: Callable[..., None]) -> None:
 
 def _add_logs(option: Callable[..., None]) -> None:
     """Add the options of logs of evaluations, which have a group of their own."""
+    # What of a log counts: lists of names.
     for name, text in (
         ("metric", "the metric that says what is solved, where logs hold several"),
         ("filter", "the filter of answers, likewise"),
@@ -170,6 +171,7 @@ def _add_logs(option: Callable[..., None]) -> None:
         ("solvers", "models whose attempts are counted; the others are evaluated"),
     ):
         option(f"--{name}", type=names, metavar="NAME,...", help=text)
+    # How items are told apart, and what is kept of them.
     option("--counts", type=Path, metavar="FILE", help="a table of dataset, item, selected, shown")
     option("--threshold", type=float, metavar="SCORE", help="the least score of a solved item")
     option("--key", choices=get_args(Key), help="what tells items apart (auto)")
@@ -193,6 +195,7 @@ def _add_logs(option: Callable[..., None]) -> None:
         help="tasks, or patterns of their names, that are one data set; may be repeated (groups of "
         "lm-evaluation-harness are known by their names)",
     )
+    # Where a table or JSON has what is read.
     for name in COLUMNS:
         option(
             f"--{name}",
