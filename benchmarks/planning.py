@@ -18,8 +18,8 @@ import numpy as np
 
 from bayesrep.lab import Design, published_world
 from bayesrep.lab.outcomes import average_outcomes
-from bayesrep.lab.planning import Studied
 from bayesrep.lab.spreading import spread_over
+from bayesrep.lab.studied import Studied
 from bayesrep.report.text import columns
 from experiments.results import save
 

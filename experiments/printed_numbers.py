@@ -36,7 +36,7 @@ from bayesrep.report.printed import printed_numbers
 from bayesrep.report.text import percent
 from bayesrep.sources.cifar10_1 import read_answers
 from bayesrep.sources.imagenetv2 import MATCHED_FREQUENCY, VALIDATION, read_test_set
-from bayesrep.studies.simulate import published_accuracies
+from bayesrep.studies.populations import published_accuracies
 from experiments.multilabel import imported, objects_file
 from experiments.results import save
 

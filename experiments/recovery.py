@@ -16,7 +16,7 @@ import numpy as np
 
 import bayesrep
 from bayesrep.report.text import columns, percent
-from bayesrep.studies.simulate import PROCESSES
+from bayesrep.studies.populations import PROCESSES
 from experiments.results import save
 
 POINTS = ("naive", "jackknife", "em-spline")

@@ -32,7 +32,7 @@ from bayesrep.report.demo import run_demo
 from bayesrep.report.sections import gather
 from bayesrep.sources import READERS, STATEMENTS, raw_answers
 from bayesrep.sources.sql import DIALECTS
-from bayesrep.studies.simulate import PROCESSES
+from bayesrep.studies.populations import PROCESSES
 from bayesrep.studies.words import VOCABULARIES
 
 # The functions whose options a command takes; import and figure pass on what is asked for, to

@@ -15,11 +15,13 @@ from bayesrep.lab import (
     Law,
     Limits,
     Prices,
+    designs,
     leniency_of,
     next_batch,
     plan,
     planning,
     published_world,
+    studied,
     worlds_of,
 )
 from bayesrep.lab.outcomes import Outcome, outcome
@@ -47,9 +49,9 @@ def invented(task):
 @pytest.fixture
 def fits(monkeypatch):
     """No fits: what they would find is invented."""
-    monkeypatch.setattr(planning, "_simulate_one", invented)
+    monkeypatch.setattr(studied, "_simulate_one", invented)
     monkeypatch.setattr(
-        planning, "_simulate_tasks", lambda tasks: [invented(task) for task in tasks]
+        studied, "_simulate_tasks", lambda tasks: [invented(task) for task in tasks]
     )
 
 
@@ -75,7 +77,7 @@ def test_the_cheapest_design_is_found(fits):
     assert found.certified == found.studies == 20
     assert found.normal_over_certified == pytest.approx(1)
     moneys = [option.cost for option in found.by_money]
-    np.testing.assert_allclose(np.array(moneys) / found.cost, planning.BUDGETS, rtol=0.01)
+    np.testing.assert_allclose(np.array(moneys) / found.cost, designs.BUDGETS, rtol=0.01)
     widths = [option.width for option in found.by_money]
     assert widths == sorted(widths, reverse=True)
     assert found.power[0.02] > found.power[0.005] > 0.05
@@ -188,11 +190,11 @@ def test_kept_work_is_not_done_again(fits, monkeypatch, tmp_path):
     kept.write_text(whole[:-20], "utf-8")  # the last line cut short
     made = []
     monkeypatch.setattr(
-        planning,
+        studied,
         "_simulate_tasks",
         lambda tasks: made.append(1) or [invented(each) for each in tasks],
     )
-    monkeypatch.setattr(planning, "_simulate_one", None)
+    monkeypatch.setattr(studied, "_simulate_one", None)
     again = planned(width=0.02, kept=kept)
     assert (again.design, again.width, len(made)) == (first.design, first.width, 1)
     with refused(OptionError, "kept-work-of-another-plan", {"path": str(kept)}):

@@ -9,14 +9,14 @@ from scipy import integrate, stats
 
 from bayesrep import OptionError, simulate_study
 from bayesrep.choices import Process
-from bayesrep.studies.scenarios import find_scenario
-from bayesrep.studies.simulate import (
+from bayesrep.studies.populations import (
     PROCESSES,
     _calibrate_curves,
     _set_mean,
-    _world,
+    make_world,
     published_accuracies,
 )
+from bayesrep.studies.scenarios import find_scenario
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_images_share_difficulty(study):
 @pytest.mark.parametrize("process", PROCESSES)
 def test_truth_is_the_population_value(process):
     """The published accuracies are the curves' means over the densities, at their nodes."""
-    world = _world(PROCESSES[process], find_scenario("plain"), 3, 36)
+    world = make_world(PROCESSES[process], find_scenario("plain"), 3, 36)
     truth = world.truth
     for role, accuracy in (
         ("reference", truth.reference_accuracy),

@@ -45,40 +45,21 @@ def run(arguments: Namespace) -> int:
 
     from bayesrep.lab import match_images, next_answers, remaining_gap
     from bayesrep.report.collecting import matching_text
-    from bayesrep.sources.table_files import read_table, require, texts
-    from bayesrep.sources.table_files import whole_numbers as whole_column
+    from bayesrep.sources.collected import read_candidates
 
     new_table_file(arguments.out, force=arguments.force)
     if (arguments.images is None) == (arguments.per_class is None):
         raise OptionError("one-of-images-per-class")
-    where, names = str(arguments.table), ("dataset", "image")
-    table = read_table(arguments.table, (*names, "label"))
-    needed = (*names, "selected", "shown", *(("label",) if arguments.per_class else ()))
-    require(table, needed, where)
-    table = table.with_columns(
-        *(texts(table[name], where) for name in needed if name in (*names, "label")),
-        *(whole_column(table[name], where) for name in ("selected", "shown")),
-    )
-    # Both data sets are in one table, each image once.
-    sets = [table.filter(dataset=name) for name in (arguments.reference, arguments.pool)]
-    for name, part in zip((arguments.reference, arguments.pool), sets, strict=True):
-        if part.is_empty():
-            raise OptionError("no-images-of-dataset", where=where, dataset=name)
-        if (again := part["image"].is_duplicated()).any():
-            raise OptionError(
-                "image-twice-in-dataset",
-                where=where,
-                image=part.filter(again)["image"][0],
-                dataset=name,
-            )
+    names, by_class = (arguments.reference, arguments.pool), arguments.per_class is not None
+    sets = read_candidates(arguments.table, names, by_class=by_class)
     counts = [(part["selected"].to_numpy(), part["shown"].to_numpy()) for part in sets]
     classes: Any = None
-    if arguments.per_class:
+    if by_class:
         classes = tuple(part["label"].to_numpy().astype(str) for part in sets)
     # Counts alone decide, and classes where images are chosen by class.
     matching = match_images(
         *counts,
-        size=arguments.images if arguments.images is not None else arguments.per_class,
+        size=arguments.per_class if by_class else arguments.images,
         classes=classes,
         **given_options(arguments, match_images),
     )
@@ -92,20 +73,9 @@ def run(arguments: Namespace) -> int:
         rows_out = next_answers(matching, counts[1], count=arguments.ask, most=most, **options)
         inclusion = pl.Series("inclusion", matching.chosen["posterior"].inclusion)
     write_table(sets[1].with_columns(inclusion)[rows_out], arguments.out)
-    rows = [
-        {
-            "method": name,
-            "images": len(each.images),
-            "gap": each.gap,
-            "lower": each.lower,
-            "upper": each.upper,
-            "distance": each.distance,
-            "moved": each.moved,
-        }
-        for name, each in matching.chosen.items()
-    ]
-    total = len(chosen.images)
+    rows = [_describe_choice(name, each) for name, each in matching.chosen.items()]
     # What more answers to all images would leave of the gap.
+    total = len(chosen.images)
     planned = [
         {"answers": n, **remaining_gap(matching, n, size=total, pool=len(sets[1]))}
         for n in arguments.answers or []
@@ -123,3 +93,10 @@ def run(arguments: Namespace) -> int:
     if arguments.ask is not None:
         what = f"{len(rows_out):,} candidates to ask about once more"
     return emit(arguments, f"{text}\nWritten to {arguments.out}: {what}", facts)
+
+
+def _describe_choice(method: str, chosen: Any) -> dict[str, Any]:
+    """What a way of choosing leaves, for the table and as JSON."""
+    names = ("gap", "lower", "upper", "distance", "moved")
+    numbers = {name: getattr(chosen, name) for name in names}
+    return {"method": method, "images": len(chosen.images), **numbers}

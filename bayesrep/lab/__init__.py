@@ -1,5 +1,7 @@
 """How a replication is made: planning it, choosing its images, and the bias that is left."""
 
+from bayesrep.lab.batches import Purchase, next_batch
+from bayesrep.lab.designs import Law, Limits, Option, Prices
 from bayesrep.lab.matching import (
     METHODS,
     Chosen,
@@ -10,16 +12,7 @@ from bayesrep.lab.matching import (
 )
 from bayesrep.lab.outcomes import Outcome
 from bayesrep.lab.pipeline import explore
-from bayesrep.lab.planning import (
-    Law,
-    Limits,
-    Option,
-    Plan,
-    Prices,
-    Purchase,
-    next_batch,
-    plan,
-)
+from bayesrep.lab.planning import Plan, plan
 from bayesrep.lab.rematching import Rematched, rematch
 from bayesrep.lab.worlds import Design, leniency_of, published_world, worlds_of
 

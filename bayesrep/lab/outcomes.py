@@ -26,7 +26,7 @@ from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.files import build_tree
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
-from bayesrep.studies.simulate import Populations
+from bayesrep.studies.populations import Populations
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats
 

@@ -28,9 +28,9 @@ from bayesrep.errors import OptionError
 from bayesrep.lab.matching import NODES, given_counts, masses_of
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.posterior.fitted import Fitted
+from bayesrep.studies.populations import Populations, published_populations
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.scenarios import draw_counts, draw_crowds, find_scenario
-from bayesrep.studies.simulate import Populations, published_populations
 from bayesrep.studies.study import Study
 from bayesrep.types import Bools, Floats, Ints
 

@@ -50,6 +50,13 @@ def plan_facts(found: "Plan", prices: "Prices") -> dict[str, Any]:
 
 def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int) -> str:
     """What to collect, what to expect, and what else there would be."""
+    lines = [*_describe_design(found, workers, crowds), *_describe_basis(found)]
+    lines += _describe_others(found, prices)
+    return "\n".join(lines)
+
+
+def _describe_design(found: "Plan", workers: int | None, crowds: int) -> list[str]:
+    """What to collect, and what to expect of it."""
     design, expected = found.design, found.expected
     total = 2 * design.images * design.answers
     who = "every one by another worker"
@@ -57,8 +64,7 @@ def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int)
         kind = "one crowd" if crowds == 1 else "two crowds"
         who = f"by {kind} of {workers:,} workers in all, {total / workers:,.0f} each"
     held = round(expected.mean_held * found.studies)
-    # The design, and what to expect of it.
-    lines = [
+    return [
         f"Collect {design.images:,} images of each data set with {design.answers} answers about "
         f"each: {total:,} answers, {who}; cost {found.cost:,.2f}.",
         "Show an image in as many different grids as it has answers: answers in one grid go "
@@ -70,7 +76,11 @@ def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int)
         f"Over {found.studies} simulated studies ({found.certified} certified) intervals held the "
         f"true mean in {held}, and {100 * expected.single_held:.0f} % of single classifiers.",
     ]
-    # What the numbers rest on.
+
+
+def _describe_basis(found: "Plan") -> list[str]:
+    """What the numbers of a plan rest on."""
+    design, lines = found.design, list[str]()
     if design.answers < FEW_ANSWERS:
         lines.append(
             f"{design.answers} answers per image say little about the shape of the distribution "
@@ -88,7 +98,11 @@ def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int)
             for difference, power in found.power.items()
         )
         lines.append(f"Power to tell two classifiers apart, selection removed: {told}.")
-    # What else there would be for the width or the money.
+    return lines
+
+
+def _describe_others(found: "Plan", prices: "Prices") -> list[str]:
+    """What else there would be for the width or the money, and with other crowds."""
     by_answers: dict[str, Cell] = {
         "answers": "{answers}",
         "images": "{images:,}",
@@ -99,7 +113,7 @@ def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int)
     title = "The cheapest design with each number of answers"
     if found.wanted is None:
         title = "The best for the money with each number of answers"
-    lines += ["", f"{title}:", "", list_rows([_row(o) for o in found.options], by_answers)]
+    lines = ["", f"{title}:", "", list_rows([_row(o) for o in found.options], by_answers)]
     if found.by_money:
         lines += [
             "",
@@ -118,8 +132,7 @@ def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int)
         "workers in all": "{workers}",
         "width": "{width:2p}",
     }
-    lines += ["", "The same design with other crowds:", "", list_rows(crowd_rows, shown)]
-    return "\n".join(lines)
+    return [*lines, "", "The same design with other crowds:", "", list_rows(crowd_rows, shown)]
 
 
 def batch_text(

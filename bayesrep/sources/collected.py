@@ -1,4 +1,4 @@
-"""The tables that the steps of `bayesrep collect` hand to each other.
+"""The tables of a collection: what its steps hand to each other, and pools of candidates.
 
 Every complaint is one line naming the file, the column and the rows.
 """
@@ -15,6 +15,7 @@ from bayesrep.sources.table_files import (
     read_answers,
     read_table,
     require,
+    texts,
     whole_numbers,
 )
 
@@ -79,6 +80,37 @@ def read_judgements(paths: Sequence[Path]) -> pl.DataFrame:
             told = told.with_columns(category=pl.lit(None, pl.String))
         parts.append(told.select(pl.col(*KEY, "category").cast(pl.String), "right"))
     return pl.concat(parts)
+
+
+def read_candidates(
+    path: Path, names: Sequence[str], *, by_class: bool = False
+) -> list[pl.DataFrame]:
+    """Read the counts of data sets that are in one table, each image once.
+
+    Parameters
+    ----------
+    path
+        With dataset, image, selected, shown and, where images are chosen by class, label.
+    names
+        The data sets.
+    by_class
+        Whether the labels are needed.
+    """
+    where, texted = str(path), ("dataset", "image", *(("label",) if by_class else ()))
+    table = read_table(path, KEY)
+    require(table, (*texted, "selected", "shown"), where)
+    table = table.with_columns(
+        *(texts(table[name], where) for name in texted),
+        *(whole_numbers(table[name], where) for name in ("selected", "shown")),
+    )
+    sets = [table.filter(dataset=name) for name in names]
+    for name, part in zip(names, sets, strict=True):
+        if part.is_empty():
+            raise OptionError("no-images-of-dataset", where=where, dataset=name)
+        if (again := part["image"].is_duplicated()).any():
+            image = part.filter(again)["image"][0]
+            raise OptionError("image-twice-in-dataset", where=where, image=image, dataset=name)
+    return sets
 
 
 _RIGHT = {"right": pl.Boolean}

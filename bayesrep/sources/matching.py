@@ -94,16 +94,7 @@ def match_image_names(
     # Names that agree as they are need no way of reading them.
     if not own.height or not strange:
         return frame
-    # Of all ways of reading names the one that leaves the fewest unmatched, one to one.
-    best: tuple[int, str, pl.DataFrame] | None = None
-    for said, way in WAYS.items():
-        mine, other = (names.with_columns(key=way) for names in (own, theirs))
-        if mine["key"].is_duplicated().any() or other["key"].is_duplicated().any():
-            continue
-        pairs = mine.join(other.rename({"image": "new"}), on="key").select("image", "new")
-        left = needed.height - pairs.height
-        if best is None or left < best[0]:
-            best = left, said, pairs
+    best = _find_best_way(own, theirs, needed.height)
     if best is None or best[0] >= strange:
         return frame
     left, said, pairs = best
@@ -141,3 +132,22 @@ def match_image_names(
         maintain_order="left",
     )
     return renamed.with_columns(image=pl.coalesce("new", "image")).drop("new")
+
+
+def _find_best_way(
+    own: pl.DataFrame, theirs: pl.DataFrame, needed: int
+) -> tuple[int, str, pl.DataFrame] | None:
+    """Of all one-to-one ways of reading names the one that leaves the fewest of those unmatched.
+
+    How many it leaves, how it is said, and the pairs: image, new.
+    """
+    best: tuple[int, str, pl.DataFrame] | None = None
+    for said, way in WAYS.items():
+        mine, other = (names.with_columns(key=way) for names in (own, theirs))
+        if mine["key"].is_duplicated().any() or other["key"].is_duplicated().any():
+            continue
+        pairs = mine.join(other.rename({"image": "new"}), on="key").select("image", "new")
+        left = needed - pairs.height
+        if best is None or left < best[0]:
+            best = left, said, pairs
+    return best

@@ -10,6 +10,7 @@ recognised.py        which of these a file is
 records.py           what each of them becomes: a row for each item, model, attempt and score
 verdicts.py          from scores to solved or not
 joined.py            one model's file beside another's: which items are the same, which lack
+evidence.py          what all of them say of two data sets
 counted.py           where the counts of a study come from: judges, solvers, a table
 contents.py          what logs hold, where nothing has been chosen yet
 reading.py           the door: from paths to a study, or to answers that await their counts

@@ -14,21 +14,23 @@ answer of a model that was asked once is. All of them are in `attempts`.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from bayesrep.choices import Key
-from bayesrep.errors import OptionError, StudyError, listing, plain_text
+from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.files.names import normalize_name
 from bayesrep.sources.evals import joined
 from bayesrep.sources.evals.counted import CountedItems, from_answers, from_table, on_items
+from bayesrep.sources.evals.evidence import Evidence, find_verdicts, gather_evidence
 from bayesrep.sources.evals.recognised import read_logs
 from bayesrep.sources.evals.records import UNSCORED_SCORE, Log, LogChoices, name_columns
-from bayesrep.sources.evals.verdicts import add_solved
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts
 from bayesrep.studies.contents import StudyContents
@@ -130,79 +132,113 @@ def read_evaluations(
     )
     solving = _names(solvers)
     _check(asked, solving, counts, threshold)
-    # Records of the two data sets alone, whichever logs hold them.
     logs = read_logs(paths, asked, progress=progress)
     records = joined.join_records(logs)
     tasks = _tasks(logs, records, reference, replication)
-    records, notes = _of_tasks(logs, records, tasks)
-    for task in tasks:
-        joined.check_one_data_set(logs, records.filter(pl.col("task") == task), task, key)
-    # What says that an item is solved, and what judges say of answers.
-    verdicts, judged, told = _verdicts(logs, records, asked, threshold, repeats=repeats)
-    notes += told
-    if judged is not None:
-        judged = _of_one_model(judged, solving)
-        notes += joined.describe_unscored_firsts(records, judged, repeats=repeats)
-    by_models = solving if counts is None and judged is None else ()
-    # Who is evaluated, by the first attempt at each item.
-    models, told = _models(verdicts, tasks, solving)
-    notes += told
-    first = verdicts.sort("attempt", maintain_order=True).unique(
-        ["task", "model", "item"], keep="first", maintain_order=True
+    evidence, notes = gather_evidence(
+        logs, records, tasks, asked, solving, threshold, repeats=repeats
     )
-    if len(first) < len(verdicts):
-        notes.append("of several attempts at an item a model's first counts as its answer")
-    counting = first.filter(pl.col("model").is_in(models))
-    notes += joined.describe_unscored_firsts(records, counting, repeats=repeats)
-    datasets: dict[str, AnnotatedSet] = {}
-    answers: list[Predictions] = []
-    # Items that all models have, with counts from a table, judges or models.
-    for role, task in zip(REQUIRED_ROLES, tasks, strict=True):
-        of_task = pl.col("task") == task
-        known, told = _keep_scored_items(
-            records.filter(of_task), first.filter(of_task)["item"], task
-        )
+    scored: list[_Scored] = []
+    for task in tasks:
+        items, told = _scored_items(evidence, task, counts, asked.judges, solving, common=common)
+        scored.append(items)
         notes += told
-        items, told = joined.common_items(first.filter(of_task), known, models, task, common=common)
-        notes += told
-        counted: CountedItems | None = None
-        if counts is not None:
-            counted = from_table(counts, task, known.unique())
-        elif judged is not None:
-            counted = from_answers(judged.filter(of_task), "scorer", asked.judges, task)
-        elif by_models:
-            counted = from_answers(verdicts.filter(of_task), "model", by_models, task)
-        if counted is not None:
-            whole, counted = len(items), on_items(counted, items)
-            if len(counted.items) < whole:
-                notes.append(f"{whole - len(counted.items):,} items of {task!r} have no counts")
-            if not counted.items:
-                raise StudyError("no-item-counted-and-scored", dataset=task)
-            items = counted.items
-        images = np.array(items, dtype=np.str_)
-        correct = _correct(first.filter(of_task), items, models)
-        answers.append(_right_or_wrong(task, images, models, correct))
-        if counted is not None:
-            datasets[role] = AnnotatedSet(
-                task, images, counted.selected, counted.shown, correct, answers=counted.answers
-            )
-    # Where all this came from.
-    facts: dict[str, JSON] = {
-        "source": "evals",
-        ENTRY: "evaluation",
-        "files": sorted(plain_text(Path(log.where).name) for log in logs),
-        "tools": sorted({log.tool for log in logs}),
-        "threshold": threshold,
-        "notes": notes,
-    }
-    attempts = _attempts(verdicts, tasks)
+    facts: dict[str, JSON] = {**_describe_logs(logs), "threshold": threshold, "notes": notes}
+    attempts, models = _attempts(evidence.verdicts, tasks), tuple(evidence.models)
+    named = dict(zip(REQUIRED_ROLES, scored, strict=True))
+    datasets = {role: each.counted_set() for role, each in named.items() if each.counted}
     if not datasets:
+        answers = [each.answers(models) for each in scored]
         return StudyContents(
             answers=answers, attempts=attempts, provenance=facts, notes=tuple(notes)
         )
     facts["counts"] = _counts_from(counts, asked.judges, solving)
-    study = Study(datasets, tuple(models), name, facts)
+    study = Study(datasets, models, name, facts)
     return StudyContents.from_study(study, attempts=attempts, notes=tuple(notes))
+
+
+def _describe_logs(logs: Sequence[Log]) -> dict[str, JSON]:
+    """Where a study came from."""
+    return {
+        "source": "evals",
+        ENTRY: "evaluation",
+        "files": sorted(plain_text(Path(log.where).name) for log in logs),
+        "tools": sorted({log.tool for log in logs}),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """The items of one data set that all models have, with counts where there are any.
+
+    Attributes
+    ----------
+    task
+        The data set.
+    items : str [N]
+        The items.
+    correct : bool [N, C]
+        Whether each model solves each item.
+    counted
+        Counts of the items.
+    """
+
+    task: str
+    items: NDArray[np.str_]
+    correct: Bools
+    counted: CountedItems | None
+
+    def counted_set(self) -> AnnotatedSet:
+        """The items with their counts."""
+        assert self.counted is not None
+        counts = self.counted.selected, self.counted.shown
+        answers = self.counted.answers
+        return AnnotatedSet(self.task, self.items, *counts, self.correct, answers=answers)
+
+    def answers(self, models: Sequence[str]) -> Predictions:
+        """Which of "right" and "wrong" each model's answer to each item is."""
+        return Predictions(
+            self.task,
+            self.items,
+            ("right", "wrong"),
+            np.zeros(len(self.items), dtype=np.int8),
+            tuple(models),
+            np.where(self.correct.T, 0, 1).astype(np.int8)[:, :, None],
+        )
+
+
+def _scored_items(
+    evidence: Evidence,
+    task: str,
+    counts: str | Path | None,
+    judges: Sequence[str],
+    solvers: Sequence[str],
+    *,
+    common: bool,
+) -> tuple[_Scored, list[str]]:
+    """The items of a data set, with counts from a table, judges or models; and what is left out."""
+    of_task = pl.col("task") == task
+    first = evidence.first.filter(of_task)
+    known, notes = _keep_scored_items(evidence.records.filter(of_task), first["item"], task)
+    items, told = joined.common_items(first, known, evidence.models, task, common=common)
+    notes += told
+    counted: CountedItems | None = None
+    if counts is not None:
+        counted = from_table(counts, task, known.unique())
+    elif evidence.judged is not None:
+        counted = from_answers(evidence.judged.filter(of_task), "scorer", judges, task)
+    elif solvers:
+        counted = from_answers(evidence.verdicts.filter(of_task), "model", solvers, task)
+    # Of items that are scored only those are kept that have counts, too.
+    if counted is not None:
+        whole, counted = len(items), on_items(counted, items)
+        if len(counted.items) < whole:
+            notes.append(f"{whole - len(counted.items):,} items of {task!r} have no counts")
+        if not counted.items:
+            raise StudyError("no-item-counted-and-scored", dataset=task)
+        items = counted.items
+    correct = _correct(first, items, evidence.models)
+    return _Scored(task, np.array(items, dtype=np.str_), correct, counted), notes
 
 
 def explain_refusals(
@@ -222,7 +258,7 @@ def explain_refusals(
         task = str(name)
         try:
             joined.check_one_data_set(logs, rows, task, asked.key)
-            verdicts, *_ = _verdicts(logs, rows, asked, None, repeats=False)
+            verdicts, *_ = find_verdicts(logs, rows, asked, None, repeats=False)
             known, _ = _keep_scored_items(rows, verdicts["item"], task)
             models = verdicts["model"].unique(maintain_order=True).to_list()
             joined.common_items(verdicts, known, models, task, common=False)
@@ -284,117 +320,6 @@ def _tasks(
     return reference, replication
 
 
-def _of_tasks(
-    logs: Sequence[Log], records: pl.DataFrame, tasks: Sequence[str]
-) -> tuple[pl.DataFrame, list[str]]:
-    """The records of the two data sets, and what their logs say."""
-    kept = records.filter(pl.col("task").is_in(list(tasks)))
-    notes = [note for number in kept["log"].unique().sort() for note in logs[number].notes]
-    held = records["task"].unique(maintain_order=True).to_list()
-    others = [*(task for log in logs for task in log.unread), *held]
-    others = [task for task in dict.fromkeys(others) if task not in tasks]
-    if others:
-        notes.append(f"left out: {listing(others, 'data set')}, which the logs hold too")
-    keys = {f"{logs[number].key} ({logs[number].tool})" for number in kept["log"].unique()}
-    notes.append(f"items told apart by {', '.join(sorted(keys))}")
-    return kept, notes
-
-
-def _verdicts(
-    logs: Sequence[Log],
-    records: pl.DataFrame,
-    asked: LogChoices,
-    threshold: float | None,
-    *,
-    repeats: bool,
-) -> tuple[pl.DataFrame, pl.DataFrame | None, list[str]]:
-    """What says which items are solved, and what judges say; both with `solved`."""
-    scored = records.filter(pl.col("score") != UNSCORED_SCORE)
-    if not len(scored):
-        raise StudyError("logs-without-scores", where=logs[0].where)
-    scorers = scored["scorer"].unique(maintain_order=True).to_list()
-    if absent := [name for name in asked.judges if name not in scorers]:
-        known = listing([name for name in scorers if name] or ["none"], "scorer")
-        raise OptionError("judge-without-scores", judges=listing(absent, "judge"), scorers=known)
-    judging = pl.col("scorer").is_in(list(asked.judges))
-    told: list[str] = []
-    parts: list[pl.DataFrame] = []
-    for part, scorer in ((scored.filter(~judging), asked.scorer), (scored.filter(judging), None)):
-        if scorer is not None:
-            if not len(part):
-                raise OptionError("all-scorers-are-judges")
-            part = _scorer(part, scorer)
-        elif not len(part):
-            break
-        for field, names in (("metric", asked.metric), ("filter", asked.filter)):
-            part = joined.select_scores(part, field, names if scorer is not None else ())
-        solved: list[pl.DataFrame] = []
-        for (number,), rows in part.group_by("log", maintain_order=True):
-            verdicts, notes = add_solved(rows, threshold, logs[int(str(number))].where)
-            solved.append(verdicts)
-            told += notes
-        numbered, notes = joined.attempts_numbered(logs, pl.concat(solved), repeats=repeats)
-        parts.append(numbered)
-        told += notes
-    return parts[0], parts[1] if len(parts) > 1 else None, told
-
-
-def _scorer(scored: pl.DataFrame, asked: Sequence[str]) -> pl.DataFrame:
-    """The scores of the one scorer that says what is solved."""
-    try:
-        return joined.select_scores(scored, "scorer", asked)
-    except OptionError as error:
-        if asked:
-            raise
-        judges = ", and which are judges whose verdicts are to be counted (--judges)"
-        raise OptionError(error.violation.append_text(judges)) from None
-
-
-def _of_one_model(judged: pl.DataFrame, solvers: Sequence[str]) -> pl.DataFrame:
-    """What judges say of one model's answers, its first attempt at each item."""
-    models = judged["model"].unique(maintain_order=True).to_list()
-    chosen = [name for name in models if name in solvers] if solvers else models
-    if len(chosen) != 1:
-        raise OptionError("judged-model-unclear", models=listing(models, "model"))
-    mine = judged.filter(pl.col("model") == chosen[0]).sort("attempt", maintain_order=True)
-    return mine.unique(["task", "scorer", "item"], keep="first", maintain_order=True)
-
-
-def _models(
-    verdicts: pl.DataFrame, tasks: Sequence[str], solvers: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """The models that are evaluated on both data sets, and what is said of the others."""
-    by_task = [
-        verdicts.filter(pl.col("task") == task)["model"].unique(maintain_order=True).to_list()
-        for task in tasks
-    ]
-    every = verdicts["model"].unique(maintain_order=True).to_list()
-    if absent := [name for name in solvers if name not in every]:
-        raise OptionError(
-            "unknown-solver-model",
-            models=listing(absent, "model"),
-            known_models=listing(every, "model"),
-        )
-    models = [name for name in every if all(name in names for names in by_task)]
-    evaluated = [name for name in models if name not in solvers]
-    notes = [
-        f"left out: {name!r}, which has no scores on {task!r}"
-        for task, names in zip(tasks, by_task, strict=True)
-        for name in every
-        if name not in names
-    ]
-    if not evaluated:
-        of = f" beside the solvers {', '.join(solvers)}" if solvers else ""
-        raise StudyError(
-            "no-model-on-both-sets",
-            beside_solvers=of,
-            reference=tasks[0],
-            replication=tasks[1],
-            notes=f" ({'; '.join(notes)})" if notes else "",
-        )
-    return evaluated, notes
-
-
 def _correct(first: pl.DataFrame, items: Sequence[str], models: Sequence[str]) -> Bools:
     """Whether each model solves each item, [N, C]; every one is there."""
     rows = pl.DataFrame({"item": items}).with_row_index("row")
@@ -403,17 +328,6 @@ def _correct(first: pl.DataFrame, items: Sequence[str], models: Sequence[str]) -
     correct = np.zeros((len(items), len(models)), dtype=np.bool_)
     correct[placed["row"].to_numpy(), placed["column"].to_numpy()] = placed["solved"].to_numpy()
     return correct
-
-
-def _right_or_wrong(task: str, images: Any, models: Sequence[str], correct: Bools) -> Predictions:
-    return Predictions(
-        task,
-        images,
-        ("right", "wrong"),
-        np.zeros(len(images), dtype=np.int8),
-        tuple(models),
-        np.where(correct.T, 0, 1).astype(np.int8)[:, :, None],
-    )
 
 
 def _counts_from(

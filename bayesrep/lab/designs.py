@@ -1,0 +1,162 @@
+"""What designs cost, and which of those within some limits reaches a width for the least money.
+
+For every number of answers n the width of an interval follows a law,
+
+    width² = A_n / images + B,
+
+the first part what a sample of images leaves, with a slope A_n for n answers, the second part what
+W workers leave who answer about many images each.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesrep.errors import OptionError
+from bayesrep.lab.worlds import Design
+
+LEAST_IMAGES = 20
+MOST_IMAGES = 20_000
+"""Images of a simulated study, at most; beyond, the law holds."""
+BUDGETS = (0.25, 0.5, 1.0, 2.0, 4.0)
+_ROUNDING = 1.0005
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What things cost, in any currency.
+
+    Parameters
+    ----------
+    answer
+        Price of one answer about an image of either data set.
+    image
+        Price of an image of the replication, with what it takes to find it.
+    """
+
+    answer: float
+    image: float
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.answer < np.inf and 0 <= self.image < np.inf):
+            raise OptionError("negative-cost", answer_cost=self.answer, image_cost=self.image)
+
+    def of_image(self, answers: float) -> float:
+        """What one more image of each data set costs."""
+        return 2 * answers * self.answer + self.image
+
+    def cost_of(self, design: Design) -> float:
+        """What a study costs."""
+        return design.images * self.of_image(design.answers)
+
+
+class Law(NamedTuple):
+    """How the width of the mean gap's interval depends on images, given the answers about each.
+
+    width² = A / images + B
+    """
+
+    answers: int
+    slope: float
+    floor: float = 0.0
+
+    def width(self, images: float) -> float:
+        """Width of the 95 % interval."""
+        return float(np.sqrt(self.slope / images + self.floor))
+
+    def width_without_workers(self, images: float) -> float:
+        """The same without what workers leave."""
+        return float(np.sqrt(self.slope / images))
+
+    def images(self, width: float) -> float:
+        """How many give this width; infinite where none do."""
+        left = np.square(width) - self.floor
+        return float(self.slope / left) if left > 0 else np.inf
+
+
+class Option(NamedTuple):
+    """A design with what it costs, and the width that its law says."""
+
+    design: Design
+    cost: float
+    width: float
+
+
+class Limits(NamedTuple):
+    """What bounds a plan: most images of each data set, and most money."""
+
+    images: float = np.inf
+    budget: float = np.inf
+
+    def images_at(self, prices: Prices, answers: float) -> float:
+        """Most images of each data set."""
+        price = prices.of_image(answers)
+        return min(self.images, self.budget / price if price > 0 else np.inf)
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a plan is to reach.
+
+    Attributes
+    ----------
+    prices, limits
+        What things cost, and what there is at most.
+    width
+        Width of the mean gap's 95 % interval; None: the narrowest for the money.
+    like
+        Design that all others share crowds and workers with.
+    """
+
+    prices: Prices
+    limits: Limits
+    width: float | None
+    like: Design
+
+    def is_reached(self, width: float) -> bool:
+        """Whether an interval is as narrow as was asked."""
+        return self.width is None or width <= self.width * _ROUNDING
+
+    def option(self, law: Law) -> Option:
+        """The cheapest design with so many answers; the largest where none reaches the width."""
+        most = self.limits.images_at(self.prices, law.answers)
+        wanted = most if self.width is None else min(law.images(self.width), most)
+        if not np.isfinite(wanted):  # no number of images gives it: what many would
+            wanted = most = MOST_IMAGES
+        images = max(LEAST_IMAGES, int(np.floor(wanted) if wanted == most else np.ceil(wanted)))
+        design = replace(self.like, images=images, answers=law.answers)
+        return Option(design, self.prices.cost_of(design), law.width(images))
+
+    def cheapest(self, laws: Sequence[Law]) -> Option:
+        """The cheapest that reaches the width, with few answers, or else the narrowest."""
+        options = [self.option(law) for law in laws]
+        reach = [each for each in options if self.width is not None and self.is_reached(each.width)]
+        if reach:
+            return min(
+                reach, key=lambda each: (each.cost, each.design.images * each.design.answers)
+            )
+        return min(options, key=lambda each: (each.width, each.cost))
+
+    def options(self, laws: Sequence[Law]) -> list[Option]:
+        """The cheapest design of every number of answers, by cost, those that reach it first."""
+        every = (self.option(law) for law in laws)
+        return sorted(every, key=lambda each: (not self.is_reached(each.width), each.cost))
+
+    def by_money(self, laws: Sequence[Law], cost: float) -> list[Option]:
+        """The narrowest design for several budgets around a cost."""
+        options: list[Option] = []
+        for share in BUDGETS if cost > 0 else ():
+            within = Limits(self.limits.images, share * cost)
+            affordable = [
+                law for law in laws if within.images_at(self.prices, law.answers) >= LEAST_IMAGES
+            ]
+            if affordable:
+                options.append(replace(self, width=None, limits=within).cheapest(affordable))
+        return options
+
+
+def law_of(laws: Sequence[Law], design: Design) -> Law:
+    """The law of a design's number of answers."""
+    return next(law for law in laws if law.answers == design.answers)

@@ -1,0 +1,192 @@
+"""What logs say of two data sets: which items each model solves, and what judges say of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import polars as pl
+
+from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.sources.evals import joined
+from bayesrep.sources.evals.records import UNSCORED_SCORE, Log, LogChoices
+from bayesrep.sources.evals.verdicts import add_solved
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What the logs of two data sets say.
+
+    Attributes
+    ----------
+    records
+        Records of these data sets.
+    verdicts
+        Which items are solved, by every attempt of every model.
+    judged
+        What judges say of one model's first answers; None where no scorer is a judge.
+    models
+        Models that are evaluated.
+    """
+
+    records: pl.DataFrame
+    verdicts: pl.DataFrame
+    judged: pl.DataFrame | None
+    models: Sequence[str]
+
+    @cached_property
+    def first(self) -> pl.DataFrame:
+        """The verdicts on the first attempt of each model at each item."""
+        by_attempt = self.verdicts.sort("attempt", maintain_order=True)
+        return by_attempt.unique(["task", "model", "item"], keep="first", maintain_order=True)
+
+
+def gather_evidence(
+    logs: Sequence[Log],
+    records: pl.DataFrame,
+    tasks: Sequence[str],
+    asked: LogChoices,
+    solvers: Sequence[str],
+    threshold: float | None,
+    *,
+    repeats: bool,
+) -> tuple[Evidence, list[str]]:
+    """What logs say of two data sets, and sentences on what was left out or taken to be so.
+
+    Parameters
+    ----------
+    logs, records
+        All that was read.
+    tasks, asked
+        The two data sets, and what was chosen.
+    solvers, threshold, repeats
+        As `read_evaluations` takes them.
+    """
+    records, notes = _keep_tasks(logs, records, tasks)
+    for task in tasks:
+        of_task = records.filter(pl.col("task") == task)
+        joined.check_one_data_set(logs, of_task, task, asked.key)
+    verdicts, judged, told = find_verdicts(logs, records, asked, threshold, repeats=repeats)
+    notes += told
+    if judged is not None:
+        judged = _of_one_model(judged, solvers)
+        notes += joined.describe_unscored_firsts(records, judged, repeats=repeats)
+    models, told = _models(verdicts, tasks, solvers)
+    evidence = Evidence(records, verdicts, judged, models)
+    notes += told
+    # Who is evaluated is so by the first attempt at each item.
+    if len(evidence.first) < len(verdicts):
+        notes.append("of several attempts at an item a model's first counts as its answer")
+    counting = evidence.first.filter(pl.col("model").is_in(models))
+    notes += joined.describe_unscored_firsts(records, counting, repeats=repeats)
+    return evidence, notes
+
+
+def _keep_tasks(
+    logs: Sequence[Log], records: pl.DataFrame, tasks: Sequence[str]
+) -> tuple[pl.DataFrame, list[str]]:
+    """The records of the two data sets, and what their logs say."""
+    kept = records.filter(pl.col("task").is_in(list(tasks)))
+    notes = [note for number in kept["log"].unique().sort() for note in logs[number].notes]
+    held = records["task"].unique(maintain_order=True).to_list()
+    others = [*(task for log in logs for task in log.unread), *held]
+    others = [task for task in dict.fromkeys(others) if task not in tasks]
+    if others:
+        notes.append(f"left out: {listing(others, 'data set')}, which the logs hold too")
+    keys = {f"{logs[number].key} ({logs[number].tool})" for number in kept["log"].unique()}
+    notes.append(f"items told apart by {', '.join(sorted(keys))}")
+    return kept, notes
+
+
+def find_verdicts(
+    logs: Sequence[Log],
+    records: pl.DataFrame,
+    asked: LogChoices,
+    threshold: float | None,
+    *,
+    repeats: bool,
+) -> tuple[pl.DataFrame, pl.DataFrame | None, list[str]]:
+    """What says which items are solved, and what judges say; both with `solved`."""
+    scored = records.filter(pl.col("score") != UNSCORED_SCORE)
+    if not len(scored):
+        raise StudyError("logs-without-scores", where=logs[0].where)
+    scorers = scored["scorer"].unique(maintain_order=True).to_list()
+    if absent := [name for name in asked.judges if name not in scorers]:
+        known = listing([name for name in scorers if name] or ["none"], "scorer")
+        raise OptionError("judge-without-scores", judges=listing(absent, "judge"), scorers=known)
+    judging = pl.col("scorer").is_in(list(asked.judges))
+    told: list[str] = []
+    parts: list[pl.DataFrame] = []
+    for part, scorer in ((scored.filter(~judging), asked.scorer), (scored.filter(judging), None)):
+        if scorer is not None:
+            if not len(part):
+                raise OptionError("all-scorers-are-judges")
+            part = _scorer(part, scorer)
+        elif not len(part):
+            break
+        for field, names in (("metric", asked.metric), ("filter", asked.filter)):
+            part = joined.select_scores(part, field, names if scorer is not None else ())
+        solved: list[pl.DataFrame] = []
+        for (number,), rows in part.group_by("log", maintain_order=True):
+            verdicts, notes = add_solved(rows, threshold, logs[int(str(number))].where)
+            solved.append(verdicts)
+            told += notes
+        numbered, notes = joined.attempts_numbered(logs, pl.concat(solved), repeats=repeats)
+        parts.append(numbered)
+        told += notes
+    return parts[0], parts[1] if len(parts) > 1 else None, told
+
+
+def _scorer(scored: pl.DataFrame, asked: Sequence[str]) -> pl.DataFrame:
+    """The scores of the one scorer that says what is solved."""
+    try:
+        return joined.select_scores(scored, "scorer", asked)
+    except OptionError as error:
+        if asked:
+            raise
+        judges = ", and which are judges whose verdicts are to be counted (--judges)"
+        raise OptionError(error.violation.append_text(judges)) from None
+
+
+def _of_one_model(judged: pl.DataFrame, solvers: Sequence[str]) -> pl.DataFrame:
+    """What judges say of one model's answers, its first attempt at each item."""
+    models = judged["model"].unique(maintain_order=True).to_list()
+    chosen = [name for name in models if name in solvers] if solvers else models
+    if len(chosen) != 1:
+        raise OptionError("judged-model-unclear", models=listing(models, "model"))
+    mine = judged.filter(pl.col("model") == chosen[0]).sort("attempt", maintain_order=True)
+    return mine.unique(["task", "scorer", "item"], keep="first", maintain_order=True)
+
+
+def _models(
+    verdicts: pl.DataFrame, tasks: Sequence[str], solvers: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """The models that are evaluated on both data sets, and what is said of the others."""
+    by_task = [
+        verdicts.filter(pl.col("task") == task)["model"].unique(maintain_order=True).to_list()
+        for task in tasks
+    ]
+    every = verdicts["model"].unique(maintain_order=True).to_list()
+    if absent := [name for name in solvers if name not in every]:
+        raise OptionError(
+            "unknown-solver-model",
+            models=listing(absent, "model"),
+            known_models=listing(every, "model"),
+        )
+    models = [name for name in every if all(name in names for names in by_task)]
+    evaluated = [name for name in models if name not in solvers]
+    notes = [
+        f"left out: {name!r}, which has no scores on {task!r}"
+        for task, names in zip(tasks, by_task, strict=True)
+        for name in every
+        if name not in names
+    ]
+    if not evaluated:
+        of = f" beside the solvers {', '.join(solvers)}" if solvers else ""
+        raise StudyError(
+            "no-model-on-both-sets",
+            beside_solvers=of,
+            reference=tasks[0],
+            replication=tasks[1],
+            notes=f" ({'; '.join(notes)})" if notes else "",
+        )
+    return evaluated, notes
