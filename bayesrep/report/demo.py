@@ -24,7 +24,7 @@ from bayesrep.report.methods import label_of
 from bayesrep.report.page import write_page
 from bayesrep.report.picture import on_paper, save_picture
 from bayesrep.report.sections import gather
-from bayesrep.report.sections.accuracies import posterior_figure
+from bayesrep.report.sections.accuracies_figure import posterior_figure
 from bayesrep.report.sections.section import quiet
 from bayesrep.report.text import columns, method_table, percent, spread
 from bayesrep.studies.simulate import simulate_study

@@ -39,7 +39,7 @@ from bayesrep.report.paper.known import KnownStudy
 from bayesrep.report.people import judged_figure, people_figure
 from bayesrep.report.robustness import robustness
 from bayesrep.report.sections import (
-    accuracies,
+    accuracies_figure,
     answer,
     curves,
     frequencies,
@@ -242,7 +242,7 @@ _PEOPLE = "reference", "people"
 _HUMANS, _IMAGES = frozenset({"--humans"}), frozenset({"--images"})
 FIGURES: Mapping[str, NamedFigure] = {
     "answer": _of_posterior(answer.figure),
-    "accuracies": _of_posterior(accuracies.figure),
+    "accuracies": _of_posterior(accuracies_figure.figure),
     "frequencies": _of_posterior(frequencies.figure),
     "image": _of_posterior(image.figure),
     "curves": _of_posterior(curves.figure),

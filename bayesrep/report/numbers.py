@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrep.report.answer import Estimate
 from bayesrep.report.sections import Accuracies, Answer, Content, Ranking, Trust
-from bayesrep.report.sections.accuracies import columns_of
+from bayesrep.report.sections.accuracy_estimates import columns_of
 from bayesrep.report.sections.section import numbers
 
 FORMAT = "bayesrep report 1"

@@ -16,7 +16,7 @@ from bayesrep.report.notebook import Plot
 from bayesrep.report.pairs import closest_pairs, pairs_between
 from bayesrep.report.picture import Figure, on_paper, translate_spec
 from bayesrep.report.sections import answer, curves, frequencies
-from bayesrep.report.sections.accuracies import posterior_figure
+from bayesrep.report.sections.accuracies_figure import posterior_figure
 from bayesrep.report.sections.ranking import pairs_figure, rank_figure, rank_rows
 from bayesrep.report.sections.section import quiet
 from bayesrep.report.text import SHOWN_ROWS

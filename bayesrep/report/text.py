@@ -388,7 +388,7 @@ def cleaned_text(cleaned: "Cleaned") -> str:
 
 
 def left_out_lines(left_out: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """How many images each data set is left without, by `StudyFolder.images_left_out`."""
+    """How many images each data set is left without, a line each."""
     return [
         f"{plain_text(dataset)}: {len(images):,} image{'s' if len(images) != 1 else ''} left out, "
         "which could not be decoded"

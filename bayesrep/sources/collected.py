@@ -24,17 +24,17 @@ KEY = ("dataset", "image", "label")
 
 def read_questions(path: Path) -> pl.DataFrame:
     """Read the images and labels to ask about: dataset, image, label, and perhaps own, source."""
-    return _check_own(read_table(path, (*KEY, "source")), str(path))
+    return _parse_own(read_table(path, (*KEY, "source")), str(path))
 
 
 def read_label_table(path: Path) -> pl.DataFrame:
     """Read how often labels were selected; single answers stay as they are, without `shown`."""
     table, where = read_table(path, KEY), str(path)
     if "shown" not in table.columns:
-        return _check_own(read_answers(path), where)
+        return _parse_own(read_answers(path), where)
     require(table, (*KEY, "own", "selected", "shown"), where)
     counts = [whole_numbers(table[name], where) for name in ("selected", "shown")]
-    return _check_own(table, where).with_columns(counts)
+    return _parse_own(table, where).with_columns(counts)
 
 
 def read_wnids(path: Path) -> dict[str, str]:
@@ -48,7 +48,7 @@ def read_object_answers(path: Path) -> pl.DataFrame:
     """Read what annotators chose of each image: single answers with label, task and main."""
     answers, where = read_answers(path), str(path)
     require(answers, ("label", "task", "main"), where)
-    return _check_own(answers.with_columns(all_flags(answers["main"], where)), where)
+    return _parse_own(answers.with_columns(all_flags(answers["main"], where)), where)
 
 
 def read_fates(path: Path) -> pl.DataFrame:
@@ -116,6 +116,6 @@ def read_candidates(
 _RIGHT = {"right": pl.Boolean}
 
 
-def _check_own(table: pl.DataFrame, where: str) -> pl.DataFrame:
-    """A table whose column `own`, if it has one, is true or false."""
+def _parse_own(table: pl.DataFrame, where: str) -> pl.DataFrame:
+    """The table with its column `own`, if it has one, as true or false."""
     return table.with_columns(flags(table["own"], where)) if "own" in table.columns else table

@@ -22,7 +22,8 @@ from bayesrep.report.answer import (
 )
 from bayesrep.report.methods import look_of, title_of
 from bayesrep.report.picture import Figure, on_paper
-from bayesrep.report.sections.accuracies import AccuracyEstimates, accuracies_figure, estimates
+from bayesrep.report.sections.accuracies_figure import accuracies_figure
+from bayesrep.report.sections.accuracy_estimates import AccuracyEstimates, estimates
 from bayesrep.report.sections.section import (
     Block,
     Section,

@@ -34,7 +34,7 @@ class Evidence:
     models: Sequence[str]
 
     @cached_property
-    def first(self) -> pl.DataFrame:
+    def first_verdicts(self) -> pl.DataFrame:
         """The verdicts on the first attempt of each model at each item."""
         by_attempt = self.verdicts.sort("attempt", maintain_order=True)
         return by_attempt.unique(["task", "model", "item"], keep="first", maintain_order=True)
@@ -74,9 +74,9 @@ def gather_evidence(
     evidence = Evidence(records, verdicts, judged, models)
     notes += told
     # Who is evaluated is so by the first attempt at each item.
-    if len(evidence.first) < len(verdicts):
+    if len(evidence.first_verdicts) < len(verdicts):
         notes.append("of several attempts at an item a model's first counts as its answer")
-    counting = evidence.first.filter(pl.col("model").is_in(models))
+    counting = evidence.first_verdicts.filter(pl.col("model").is_in(models))
     notes += joined.describe_unscored_firsts(records, counting, repeats=repeats)
     return evidence, notes
 

@@ -218,7 +218,7 @@ def _scored_items(
 ) -> tuple[_Scored, list[str]]:
     """The items of a data set, with counts from a table, judges or models; and what is left out."""
     of_task = pl.col("task") == task
-    first = evidence.first.filter(of_task)
+    first = evidence.first_verdicts.filter(of_task)
     known, notes = _keep_scored_items(evidence.records.filter(of_task), first["item"], task)
     items, told = joined.common_items(first, known, evidence.models, task, common=common)
     notes += told

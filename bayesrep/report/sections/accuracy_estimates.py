@@ -1,0 +1,134 @@
+"""Accuracies of every classifier by every method, of which pages and figures are made."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from bayesrep.estimators import classifier_table
+from bayesrep.report.answer import Estimate
+from bayesrep.report.sections.section import Source, limits, numbers
+from bayesrep.report.text import percent
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.study import Study
+from bayesrep.summary.tables import accuracies
+from bayesrep.types import Floats
+
+
+class AccuracyEstimates(NamedTuple):
+    """Accuracies of every classifier by every method.
+
+    Attributes
+    ----------
+    methods
+        In order; the posterior is the last, if there is one.
+    classifiers
+        classifier, reference, replication, then for each method METHOD, METHOD_lower and
+        METHOD_upper (adjusted accuracies), truth where it is known, and rhat and ess of the
+        posterior's.
+    missing
+        Why there is no posterior's.
+    """
+
+    methods: tuple[str, ...]
+    classifiers: pl.DataFrame
+    missing: str
+
+    def range(self) -> tuple[float, float]:
+        """Ends of both axes of the figure of all classifiers, in percent."""
+        own = self.methods[-1]
+        names = [*REQUIRED_ROLES, own, f"{own}_lower", f"{own}_upper"]
+        names += ["truth"] if self.knows_truth else []
+        return limits(*(self.classifiers[name].to_numpy() for name in names))
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether the last method's accuracies have them."""
+        lower = self.classifiers[f"{self.methods[-1]}_lower"]
+        return lower.null_count() < len(lower)
+
+    @property
+    def knows_truth(self) -> bool:
+        """Whether the study does."""
+        return "truth" in self.classifiers.columns
+
+
+def estimates(source: Source) -> AccuracyEstimates:
+    """Take the point estimates and, where there is one, the posterior."""
+    return source.make_once("estimates", partial(_estimates, source))
+
+
+def _estimates(source: Source) -> AccuracyEstimates:
+    summary, missing = source.attempt(accuracies)
+    points = classifier_table(source.points())
+    return join_tables(source.study, [points, *([] if summary is None else [summary])], missing)
+
+
+def join_tables(
+    study: Study, tables: Sequence[pl.DataFrame], missing: str = ""
+) -> AccuracyEstimates:
+    """What tables of several methods say, a row a classifier."""
+    table = pl.DataFrame({"classifier": study.classifiers}).with_columns(
+        reference=study.reference.correct.mean(axis=0),
+        replication=study.replication.correct.mean(axis=0),
+    )
+    if study.truth is not None:
+        truth = np.asarray(study.truth.adjusted_accuracy, dtype=float)
+        table = table.with_columns(truth=truth)
+    methods: list[str] = []
+    for rows in tables:
+        for (method,), part in rows.group_by("method", maintain_order=True):
+            methods.append(str(method))
+            columns = _of_method(part, methods[-1])
+            table = table.join(columns, on="classifier", how="left", maintain_order="left")
+    return AccuracyEstimates(tuple(methods), table, missing)
+
+
+def _of_method(rows: pl.DataFrame, method: str) -> pl.DataFrame:
+    """A method's columns, and what the posterior's are worth."""
+    diagnosed = "rhat" in rows.columns
+    return rows.select(
+        "classifier",
+        pl.col("adjusted_accuracy").alias(method),
+        *(pl.col(end).alias(f"{method}_{end}") for end in ("lower", "upper")),
+        *(
+            [pl.col("rhat"), pl.min_horizontal("ess_bulk", "ess_tail").alias("ess")]
+            if diagnosed
+            else []
+        ),
+    )
+
+
+def classifier_rows(found: AccuracyEstimates, naive: Floats | None = None) -> list[dict[str, Any]]:
+    """A row for every classifier, fractions, of which both figures of all classifiers are drawn.
+
+    Parameters
+    ----------
+    found
+        All estimates.
+    naive : float64 [n + 1, C]
+        Accuracies by naive matching with 0 ... n annotators, where the second figure is drawn.
+    """
+    columns = columns_of(found.classifiers)
+    columns["number"] = list(range(len(columns["classifier"])))
+    if naive is not None:
+        columns["naive_by"] = numbers(naive.T)
+    every = zip(*columns.values(), strict=True)
+    return [dict(zip(columns, values, strict=True)) for values in every]
+
+
+def columns_of(table: pl.DataFrame) -> dict[str, Any]:
+    """The table by columns, fractions."""
+    names = table["classifier"].to_list()
+    values = {name: numbers(table[name].to_numpy()) for name in table.columns[1:]}
+    return {"classifier": names, **values}
+
+
+def interval_text(part: Estimate) -> str:
+    """An estimate in percent, with its interval where that is known."""
+    told = percent(part.value)
+    if part.lower is not None and part.upper is not None:
+        told += f" ({percent(part.lower)} to {percent(part.upper)})"
+    return told.replace("-", "\N{MINUS SIGN}")
