@@ -4,16 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from secrets import token_bytes
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import Violation, listing
 from bayesrep.studies import rules
 from bayesrep.studies.shown import Compared, brief, number
 from bayesrep.types import Bools, Ints
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def code(name: str, salt: bytes) -> str:
@@ -29,8 +31,10 @@ def code(name: str, salt: bytes) -> str:
     return blake2b(name.encode(), key=salt, digest_size=8).hexdigest()
 
 
-def code_workers(answers: pl.DataFrame) -> pl.DataFrame:
+def code_workers(answers: "pl.DataFrame") -> "pl.DataFrame":
     """Replace names in the column `worker` by codes that nobody can undo: no salt is kept."""
+    import polars as pl
+
     salt = token_bytes(32)
     coded = {name: code(name, salt) for name in answers["worker"].unique().to_list()}
     names = pl.col("worker").replace_strict(coded, return_dtype=pl.String)
