@@ -24,7 +24,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.choices import Key
-from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.errors import OptionError, StudyError, listing, plain_text
 from bayesrep.files.names import normalize_name
 from bayesrep.sources.evals import joined
 from bayesrep.sources.evals.counted import CountedItems, from_answers, from_table, on_items
@@ -138,13 +138,16 @@ def read_evaluations(
     evidence, notes = gather_evidence(
         logs, records, tasks, asked, solving, threshold, repeats=repeats
     )
+    # Items that all models have, with counts from a table, judges or models.
     scored: list[_Scored] = []
     for task in tasks:
         items, told = _scored_items(evidence, task, counts, asked.judges, solving, common=common)
         scored.append(items)
         notes += told
+    # Where all this came from.
     facts: dict[str, JSON] = {**_describe_logs(logs), "threshold": threshold, "notes": notes}
     attempts, models = _attempts(evidence.verdicts, tasks), tuple(evidence.models)
+    # Without counts there is no study, but answers that `compare` takes.
     named = dict(zip(REQUIRED_ROLES, scored, strict=True))
     datasets = {role: each.counted_set() for role, each in named.items() if each.counted}
     if not datasets:
