@@ -3,7 +3,7 @@
 # The first interpreter used gets .venv, any other version .venv-X.Y: switching rebuilds nothing.
 
 # Modules are compiled once, when first imported, not by every process that a test starts, whatever
-# the caller's shell says. Most that pip installs are never imported, so pip compiles none.
+# the caller's shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
 ifndef PYTHON
@@ -16,6 +16,7 @@ version_of = $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])'
 VERSION := $(call version_of,$(PYTHON))
 VENV := $(if $(wildcard .venv),$(if $(filter $(VERSION),$(call version_of,.venv/bin/python)),.venv,.venv-$(VERSION)),.venv)
 BIN := $(VENV)/bin
+CREATED := $(VENV)/.created
 INSTALLED := $(VENV)/.installed
 DEVELOPING := $(VENV)/.installed-dev
 COMPLETE := $(VENV)/.installed-extras
@@ -24,14 +25,16 @@ WRITING := $(VENV)/.installed-docs
 SUPPORTED := $(filter-out 2.% 3.0 3.1 3.2 3.3 3.4 3.5 3.6 3.7 3.8 3.9 3.10,$(VERSION))
 UNSUPPORTED = bayesrep needs Python 3.11 or newer, but "$(PYTHON)" is $(or $(VERSION),not found); name another one: make $(or $(firstword $(MAKECMDGOALS)),demo) PYTHON=python3.12
 
-# By tests/conftest.py, files that compile the same programs go to one process, in its order.
-PARALLEL := --numprocesses 2 --dist loadscope --no-loadscope-reorder
+# By tests/conftest.py, files that compile the same programs go to one process, in its order. One
+# process more than two cores: some tests wait for a browser, or for processes that they started.
+PARALLEL := --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
 # What differs from the last commit (outside git: everything); the types of vision/ need torch.
 DIFFERENT = $(shell { git diff --name-only --diff-filter=d HEAD -- bayesrep && \
 	git ls-files --others --exclude-standard -- bayesrep; } 2>/dev/null || echo bayesrep)
 CHANGED = $(filter-out $(if $(wildcard $(COMPLETE)),,bayesrep/vision/%),$(filter bayesrep %.py,$(DIFFERENT)))
 
+.NOTPARALLEL: # two pips at once would break one environment
 .DEFAULT_GOAL := help
 .PHONY: help developing complete demo check test statistics core lint types bench docs
 
@@ -55,7 +58,7 @@ statistics: $(COMPLETE) ## run the tests of spreads, recoveries and samplers tha
 	$(BIN)/python -m pytest $(PARALLEL) tests/statistics $(ARGS)
 
 core: $(DEVELOPING) ## run those of the tests that meet JAX, ArviZ and files most
-	$(BIN)/python -m pytest $(PARALLEL) @.ci/core $(ARGS)
+	$(BIN)/python -m pytest @.ci/core $(ARGS)
 
 lint: $(DEVELOPING) ## check style, formatting and the import order of the rooms
 	$(BIN)/ruff check .
@@ -74,26 +77,31 @@ bench: $(COMPLETE) ## run every benchmark, one after the other
 docs: $(WRITING) ## build the documentation site into site/, strictly (open site/index.html)
 	$(BIN)/mkdocs build --strict $(ARGS)
 
-$(INSTALLED): pyproject.toml constraints-cpu.txt
+# One pip fills an environment: what an earlier target of the same run wants is in the later's extras.
+# Most that pip installs is never imported, so it compiles nothing.
+COMMA := ,
+define install # EXTRAS, MARKERS
+	@echo "Installing bayesrep$(1) into $(VENV)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -c constraints-cpu.txt -e '.$(1)'
+	@touch $(2)
+endef
+
+$(CREATED): pyproject.toml constraints-cpu.txt
 	$(if $(SUPPORTED),,$(error $(UNSUPPORTED)))
-	@echo "Creating $(VENV) with Python $(VERSION)"
+	@echo "Creating $(VENV) with Python $(VERSION); what it needs is about 1 GB, several minutes on a slow line"
 	@$(PYTHON) -m venv $(VENV)
-	@echo "Installing bayesrep and what it needs into $(VENV) (about 1 GB; several minutes on a slow line)"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -c constraints-cpu.txt -e .
 	@touch $@
 
-$(DEVELOPING): $(INSTALLED)
-	@echo "Installing what checks and tests need"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -c constraints-cpu.txt -e '.[dev]'
-	@touch $@
+$(INSTALLED): $(CREATED)
+	$(call install,,$@)
+
+$(DEVELOPING): $(CREATED)
+	$(call install,[dev],$(INSTALLED) $@)
 
 # torch, timm, Ray and MkDocs are for tests and type checks: nothing that they test is ever skipped.
-$(COMPLETE): $(DEVELOPING)
-	@echo "Installing torch, timm, Ray and MkDocs (another 1 GB with a torch for CPUs)"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -c constraints-cpu.txt -e '.[dev,docs,timm,ray]'
-	@touch $@
+$(COMPLETE): $(CREATED)
+	@echo "With torch, timm, Ray and MkDocs (another 1 GB with a torch for CPUs)"
+	$(call install,[dev$(COMMA)docs$(COMMA)timm$(COMMA)ray],$(INSTALLED) $(DEVELOPING) $@)
 
 $(WRITING): $(DEVELOPING)
-	@echo "Installing MkDocs"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -c constraints-cpu.txt -e '.[dev,docs]'
-	@touch $@
+	$(call install,[dev$(COMMA)docs],$@)

@@ -262,6 +262,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 def pytest_collection_finish():
     gc.freeze()  # what is imported stays, and is not looked through again
+    gc.set_threshold(10_000, 10, 100)
     gc.enable()
 
 
