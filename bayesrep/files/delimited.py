@@ -375,7 +375,7 @@ def _is_index(column: pl.Series) -> bool:
 
 
 def _fault(data: bytes, header: _Header, where: str, error: BaseException) -> Violation:
-    """In one line, why a text is no table."""
+    """In one line, why a text is not a table."""
     width, separator = len(header.names), header.separator
     try:
         body = io.StringIO(data[header.begin :].decode(), newline="")

@@ -294,7 +294,7 @@ def _fields_by_polars(
 ) -> pl.DataFrame | None:
     """The fields as polars finds them, which takes the first of a key given twice; None if odd.
 
-    Half a surrogate pair is no text, and polars makes another character of it.
+    Half a surrogate pair is not text, and polars makes another character of it.
     """
     if (b"\\ud" in block or b"\\uD" in block) and _HALF.search(block):
         return None
@@ -371,7 +371,7 @@ def dig_value(value: Any, keys: Sequence[str]) -> Any:
 def as_word(value: Any, where: str) -> str | None:
     """A value of JSON as text: a text as it is, anything else as JSON writes it, None for null.
 
-    Half a surrogate pair is no text: a StudyError names the file.
+    Half a surrogate pair is not text: a StudyError names the file.
     """
     if value is None:
         return None

@@ -139,7 +139,7 @@ def _values(value: Any) -> Iterator[Any]:
 
 def _check(value: Any) -> None:
     if isinstance(value, str):
-        value.encode()  # half a surrogate pair is no text
+        value.encode()  # half a surrogate pair is not text
     elif isinstance(value, float) and not isfinite(value):
         raise ValueError("a number is too large")
     elif isinstance(value, int) and value.bit_length() > BITS:

@@ -184,7 +184,7 @@ def serve() -> None:
     """Answer requests until there are no more: the helper's whole life."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends this
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what libraries print is no answer
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what libraries print is not an answer
     answers.write(_READY)
     answers.flush()
     for line in sys.stdin:

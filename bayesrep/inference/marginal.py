@@ -268,7 +268,7 @@ class Marginal:
     def shared_potential(
         self, setting: Setting, shared: Float[Array, "shared"]
     ) -> Float[Array, ""]:
-        """Of what is no unit's."""
+        """Potential of what belongs to none of the units."""
         units = jnp.zeros_like(setting.whitening.center["units"])
         at = self.position(setting, shared, units)
         return self.density.potentials(at, setting.data).shared

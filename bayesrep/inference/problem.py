@@ -348,7 +348,7 @@ def climb_from_annotations(
     Of a hundred classifiers the product of likelihoods can have two modes, so far apart in height
     that one has all the mass. One way leads through the curves given the annotators' mixtures; the
     other lets curves that are still far from the answers drive the mixtures, now and then to where
-    there is no way back: components so near 1 that their betas are no numbers. The better end
+    there is no way back: components so near 1 that their betas are not numbers. The better end
     counts.
     """
     mixtures = climb(compiled.expand, start, problem.model.annotations(data))

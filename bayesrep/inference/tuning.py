@@ -23,7 +23,7 @@ MANY = 3
 """Points a feature; of fewer, guesses are linear."""
 PENALTIES = 10.0 ** np.arange(-4, 5)
 _ROUNDING = 1e-13
-"""Of the largest of the features' products: what is below is no direction of theirs."""
+"""Share of the largest of the features' products below which a direction is rounding."""
 AT_ONCE = 2**23
 """Values in a regression, at most."""
 

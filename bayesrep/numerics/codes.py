@@ -9,7 +9,7 @@ from bayesrep.types import Float, Int
 MOST = 2**15 - 1
 """Steps on either side of the middle."""
 NONE = -MOST - 1
-"""What stands for a draw that is no number."""
+"""Code of a draw that is not a number."""
 
 
 class Codes(NamedTuple):

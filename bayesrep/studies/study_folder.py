@@ -161,7 +161,7 @@ class StudyFolder:
         return frozenset(parts)
 
     def _object(self, name: str) -> dict[str, Any] | None:
-        """What a JSON file holds, nothing where there is none; None where it is no object."""
+        """What a JSON file holds, nothing where there is none; None where it is not an object."""
         file = self.path / name
         content: Any = strict_json.read(file) if file.exists() else {}
         return content if isinstance(content, dict) else None

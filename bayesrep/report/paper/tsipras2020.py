@@ -119,7 +119,7 @@ def by_objects(predictions: Predictions, people: People) -> Any:
     """Figure 4: (a) top-1 on images of several objects and of one; (b) right by any of several.
 
     Where there is one object its label is the own one: what most people call it may be another
-    name, which is no other object.
+    name, which is not another object.
     """
     table = judged(predictions, people)
     figure, every = panels(2)
