@@ -34,6 +34,7 @@ from bayesrep.studies.study import Study
 from bayesrep.types import Float
 
 CLASSIFIER = "classifier"
+WORDS = {"covariate": pl.String, "level": pl.String, "against": pl.String}
 
 
 class Term(NamedTuple):
@@ -93,19 +94,33 @@ def regress_classifiers(
     if not fitted.right_about_slopes:
         raise OptionError("regression-of-image-model", model=fitted.record.name)
     classifiers = fitted.statistics.classifiers
-    terms = make_terms(pl.DataFrame(covariates), classifiers)
+    terms = make_terms(pl.DataFrame(covariates, strict=False), classifiers)
     design = make_design(terms, len(classifiers))
     adjusted, population = fitted.joint_draws(seed)
     quantities = {"adjusted_accuracy": adjusted, "population_gap": population - adjusted}
-    random, rows = np.random.default_rng(seed), []
-    for quantity, draws in quantities.items():
-        effects = draw_effects(design, draws.reshape(-1, len(design)), random)[:, 1:]
-        lower, upper = np.quantile(effects, INTERVAL, axis=0)
-        found = zip(terms, effects.mean(axis=0), lower, upper, strict=True)
-        rows += [(quantity, *term[:3], *map(float, numbers)) for term, *numbers in found]
-    words, numbers = ("quantity", *Term._fields[:3]), ("estimate", "lower", "upper")
-    schema = dict.fromkeys(words, pl.String) | dict.fromkeys(numbers, pl.Float64)
-    return pl.DataFrame(rows, schema, orient="row")
+    random = np.random.default_rng(seed)
+    tables = [
+        pl.DataFrame({"quantity": [quantity] * len(terms)}).hstack(
+            _tabulate(terms, design, draws.reshape(-1, len(design)), random)
+        )
+        for quantity, draws in quantities.items()
+    ]
+    return pl.concat(tables)
+
+
+def _tabulate(
+    terms: Sequence[Term],
+    design: Float[np.ndarray, "classifier term"],
+    draws: Float[np.ndarray, "draw classifier"],
+    random: np.random.Generator,
+) -> pl.DataFrame:
+    """A row for each term's effect on what is drawn."""
+    lower, upper = np.quantile(draw_effects(design, draws, random), INTERVAL, axis=0)
+    # Of few classifiers draws of an effect have no mean: it is that of the posterior means.
+    estimate = np.linalg.lstsq(design, draws.mean(axis=0))[0]
+    effects = {"estimate": estimate, "lower": lower, "upper": upper}
+    words = pl.DataFrame([term[:3] for term in terms], WORDS, orient="row")
+    return words.hstack(pl.DataFrame({name: values[1:] for name, values in effects.items()}))
 
 
 def make_terms(table: pl.DataFrame, classifiers: Sequence[str]) -> list[Term]:
