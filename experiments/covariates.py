@@ -137,7 +137,7 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for covariate, truth in effects.items():
             rows = [result[f"{quantity}/{covariate}"] for result in results]
             estimates = np.array([row["estimate"] for row in rows])
-            facts = {
+            facts: dict[str, Any] = {
                 "truth": truth,
                 "mean": float(estimates.mean()),
                 "se": float(estimates.std(ddof=1) / np.sqrt(len(rows))),

@@ -15,8 +15,8 @@ one draw for each of y: the posterior of a hierarchical regression under the usu
 
 The posterior draws each classifier's curve towards the population's whatever its covariates are, by
 the share that the answers leave open of the spread that `classifier_level` and the like expect. So
-an effect comes out too near to zero by that share, or, of the gap, moved by it times what the
-covariate does to the accuracy: about one percent at 1,000 images.
+an effect on the accuracy comes out too near to zero by that share, and one on the gap is moved by
+the difference: about two percent of the accuracy's at 1,000 images (experiments/covariates.py).
 """
 
 from collections.abc import Mapping, Sequence
