@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         compare_classifiers,
         describe_images,
         rank_classifiers,
+        regress_classifiers,
         remeasure,
         summarize,
         summarize_gaps,
@@ -98,6 +99,7 @@ __all__ = [
     "read_frames",
     "read_posterior",
     "read_study",
+    "regress_classifiers",
     "remeasure",
     "report",
     "simulate_study",
@@ -124,8 +126,8 @@ _ROOMS = {
     "studies.reading": "read_study",
     "studies.study": "Study",
     "studies.worker_answers": "WorkerAnswers",
-    "summary": "compare_classifiers describe_images rank_classifiers remeasure "
-    "summarize summarize_gaps",
+    "summary": "compare_classifiers describe_images rank_classifiers "
+    "regress_classifiers remeasure summarize summarize_gaps",
     "vision": "predict",
 }
 _MODULE_OF_NAME = {

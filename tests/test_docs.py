@@ -16,6 +16,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from pkgutil import resolve_name
 
+import numpy as np
+import polars as pl
 import pytest
 import zoo
 
@@ -169,7 +171,7 @@ def test_every_public_name_is_in_the_reference():
         if (name, id(getattr(room, name))) not in shown
     }
     # The room `bayesrep.report` takes the call of its function.
-    assert missing == {"bayesrep.__version__", "bayesrep.report", "bayesrep.sources.Reader"}
+    assert missing == {"bayesrep.__version__", "bayesrep.report"}
 
 
 def test_every_public_name_is_in_the_index():
@@ -186,15 +188,34 @@ def test_every_public_name_is_in_the_index():
         assert re.search(rf"^::: bayesrep\.([\w.]+\.)?{name}$", shown, re.M), name
 
 
+def years(study: bayesrep.Study) -> pl.DataFrame:
+    return pl.DataFrame({"classifier": study.classifiers, "year": [2012, 2015, 2020]})
+
+
+def scores(study: bayesrep.Study) -> pl.DataFrame:
+    """Scores of 1 to 5, right answers from 3 on."""
+    parts = []
+    for data in study.datasets.values():
+        steps = np.arange(len(data.images)) % 3
+        for column, name in enumerate(study.classifiers):
+            score = 1 + np.where(data.correct[:, column], 2 + steps, steps % 2)
+            rows = {"dataset": data.name, "image": data.images, "classifier": name, "score": score}
+            parts.append(pl.DataFrame(rows))
+    return pl.concat(parts)
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A folder with what the pages read: my-study, posterior.nc, adjusted.csv and a sweep."""
+    """A folder with what the pages read: my-study, posterior.nc, adjusted.csv, tables, a sweep."""
     folder = tmp_path_factory.mktemp("docs")
     study, posterior = zoo.study("tiny"), zoo.posterior("tiny", **zoo.QUICK)
     study.write(folder / "my-study")
     shutil.copy(zoo.posterior_path("tiny", **zoo.QUICK), folder / "posterior.nc")
     table = bayesrep.summarize(study, posterior)
     table.write_csv(folder / "adjusted.csv")
+    study.counts.write_csv(folder / "counts.csv")
+    for name, rows in (("classifiers", years(study)), ("scores", scores(study))):
+        rows.write_csv(folder / f"{name}.csv")
     grid = "method = ['raw', 'naive']\nannotators = ['all', 5]\n[[study]]\nfolder = 'my-study'\n"
     (folder / "grid.toml").write_text(grid)
     assert main(["sweep", str(folder / "grid.toml"), "--out", str(folder / "sweep")]) == 0
@@ -256,7 +277,6 @@ def test_the_page_on_samplers_runs(
     """blackjax and nutpie where they are installed; they are no dependencies."""
     import arviz as az
     import jax
-    import numpy as np
 
     monkeypatch.chdir(written)
     monkeypatch.setattr(bayesrep, "fit", zoo.fit)
@@ -307,7 +327,6 @@ def test_the_page_on_models_runs(
 ):
     """Its model is near the joint one, and has the curves that its accuracies are means of."""
     import jax
-    import numpy as np
     from scipy.special import logsumexp
 
     monkeypatch.chdir(written)

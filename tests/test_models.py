@@ -3,6 +3,7 @@
 The law of its curves is in test_model_curves.py.
 """
 
+import sys
 from dataclasses import replace
 
 import jax
@@ -240,3 +241,39 @@ def test_names_of_our_models_stay_ours():
     with pytest.raises(KeyError):
         MODELS["probit"]
     assert len(MODELS) == len(list(MODELS)) == 3
+
+
+def install(folder, package, name):
+    """A package with a model as an entry point, as pip leaves it."""
+    made = "from bayesrep.models import MODELS\n\nMODEL = MODELS['joint']\n"
+    (folder / f"{package}.py").write_text(made)
+    about = folder / f"{package}-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[bayesrep.models]\n{name} = {package}:MODEL\n")
+
+
+def test_an_installed_package_has_models(tmp_path, monkeypatch):
+    """Looked for where the name is asked for, and loaded where the model is."""
+    install(tmp_path, "modelhouse", "polished")
+    install(tmp_path, "jointhouse", "joint")  # ours stays ours
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(MODELS)
+    try:
+        assert "polished" in MODELS
+        assert "modelhouse" not in sys.modules
+        assert MODELS["polished"] is MODELS["joint"]
+        assert set(MODELS) == before | {"polished"}
+        assert "jointhouse" not in sys.modules
+    finally:
+        MODELS.pop("polished", None)
+        sys.modules.pop("modelhouse", None)
+    install(tmp_path, "otherhouse", "polished")
+    with refused(
+        OptionError,
+        "model-of-two-packages",
+        {"model": "polished", "packages": "modelhouse and otherhouse"},
+    ):
+        bayesrep.numpyro_model(zoo.study("tiny"), model="polished")
+    with pytest.raises(KeyError):
+        MODELS["unheard-of"]

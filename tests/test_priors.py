@@ -253,6 +253,15 @@ def test_a_fit_under_other_priors_is_made_written_and_read(tmp_path):
     slope = prior["prior"]["population_curve"].values[..., 1].ravel()
     assert np.median(slope) == pytest.approx(3, abs=0.6)
     assert np.abs((slope - 3) / 2.5).max() > 3.3  # tails that 200 normals hardly have
+    # Its curves are drawn beside what was observed, and no prediction, as of a posterior.
+    drawn = bayesrep.plot_curves(study, prior).spec["datasets"]
+    bands = np.array([row["lower"] + row["mean"] + row["upper"] for row in drawn["curve-0"]])
+    assert (bands[:, 0] < bands[:, 1]).all()
+    assert (bands[:, 1] < bands[:, 2]).all()
+    assert (bands[:, 2] - bands[:, 0] > 0.3).all()
+    seen = drawn["cells-0"]
+    assert sum(row["images"] for row in seen) == len(study.replication.images)
+    assert "middles" not in seen[0]
     with pytest.warns(bayesrep.ConvergenceWarning):
         posterior = bayesrep.fit(
             study, method="nuts", chains=1, warmup=25, draws=25, progress=False, **SMALL, **named

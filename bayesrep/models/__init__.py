@@ -3,11 +3,13 @@
 `MODELS` is what `bayesrep.fit` chooses from. A model is added here and in a file of its own:
 nothing above this room asks for its name. Its file is imported, and JAX with it, where the model is
 asked for; the names alone cost nothing. A model of one's own is put in by its name,
-`MODELS["probit"] = Model(...)`, and is there for as long as the process.
+`MODELS["probit"] = Model(...)`, and is there for as long as the process; or it is in an installed
+package, whose entry point of the group "bayesrep.models" has its name.
 """
 
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
 from bayesrep.errors import OptionError
@@ -19,7 +21,10 @@ __all__ = ["MODELS", "Model"]
 
 
 class _Models(MutableMapping[str, "Model"]):
-    """Models by name: ours, each in the file of that name, and others that were put in."""
+    """Models by name: ours, each in the file of that name, and others that were put in.
+
+    Those of installed packages are looked for where a name is neither, and are then put in.
+    """
 
     def __init__(self, *names: str) -> None:
         self._ours = names
@@ -27,6 +32,8 @@ class _Models(MutableMapping[str, "Model"]):
 
     def __getitem__(self, name: str) -> "Model":
         if name not in self._ours:
+            if name not in self._others and (point := _find_installed(name)):
+                self._others[name] = point.load()
             return self._others[name]
         return import_module(f"{__name__}.{name.replace('-', '_')}").MODEL
 
@@ -39,13 +46,24 @@ class _Models(MutableMapping[str, "Model"]):
         del self._others[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._ours or name in self._others
+        if name in self._ours or name in self._others:
+            return True
+        return isinstance(name, str) and _find_installed(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self._ours, *self._others])
 
     def __len__(self) -> int:
         return len(self._ours) + len(self._others)
+
+
+def _find_installed(name: str) -> EntryPoint | None:
+    """The model of an installed package, not loaded."""
+    points = tuple(entry_points(group="bayesrep.models", name=name))
+    if len(points) > 1:
+        packages = " and ".join(sorted(point.dist.name for point in points if point.dist))
+        raise OptionError("model-of-two-packages", model=name, packages=packages)
+    return points[0] if points else None
 
 
 MODELS: MutableMapping[str, "Model"] = _Models("joint", "shared-difficulty", "workers")

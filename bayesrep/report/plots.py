@@ -7,10 +7,12 @@ words of the study.
 from collections.abc import Sequence
 from typing import Any
 
+import xarray as xr
+
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.estimators import estimate_gaps
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.posterior.groups import Posterior
+from bayesrep.posterior.groups import Posterior, find_group
 from bayesrep.report.answer import drop_of, measured_drop
 from bayesrep.report.notebook import Plot
 from bayesrep.report.pairs import closest_pairs, pairs_between
@@ -163,8 +165,10 @@ def plot_curves(
 
     Parameters
     ----------
-    study, posterior
+    study
         As `bayesrep.summarize`.
+    posterior
+        As `bayesrep.summarize`; or draws of the prior, from `bayesrep.prior_predictive`.
     classifiers
         Names of those to show; None for a few over the whole range.
 
@@ -175,6 +179,10 @@ def plot_curves(
     PosteriorError, StudyError
         As `bayesrep.summarize`.
     """
+    # A prior's draws have the sites and the facts of a posterior's.
+    prior = find_group(posterior, "prior")
+    if prior is not None and find_group(posterior, "posterior") is None:
+        posterior = xr.DataTree.from_dict({"posterior": prior})
     known = Fitted(need_study(study), posterior).statistics.classifiers
     if strange := [name for name in classifiers or () if name not in known]:
         raise OptionError("study-lacks-classifiers", classifiers=listing(strange, "classifier"))

@@ -12,6 +12,7 @@ from bayesrep.summary.tables import (
 )
 
 if TYPE_CHECKING:
+    from bayesrep.summary.covariates import regress_classifiers
     from bayesrep.summary.images import describe_images
     from bayesrep.summary.remeasured import remeasure
 
@@ -20,12 +21,17 @@ __all__ = [
     "describe_images",
     "joint_draws",
     "rank_classifiers",
+    "regress_classifiers",
     "remeasure",
     "summarize",
     "summarize_gaps",
 ]
 
-_DEFINED_IN = {"describe_images": "images", "remeasure": "remeasured"}
+_DEFINED_IN = {
+    "describe_images": "images",
+    "regress_classifiers": "covariates",
+    "remeasure": "remeasured",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -56,7 +56,7 @@ class Grid:
 
     def runs(self, studies: Sequence[StudyOf]) -> tuple[SweepRun, ...]:
         """Runs of the grid, with studies whose contents are known."""
-        known = {model: frozenset(_options(model)) for model in MODELS}
+        known = {model: frozenset(_options(model)) for model in _models(self.axes)}
         return expand(studies, self.axes, self.options, known)
 
 
@@ -85,11 +85,14 @@ def read_grid(file: Path) -> Grid:
         for name, check in CHECKS.items()
         if name in given
     }
-    models = [str(model or "joint") for model in axes.get("model", ("joint",))]
     studies = tuple(studies_at(top.child("study"), given["study"]))
-    return Grid(
-        file, studies, axes, _read_options(top.child("options"), given.get("options", {}), models)
-    )
+    options = _read_options(top.child("options"), given.get("options", {}), _models(axes))
+    return Grid(file, studies, axes, options)
+
+
+def _models(axes: Mapping[str, tuple[Value, ...]]) -> list[str]:
+    """Names of the models of a grid."""
+    return [str(model or "joint") for model in axes.get("model", ("joint",))]
 
 
 def _method(place: GridPlace, value: Any) -> str:
@@ -109,7 +112,7 @@ def _annotators(place: GridPlace, value: Any) -> Value:
 CHECKS: Mapping[str, Check] = {
     "method": _method,
     "annotators": _annotators,
-    "model": stated.optional(stated.word(tuple(MODELS))),
+    "model": stated.optional(stated.word(MODELS)),
     "chains": stated.optional(stated.whole_number(1)),
     "warmup": stated.optional(stated.whole_number(10)),
     "draws": stated.optional(stated.whole_number(10)),

@@ -1,6 +1,6 @@
 """Names and values as a grid's file states them: each is checked, or refused with its place."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -72,7 +72,7 @@ def whole_number(least: int, most: int = bounds.DRAWS) -> Check:
     return check
 
 
-def word(words: Sequence[str]) -> Check:
+def word(words: Collection[str]) -> Check:
     """One of some words."""
 
     def check(place: GridPlace, value: Any) -> str:

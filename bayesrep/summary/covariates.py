@@ -1,0 +1,191 @@
+"""What goes with a covariate of the classifiers: year, size, family.
+
+True accuracies or gaps y of classifiers with covariates x_c, an intercept among them, are taken as
+
+    y_c  =  x_cᵀ β  +  u_c,        u_c ~ Normal(0, σ²),
+
+and y is known by joint draws, whose covariance V is that over other images. With
+H = (XᵀX)⁻¹ Xᵀ and M = I − X H the posterior means ŷ have the residual square Q = |M ŷ|². Of it
+v = tr(M V) / f for each of f degrees of freedom is the images', and the rest the classifiers'. So
+
+    τ²  ~  Q / χ²_f  above v,        β  =  H y + Normal(0, (τ² − v) (XᵀX)⁻¹),
+
+one draw for each of y: the posterior of a hierarchical regression under the usual flat prior
+(Tiao and Tan 1965, "Bayesian analysis of random-effect models").
+
+The posterior draws each classifier's curve towards the population's whatever its covariates are, by
+the share that the answers leave open of the spread that `classifier_level` and the like expect. So
+an effect on the accuracy comes out too near to zero by that share, and one on the gap is moved by
+the difference: about two percent of the accuracy's at 1,000 images (experiments/covariates.py).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy.stats import chi2
+
+from bayesrep.errors import OptionError, listing
+from bayesrep.numerics.estimands import INTERVAL
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import Posterior
+from bayesrep.studies.study import Study
+from bayesrep.types import Float
+
+CLASSIFIER = "classifier"
+WORDS = {"covariate": pl.String, "level": pl.String, "against": pl.String}
+
+
+class Term(NamedTuple):
+    """A column of the regression: a covariate, and of words which one beside which other."""
+
+    covariate: str
+    level: str | None
+    against: str | None
+    values: Float[np.ndarray, "classifier"]
+
+
+def regress_classifiers(
+    study: Study,
+    posterior: Posterior,
+    covariates: pl.DataFrame | Mapping[str, Sequence[Any]],
+    *,
+    seed: int = 0,
+    crowd_sd: float = 0.0,
+    allow_unconverged: bool = False,
+) -> pl.DataFrame:
+    """What adjusted accuracies and gaps do with covariates of the classifiers, such as the year.
+
+    Parameters
+    ----------
+    study, posterior
+        As `bayesrep.summarize`.
+    covariates
+        Table with a column `classifier` and one for each covariate: numbers, or words such as
+        families of architectures. Other classifiers' rows are ignored.
+    seed
+        Seed of what draws leave open.
+    crowd_sd, allow_unconverged
+        As `bayesrep.summarize`.
+
+    Returns
+    -------
+    polars.DataFrame
+        For the `quantity` adjusted_accuracy and for population_gap, as `bayesrep.summarize_gaps`
+        has it, one row a covariate, all of them in one regression: its effect (`estimate`, `lower`,
+        `upper`, 95 %) for one more of a number; of words one row a `level`, by how much it is
+        above `against`, the first in the alphabet. Intervals hold for other images and for other
+        classifiers of the same kind, which scatter around the regression. An effect on the gap may
+        be one of the accuracy: where the slope of `bayesrep.summarize_gaps` is not 1, the gap goes
+        with it.
+
+    Raises
+    ------
+    OptionError
+        If classifiers have no row or several, a value is missing, a covariate tells nothing that
+        others do not, or covariates are too many for the classifiers; as `bayesrep.summarize`.
+    ConvergenceError, PosteriorError
+        As `bayesrep.summarize`.
+    """
+    fitted = Fitted(study, posterior, crowd_sd).require_convergence(
+        allow_unconverged=allow_unconverged
+    )
+    if not fitted.right_about_slopes:
+        raise OptionError("regression-of-image-model", model=fitted.record.name)
+    classifiers = fitted.statistics.classifiers
+    terms = make_terms(pl.DataFrame(covariates, strict=False), classifiers)
+    design = make_design(terms, len(classifiers))
+    adjusted, population = fitted.joint_draws(seed)
+    quantities = {"adjusted_accuracy": adjusted, "population_gap": population - adjusted}
+    random = np.random.default_rng(seed)
+    tables = [
+        pl.DataFrame({"quantity": [quantity] * len(terms)}).hstack(
+            _tabulate(terms, design, draws.reshape(-1, len(design)), random)
+        )
+        for quantity, draws in quantities.items()
+    ]
+    return pl.concat(tables)
+
+
+def _tabulate(
+    terms: Sequence[Term],
+    design: Float[np.ndarray, "classifier term"],
+    draws: Float[np.ndarray, "draw classifier"],
+    random: np.random.Generator,
+) -> pl.DataFrame:
+    """A row for each term's effect on what is drawn."""
+    lower, upper = np.quantile(draw_effects(design, draws, random), INTERVAL, axis=0)
+    # Of few classifiers draws of an effect have no mean: it is that of the posterior means.
+    estimate = np.linalg.lstsq(design, draws.mean(axis=0))[0]
+    effects = {"estimate": estimate, "lower": lower, "upper": upper}
+    words = pl.DataFrame([term[:3] for term in terms], WORDS, orient="row")
+    return words.hstack(pl.DataFrame({name: values[1:] for name, values in effects.items()}))
+
+
+def make_terms(table: pl.DataFrame, classifiers: Sequence[str]) -> list[Term]:
+    """Columns of the regression, from a table of classifiers."""
+    names = table[CLASSIFIER].to_list() if CLASSIFIER in table.columns else []
+    counts = {name: names.count(name) for name in classifiers}
+    if wrong := [name for name, count in counts.items() if count != 1]:
+        raise OptionError("covariates-not-one-row", classifiers=listing(wrong, "classifier"))
+    rows = table[[names.index(name) for name in classifiers]].drop(CLASSIFIER)
+    if not rows.columns:
+        raise OptionError("covariates-without-column")
+    terms: list[Term] = []
+    for column in rows:
+        if column.dtype.is_numeric() or column.dtype == pl.Boolean:
+            values = column.cast(pl.Float64)
+            if not values.is_finite().fill_null(value=False).all():
+                raise OptionError("covariate-value-missing", column=column.name)
+            terms.append(Term(column.name, None, None, values.to_numpy()))
+            continue
+        if column.null_count():
+            raise OptionError("covariate-value-missing", column=column.name)
+        told = column.cast(pl.String)
+        first, *others = sorted(told.unique())
+        terms += [
+            Term(column.name, level, first, (told == level).cast(pl.Float64).to_numpy())
+            for level in others
+        ]
+    return terms
+
+
+def make_design(terms: Sequence[Term], classifiers: int) -> Float[np.ndarray, "classifier term"]:
+    """The regression's matrix, an intercept first; refused where it cannot tell its effects."""
+    design = np.column_stack([np.ones(classifiers), *(term.values for term in terms)])
+    effects = design.shape[1]
+    if classifiers <= effects or np.linalg.matrix_rank(design) < effects:
+        columns = ", ".join(dict.fromkeys(term.covariate for term in terms))
+        raise OptionError("covariates-not-told-apart", columns=columns, classifiers=classifiers)
+    return design
+
+
+def draw_effects(
+    design: Float[np.ndarray, "classifier term"],
+    draws: Float[np.ndarray, "draw classifier"],
+    random: np.random.Generator,
+) -> Float[np.ndarray, "draw term"]:
+    """Draws of β: equations of the module.
+
+    Parameters
+    ----------
+    design
+        X, of full rank, with fewer terms than classifiers.
+    draws
+        Those of y.
+    random
+        Source of what they leave open.
+    """
+    basis, triangle = np.linalg.qr(design)
+    along = draws @ basis
+    residual = draws - along @ basis.T
+    freedom = design.shape[0] - design.shape[1]
+    total = float(np.square(residual.mean(axis=0)).sum())
+    images = float(residual.var(axis=0).sum()) / freedom
+    # χ² below Q / v, by its inverse distribution function: what is left to classifiers is positive.
+    most = chi2.cdf(total / max(images, 1e-300), freedom)
+    square = total / chi2.ppf(np.maximum(random.random(len(draws)) * most, 1e-300), freedom)
+    scatter = np.sqrt(np.maximum(square - images, 0.0))
+    noise = scatter[:, None] * random.standard_normal(along.shape)
+    return np.linalg.solve(triangle, (along + noise).T).T
