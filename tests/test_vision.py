@@ -4,11 +4,9 @@ import io
 import json
 import os
 import shutil
-import signal
 import struct
 import subprocess
 import sys
-import textwrap
 import time
 import tracemalloc
 import warnings
@@ -23,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, UnidentifiedImageError
 from refusals import check, refusal, refused
+from small_networks import kill_evaluation, paint, save_weights
 
 import bayesrep
 from bayesrep.cli import main
@@ -86,9 +85,7 @@ def odd_images(tmp_path_factory):
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
     root = tmp_path_factory.mktemp("weights")
-    for seed, name in enumerate(NAMES):
-        torch.manual_seed(seed)
-        save_file(timm.create_model(name).state_dict(), root / f"{name}.safetensors")
+    save_weights(root, NAMES)
     return root
 
 
@@ -96,12 +93,8 @@ def weights(tmp_path_factory):
 def pictures(tmp_path_factory):
     """50 images in 5 class folders: two whole blocks and a part of one."""
     root = tmp_path_factory.mktemp("pictures")
-    rng = np.random.default_rng(0)
     for number in range(50):
-        place = root / synsets()[200 * (number % 5)]
-        place.mkdir(exist_ok=True)
-        small = Image.fromarray(noise(rng, 6, 8))
-        small.resize((240, 180), Image.Resampling.BICUBIC).save(place / f"{number:03d}.JPEG")
+        paint(root / synsets()[200 * (number % 5)] / f"{number:03d}.JPEG", number, (240, 180))
     return root
 
 
@@ -418,28 +411,8 @@ def test_reduced_precision_agrees_nearly(tmp_path, pictures, weights, finished, 
 
 def test_a_killed_run_goes_on_without_a_row_lost_or_doubled(tmp_path, pictures, weights, finished):
     study = tmp_path / "study"
-    script = f"""
-        import sys, time, warnings
-        warnings.simplefilter("ignore")
-        import bayesrep
-        from bayesrep.vision import run, local
-        run.SAVE_SECONDS = 0.0
-        through = local.through_images
-        def slowly(*arguments):
-            for found in through(*arguments):
-                yield found
-                time.sleep(0.2)
-        local.through_images = slowly
-        bayesrep.predict({str(pictures)!r}, "v1", {NAMES!r}, {str(study)!r},
-                         weights={str(weights)!r}, progress=False)
-    """
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)])
-    parts = study / "predictions" / "v1" / ".parts"
-    deadline = time.monotonic() + 120
-    while len(list(parts.glob("*/*.parquet"))) < 4 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    given = (pictures, "v1", NAMES, study)
+    parts = kill_evaluation(*given, weights=weights, parts=4, pause=0.2)
     saved = pl.concat([pl.read_parquet(file) for file in sorted(parts.glob("test_vit/*.parquet"))])
     assert 0 < len(saved) < 50
     report = predict(pictures, study, weights)

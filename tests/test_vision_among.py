@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from PIL import Image
 from refusals import refusal, refused
+from small_networks import paint, save_weights
 
 import bayesrep
 from bayesrep.cli import main
@@ -22,7 +23,6 @@ from bayesrep.vision.imports import load_timm
 
 timm = load_timm()
 import torch
-from safetensors.torch import save_file
 
 WNIDS = synsets()
 NAMES = (
@@ -34,18 +34,10 @@ R_CLASSES = read_among("imagenet-r").chosen
 OTHERS = sorted(set(WNIDS) - set(A_CLASSES.names))  # none of ImageNet-A's
 
 
-def paint(place, number, size=40):
-    place.mkdir(parents=True, exist_ok=True)
-    pixels = np.random.default_rng(number).integers(0, 256, (size, size + 9, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(place / f"{number}.png")
-
-
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
     root = tmp_path_factory.mktemp("weights")
-    for seed, name in enumerate(NAMES):
-        torch.manual_seed(seed)
-        save_file(timm.create_model(name).state_dict(), root / f"{name}.safetensors")
+    save_weights(root, NAMES)
     return root
 
 
@@ -55,8 +47,8 @@ def adversarial(tmp_path_factory):
     root = tmp_path_factory.mktemp("imagenet-a")
     modes = ("RGB", "L", "P", "1", "RGBA", "LA")
     for number, wnid in enumerate(A_CLASSES.names[:: 200 // 12][:12]):
-        paint(root / wnid, number)
         file = root / wnid / f"{number}.png"
+        paint(file, number)
         image = Image.open(file).convert(modes[number % 6]).resize((60 + number, 90))
         image.save(file)
     Image.open(file).convert("CMYK").save(file.with_suffix(".jpg"))
@@ -142,7 +134,7 @@ def test_the_argmax_of_all_outputs_is_the_other_convention(tmp_path, adversarial
 def test_200_of_the_1000_classes_are_refused_until_it_is_said(tmp_path, weights):
     for name, classes in (("imagenet-a", A_CLASSES), ("imagenet-r", R_CLASSES)):
         for number, wnid in enumerate(classes.names):
-            paint(tmp_path / name / wnid, number, 4)
+            paint(tmp_path / name / wnid / f"{number}.png", number, (4, 4))
         facts = {"seen_count": 200, "image_count": 200, "among": name}
         with refused(PredictionError, "images-of-few-classes", facts):
             predict(tmp_path / name, tmp_path / "study", weights)
@@ -151,7 +143,7 @@ def test_200_of_the_1000_classes_are_refused_until_it_is_said(tmp_path, weights)
         shutil.rmtree(tmp_path / "imagenet-a" / wnid)
     with refused(PredictionError, "images-of-few-classes", {"seen_count": 101}):
         predict(tmp_path / "imagenet-a", tmp_path / "study", weights)
-    paint(tmp_path / "imagenet-a" / OTHERS[0], 0, 4)
+    paint(tmp_path / "imagenet-a" / OTHERS[0] / "0.png", 0, (4, 4))
     report = predict(tmp_path / "imagenet-a", tmp_path / "study", weights, ["test_vit"])
     assert (report.among, report.outside, report.table["images"].item()) == ("", 0, 102)
 
@@ -177,7 +169,7 @@ def test_images_of_other_classes_are_passed_over_and_counted(capsys, tmp_path, w
     """The validation images of ImageNet-A's classes, among these: what -A is held against."""
     images, study = tmp_path / "val", tmp_path / "study"
     for number, wnid in enumerate([*A_CLASSES.names[:6], *OTHERS[:3]]):
-        paint(images / wnid, number)
+        paint(images / wnid / f"{number}.png", number)
     command = ["predict", "--images", images, "--dataset", "a", "--study", study, "--classifiers"]
     command += ["test_vit", "--weights", weights, "--no-progress", "--among", "imagenet-a"]
     with warnings.catch_warnings():
@@ -205,7 +197,7 @@ def test_a_study_that_counts_images_of_other_classes(tmp_path, weights):
     """They would be missed; where it counts others alone, its manifest says what answers are."""
     images, study = tmp_path / "val", tmp_path / "study"
     for number, wnid in enumerate([*A_CLASSES.names[:3], OTHERS[0]]):
-        paint(images / wnid, number)
+        paint(images / wnid / f"{number}.png", number)
     names = sorted(str(file.relative_to(images)) for file in images.rglob("*.png"))
     outside = next(name for name in names if name.startswith(OTHERS[0]))
     for counted in (names, [name for name in names if name != outside]):
@@ -266,10 +258,10 @@ def test_classes_that_are_none_or_twice_are_refused(tmp_path):
 
 def test_200_folders_of_which_3_are_unknown(tmp_path, weights):
     for number, wnid in enumerate(A_CLASSES.names[:197]):
-        paint(tmp_path / "images" / wnid, number, 4)
+        paint(tmp_path / "images" / wnid / f"{number}.png", number, (4, 4))
     unknown = ["n00000001", "n00000002", "n00000003"]
     for wnid in unknown:
-        paint(tmp_path / "images" / wnid, 0, 4)
+        paint(tmp_path / "images" / wnid / "0.png", 0, (4, 4))
     for among in ("imagenet-a", "all", None):
         with refused(PredictionError, "folders-not-named-by-class", {"folders": unknown}):
             predict(tmp_path / "images", tmp_path / "study", weights, among=among)
@@ -312,7 +304,7 @@ def objects(tmp_path):
         (root / "mappings" / f"{name}.json").write_text(json.dumps(content))
     for number, place in enumerate(called):
         for copy in range(2):
-            paint(root / "images" / place, 10 * number + copy)
+            paint(root / "images" / place / f"{10 * number + copy}.png", 10 * number + copy)
     return root
 
 

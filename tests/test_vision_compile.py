@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 import pytest
 from refusals import check, refused
+from small_networks import fill_folder
 
 import bayesrep
 from bayesrep.errors import PredictionError, PredictionWarning, Violation
@@ -70,10 +71,10 @@ def compiled_as(monkeypatch, change):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, fill_vision_folder):
+def place(tmp_path_factory):
     """60 images, and the weights of two small classifiers."""
     root = tmp_path_factory.mktemp("compile")
-    fill_vision_folder(root, NAMES)
+    fill_folder(root, NAMES)
     predict(root, "plain")
     return root
 
