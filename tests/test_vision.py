@@ -28,6 +28,7 @@ from bayesrep.cli import main
 from bayesrep.errors import PredictionError, PredictionWarning, StudyError
 from bayesrep.studies import folder
 from bayesrep.studies.imagenet import synsets
+from bayesrep.vision.architectures import describe
 from bayesrep.vision.cache import PixelCache
 from bayesrep.vision.catalogs import CATALOGS, catalog_names, read_catalog
 from bayesrep.vision.contents import Contents
@@ -35,7 +36,7 @@ from bayesrep.vision.evaluate import Device, choose_device, evaluate, in_groups,
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import Local, in_blocks
-from bayesrep.vision.networks import Network, describe, load_network
+from bayesrep.vision.networks import Network, load_network
 from bayesrep.vision.pixels import Preprocessing, decode, explain_failure, read_block
 from bayesrep.vision.run import DatasetRun, evaluate_together, open_results
 from bayesrep.vision.torchvision_networks import data_config, known_names
@@ -752,11 +753,7 @@ def test_without_network_and_weights_there_is_one_clear_line(monkeypatch, tmp_pa
 @pytest.mark.parametrize(
     ("name", "rule", "facts"),
     [
-        (
-            "vit_base_patch16_224.augreg_in21k",
-            "classifier-head-not-imagenet",
-            {"output_count": 21_843},
-        ),
+        ("vit_base_patch16_224.bamboo", "classifier-head-not-imagenet", {"output_count": 115_217}),
         ("vit_base_patch16_clip_224.openai", "classifier-head-not-imagenet", {"output_count": 512}),
         ("seresnet18", "timm-classifier-without-weights", {}),
         ("resnet18.nope", "unknown-weights-tag", {}),

@@ -41,19 +41,27 @@ def weights(tmp_path_factory):
     return root
 
 
+def paint_odd(file, number):
+    """An image of another mode and size for each number; of CMYK for each twelfth."""
+    modes = ("RGB", "L", "P", "1", "RGBA", "LA")
+    paint(file, number)
+    image = Image.open(file).convert(modes[number % 6]).resize((60 + number, 90))
+    image.save(file)
+    if number % 12 == 11:
+        image.convert("RGB").convert("CMYK").save(file.with_suffix(".jpg"))
+        file.unlink()
+
+
+def paint_set(root, classes):
+    """Twelve of a data set's class folders, with an odd image in each."""
+    for number, wnid in enumerate(classes.names[:: 200 // 12][:12]):
+        paint_odd(root / wnid / f"{number}.png", number)
+    return root
+
+
 @pytest.fixture(scope="module")
 def adversarial(tmp_path_factory):
-    """Twelve of ImageNet-A's class folders, with an odd image in each."""
-    root = tmp_path_factory.mktemp("imagenet-a")
-    modes = ("RGB", "L", "P", "1", "RGBA", "LA")
-    for number, wnid in enumerate(A_CLASSES.names[:: 200 // 12][:12]):
-        file = root / wnid / f"{number}.png"
-        paint(file, number)
-        image = Image.open(file).convert(modes[number % 6]).resize((60 + number, 90))
-        image.save(file)
-    Image.open(file).convert("CMYK").save(file.with_suffix(".jpg"))
-    file.unlink()
-    return root
+    return paint_set(tmp_path_factory.mktemp("imagenet-a"), A_CLASSES)
 
 
 def predict(images, study, weights, names=NAMES, dataset="a", **options):
@@ -95,17 +103,22 @@ def timm_outputs(root, weights, name):
 # timm's data set leaves the files it opens to be collected.
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_answers_are_those_of_timms_loader_and_class_mask(tmp_path, adversarial, weights):
+@pytest.mark.parametrize(
+    ("among", "classes"), [("imagenet-a", A_CLASSES), ("imagenet-r", R_CLASSES)]
+)
+def test_answers_are_those_of_timms_loader_and_class_mask(tmp_path, weights, among, classes):
     """`output[:, indices]`, as timm's validation and natural-adv-examples have it."""
-    report = predict(adversarial, tmp_path / "study", weights, among="imagenet-a")
+    images = paint_set(tmp_path / among, classes)
+    report = predict(images, tmp_path / "study", weights, among=among)
     info = Path(timm.__file__).parent / "data" / "_info"
-    indices = [int(line) for line in (info / "imagenet_a_indices.txt").read_text().split()]
-    assert [WNIDS[number] for number in indices] == list(A_CLASSES.names)
+    file = info / f"{among.replace('-', '_')}_indices.txt"
+    indices = [int(line) for line in file.read_text().split()]
+    assert [WNIDS[number] for number in indices] == list(classes.names)
     for name in NAMES:
-        outputs, targets = timm_outputs(adversarial, weights, name)
+        outputs, targets = timm_outputs(images, weights, name)
         probabilities, labels = outputs[:, indices].softmax(-1).topk(5)
         rows = table(tmp_path / "study", name)
-        expected = np.asarray(A_CLASSES.names)[labels.numpy()]
+        expected = np.asarray(classes.names)[labels.numpy()]
         assert rows.select("^label_.$").to_numpy().tolist() == expected.tolist()
         found = rows.select("^probability_.$").to_numpy()
         np.testing.assert_allclose(found, probabilities.numpy(), rtol=2e-4)
@@ -278,6 +291,7 @@ OBJECTS = {  # as it calls its classes: the words of ImageNet's
 }
 OBJECT_FOLDERS = ("alarm_clock", "banana", "chair")
 OTHER_OBJECTS = ("Air freshener", "Tablet / iPad")
+COPIES = 4  # images of each class, twelve of the three that ImageNet has
 
 
 @pytest.fixture
@@ -303,8 +317,9 @@ def objects(tmp_path):
     ):
         (root / "mappings" / f"{name}.json").write_text(json.dumps(content))
     for number, place in enumerate(called):
-        for copy in range(2):
-            paint(root / "images" / place / f"{10 * number + copy}.png", 10 * number + copy)
+        for copy in range(COPIES):
+            file = root / "images" / place / f"{10 * number + copy}.png"
+            paint_odd(file, COPIES * number + copy)
     return root
 
 
@@ -312,22 +327,23 @@ def objects(tmp_path):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_classes_of_objectnet_have_the_largest_of_their_outputs(tmp_path, objects, weights):
     study = tmp_path / "study"
-    report = predict(
-        objects / "images", study, weights, ["test_resnet"], among=objects / "mappings"
-    )
-    assert report.outside == 4
-    outputs, _ = timm_outputs(objects / "images", weights, "test_resnet")
+    report = predict(objects / "images", study, weights, among=objects / "mappings")
+    assert report.outside == 2 * COPIES
     shown = sorted(place.name for place in (objects / "images").iterdir())
-    rows = [2 * shown.index(name) + copy for name in OBJECT_FOLDERS for copy in range(2)]
+    places = [
+        COPIES * shown.index(name) + copy for name in OBJECT_FOLDERS for copy in range(COPIES)
+    ]
     groups = ([409, 530], [954], [423, 559])
-    merged = torch.stack([outputs[rows][:, group].amax(1) for group in groups], 1)
-    probabilities, labels = merged.softmax(-1).sort(-1, descending=True)
-    read = table(study, "test_resnet")
-    assert read["label"].to_list() == [name for name in OBJECTS for _ in range(2)]
-    expected = np.asarray(list(OBJECTS))[labels.numpy()]
-    assert read.select("^label_.$").to_numpy().tolist() == expected.tolist()
-    found = read.select("^probability_.$").to_numpy()
-    np.testing.assert_allclose(found, probabilities.numpy(), rtol=2e-4)
+    for name in NAMES:
+        outputs, _ = timm_outputs(objects / "images", weights, name)
+        merged = torch.stack([outputs[places][:, group].amax(1) for group in groups], 1)
+        probabilities, labels = merged.softmax(-1).sort(-1, descending=True)
+        read = table(study, name)
+        assert read["label"].to_list() == [name for name in OBJECTS for _ in range(COPIES)]
+        expected = np.asarray(list(OBJECTS))[labels.numpy()]
+        assert read.select("^label_.$").to_numpy().tolist() == expected.tolist()
+        found = read.select("^probability_.$").to_numpy()
+        np.testing.assert_allclose(found, probabilities.numpy(), rtol=2e-4)
 
 
 def test_maps_of_objectnet_that_are_not_whole(objects):

@@ -17,10 +17,11 @@ from bayesrep.errors import PredictionError, PredictionWarning, StudyError
 from bayesrep.protocols import read_predictions
 from bayesrep.sources.cifar10_1 import CLASSES
 from bayesrep.studies import folder
+from bayesrep.vision.architectures import describe
 from bayesrep.vision.classes import IMAGENET, read_classes
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
-from bayesrep.vision.networks import describe, load_network
+from bayesrep.vision.networks import load_network
 
 timm = load_timm()
 import torch

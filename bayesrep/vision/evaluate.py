@@ -20,8 +20,9 @@ from bayesrep.choices import Precision
 from bayesrep.errors import PredictionError, kind_and_reason
 from bayesrep.studies.folder import RANKS
 from bayesrep.types import Bools
+from bayesrep.vision.architectures import Architecture
 from bayesrep.vision.classes import IMAGENET, Classes
-from bayesrep.vision.networks import Architecture, Network
+from bayesrep.vision.networks import Network
 from bayesrep.vision.pixels import ImageBlock, Preprocessing
 
 PRECISIONS = get_args(Precision)
@@ -154,12 +155,13 @@ def choose_device(
 
 def identity_of(architecture: Architecture, device: Device) -> dict[str, str]:
     """What must agree before answers of two runs stand in one file."""
-    return {
+    identity = {
         "full_name": architecture.full_name,
         "weights": architecture.weights,
         "preprocessing": str(architecture.preprocessing),
         "precision": device.precision,
     }
+    return identity | ({"head": architecture.head.description} if architecture.head else {})
 
 
 def in_groups(networks: Iterable[Network]) -> dict[Input, list[Network]]:
@@ -281,6 +283,8 @@ def answer(network: Network, images: Any, device: Device, classes: Classes = IMA
         elif device.keeps_logits:
             raise ArithmeticError("outputs are beyond float16, in which they would be kept")
     logits = logits if logits.dtype == torch.float16 else logits.float()
+    if (head := network.architecture.head) is not None:
+        logits = head.take_classes(logits)
     top_five = rank_outputs(logits.float(), classes, start)
     return replace(top_five, logits=logits.cpu().numpy()) if device.keeps_logits else top_five
 
@@ -289,6 +293,11 @@ def rank_outputs(logits: Any, classes: Classes, start: float) -> TopFive:
     """The likeliest of some classes by the outputs float32 [n, K] of a network, begun at `start`.
 
     Where several outputs stand for one class, it has the largest of them.
+
+    Raises
+    ------
+    PredictionError
+        Where the network has an output for none of the classes.
     """
     import torch
 
@@ -299,6 +308,8 @@ def rank_outputs(logits: Any, classes: Classes, start: float) -> TopFive:
         logits = torch.stack([logits[:, [*each]].amax(1) for each in classes.outputs], 1)
     probabilities, labels = logits.softmax(-1).topk(min(RANKS, logits.shape[-1]))
     values = probabilities.cpu().numpy()  # waits for the device
+    if np.isnan(values).any():
+        raise PredictionError("no-output-of-chosen-classes")
     return TopFive(labels.cpu().numpy().astype(np.uint16), values, time.perf_counter() - start)
 
 

@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, Violation
 from bayesrep.types import Ints
+from bayesrep.vision.architectures import Architecture
 from bayesrep.vision.cache import PixelCache
 from bayesrep.vision.compiling import CHECKED_IMAGES, compile_networks, forget_compiled
 from bayesrep.vision.evaluate import CPU_BATCH, Device, TopFive, evaluate, in_groups, upload
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.networks import Architecture, Network, load_network, offline_without_hub
+from bayesrep.vision.networks import Network, load_network, offline_without_hub
 from bayesrep.vision.pixels import ImageBlock, Pixels, Preprocessing, read_block
 from bayesrep.vision.stages import Crew, Spent
 

@@ -18,6 +18,7 @@ from bayesrep.studies.class_order import find_mistake
 from bayesrep.studies.folder import RANKS
 from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.vision.among import Among, check_few_classes, read_among
+from bayesrep.vision.architectures import Architecture, check_names, describe, is_of_hub
 from bayesrep.vision.classes import IMAGENET, Classes, read_classes
 from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.compiling import check_compiler
@@ -28,13 +29,7 @@ from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import Local
 from bayesrep.vision.logits import KeptLogits, check_room, open_logits
 from bayesrep.vision.membership import counted_images, list_complete_classifiers, note_among
-from bayesrep.vision.networks import (
-    Architecture,
-    check_names,
-    describe,
-    is_of_hub,
-    offline_without_hub,
-)
+from bayesrep.vision.networks import offline_without_hub
 from bayesrep.vision.pixels import quiet_images
 from bayesrep.vision.results import read_failures
 from bayesrep.vision.run import (
@@ -538,4 +533,12 @@ def _describe_classifiers(
         raise PredictionError(_first_reason(list(refused.values())))
     for why in refused.values():
         warnings.warn(why, PredictionWarning, stacklevel=3)
+    for head in {each.head: None for each in known if each.head and each.head.missing}:
+        have_it = [each.name for each in known if each.head == head]
+        warnings.warn(
+            f"{listing(have_it, 'classifier')}: answers are among {head.description}; images of "
+            f"{listing(head.missing, 'class')}, which it lacks, are never right",
+            PredictionWarning,
+            stacklevel=3,
+        )
     return known, refused
