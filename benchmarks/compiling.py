@@ -20,7 +20,8 @@ from typing import Any
 from bayesrep.report.text import columns
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.compiling import check_compiler, compile_networks, forget_compiled
-from bayesrep.vision.evaluate import CPU_BATCH, Device, evaluate, in_groups
+from bayesrep.vision.devices import CPU_BATCH, Device
+from bayesrep.vision.evaluate import evaluate, in_groups
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import single_threaded
 from bayesrep.vision.networks import Network

@@ -41,7 +41,8 @@ from bayesrep.studies import folder
 from bayesrep.studies.imagenet import class_index, synsets
 from bayesrep.vision import predict
 from bayesrep.vision.architectures import describe
-from bayesrep.vision.evaluate import CPU_BATCH, Device, in_groups
+from bayesrep.vision.devices import CPU_BATCH, Device
+from bayesrep.vision.evaluate import in_groups
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import single_threaded
 from bayesrep.vision.networks import load_network

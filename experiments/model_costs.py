@@ -16,7 +16,7 @@ import numpy as np
 from bayesrep.machine import cores
 from bayesrep.progress import progress_bar
 from bayesrep.vision.architectures import Architecture, describe
-from bayesrep.vision.evaluate import choose_device
+from bayesrep.vision.devices import choose_device
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import in_blocks, through_images

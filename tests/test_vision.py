@@ -32,7 +32,8 @@ from bayesrep.vision.architectures import describe
 from bayesrep.vision.cache import PixelCache
 from bayesrep.vision.catalogs import CATALOGS, catalog_names, read_catalog
 from bayesrep.vision.contents import Contents
-from bayesrep.vision.evaluate import Device, choose_device, evaluate, in_groups, upload
+from bayesrep.vision.devices import Device, choose_device
+from bayesrep.vision.evaluate import evaluate, in_groups, upload
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import Local, in_blocks

@@ -17,7 +17,7 @@ from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import ImageSource, predict_sets
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.contents import Contents
-from bayesrep.vision.evaluate import Device
+from bayesrep.vision.devices import Device
 from bayesrep.vision.images import list_images
 from bayesrep.vision.run import DatasetRun, evaluate_together, open_results
 

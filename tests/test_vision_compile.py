@@ -25,7 +25,8 @@ from bayesrep.errors import PredictionError, PredictionWarning, Violation
 from bayesrep.studies import folder
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.compiling import check_compiler, compile_networks, forget_compiled
-from bayesrep.vision.evaluate import Device, evaluate, in_groups
+from bayesrep.vision.devices import Device
+from bayesrep.vision.evaluate import evaluate, in_groups
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.networks import Network
 from bayesrep.vision.pixels import Preprocessing

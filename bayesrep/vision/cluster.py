@@ -14,7 +14,7 @@ from bayesrep.clusters import join_cluster
 from bayesrep.errors import PredictionError, reason
 from bayesrep.types import Ints
 from bayesrep.vision.architectures import Architecture
-from bayesrep.vision.evaluate import Device
+from bayesrep.vision.devices import Device
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.local import ImageResults, Local, blocks_in_batch, weights_budget
 from bayesrep.vision.pixels import Preprocessing

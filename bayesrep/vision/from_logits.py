@@ -17,7 +17,8 @@ from bayesrep.studies import folder as folders
 from bayesrep.types import Ints
 from bayesrep.vision.among import check_few_classes, read_among
 from bayesrep.vision.contents import UNKNOWN_CONTENT, Contents
-from bayesrep.vision.evaluate import TopFive, choose_device, rank_outputs
+from bayesrep.vision.devices import choose_device
+from bayesrep.vision.evaluate import TopFive, rank_outputs
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.labels import class_numbers, read_labels

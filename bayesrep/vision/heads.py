@@ -49,9 +49,12 @@ class LargeHead:
 
         It is a tensor on the device of the outputs.
         """
+        import torch
+
         taken = outputs[:, [max(place, 0) for place in self.outputs]]
-        taken[:, [place < 0 for place in self.outputs]] = float("-inf")
-        return taken
+        missing = [number for number, place in enumerate(self.outputs) if place < 0]
+        places = torch.tensor(missing, dtype=torch.int64).to(outputs.device)
+        return taken.index_fill_(1, places, float("-inf"))
 
 
 @cache

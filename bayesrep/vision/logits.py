@@ -33,7 +33,8 @@ from bayesrep.types import Bools, Ints
 from bayesrep.vision.architectures import Architecture
 from bayesrep.vision.classes import IMAGENET, Classes
 from bayesrep.vision.contents import UNKNOWN_CONTENT, Contents, write
-from bayesrep.vision.evaluate import Device, identity_of
+from bayesrep.vision.devices import Device
+from bayesrep.vision.evaluate import identity_of
 from bayesrep.vision.images import ImageSet
 
 FORMAT = 1

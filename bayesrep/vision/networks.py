@@ -53,6 +53,9 @@ class Network:
         at once from then on.
     compiled
         What has come of compiling it; None where nobody tried.
+    is_halved, whole
+        Whether weights are kept in a shorter type (`halve_weights`), and the module with all of
+        their digits, once it was needed.
     """
 
     architecture: Architecture
@@ -60,6 +63,8 @@ class Network:
     size: int
     limit: int | None = None
     compiled: CompiledNetwork | None = None
+    is_halved: bool = False
+    whole: Any = None
 
     def for_batch(self, shape: Sequence[int]) -> Any:
         """What answers a batch of this shape: the compiled network, or the network itself."""
@@ -114,6 +119,36 @@ def load_network(architecture: Architecture, device: Any) -> Network:
     return _make_ready(architecture, module, device)
 
 
+def halve_weights(network: Network, precision: str) -> None:
+    """Keep weights in the type to which mixed precision shortens them for each batch.
+
+    These are those of plain linear layers and convolutions. Answers stay the same to the bit: all
+    else (normalisation, layers that compute with their weights first) is left as it is.
+
+    Parameters
+    ----------
+    network
+        The network, whose module is changed.
+    precision
+        "bfloat16" or "float16".
+    """
+    import torch
+
+    for part in network.module.modules():
+        if type(part) in (torch.nn.Linear, torch.nn.Conv2d):
+            part.to(getattr(torch, precision))
+    network.size, network.is_halved = _count_bytes(network.module), True
+
+
+def whole_module(network: Network, device: str) -> Any:
+    """The module of a network in full precision; it is loaded once more where it was halved."""
+    if not network.is_halved:
+        return network.module
+    if network.whole is None:
+        network.whole = load_network(network.architecture, device).module
+    return network.whole
+
+
 def _overlay(architecture: Architecture) -> dict[str, Any]:
     """What timm is told so that it takes the weights of a file, and a head that fits them."""
     state = _read_weights(architecture)
@@ -150,8 +185,12 @@ def _make_ready(architecture: Architecture, module: Any, device: Any) -> Network
     import torch
 
     module = module.eval().to(device, memory_format=torch.channels_last)
+    return Network(architecture, module, _count_bytes(module))
+
+
+def _count_bytes(module: Any) -> int:
     tensors: Iterable[Any] = [*module.parameters(), *module.buffers()]
-    return Network(architecture, module, sum(t.numel() * t.element_size() for t in tensors))
+    return sum(each.numel() * each.element_size() for each in tensors)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from bayesrep.vision.classes import IMAGENET, Classes, read_classes
 from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.compiling import check_compiler
 from bayesrep.vision.contents import Contents
-from bayesrep.vision.evaluate import Device, choose_device
+from bayesrep.vision.devices import Device, choose_device
 from bayesrep.vision.images import ImageSet, list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import Local
@@ -172,7 +172,7 @@ def predict(
         "logits": also keep every output, for answers among other classes later without inference
         (`bayesrep.vision.predict_from_logits`). What they take is said before it begins.
     device, batch_size, precision
-        See `bayesrep.vision.evaluate.choose_device`.
+        See `bayesrep.vision.devices.choose_device`.
     compile
         Compile classifiers by `torch.compile`. One that then finds another label on any of the
         first images, or cannot be compiled, goes uncompiled, with a warning.

@@ -19,7 +19,8 @@ from bayesrep.types import Bools, Ints
 from bayesrep.vision.architectures import Architecture
 from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.contents import Contents
-from bayesrep.vision.evaluate import Device, TopFive, identity_of
+from bayesrep.vision.devices import Device
+from bayesrep.vision.evaluate import TopFive, identity_of
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.local import ImageResults, Local, in_blocks
 from bayesrep.vision.logits import LOGITS, KeptLogits
