@@ -35,7 +35,7 @@ def add(parser: ArgumentParser) -> None:
         "--images",
         type=Path,
         metavar="PATH",
-        help="class folders, flat folder, .tar, .tar.gz or .csv",
+        help="class folders, flat folder, .tar, .tar.gz, .csv, or hf-hub:user/dataset/pattern",
     )
     option("--dataset", metavar="NAME", help="the data set's name in the study")
     option("--suite", type=Path, metavar="FILE", help="several data sets (TOML), networks once")

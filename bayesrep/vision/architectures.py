@@ -17,6 +17,7 @@ from bayesrep.files.seals import digest_file
 from bayesrep.studies import rules
 from bayesrep.vision.classes import IMAGENET, Classes
 from bayesrep.vision.heads import LargeHead, find_head
+from bayesrep.vision.hub import is_of_hub
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.pixels import Preprocessing
 from bayesrep.vision.torchvision_networks import (
@@ -27,7 +28,6 @@ from bayesrep.vision.torchvision_networks import (
 )
 from bayesrep.vision.torchvision_networks import explain_unknown_name as not_in_torchvision
 
-HUB = ("hf-hub:", "hf_hub:")
 _CONFIG = "config.json"
 _SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".pth.tar")
 
@@ -102,11 +102,6 @@ def check_names(names: Sequence[str], weights: Path | None = None) -> None:
             classifiers=listed,
             nearest=near[0],
         )
-
-
-def is_of_hub(name: str) -> bool:
-    """Whether a name is that of a repository of the hub."""
-    return name.startswith(HUB)
 
 
 def describe(name: str, weights: Path | None = None, classes: Classes = IMAGENET) -> Architecture:

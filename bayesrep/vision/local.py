@@ -27,8 +27,9 @@ from bayesrep.vision.cache import PixelCache
 from bayesrep.vision.compiling import CHECKED_IMAGES, compile_networks, forget_compiled
 from bayesrep.vision.devices import CPU_BATCH, Device
 from bayesrep.vision.evaluate import TopFive, in_groups, start_evaluation, upload
+from bayesrep.vision.hub import offline_without_hub
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.networks import Network, halve_weights, load_network, offline_without_hub
+from bayesrep.vision.networks import Network, halve_weights, load_network
 from bayesrep.vision.pixels import ImageBlock, Pixels, Preprocessing, read_block
 from bayesrep.vision.stages import Crew, Spent
 

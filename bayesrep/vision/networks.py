@@ -6,8 +6,7 @@ weights alone.
 """
 
 import warnings
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -191,30 +190,6 @@ def _make_ready(architecture: Architecture, module: Any, device: Any) -> Network
 def _count_bytes(module: Any) -> int:
     tensors: Iterable[Any] = [*module.parameters(), *module.buffers()]
     return sum(each.numel() * each.element_size() for each in tensors)
-
-
-@contextmanager
-def offline_without_hub(*, needed: bool) -> Generator[None]:
-    """Ask the hub once whether it is there; without it, take what is cached and never wait.
-
-    Where it is not needed, nothing is asked.
-    """
-    if not needed:
-        yield
-        return
-    import huggingface_hub
-    from huggingface_hub import constants
-
-    before = constants.HF_HUB_OFFLINE
-    try:
-        if not before:
-            huggingface_hub.get_session().head(constants.ENDPOINT, timeout=10)
-    except Exception:  # whichever client is behind it, it could not connect
-        constants.HF_HUB_OFFLINE = True  # its environment variable is read at import only
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
 
 
 def _head(classes: int) -> str:

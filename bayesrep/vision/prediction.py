@@ -18,18 +18,18 @@ from bayesrep.studies.class_order import find_mistake
 from bayesrep.studies.folder import RANKS
 from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.vision.among import Among, check_few_classes, read_among
-from bayesrep.vision.architectures import Architecture, check_names, describe, is_of_hub
+from bayesrep.vision.architectures import Architecture, check_names, describe
 from bayesrep.vision.classes import IMAGENET, Classes, read_classes
 from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.compiling import check_compiler
 from bayesrep.vision.contents import Contents
 from bayesrep.vision.devices import Device, choose_device
+from bayesrep.vision.hub import is_of_hub, locate_images, offline_without_hub
 from bayesrep.vision.images import ImageSet, list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import Local
 from bayesrep.vision.logits import KeptLogits, check_room, open_logits
 from bayesrep.vision.membership import counted_images, list_complete_classifiers, note_among
-from bayesrep.vision.networks import offline_without_hub
 from bayesrep.vision.pixels import quiet_images
 from bayesrep.vision.results import read_failures
 from bayesrep.vision.run import (
@@ -149,8 +149,9 @@ def predict(
     Parameters
     ----------
     images
-        A folder of class folders, a flat folder, `.tar` shards or a `.csv` of paths and labels;
-        see `bayesrep.vision.images.list_images`.
+        A folder of class folders, a flat folder, `.tar` shards or a `.csv` of paths and labels
+        (`bayesrep.vision.images.list_images`), or a data set of the hub
+        (`bayesrep.vision.hub.locate_images`).
     dataset
         The data set's name in the study.
     classifiers
@@ -352,7 +353,8 @@ def choose_images(images: ImageSet, chosen: Among | None, study: Path, dataset: 
 def _list_set(source: ImageSource, study: Path, dataset: str, meant: Classes) -> ListedSet:
     chosen = None if source.among is None else read_among(source.among, meant)
     labelled = chosen.labelled if chosen else meant
-    images = list_images(source.images, labels=source.labels, classes=labelled)
+    place = locate_images(source.images)
+    images = list_images(place, labels=source.labels, classes=labelled)
     if source.among is None:
         check_few_classes(images, source.images)
     return choose_images(images, chosen, study, dataset)
