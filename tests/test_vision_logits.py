@@ -28,8 +28,8 @@ from bayesrep.vision.classes import IMAGENET
 from bayesrep.vision.evaluate import TopFive, rank_outputs
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.logits import KeptLogits, read_logits
-from bayesrep.vision.prediction import ImageSource
 from bayesrep.vision.results import Results
+from bayesrep.vision.sets import ImageSource
 
 timm = load_timm()
 import torch

@@ -23,15 +23,11 @@ from bayesrep.vision.images import ImageSet
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.labels import class_numbers, read_labels
 from bayesrep.vision.logits import LogitsFile, logits_folder, read_logits
-from bayesrep.vision.prediction import (
-    ImageSource,
-    Report,
-    check_writable,
-    choose_images,
-    make_report,
-)
+from bayesrep.vision.prediction import check_writable
+from bayesrep.vision.reports import Report, make_report
 from bayesrep.vision.results import Results
 from bayesrep.vision.run import DatasetRun
+from bayesrep.vision.sets import ImageSource, choose_images
 
 _AT_ONCE = 4096  # images whose outputs are in memory
 

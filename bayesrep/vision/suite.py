@@ -21,7 +21,7 @@ from bayesrep.errors import PredictionError, did_you_mean, listing, reason
 from bayesrep.files.names import normalize_name
 from bayesrep.vision.among import ALL, BUILT_IN
 from bayesrep.vision.hub import is_of_hub
-from bayesrep.vision.prediction import ImageSource
+from bayesrep.vision.sets import ImageSource
 
 KEYS = ("images", "labels", "among")
 

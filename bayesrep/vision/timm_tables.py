@@ -9,7 +9,7 @@ import polars as pl
 
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.pixels import Preprocessing
-from bayesrep.vision.prediction import Report
+from bayesrep.vision.reports import Report
 from bayesrep.vision.results import read_facts
 from bayesrep.vision.torchvision_networks import build, is_torchvision
 
