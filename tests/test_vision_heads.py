@@ -67,8 +67,8 @@ def rows_of(study, name, dataset="a"):
 def test_classes_are_those_of_the_same_wnid(size, lacking):
     head = find_head(size)
     names = ImageNetInfo(head.synset_list).label_names()
-    assert (head.size, len(names), len(head.missing)) == (size, size, lacking)
-    assert set(head.missing) == set(WNIDS) - set(names)
+    assert (head.size, len(names), len(head.missing_classes)) == (size, size, lacking)
+    assert set(head.missing_classes) == set(WNIDS) - set(names)
     there = [(wnid, names[k]) for wnid, k in zip(WNIDS, head.outputs, strict=True) if k >= 0]
     assert len(there) == 1000 - lacking
     assert all(one == other for one, other in there)
@@ -128,7 +128,7 @@ def test_kept_outputs_give_the_answers_of_a_run(tmp_path, place):
 
 
 def test_a_choice_of_classes_that_no_output_has_is_refused(tmp_path, place):
-    lacking = find_head(11_821).missing
+    lacking = find_head(11_821).missing_classes
     (tmp_path / "classes.txt").write_text("\n".join(lacking))
     shutil.copytree(place / "images" / TEDDY, tmp_path / "images" / TEDDY)
     shutil.copytree(place / "weights", tmp_path / "weights")

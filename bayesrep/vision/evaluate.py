@@ -343,14 +343,18 @@ def rank_outputs(logits: Any, classes: Classes, start: float) -> TopFive:
 
 def _rank(logits: Any, classes: Classes) -> tuple[Any, Any]:
     """Probabilities and labels [n, 5] of the likeliest classes, on the device of the outputs."""
+    chosen = choose_outputs(logits, classes)
+    return chosen.softmax(-1).topk(min(RANKS, chosen.shape[-1]))
+
+
+def choose_outputs(logits: Any, classes: Classes) -> Any:
+    """The outputs [n, C] of some classes among those [n, K] of a network, the largest of each."""
     import torch
 
     if all(len(outputs) == 1 for outputs in classes.outputs):
         chosen = [output for (output,) in classes.outputs]
-        logits = logits[:, chosen] if chosen else logits
-    else:
-        logits = torch.stack([logits[:, [*each]].amax(1) for each in classes.outputs], 1)
-    return logits.softmax(-1).topk(min(RANKS, logits.shape[-1]))
+        return logits[:, chosen] if chosen else logits
+    return torch.stack([logits[:, [*each]].amax(1) for each in classes.outputs], 1)
 
 
 def _make_top_five(probabilities: Any, labels: Any, seconds: float) -> TopFive:

@@ -34,14 +34,14 @@ class LargeHead:
     outputs: tuple[int, ...]
 
     @property
-    def missing(self) -> list[str]:
+    def missing_classes(self) -> list[str]:
         """The wnids of the classes that no output has."""
         return [wnid for wnid, k in zip(synsets(), self.outputs, strict=True) if k < 0]
 
     @property
     def description(self) -> str:
         """What is taken of its outputs, in words."""
-        there = len(self.outputs) - len(self.missing)
+        there = len(self.outputs) - len(self.missing_classes)
         return f"{there:,} of {self.size:,} outputs, by the wnids of {self.synset_list}"
 
     def take_classes(self, outputs: Any) -> Any:

@@ -307,11 +307,11 @@ def _describe_classifiers(
         raise PredictionError(first_reason(list(refused.values())))
     for why in refused.values():
         warnings.warn(why, PredictionWarning, stacklevel=3)
-    for head in {each.head: None for each in known if each.head and each.head.missing}:
+    for head in {each.head: None for each in known if each.head and each.head.missing_classes}:
         have_it = [each.name for each in known if each.head == head]
         warnings.warn(
             f"{listing(have_it, 'classifier')}: answers are among {head.description}; images of "
-            f"{listing(head.missing, 'class')}, which it lacks, are never right",
+            f"{listing(head.missing_classes, 'class')}, which it lacks, are never right",
             PredictionWarning,
             stacklevel=3,
         )
