@@ -12,7 +12,7 @@ from bayesrep.errors import PredictionWarning
 from bayesrep.studies import folder
 from bayesrep.vision import local
 from bayesrep.vision.architectures import describe
-from bayesrep.vision.devices import Device, Stopwatch
+from bayesrep.vision.devices import Device, DeviceClock
 from bayesrep.vision.evaluate import evaluate, in_groups
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.networks import halve_weights, load_network, whole_module
@@ -123,7 +123,7 @@ def test_runs_in_mixed_precision_shorten_the_weights(monkeypatch, tmp_path, plac
 
 
 def test_a_stopwatch_runs_until_it_is_stopped():
-    watch = Stopwatch(Device("cpu", "float32", 24))
+    watch = DeviceClock(Device("cpu", "float32", 24))
     watch.stop()
     first = watch.seconds()
     assert 0 <= first == watch.seconds()

@@ -312,7 +312,7 @@ def test_an_interrupt_does_not_wait_for_the_networks(monkeypatch, place):
         raise KeyboardInterrupt
         yield
 
-    monkeypatch.setattr(module, "evaluate", endless)
+    monkeypatch.setattr(module, "start_evaluation", endless)
     monkeypatch.setattr(module, "_map_ahead", interrupted)
     with pytest.raises(KeyboardInterrupt):
         predict(place, workers=1)

@@ -47,7 +47,7 @@ class Device:
         return self.name.startswith("cuda")
 
 
-class Stopwatch:
+class DeviceClock:
     """The seconds for which a device works on what it is given while this runs.
 
     Parameters

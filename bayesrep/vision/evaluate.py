@@ -24,7 +24,7 @@ from bayesrep.studies.folder import RANKS
 from bayesrep.types import Bools
 from bayesrep.vision.architectures import Architecture
 from bayesrep.vision.classes import IMAGENET, Classes
-from bayesrep.vision.devices import Device, Stopwatch
+from bayesrep.vision.devices import Device, DeviceClock
 from bayesrep.vision.networks import Network, whole_module
 from bayesrep.vision.pixels import ImageBlock, Preprocessing
 
@@ -152,7 +152,7 @@ def start_evaluation(
 
     failures: dict[str, str] = {}
     given: defaultdict[str, list[GivenBatch]] = defaultdict(list)
-    stopwatch = Stopwatch(device)
+    clock = DeviceClock(device)
     with torch.inference_mode():
         for key, networks in groups.items():
             for part in pixels[key[0]].split(device.batch_size):
@@ -168,7 +168,7 @@ def start_evaluation(
                         given[name].append(batch)
                     except Exception as error:  # a network raises whatever its parts do
                         failures[name] = kind_and_reason(error)
-    stopwatch.stop()
+    clock.stop()
 
     def finish() -> tuple[dict[str, TopFive | str], float]:
         answers: dict[str, TopFive | str] = {**failures}
@@ -178,7 +178,7 @@ def start_evaluation(
                     answers[name] = TopFive.concatenate([each.fetch() for each in batches])
                 except Exception as error:
                     answers[name] = kind_and_reason(error)
-        return answers, stopwatch.seconds()
+        return answers, clock.seconds()
 
     return finish
 
@@ -242,7 +242,7 @@ class GivenBatch:
         Every output, where these are kept; else None.
     is_finite, is_kept_whole
         Whether all outputs are finite, as they are and as they are kept.
-    stopwatch
+    clock
         What it took, until all of these are there.
     compute_exactly
         What gives the batch once more, in full precision; None where this is it.
@@ -252,12 +252,12 @@ class GivenBatch:
     logits: Any
     is_finite: Any
     is_kept_whole: Any
-    stopwatch: Stopwatch
+    clock: DeviceClock
     compute_exactly: "Callable[[], GivenBatch] | None"
 
     def fetch(self) -> TopFive:
         """Wait for the answers; where outputs are not finite, compute them in full precision."""
-        seconds = self.stopwatch.seconds()
+        seconds = self.clock.seconds()
         if not bool(self.is_finite):
             if self.compute_exactly is None:
                 raise ArithmeticError("outputs are not finite, the weights may be damaged")
@@ -292,7 +292,7 @@ def give_batch(
     """
     import torch
 
-    stopwatch = Stopwatch(device)
+    clock = DeviceClock(device)
     with torch.inference_mode(), nullcontext() if exact else _precision(device):
         logits = _logits(network, images, device, exact=exact)
     with torch.inference_mode():
@@ -312,7 +312,7 @@ def give_batch(
         kept = (logits,) if device.keeps_logits else ()
         host = [each.to("cpu", non_blocking=device.is_cuda) for each in (*ranked, finite, whole)]
         host += [each.to("cpu", non_blocking=device.is_cuda) for each in kept]
-    stopwatch.stop()
+    clock.stop()
 
     def compute_exactly() -> GivenBatch:
         return give_batch(network, again(), device, classes, again, exact=True)
@@ -322,7 +322,7 @@ def give_batch(
         host[4] if kept else None,
         host[2],
         host[3],
-        stopwatch,
+        clock,
         None if exact else compute_exactly,
     )
 
