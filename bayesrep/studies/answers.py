@@ -89,7 +89,7 @@ def read_every_answer(path: str | Path, first: Sequence[str]) -> list[Prediction
     Returns
     -------
     list of Predictions
-        Of the classifiers with answers to every data set: those that study.json lists, or all.
+        Answers of the classifiers that have some to every data set: those listed, or all.
     """
     root = Path(path)
     there = StudyFolder(root)
