@@ -18,11 +18,13 @@ from importlib.metadata import version
 from typing import Any
 
 from bayesrep.report.text import columns
+from bayesrep.vision.architectures import describe
 from bayesrep.vision.compiling import check_compiler, compile_networks, forget_compiled
-from bayesrep.vision.evaluate import CPU_BATCH, Device, evaluate, in_groups
+from bayesrep.vision.devices import CPU_BATCH, Device
+from bayesrep.vision.evaluate import evaluate, in_groups
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import single_threaded
-from bayesrep.vision.networks import Network, describe
+from bayesrep.vision.networks import Network
 from benchmarks._requirements import say
 
 CLASSIFIERS = [

@@ -40,10 +40,12 @@ from bayesrep.report.text import columns
 from bayesrep.studies import folder
 from bayesrep.studies.imagenet import class_index, synsets
 from bayesrep.vision import predict
-from bayesrep.vision.evaluate import CPU_BATCH, Device, in_groups
+from bayesrep.vision.architectures import describe
+from bayesrep.vision.devices import CPU_BATCH, Device
+from bayesrep.vision.evaluate import in_groups
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import single_threaded
-from bayesrep.vision.networks import describe, load_network
+from bayesrep.vision.networks import load_network
 from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
 from experiments.photographs import make_images
 

@@ -35,10 +35,10 @@ from bayesrep.report.paper.anzaku2022 import confidence_scatter, matched_accurac
 from bayesrep.report.text import columns, rows_table
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.vision import catalog_names
+from bayesrep.vision.architectures import Architecture, describe
 from bayesrep.vision.classes import IMAGENET, read_classes
-from bayesrep.vision.evaluate import choose_device
+from bayesrep.vision.devices import choose_device
 from bayesrep.vision.imports import load_timm
-from bayesrep.vision.networks import Architecture, describe
 from bayesrep.vision.stages import Stages
 from experiments.chain import CLASSIFIERS, make_data, train
 from experiments.matched import mean_table

@@ -15,11 +15,12 @@ import numpy as np
 
 from bayesrep.machine import cores
 from bayesrep.progress import progress_bar
-from bayesrep.vision.evaluate import choose_device
+from bayesrep.vision.architectures import Architecture, describe
+from bayesrep.vision.devices import choose_device
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import in_blocks, through_images
-from bayesrep.vision.networks import Architecture, Network, describe
+from bayesrep.vision.networks import Network
 from bayesrep.vision.pixels import Preprocessing, read_block
 from bayesrep.vision.stages import Crew, Spent
 from experiments.photographs import make_images

@@ -7,7 +7,6 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
 from contextlib import contextmanager
 from importlib.abc import Loader
 from importlib.metadata import version
@@ -313,33 +312,3 @@ def pytest_unconfigure():
     """Once, when the last test is done, forget what this run's commands kept."""
     if MADE_HERE:
         shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True)
-
-
-@pytest.fixture(scope="session")
-def fill_vision_folder():
-    """Fill a folder with 60 images of three classes, and the weights of small classifiers."""
-
-    def fill(root: Path, names: Sequence[str]) -> None:
-        import numpy as np
-        from PIL import Image
-
-        from bayesrep.studies.imagenet import synsets
-        from bayesrep.vision.imports import load_timm
-
-        timm = load_timm()
-        import torch
-        from safetensors.torch import save_file
-
-        rng = np.random.default_rng(0)
-        for number in range(60):
-            folder = root / "images" / synsets()[300 * (number % 3)]
-            folder.mkdir(parents=True, exist_ok=True)
-            small = Image.fromarray(rng.integers(0, 256, (6, 8, 3), dtype=np.uint8))
-            small.resize((240, 180), Image.Resampling.BICUBIC).save(folder / f"{number}.JPEG")
-        (root / "weights").mkdir()
-        for seed, name in enumerate(names):
-            torch.manual_seed(seed)
-            weights = timm.create_model(name).state_dict()
-            save_file(weights, root / "weights" / f"{name}.safetensors")
-
-    return fill

@@ -14,7 +14,7 @@ from bayesrep.protocols import confusion, match
 from bayesrep.protocols.matched import CRITERIA
 from bayesrep.report.robustness import robustness_figure
 from benchmarks import protocols as benchmark
-from experiments import cifar10_1, imagenetv2, matched, results, timm_results
+from experiments import cifar10_1, imagenetv2, matched, results, timm_published, timm_results
 from experiments import confusion as confusion_experiment
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -95,6 +95,19 @@ def test_superclasses_confused_are_those_found_together():
     assert all(value > 0.5 for value in numbers["correlations"].values())
     # Tsipras et al. (2020), section 5.2: about 80 %, of all images and not of the hard ones alone.
     assert 0.75 < numbers["right"]["people, choosing"] < 0.80
+
+
+@real
+def test_timms_numbers_are_those_of_published_answers(written, tmp_path):
+    assert timm_published.main([str(DATA / "timm-results"), str(IMAGENETV2)]) == 0
+    numbers = json.loads((tmp_path / "timm-published.json").read_text())
+    rows = numbers["classifiers"]
+    assert len(rows) == 26
+    assert len(rows) + len(numbers["without"]) == 45
+    for row in rows:
+        if row["classifier"].startswith(("vgg", "se_")):  # resized alike by both
+            assert abs(row["reference_here"] - row["reference_timm"]) < 5e-4
+    assert numbers["largest_points"]["reference"] < 0.5
 
 
 @real

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from bayesrep.vision import catalog_names
+from bayesrep.vision.architectures import describe
 from bayesrep.vision.imports import load_timm
-from bayesrep.vision.networks import describe
 from bayesrep.vision.stages import Crew
 from experiments.many_models import imagenet_classifiers, main, saved_classifiers
 from experiments.model_costs import ANSWERS, Cost, Machine, costs, estimate, in_same_pixels

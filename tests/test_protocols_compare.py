@@ -14,7 +14,6 @@ from scipy.stats import linregress
 from scipy.stats import t as student
 
 from bayesrep import StudyError, cli
-from bayesrep.posterior.fitted import Fitted
 from bayesrep.protocols import (
     LabelSets,
     beside,
@@ -23,7 +22,6 @@ from bayesrep.protocols import (
     compare_pairs,
     confusion,
     confusion_difference,
-    effective_robustness,
     fit_lines,
     independent_difference,
     line_band,
@@ -420,77 +418,6 @@ def test_the_band_of_a_line_is_that_of_a_regression(scale, change, back):
         line_band(X, Y, at, scale), (middle, middle - half, middle + half), strict=True
     ):
         np.testing.assert_allclose(found, back(expected), rtol=1e-9)
-
-
-# ------------------------------------------------------------------ effective robustness
-
-
-@pytest.mark.parametrize(("scale", "change", "back"), SCALES)
-def test_effective_robustness_is_what_lies_above_the_line_of_a_baseline(scale, change, back):
-    """Taori et al. (2020), equation 1, by NumPy's polynomials, draw by draw."""
-    random = np.random.default_rng(2)
-    draws = tuple(each + 0.01 * random.standard_normal((50, 6)) for each in (X, Y))
-    baseline = [0, 2, 3, 5]
-    found = effective_robustness(X, Y, baseline, draws, scale)
-
-    def above(x, y):
-        slope, intercept = np.polyfit(change(x[baseline]), change(y[baseline]), 1)
-        return y - back(slope * change(x) + intercept)
-
-    np.testing.assert_allclose(found["robustness"], above(X, Y), atol=1e-12)
-    np.testing.assert_allclose(found["expected"], Y - above(X, Y), atol=1e-12)
-    ends = np.quantile([above(*each) for each in zip(*draws, strict=True)], [0.025, 0.975], axis=0)
-    np.testing.assert_allclose(found.select("lower", "upper").to_numpy().T, ends, atol=1e-12)
-    # A classifier outside the baseline does not move the line.
-    moved = Y + np.eye(6)[1] * 0.05
-    change_of = effective_robustness(X, moved, baseline, scale=scale)["robustness"] - above(X, Y)
-    np.testing.assert_allclose(change_of, np.eye(6)[1] * 0.05, atol=1e-12)
-
-
-def test_a_scale_that_cannot_show_an_accuracy_leaves_it_out():
-    x, y = np.append(X, [0.9, 1.0]), np.append(Y, [0.0, 0.95])
-    found = effective_robustness(x, y, range(8))
-    assert found["robustness"].is_null().to_list() == [False] * 6 + [True] * 2
-    assert found["expected"][:6].to_list() == pytest.approx(
-        effective_robustness(X, Y, range(6))["expected"].to_list()
-    )
-    assert found["lower"].is_null().all()
-    with refused(StudyError, "baseline-needs-more-classifiers", {"fewest": 2}):
-        effective_robustness(x, y, [0, 6, 7])
-
-
-def test_robustness_of_a_comparison_is_of_its_own_draws(both):
-    found = compare(*both)
-    table = found.robustness(["vgg", "vit"])
-    assert table["classifier"].to_list() == list(NETWORKS)
-    assert table["baseline"].to_list() == [True, False, False, True]
-    measured = [found.accuracies[f"{role}_accuracy"].to_numpy() for role in REQUIRED_ROLES]
-    expected = effective_robustness(*measured, [0, 3], found.draws)
-    assert table.select(expected.columns).equals(expected)
-    assert found.robustness()["baseline"].all()
-    # Adjusted accuracies take the place of those on the replication.
-    random = np.random.default_rng(0)
-    adjusted = measured[1] + 0.02 + 0.003 * random.standard_normal((3000, 4))
-    instead = found.robustness(["vgg", "vit"], adjusted)
-    np.testing.assert_allclose(instead["replication_accuracy"], adjusted.mean(axis=0))
-    with refused(StudyError, "classifier-unknown-to-study", {"classifier": "nobody"}):
-        found.robustness(["nobody"])
-
-
-def test_adjusted_robustness_is_of_the_draws_of_all_classifiers(capsys, tmp_path):
-    study, fitted = zoo.study("tiny"), zoo.posterior_path("tiny", **zoo.QUICK)
-    study.write(tmp_path / "study")
-    more = ("--table", "robustness", "--posterior", fitted)
-    status, text, error = run(capsys, "compare", tmp_path / "study", *more, "--json")
-    assert (status, error) == (0, "")
-    rows = json.loads(text)["rows"]
-    draws = Fitted(study, zoo.posterior("tiny", **zoo.QUICK)).draws_together.reshape(-1, 3)
-    for row, adjusted in zip(rows, draws.mean(axis=0), strict=True):
-        assert row["replication_accuracy"] == pytest.approx(adjusted)
-        assert row["lower"] < row["robustness"] < row["upper"]
-    broken = ["compare", str(tmp_path / "study"), "--table", "lines", "--baseline", "a"]
-    facts = {"option": "baseline", "table": "robustness"}
-    check(refusal(broken), "option-of-another-table", facts)
 
 
 # ------------------------------------------------------------------ what has been published

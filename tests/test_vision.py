@@ -4,11 +4,9 @@ import io
 import json
 import os
 import shutil
-import signal
 import struct
 import subprocess
 import sys
-import textwrap
 import time
 import tracemalloc
 import warnings
@@ -23,20 +21,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, UnidentifiedImageError
 from refusals import check, refusal, refused
+from small_networks import kill_evaluation, paint, save_weights
 
 import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import PredictionError, PredictionWarning, StudyError
 from bayesrep.studies import folder
 from bayesrep.studies.imagenet import synsets
+from bayesrep.vision.architectures import describe
 from bayesrep.vision.cache import PixelCache
 from bayesrep.vision.catalogs import CATALOGS, catalog_names, read_catalog
 from bayesrep.vision.contents import Contents
-from bayesrep.vision.evaluate import Device, choose_device, evaluate, in_groups, upload
+from bayesrep.vision.devices import Device, choose_device
+from bayesrep.vision.evaluate import evaluate, in_groups, upload
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import Local, in_blocks
-from bayesrep.vision.networks import Network, describe, load_network
+from bayesrep.vision.networks import Network, load_network
 from bayesrep.vision.pixels import Preprocessing, decode, explain_failure, read_block
 from bayesrep.vision.run import DatasetRun, evaluate_together, open_results
 from bayesrep.vision.torchvision_networks import data_config, known_names
@@ -86,9 +87,7 @@ def odd_images(tmp_path_factory):
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
     root = tmp_path_factory.mktemp("weights")
-    for seed, name in enumerate(NAMES):
-        torch.manual_seed(seed)
-        save_file(timm.create_model(name).state_dict(), root / f"{name}.safetensors")
+    save_weights(root, NAMES)
     return root
 
 
@@ -96,12 +95,8 @@ def weights(tmp_path_factory):
 def pictures(tmp_path_factory):
     """50 images in 5 class folders: two whole blocks and a part of one."""
     root = tmp_path_factory.mktemp("pictures")
-    rng = np.random.default_rng(0)
     for number in range(50):
-        place = root / synsets()[200 * (number % 5)]
-        place.mkdir(exist_ok=True)
-        small = Image.fromarray(noise(rng, 6, 8))
-        small.resize((240, 180), Image.Resampling.BICUBIC).save(place / f"{number:03d}.JPEG")
+        paint(root / synsets()[200 * (number % 5)] / f"{number:03d}.JPEG", number, (240, 180))
     return root
 
 
@@ -418,28 +413,8 @@ def test_reduced_precision_agrees_nearly(tmp_path, pictures, weights, finished, 
 
 def test_a_killed_run_goes_on_without_a_row_lost_or_doubled(tmp_path, pictures, weights, finished):
     study = tmp_path / "study"
-    script = f"""
-        import sys, time, warnings
-        warnings.simplefilter("ignore")
-        import bayesrep
-        from bayesrep.vision import run, local
-        run.SAVE_SECONDS = 0.0
-        through = local.through_images
-        def slowly(*arguments):
-            for found in through(*arguments):
-                yield found
-                time.sleep(0.2)
-        local.through_images = slowly
-        bayesrep.predict({str(pictures)!r}, "v1", {NAMES!r}, {str(study)!r},
-                         weights={str(weights)!r}, progress=False)
-    """
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)])
-    parts = study / "predictions" / "v1" / ".parts"
-    deadline = time.monotonic() + 120
-    while len(list(parts.glob("*/*.parquet"))) < 4 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    given = (pictures, "v1", NAMES, study)
+    parts = kill_evaluation(*given, weights=weights, parts=4, pause=0.2)
     saved = pl.concat([pl.read_parquet(file) for file in sorted(parts.glob("test_vit/*.parquet"))])
     assert 0 < len(saved) < 50
     report = predict(pictures, study, weights)
@@ -779,11 +754,7 @@ def test_without_network_and_weights_there_is_one_clear_line(monkeypatch, tmp_pa
 @pytest.mark.parametrize(
     ("name", "rule", "facts"),
     [
-        (
-            "vit_base_patch16_224.augreg_in21k",
-            "classifier-head-not-imagenet",
-            {"output_count": 21_843},
-        ),
+        ("vit_base_patch16_224.bamboo", "classifier-head-not-imagenet", {"output_count": 115_217}),
         ("vit_base_patch16_clip_224.openai", "classifier-head-not-imagenet", {"output_count": 512}),
         ("seresnet18", "timm-classifier-without-weights", {}),
         ("resnet18.nope", "unknown-weights-tag", {}),

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from PIL import Image
 from refusals import refusal, refused
+from small_networks import paint, save_weights
 
 import bayesrep
 from bayesrep.cli import main
@@ -22,7 +23,6 @@ from bayesrep.vision.imports import load_timm
 
 timm = load_timm()
 import torch
-from safetensors.torch import save_file
 
 WNIDS = synsets()
 NAMES = (
@@ -34,34 +34,34 @@ R_CLASSES = read_among("imagenet-r").chosen
 OTHERS = sorted(set(WNIDS) - set(A_CLASSES.names))  # none of ImageNet-A's
 
 
-def paint(place, number, size=40):
-    place.mkdir(parents=True, exist_ok=True)
-    pixels = np.random.default_rng(number).integers(0, 256, (size, size + 9, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(place / f"{number}.png")
-
-
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
     root = tmp_path_factory.mktemp("weights")
-    for seed, name in enumerate(NAMES):
-        torch.manual_seed(seed)
-        save_file(timm.create_model(name).state_dict(), root / f"{name}.safetensors")
+    save_weights(root, NAMES)
+    return root
+
+
+def paint_odd(file, number):
+    """An image of another mode and size for each number; of CMYK for each twelfth."""
+    modes = ("RGB", "L", "P", "1", "RGBA", "LA")
+    paint(file, number)
+    image = Image.open(file).convert(modes[number % 6]).resize((60 + number, 90))
+    image.save(file)
+    if number % 12 == 11:
+        image.convert("RGB").convert("CMYK").save(file.with_suffix(".jpg"))
+        file.unlink()
+
+
+def paint_set(root, classes):
+    """Twelve of a data set's class folders, with an odd image in each."""
+    for number, wnid in enumerate(classes.names[:: 200 // 12][:12]):
+        paint_odd(root / wnid / f"{number}.png", number)
     return root
 
 
 @pytest.fixture(scope="module")
 def adversarial(tmp_path_factory):
-    """Twelve of ImageNet-A's class folders, with an odd image in each."""
-    root = tmp_path_factory.mktemp("imagenet-a")
-    modes = ("RGB", "L", "P", "1", "RGBA", "LA")
-    for number, wnid in enumerate(A_CLASSES.names[:: 200 // 12][:12]):
-        paint(root / wnid, number)
-        file = root / wnid / f"{number}.png"
-        image = Image.open(file).convert(modes[number % 6]).resize((60 + number, 90))
-        image.save(file)
-    Image.open(file).convert("CMYK").save(file.with_suffix(".jpg"))
-    file.unlink()
-    return root
+    return paint_set(tmp_path_factory.mktemp("imagenet-a"), A_CLASSES)
 
 
 def predict(images, study, weights, names=NAMES, dataset="a", **options):
@@ -103,17 +103,22 @@ def timm_outputs(root, weights, name):
 # timm's data set leaves the files it opens to be collected.
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_answers_are_those_of_timms_loader_and_class_mask(tmp_path, adversarial, weights):
+@pytest.mark.parametrize(
+    ("among", "classes"), [("imagenet-a", A_CLASSES), ("imagenet-r", R_CLASSES)]
+)
+def test_answers_are_those_of_timms_loader_and_class_mask(tmp_path, weights, among, classes):
     """`output[:, indices]`, as timm's validation and natural-adv-examples have it."""
-    report = predict(adversarial, tmp_path / "study", weights, among="imagenet-a")
+    images = paint_set(tmp_path / among, classes)
+    report = predict(images, tmp_path / "study", weights, among=among)
     info = Path(timm.__file__).parent / "data" / "_info"
-    indices = [int(line) for line in (info / "imagenet_a_indices.txt").read_text().split()]
-    assert [WNIDS[number] for number in indices] == list(A_CLASSES.names)
+    file = info / f"{among.replace('-', '_')}_indices.txt"
+    indices = [int(line) for line in file.read_text().split()]
+    assert [WNIDS[number] for number in indices] == list(classes.names)
     for name in NAMES:
-        outputs, targets = timm_outputs(adversarial, weights, name)
+        outputs, targets = timm_outputs(images, weights, name)
         probabilities, labels = outputs[:, indices].softmax(-1).topk(5)
         rows = table(tmp_path / "study", name)
-        expected = np.asarray(A_CLASSES.names)[labels.numpy()]
+        expected = np.asarray(classes.names)[labels.numpy()]
         assert rows.select("^label_.$").to_numpy().tolist() == expected.tolist()
         found = rows.select("^probability_.$").to_numpy()
         np.testing.assert_allclose(found, probabilities.numpy(), rtol=2e-4)
@@ -142,7 +147,7 @@ def test_the_argmax_of_all_outputs_is_the_other_convention(tmp_path, adversarial
 def test_200_of_the_1000_classes_are_refused_until_it_is_said(tmp_path, weights):
     for name, classes in (("imagenet-a", A_CLASSES), ("imagenet-r", R_CLASSES)):
         for number, wnid in enumerate(classes.names):
-            paint(tmp_path / name / wnid, number, 4)
+            paint(tmp_path / name / wnid / f"{number}.png", number, (4, 4))
         facts = {"seen_count": 200, "image_count": 200, "among": name}
         with refused(PredictionError, "images-of-few-classes", facts):
             predict(tmp_path / name, tmp_path / "study", weights)
@@ -151,7 +156,7 @@ def test_200_of_the_1000_classes_are_refused_until_it_is_said(tmp_path, weights)
         shutil.rmtree(tmp_path / "imagenet-a" / wnid)
     with refused(PredictionError, "images-of-few-classes", {"seen_count": 101}):
         predict(tmp_path / "imagenet-a", tmp_path / "study", weights)
-    paint(tmp_path / "imagenet-a" / OTHERS[0], 0, 4)
+    paint(tmp_path / "imagenet-a" / OTHERS[0] / "0.png", 0, (4, 4))
     report = predict(tmp_path / "imagenet-a", tmp_path / "study", weights, ["test_vit"])
     assert (report.among, report.outside, report.table["images"].item()) == ("", 0, 102)
 
@@ -177,7 +182,7 @@ def test_images_of_other_classes_are_passed_over_and_counted(capsys, tmp_path, w
     """The validation images of ImageNet-A's classes, among these: what -A is held against."""
     images, study = tmp_path / "val", tmp_path / "study"
     for number, wnid in enumerate([*A_CLASSES.names[:6], *OTHERS[:3]]):
-        paint(images / wnid, number)
+        paint(images / wnid / f"{number}.png", number)
     command = ["predict", "--images", images, "--dataset", "a", "--study", study, "--classifiers"]
     command += ["test_vit", "--weights", weights, "--no-progress", "--among", "imagenet-a"]
     with warnings.catch_warnings():
@@ -205,7 +210,7 @@ def test_a_study_that_counts_images_of_other_classes(tmp_path, weights):
     """They would be missed; where it counts others alone, its manifest says what answers are."""
     images, study = tmp_path / "val", tmp_path / "study"
     for number, wnid in enumerate([*A_CLASSES.names[:3], OTHERS[0]]):
-        paint(images / wnid, number)
+        paint(images / wnid / f"{number}.png", number)
     names = sorted(str(file.relative_to(images)) for file in images.rglob("*.png"))
     outside = next(name for name in names if name.startswith(OTHERS[0]))
     for counted in (names, [name for name in names if name != outside]):
@@ -266,10 +271,10 @@ def test_classes_that_are_none_or_twice_are_refused(tmp_path):
 
 def test_200_folders_of_which_3_are_unknown(tmp_path, weights):
     for number, wnid in enumerate(A_CLASSES.names[:197]):
-        paint(tmp_path / "images" / wnid, number, 4)
+        paint(tmp_path / "images" / wnid / f"{number}.png", number, (4, 4))
     unknown = ["n00000001", "n00000002", "n00000003"]
     for wnid in unknown:
-        paint(tmp_path / "images" / wnid, 0, 4)
+        paint(tmp_path / "images" / wnid / "0.png", 0, (4, 4))
     for among in ("imagenet-a", "all", None):
         with refused(PredictionError, "folders-not-named-by-class", {"folders": unknown}):
             predict(tmp_path / "images", tmp_path / "study", weights, among=among)
@@ -286,6 +291,7 @@ OBJECTS = {  # as it calls its classes: the words of ImageNet's
 }
 OBJECT_FOLDERS = ("alarm_clock", "banana", "chair")
 OTHER_OBJECTS = ("Air freshener", "Tablet / iPad")
+COPIES = 4  # images of each class, twelve of the three that ImageNet has
 
 
 @pytest.fixture
@@ -311,8 +317,9 @@ def objects(tmp_path):
     ):
         (root / "mappings" / f"{name}.json").write_text(json.dumps(content))
     for number, place in enumerate(called):
-        for copy in range(2):
-            paint(root / "images" / place, 10 * number + copy)
+        for copy in range(COPIES):
+            file = root / "images" / place / f"{10 * number + copy}.png"
+            paint_odd(file, COPIES * number + copy)
     return root
 
 
@@ -320,22 +327,23 @@ def objects(tmp_path):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_classes_of_objectnet_have_the_largest_of_their_outputs(tmp_path, objects, weights):
     study = tmp_path / "study"
-    report = predict(
-        objects / "images", study, weights, ["test_resnet"], among=objects / "mappings"
-    )
-    assert report.outside == 4
-    outputs, _ = timm_outputs(objects / "images", weights, "test_resnet")
+    report = predict(objects / "images", study, weights, among=objects / "mappings")
+    assert report.outside == 2 * COPIES
     shown = sorted(place.name for place in (objects / "images").iterdir())
-    rows = [2 * shown.index(name) + copy for name in OBJECT_FOLDERS for copy in range(2)]
+    places = [
+        COPIES * shown.index(name) + copy for name in OBJECT_FOLDERS for copy in range(COPIES)
+    ]
     groups = ([409, 530], [954], [423, 559])
-    merged = torch.stack([outputs[rows][:, group].amax(1) for group in groups], 1)
-    probabilities, labels = merged.softmax(-1).sort(-1, descending=True)
-    read = table(study, "test_resnet")
-    assert read["label"].to_list() == [name for name in OBJECTS for _ in range(2)]
-    expected = np.asarray(list(OBJECTS))[labels.numpy()]
-    assert read.select("^label_.$").to_numpy().tolist() == expected.tolist()
-    found = read.select("^probability_.$").to_numpy()
-    np.testing.assert_allclose(found, probabilities.numpy(), rtol=2e-4)
+    for name in NAMES:
+        outputs, _ = timm_outputs(objects / "images", weights, name)
+        merged = torch.stack([outputs[places][:, group].amax(1) for group in groups], 1)
+        probabilities, labels = merged.softmax(-1).sort(-1, descending=True)
+        read = table(study, name)
+        assert read["label"].to_list() == [name for name in OBJECTS for _ in range(COPIES)]
+        expected = np.asarray(list(OBJECTS))[labels.numpy()]
+        assert read.select("^label_.$").to_numpy().tolist() == expected.tolist()
+        found = read.select("^probability_.$").to_numpy()
+        np.testing.assert_allclose(found, probabilities.numpy(), rtol=2e-4)
 
 
 def test_maps_of_objectnet_that_are_not_whole(objects):

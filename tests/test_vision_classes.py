@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from PIL import Image
 from refusals import refused
+from small_networks import paint
 
 import bayesrep
 from bayesrep.cli import main
@@ -16,10 +17,11 @@ from bayesrep.errors import PredictionError, PredictionWarning, StudyError
 from bayesrep.protocols import read_predictions
 from bayesrep.sources.cifar10_1 import CLASSES
 from bayesrep.studies import folder
+from bayesrep.vision.architectures import describe
 from bayesrep.vision.classes import IMAGENET, read_classes
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
-from bayesrep.vision.networks import describe, load_network
+from bayesrep.vision.networks import load_network
 
 timm = load_timm()
 import torch
@@ -50,12 +52,8 @@ def table(tmp_path_factory):
 def pictures(tmp_path_factory):
     """30 images of 32 by 32 pixels in a folder for each class, named by their place."""
     root = tmp_path_factory.mktemp("cifar")
-    rng = np.random.default_rng(0)
     for number in range(IMAGES):
-        place = root / CLASSES[number % 10]
-        place.mkdir(exist_ok=True)
-        pixels = rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(place / f"{number}.png")
+        paint(root / CLASSES[number % 10] / f"{number}.png", number, (32, 32))
     return root
 
 

@@ -7,24 +7,19 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
-from PIL import Image
 from refusals import refused
+from small_networks import paint, save_weights
 
 import bayesrep
 from bayesrep.errors import PredictionError, PredictionWarning
 from bayesrep.studies import folder
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import ImageSource, predict_sets
+from bayesrep.vision.architectures import describe
 from bayesrep.vision.contents import Contents
-from bayesrep.vision.evaluate import Device
+from bayesrep.vision.devices import Device
 from bayesrep.vision.images import list_images
-from bayesrep.vision.imports import load_timm
-from bayesrep.vision.networks import describe
 from bayesrep.vision.run import DatasetRun, evaluate_together, open_results
-
-timm = load_timm()
-import torch
-from safetensors.torch import save_file
 
 NAMES = ["test_vit", "test_byobnet"]
 # Ray leaves pipes and sockets to be collected.
@@ -39,17 +34,10 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     root = tmp_path_factory.mktemp("cluster")
-    rng = np.random.default_rng(0)
     for number in range(400):
-        where = root / "images" / synsets()[number % 4]
-        where.mkdir(parents=True, exist_ok=True)
-        small = Image.fromarray(rng.integers(0, 256, (6, 8, 3), dtype=np.uint8))
-        small.resize((180, 170)).save(where / f"{number}.JPEG")
+        paint(root / "images" / synsets()[number % 4] / f"{number}.JPEG", number, (180, 170))
     (root / "images" / synsets()[0] / "broken.JPEG").write_bytes(b"")
-    (root / "weights").mkdir()
-    for name in NAMES:
-        torch.manual_seed(0)
-        save_file(timm.create_model(name).state_dict(), root / "weights" / f"{name}.safetensors")
+    save_weights(root / "weights", NAMES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PredictionWarning)
         bayesrep.predict(

@@ -18,14 +18,17 @@ import numpy as np
 import polars as pl
 import pytest
 from refusals import check, refused
+from small_networks import fill_folder
 
 import bayesrep
 from bayesrep.errors import PredictionError, PredictionWarning, Violation
 from bayesrep.studies import folder
+from bayesrep.vision.architectures import describe
 from bayesrep.vision.compiling import check_compiler, compile_networks, forget_compiled
-from bayesrep.vision.evaluate import Device, evaluate, in_groups
+from bayesrep.vision.devices import Device
+from bayesrep.vision.evaluate import evaluate, in_groups
 from bayesrep.vision.imports import load_timm
-from bayesrep.vision.networks import Network, describe
+from bayesrep.vision.networks import Network
 from bayesrep.vision.pixels import Preprocessing
 
 timm = load_timm()
@@ -70,10 +73,10 @@ def compiled_as(monkeypatch, change):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, fill_vision_folder):
+def place(tmp_path_factory):
     """60 images, and the weights of two small classifiers."""
     root = tmp_path_factory.mktemp("compile")
-    fill_vision_folder(root, NAMES)
+    fill_folder(root, NAMES)
     predict(root, "plain")
     return root
 

@@ -3,12 +3,9 @@
 import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import tarfile
 import textwrap
-import time
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -18,6 +15,7 @@ import polars as pl
 import pytest
 from PIL import Image
 from refusals import refusal, refused
+from small_networks import kill_evaluation, paint, save_weights
 
 import bayesrep
 from bayesrep.cli import main
@@ -30,12 +28,11 @@ from bayesrep.vision.classes import IMAGENET
 from bayesrep.vision.evaluate import TopFive, rank_outputs
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.logits import KeptLogits, read_logits
-from bayesrep.vision.prediction import ImageSource
 from bayesrep.vision.results import Results
+from bayesrep.vision.sets import ImageSource
 
 timm = load_timm()
 import torch
-from safetensors.torch import save_file
 
 TIMM = Path(__file__).resolve().parents[2] / "shared" / "data" / "timm-results"
 WNIDS = synsets()
@@ -43,24 +40,15 @@ NAMES = ["test_vit", "test_resnet"]
 CHOICE = [WNIDS[number] for number in (5, 50, 500, 505, 900)]
 
 
-def paint(place, number):
-    place.mkdir(parents=True, exist_ok=True)
-    pixels = np.random.default_rng(number).integers(0, 256, (30, 40, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(place / f"{number}.png")
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """Weights, two sets of images, a list of classes, and the plain study of both sets."""
     root = tmp_path_factory.mktemp("place")
-    (root / "weights").mkdir()
-    for seed, name in enumerate(NAMES):
-        torch.manual_seed(seed)
-        file = root / "weights" / f"{name}.safetensors"
-        save_file(timm.create_model(name).state_dict(), file)
+    save_weights(root / "weights", NAMES)
     for number in range(30):
-        paint(root / "val" / CHOICE[number % 5], number)
-        paint(root / "v2" / [*CHOICE, WNIDS[8]][number % 6], 100 + number)
+        paint(root / "val" / CHOICE[number % 5] / f"{number}.png", number)
+        v2 = root / "v2" / [*CHOICE, WNIDS[8]][number % 6]
+        paint(v2 / f"{100 + number}.png", 100 + number)
     (root / "classes.txt").write_text("\n".join(CHOICE))
     suite = f"""
         [val]
@@ -228,7 +216,7 @@ def test_outputs_follow_images_that_come_go_and_change(tmp_path, place):
     assert report.table["status"].to_list() == ["done"] * 2
     names = sorted(str(file.relative_to(images)) for file in images.rglob("*.png"))
     (images / names[3]).unlink()
-    paint((images / names[4]).parent, 777)
+    paint((images / names[4]).with_name("777.png"), 777)
     Image.new("RGB", (30, 30), "red").save(images / names[5])
     predict(place, study, images=images, keep="logits")
     predict(place, tmp_path / "fresh", images=images, keep="logits")
@@ -245,28 +233,8 @@ def test_outputs_follow_images_that_come_go_and_change(tmp_path, place):
 
 def test_a_run_that_is_killed_while_it_keeps_outputs_goes_on(tmp_path, place):
     study = tmp_path / "study"
-    script = f"""
-        import time, warnings
-        warnings.simplefilter("ignore")
-        import bayesrep
-        from bayesrep.vision import run, local
-        run.SAVE_SECONDS = 0.0
-        through = local.through_images
-        def slowly(*arguments):
-            for found in through(*arguments):
-                yield found
-                time.sleep(60)
-        local.through_images = slowly
-        bayesrep.predict({str(place / "val")!r}, "val", {NAMES!r}, {str(study)!r},
-                         weights={str(place / "weights")!r}, keep="logits", progress=False)
-    """
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)])
-    deadline = time.monotonic() + 240
-    parts = study / "predictions" / "val" / ".parts"
-    while len(list(parts.glob("*/*.parquet"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    given = (place / "val", "val", NAMES, study)
+    kill_evaluation(*given, weights=place / "weights", keep="logits", parts=2, pause=60)
     marks = np.load(study / "logits" / "val" / "test_vit" / "contents.npy")
     assert (marks != 0).sum() == 24
     # What is there is used, what is not is said.
@@ -550,3 +518,33 @@ def test_results_are_in_timms_columns_and_digits(tmp_path, place):
         assert row["interpolation"] == config["interpolation"]
         parameters = sum(each.numel() for each in module.parameters())
         assert row["param_count"] == f"{parameters / 1e6:.2f}"
+
+
+def test_a_preprocessing_that_is_none_leaves_its_columns_empty(tmp_path, place):
+    from bayesrep.vision import make_timm_table
+
+    study = tmp_path / "study"
+    report = predict(place, study)
+    file = study / folder.prediction_file("val", NAMES[0])
+    facts = json.loads(pl.read_parquet_metadata(file)["bayesrep"])
+    sound = facts["preprocessing"]
+    columns = ("img_size", "crop_pct", "interpolation")
+    for text in (
+        "Preprocessing(",
+        "x" * 2000,
+        "-" * 900 + "1",
+        "Preprocessing(size={[]: 1})",
+        sound.replace("Preprocessing", "open"),
+        sound.replace("crop_pct=", "crop_pct='x', crop="),
+        sound.replace("crop_pct=", "crop_pct=1e999, crop="),
+        sound.replace("size=(", "size=(*"),
+    ):
+        assert text != sound
+        changed = json.dumps({**facts, "preprocessing": text})
+        pl.read_parquet(file).write_parquet(file, metadata={"bayesrep": changed})
+        rows = {
+            row["model"].split(".")[0]: row
+            for row in make_timm_table(report, study, "val").to_dicts()
+        }
+        assert {rows[NAMES[0]][name] for name in columns} == {""}, text
+        assert "" not in {rows[NAMES[1]][name] for name in columns}

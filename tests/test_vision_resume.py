@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 from PIL import Image
 from refusals import refused
+from small_networks import paint, save_weights
 
 import bayesrep
 from bayesrep.cli import main
@@ -39,10 +40,8 @@ IMAGES = BLOCK + REST
 def pictures(tmp_path_factory):
     """Images in a flat folder, with a file of labels: their place in it is their order."""
     root = tmp_path_factory.mktemp("flat")
-    rng = np.random.default_rng(0)
     for number in range(IMAGES):
-        small = Image.fromarray(rng.integers(0, 256, (6, 8, 3), dtype=np.uint8))
-        small.resize((90, 80)).save(root / f"{number:02d}.png")
+        paint(root / f"{number:02d}.png", number, (90, 80))
     write_labels(root, 0)
     return root
 
@@ -50,8 +49,7 @@ def pictures(tmp_path_factory):
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
     root = tmp_path_factory.mktemp("weights")
-    torch.manual_seed(0)
-    save_file(timm.create_model(NAME).state_dict(), root / f"{NAME}.safetensors")
+    save_weights(root, [NAME])
     return root
 
 
@@ -314,7 +312,7 @@ def test_an_interrupt_does_not_wait_for_the_networks(monkeypatch, place):
         raise KeyboardInterrupt
         yield
 
-    monkeypatch.setattr(module, "evaluate", endless)
+    monkeypatch.setattr(module, "start_evaluation", endless)
     monkeypatch.setattr(module, "_map_ahead", interrupted)
     with pytest.raises(KeyboardInterrupt):
         predict(place, workers=1)

@@ -6,27 +6,25 @@ import warnings
 
 import numpy as np
 import pytest
+from small_networks import fill_folder
 
 import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import PredictionWarning
 from bayesrep.vision import pixels
 from bayesrep.vision.images import list_images
-from bayesrep.vision.imports import load_timm
 from bayesrep.vision.pixels import Preprocessing, read_block
 from bayesrep.vision.stages import Crew, Spent, Stages
-
-timm = load_timm()
 
 NAMES = ["test_vit", "test_resnet"]
 SPENT = Spent(read=2.0, decode=4.0, preprocess=6.0, compute=12.0, compile=3.0)
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, fill_vision_folder):
+def place(tmp_path_factory):
     """60 images, and the weights of two small classifiers."""
     root = tmp_path_factory.mktemp("stages")
-    fill_vision_folder(root, NAMES)
+    fill_folder(root, NAMES)
     return root
 
 

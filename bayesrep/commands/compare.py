@@ -1,4 +1,4 @@
-"""`bayesrep compare`: classifiers beside people and each other on both data sets."""
+"""`bayesrep compare`: classifiers beside people and each other on both data sets, or on all."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -18,12 +18,20 @@ from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import OptionError
 from bayesrep.studies.rules import REQUIRED_ROLES
 
+_ROBUSTNESS = ("robustness", "baseline")
+_ONLY_FOR = {
+    "subsets": ("subsets",),
+    "fast": ("subsets",),
+    "baseline": _ROBUSTNESS,
+    "posterior": _ROBUSTNESS,
+}
+"""Tables that take an option which is not for all."""
+
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    add_protocol(
-        parser, "accuracies", "pairs", "lines", "robustness", "subsets", "missed", "confusion"
-    )
+    tables = ("accuracies", "pairs", "lines", "subsets", "missed", "confusion")
+    add_protocol(parser, *tables, *_ROBUSTNESS)
     add_datasets(parser)
     # Who is compared, and by which labels.
     option("--humans", type=Path, metavar="FILE", help="a table of image, labeler, answer")
@@ -53,8 +61,8 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--baseline",
         type=names,
-        metavar="NAME,NAME",
-        help="classifiers that the line of --table robustness goes through, or @FILE (all)",
+        metavar="NAMES|@FILE",
+        help="classifiers that the line of the robustness goes through (all)",
     )
     option(
         "--posterior",
@@ -78,7 +86,6 @@ def run(arguments: Namespace) -> int:
         comparison_finding,
         comparison_table,
         lines_table,
-        robustness_table,
         rows_table,
         tested_pairs_table,
     )
@@ -86,6 +93,8 @@ def run(arguments: Namespace) -> int:
 
     new_table(arguments)
     _check_options(arguments)
+    if arguments.table in _ROBUSTNESS:
+        return _show_robustness(arguments)
     both = _read_both(arguments)
     speak_of_answers(arguments.study, both)
     # Tables that need more than accuracies are made and returned first.
@@ -108,10 +117,6 @@ def run(arguments: Namespace) -> int:
         sets = one, other
     options = {**given_options(arguments, compare), "humans": humans, "sets": sets}
     comparison = compare(*both, **options)
-    if arguments.table == "robustness":
-        adjusted = _adjusted_draws(arguments) if arguments.posterior else None
-        table = comparison.robustness(arguments.baseline or (), adjusted)
-        return emit_table(arguments, table, robustness_table(table), left_out=left_out)
     if arguments.table != "accuracies":
         lines = arguments.table == "lines"
         table = comparison.lines if lines else comparison.pairs()
@@ -155,31 +160,62 @@ _PUBLISHED_NOTE = (
 
 def _check_options(arguments: Namespace) -> None:
     """Refuse options of one table elsewhere."""
-    for name, table in _ONLY_FOR.items():
-        if getattr(arguments, name) is not None and arguments.table != table:
-            raise OptionError("option-of-another-table", option=name, table=table)
+    for name, tables in _ONLY_FOR.items():
+        if getattr(arguments, name) is not None and arguments.table not in tables:
+            raise OptionError("option-of-another-table", option=name, table=" or ".join(tables))
     if arguments.fast is not None and arguments.humans is None:
         raise OptionError("fast-needs-humans")
     if arguments.table == "missed" and arguments.labels is None:
         raise OptionError("missed-needs-labels")
 
 
-_ONLY_FOR = {
-    "subsets": "subsets",
-    "fast": "subsets",
-    "baseline": "robustness",
-    "posterior": "robustness",
-}
-"""Options that one table takes."""
+def _show_robustness(arguments: Namespace) -> int:
+    """Every classifier above or below the baseline's line on every data set, or these lines."""
+    from bayesrep.protocols import measure_robustness, measure_shifts
+    from bayesrep.report.robustness import baselines_table, robustness_table
+    from bayesrep.studies.answers import read_every_answer
+    from bayesrep.studies.study_folder import StudyFolder
+
+    there = StudyFolder(arguments.study)
+    answers = read_every_answer(arguments.study, [arguments.reference])
+    if there.awaits_counts:
+        speak_of_answers(arguments.study, answers)
+    classifiers = answers[0].classifiers
+    shifts = measure_shifts(answers, **given_options(arguments, measure_shifts))
+    if arguments.posterior is not None:
+        shifts = _adjust_replication(arguments, shifts, answers[0])
+    options = given_options(arguments, measure_robustness)
+    found = measure_robustness(shifts, classifiers, **options)
+    left_out = there.images_left_out
+    if arguments.table == "baseline":
+        return emit_table(arguments, found.lines, baselines_table(found.lines), left_out=left_out)
+    facts = {"lines": found.lines.to_dicts()}
+    return emit_table(
+        arguments, found.classifiers, robustness_table(found.classifiers), facts, left_out
+    )
 
 
-def _adjusted_draws(arguments: Namespace) -> Any:
-    """Joint draws [S, C] of the adjusted accuracies."""
+def _adjust_replication(arguments: Namespace, shifts: Any, reference: Any) -> list[Any]:
+    """The accuracies on the replication as a fit of the study adjusts them."""
+    from dataclasses import replace
+
     from bayesrep.posterior.fitted import Fitted
 
-    fitted = Fitted(read_study(arguments.study), read_draws(arguments.posterior))
-    draws = fitted.require_convergence().draws_together
-    return draws.reshape(-1, draws.shape[-1])
+    study = read_study(arguments.study)
+    if reference.dataset != study.reference.name:
+        raise OptionError("posterior-of-another-reference", reference=study.reference.name)
+    fitted = Fitted(study, read_draws(arguments.posterior)).require_convergence()
+    if not fitted.right_about_slopes:
+        raise OptionError("posterior-tells-no-line")
+    draws = fitted.joint_draws(seed=arguments.seed or 0)
+    columns = [study.classifiers.index(name) for name in reference.classifiers]
+    known, adjusted = (
+        each.reshape(-1, len(study.classifiers))[:, columns]
+        for each in (draws.reference, draws.adjusted)
+    )
+    values = {"accuracy": adjusted.mean(axis=0), "draws": (known, adjusted), "adjusted": True}
+    name = study.replication.name
+    return [replace(each, **values) if each.dataset == name else each for each in shifts]
 
 
 def _subsets(arguments: Namespace, both: Any, humans: Any, sets: Any) -> Any:

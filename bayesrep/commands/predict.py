@@ -20,10 +20,11 @@ from bayesrep.commands.output import (
 from bayesrep.errors import OptionError
 
 _EVALUATING = ("classes", "keep", "batch_size", "precision", "compile", "workers", "weights")
-# What cannot be given beside a kind of images: a suite says it of each data set, and what is kept
-# has been evaluated.
+# What cannot be given beside a kind of images: a suite says it of each data set, what is kept has
+# been evaluated, and temperatures are of what is kept.
 _USELESS = {
-    "--suite": ("dataset", "labels", "among"),
+    "--images": ("calibrate_on",),
+    "--suite": ("dataset", "labels", "among", "calibrate_on"),
     "--from-logits": (*_EVALUATING, "cache", "ray", "catalog"),
 }
 
@@ -35,7 +36,7 @@ def add(parser: ArgumentParser) -> None:
         "--images",
         type=Path,
         metavar="PATH",
-        help="class folders, flat folder, .tar, .tar.gz or .csv",
+        help="class folders, flat folder, .tar, .tar.gz, .csv, or hf-hub:user/dataset/pattern",
     )
     option("--dataset", metavar="NAME", help="the data set's name in the study")
     option("--suite", type=Path, metavar="FILE", help="several data sets (TOML), networks once")
@@ -64,6 +65,12 @@ def add(parser: ArgumentParser) -> None:
         metavar="CLASSES",
         help="answers among some classes: imagenet-a, imagenet-r, a file with one a line, a folder "
         "of class folders, ObjectNet's mappings; or all",
+    )
+    option(
+        "--calibrate-on",
+        type=Path,
+        metavar="FOLDER",
+        help="with --from-logits: temperatures by kept logits of a data set and its labels",
     )
     # How the answers are computed, and what is kept beside them.
     option("--keep", choices=get_args(Kept), help="keep every output, not five labels alone")
@@ -139,8 +146,9 @@ def run(arguments: Namespace) -> int:
 
 def _missing_arguments(arguments: Namespace) -> list[str]:
     """What is asked for must be clear: one kind of images, their data set, and the classifiers."""
-    kinds = ("--images", *_USELESS)
-    given = [kind for kind in kinds if getattr(arguments, kind[2:].replace("-", "_")) is not None]
+    given = [
+        kind for kind in _USELESS if getattr(arguments, kind[2:].replace("-", "_")) is not None
+    ]
     if len(given) > 1:
         raise OptionError("predict-of-several-kinds", options=" and ".join(given))
     useless = (

@@ -15,6 +15,12 @@ from bayesrep.protocols.by_subset import (
 )
 from bayesrep.protocols.comparison import Comparison, compare
 from bayesrep.protocols.confusion import co_occurrence, confusion, confusion_difference
+from bayesrep.protocols.effective_robustness import (
+    EffectiveRobustness,
+    Shift,
+    measure_robustness,
+    measure_shifts,
+)
 from bayesrep.protocols.humans import beside, read_humans, shankar2020
 from bayesrep.protocols.intervals import (
     INTERVALS,
@@ -24,7 +30,6 @@ from bayesrep.protocols.intervals import (
 )
 from bayesrep.protocols.label_sets import LabelSets, read_label_sets, read_some_label_sets
 from bayesrep.protocols.lines import (
-    effective_robustness,
     fit_lines,
     line_band,
     resampled_accuracies,
@@ -39,8 +44,10 @@ from bayesrep.studies.answers import read_predictions
 __all__ = [
     "INTERVALS",
     "Comparison",
+    "EffectiveRobustness",
     "LabelSets",
     "MatchedAccuracy",
+    "Shift",
     "beside",
     "class_subsets",
     "co_occurrence",
@@ -49,7 +56,6 @@ __all__ = [
     "compare_subsets",
     "confusion",
     "confusion_difference",
-    "effective_robustness",
     "fast_images",
     "fit_lines",
     "holm",
@@ -59,6 +65,8 @@ __all__ = [
     "line_band",
     "match",
     "mcnemar",
+    "measure_robustness",
+    "measure_shifts",
     "missed_by_all",
     "multilabel",
     "paired_difference",

@@ -11,11 +11,11 @@ from bayesrep.errors import StudyError
 from bayesrep.protocols.humans import beside
 from bayesrep.protocols.intervals import independent_difference, proportion_interval
 from bayesrep.protocols.label_sets import LabelSets
-from bayesrep.protocols.lines import effective_robustness, fit_lines, resampled_accuracies
+from bayesrep.protocols.lines import fit_lines, resampled_accuracies
 from bayesrep.protocols.pairs import compare_pairs
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.types import Bools, Float, Floats
+from bayesrep.types import Bools
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +50,11 @@ class Comparison:
         Through the classifiers: see `fit_lines`. Without rows for fewer than two.
     sides
         The answers behind them, of the reference and of the replication.
-    draws : float64 [S, C] and float64 [S, C]
-        The classifiers' accuracies on other images of both data sets, from `resampled_accuracies`.
     """
 
     accuracies: pl.DataFrame
     lines: pl.DataFrame
     sides: tuple[Side, ...]
-    draws: tuple[Floats, Floats]
 
     def pairs(self) -> pl.DataFrame:
         """Compare every two participants on either data set.
@@ -74,59 +71,6 @@ class Comparison:
             )
             for role, side in zip(REQUIRED_ROLES, self.sides, strict=True)
         )
-
-    def robustness(
-        self,
-        baseline: Sequence[str] = (),
-        adjusted: Float[np.ndarray, "draw classifier"] | None = None,
-    ) -> pl.DataFrame:
-        """Effective robustness of the classifiers: see `effective_robustness`, on the logit scale.
-
-        Parameters
-        ----------
-        baseline
-            Names of the classifiers that the line goes through; all where none is named.
-        adjusted
-            Joint draws of the classifiers' adjusted accuracies, at least as many as there are
-            draws of other images, which take the place of the accuracies on the replication.
-
-        Returns
-        -------
-        polars.DataFrame
-            classifier, baseline (whether the line goes through it), reference_accuracy,
-            replication_accuracy (the adjusted accuracy's mean where it is given), and the columns
-            of `effective_robustness`.
-
-        Raises
-        ------
-        StudyError
-            Where the baseline names somebody else, or fewer than two classifiers that can be shown.
-        """
-        first, second = self.draws
-        rows = self.accuracies.head(first.shape[1])
-        names = rows["participant"].to_list()
-        if unknown := [name for name in baseline if name not in names]:
-            raise StudyError(
-                "classifier-unknown-to-study",
-                classifier=unknown[0],
-                choices=", ".join(names[:5]),
-                ellipsis=", ..." if len(names) > 5 else "",
-            )
-        among = np.isin(names, baseline) if baseline else np.ones(len(names), dtype=bool)
-        x, y = (rows[f"{role}_accuracy"].to_numpy() for role in REQUIRED_ROLES)
-        if adjusted is not None:
-            places = np.linspace(0, len(adjusted) - 1, len(first)).round().astype(int)
-            y, second = adjusted.mean(axis=0), adjusted[places]
-        table = effective_robustness(x, y, among, (first, second))
-        known = pl.DataFrame(
-            {
-                "classifier": names,
-                "baseline": among,
-                "reference_accuracy": x,
-                "replication_accuracy": y,
-            }
-        )
-        return pl.concat([known, table], how="horizontal")
 
 
 def compare(
@@ -180,13 +124,13 @@ def compare(
     metric = "top-1" if sets is None else "multi-label"
     counts = [(side.right.sum(axis=1), side.answered.sum(axis=1)) for side in sides]
     accuracies = accuracy_rows(names, kinds, metric, counts, interval)
-    first, second = (
+    draws = tuple(
         resampled_accuracies(side.right[:machines], side.answered[:machines], child)
         for side, child in zip(sides, np.random.SeedSequence(seed).spawn(2), strict=True)
     )
     x, y = (accuracies[f"{role}_accuracy"].head(machines) for role in REQUIRED_ROLES)
-    lines = fit_lines(x, y, (first, second))
-    return Comparison(accuracies, lines if machines > 1 else lines.clear(), sides, (first, second))
+    lines = fit_lines(x, y, (draws[0], draws[1]))
+    return Comparison(accuracies, lines if machines > 1 else lines.clear(), sides)
 
 
 def side_of(data: Predictions, people: Predictions | None, sets: LabelSets | None) -> Side:

@@ -1,12 +1,10 @@
-"""Lines through accuracies on two data sets, and how far classifiers lie above them.
+"""Lines through accuracies on two data sets.
 
-Lines are straight on the plain scale, on the probit scale (Recht et al. 2019) or on the logit scale
+They are straight on the plain scale, on the probit scale (Recht et al. 2019) or on the logit scale
 (Taori et al. 2020, "Measuring robustness to natural distribution shifts in image classification").
-A classifier's *effective robustness* is its accuracy on the replication less the one that the line
-through the others, the baseline, has for its reference accuracy (Taori et al., equation 1).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import polars as pl
@@ -14,7 +12,6 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit, ndtr, ndtri
 from scipy.stats import t as student
 
-from bayesrep.errors import StudyError
 from bayesrep.numerics.estimands import INTERVAL, accuracy_line, slope_standard_error
 from bayesrep.types import Bools, Floats
 
@@ -29,8 +26,6 @@ _FROM_SCALE: Mapping[str, Callable[[Floats], Floats]] = {
     "logit": expit,
 }
 SCALES = tuple(_TO_SCALE)
-FEWEST_OF_BASELINE = 2
-"""Classifiers through which there is a line."""
 REPLICATES = 1000
 _BLOCK = 50  # replicates whose weights are held at a time
 
@@ -90,12 +85,12 @@ def fit_lines(
     x, y = np.asarray(reference, float), np.asarray(replication, float)
     rows: list[dict[str, object]] = []
     for scale in SCALES:
-        used = _can_be_shown(x, y, scale)
+        used = can_be_shown(x, y, scale)
         drawn = None
         if draws is not None:
-            drawn = tuple(_transform_accuracies(each[:, used], scale) for each in draws)
+            drawn = tuple(transform_accuracies(each[:, used], scale) for each in draws)
         line = _line(
-            _transform_accuracies(x[used], scale), _transform_accuracies(y[used], scale), drawn
+            transform_accuracies(x[used], scale), transform_accuracies(y[used], scale), drawn
         )
         rows += [{"scale": scale, **row} for row in line]
     gap = x - y
@@ -106,14 +101,20 @@ def fit_lines(
     return pl.DataFrame(rows).fill_nan(None)
 
 
-def _can_be_shown(x: Floats, y: Floats, scale: str) -> Bools:
+def can_be_shown(x: Floats, y: Floats, scale: str) -> Bools:
     """Accuracies that the scale can show."""
     return np.full(x.shape, scale == "linear") | ((x > 0) & (x < 1) & (y > 0) & (y < 1))
 
 
-def _transform_accuracies(accuracies: Floats, scale: str) -> Floats:
+def transform_accuracies(accuracies: Floats, scale: str) -> Floats:
+    """Accuracies as a scale shows them; 0 and 1 have a place at the end of it."""
     least = 0.0 if scale == "linear" else 1e-9
     return _TO_SCALE[scale](np.clip(accuracies, least, 1 - least))
+
+
+def restore_accuracies(values: Floats, scale: str) -> Floats:
+    """The accuracies that a scale shows as these values."""
+    return _FROM_SCALE[scale](values)
 
 
 def _line(x: Floats, y: Floats, draws: tuple[Floats, ...] | None) -> Iterator[dict[str, object]]:
@@ -175,73 +176,16 @@ def line_band(
         Accuracies on the replication.
     """
     x, y = np.asarray(reference, float), np.asarray(replication, float)
-    used = _can_be_shown(x, y, scale)
+    used = can_be_shown(x, y, scale)
     x, y, where = (
-        _transform_accuracies(each, scale) for each in (x[used], y[used], np.asarray(at, float))
+        transform_accuracies(each, scale) for each in (x[used], y[used], np.asarray(at, float))
     )
     slope, intercept = map(float, accuracy_line(x, y))
     spread, centre, size = _scatter(x, y)
     middle = slope * where + intercept
     error = spread * np.sqrt(1 / len(x) + (where - centre) ** 2 / size)
     half = student.ppf(INTERVAL[1], len(x) - 2) * error
-    line, lower, upper = (_FROM_SCALE[scale](end) for end in (middle, middle - half, middle + half))
+    line, lower, upper = (
+        restore_accuracies(end, scale) for end in (middle, middle - half, middle + half)
+    )
     return line, lower, upper
-
-
-def effective_robustness(
-    reference: ArrayLike,
-    replication: ArrayLike,
-    baseline: Sequence[int] | Bools,
-    draws: tuple[Floats, Floats] | None = None,
-    scale: str = "logit",
-) -> pl.DataFrame:
-    """How far every classifier lies above the line through those of a baseline.
-
-    Parameters
-    ----------
-    reference, replication
-        [C] accuracies.
-    baseline
-        Places of the classifiers that the line goes through, or whether [C] each is one.
-    draws : float64 [S, C] and float64 [S, C]
-        Accuracies on other images of both data sets, from `resampled_accuracies`; or of the second
-        draws of adjusted accuracies. The line is drawn through each.
-    scale
-        One of `SCALES`, on which the line is straight.
-
-    Returns
-    -------
-    polars.DataFrame
-        [C] expected (the line's accuracy at the reference accuracy), robustness (replication less
-        expected), and its 95 % interval lower and upper, for other images; null without draws, and
-        where a scale cannot show an accuracy of 0 or 1.
-
-    Raises
-    ------
-    StudyError
-        Where fewer than two classifiers of the baseline can be shown.
-    """
-    x, y = np.asarray(reference, float), np.asarray(replication, float)
-    among = np.zeros(len(x), dtype=bool)
-    among[np.asarray(baseline)] = True
-    shown = _can_be_shown(x, y, scale)
-    if np.count_nonzero(among & shown) < FEWEST_OF_BASELINE:
-        raise StudyError("baseline-needs-more-classifiers", fewest=FEWEST_OF_BASELINE)
-
-    def above_line(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-        at = _transform_accuracies(first, scale)
-        through = among & shown
-        slope, intercept = map(
-            np.asarray,
-            accuracy_line(at[..., through], _transform_accuracies(second[..., through], scale)),
-        )
-        expected = _FROM_SCALE[scale](slope[..., None] * at + intercept[..., None])
-        return expected, second - expected
-
-    expected, above = above_line(x, y)
-    ends = np.full((2, len(x)), np.nan)
-    if draws is not None:
-        ends = np.quantile(above_line(*draws)[1], INTERVAL, axis=0)
-    table = {"expected": expected, "robustness": above, "lower": ends[0], "upper": ends[1]}
-    hidden = {name: np.where(shown, values, np.nan) for name, values in table.items()}
-    return pl.DataFrame(hidden).fill_nan(None)

@@ -47,7 +47,7 @@ from bayesrep.report.sections import (
     ranking,
     trust,
 )
-from bayesrep.studies.answers import read_predictions
+from bayesrep.studies.answers import read_every_answer, read_predictions
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.reading import read_study
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -120,9 +120,10 @@ class Inputs:
 
     @property
     def study_or_answers(self) -> Study | Sequence[Predictions]:
-        """The study or, where it still awaits its counts, the answers."""
-        if StudyFolder(self._path).awaits_counts:
-            return read_predictions(self._path, self.given.roles, ranks=1)
+        """The study or, where it awaits counts or others are answered too, all answers."""
+        there = StudyFolder(self._path)
+        if there.awaits_counts or set(there.predicted_datasets) - set(there.roles.values()):
+            return read_every_answer(self._path, self.given.roles)
         return self.study
 
     @cached_property

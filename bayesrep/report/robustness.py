@@ -1,20 +1,23 @@
 """Reference against replication accuracy with linear and probit fits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from bayesrep.errors import StudyError
+from bayesrep.errors import StudyError, plain_text
+from bayesrep.protocols.effective_robustness import CURVED_SCALES, FEWEST_ON_LINE
 from bayesrep.protocols.intervals import proportion_interval
 from bayesrep.protocols.lines import line_band
 from bayesrep.report.figures import BLUE, GREEN, GREY, INK, PURPLE, RED, legend_below, panels
+from bayesrep.report.text import Cell, Name, Row, lines_table, list_rows
+from bayesrep.studies.answers import right_or_wrong
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
 
-FEWEST = 3  # classifiers, for a line with a band
+PANELS_ACROSS = 3
 _FITS = {"linear": (BLUE, "-"), "probit": (RED, "-.")}
 
 
@@ -35,6 +38,16 @@ def robustness_figure(
         What the accuracies are, for the axes.
     """
     figure, (axes,) = panels(1)
+    _draw_panel(axes, tables, fitted)
+    axes.set(
+        xlabel=f"{metric} accuracy on the reference (%)".strip(),
+        ylabel=f"{metric} accuracy on the replication (%)".strip(),
+    )
+    legend_below(figure, columns=3 if len(tables) > 1 else 4)
+    return figure
+
+
+def _draw_panel(axes: Any, tables: Mapping[str, pl.DataFrame], fitted: pl.DataFrame) -> None:
     roles = [f"{role}_accuracy" for role in REQUIRED_ROLES]
     every = pl.concat([rows.select(roles) for rows in tables.values()]).to_numpy()
     margin = 0.04 * np.ptp(every)
@@ -51,12 +64,6 @@ def robustness_figure(
         _participants(axes, rows, name, color)
     left, right = every[:, 0].min() - margin, every[:, 0].max() + margin
     axes.set_xlim(100 * left, 100 * min(right, 1))
-    axes.set(
-        xlabel=f"{metric} accuracy on the reference (%)".strip(),
-        ylabel=f"{metric} accuracy on the replication (%)".strip(),
-    )
-    legend_below(figure, columns=3 if len(tables) > 1 else 4)
-    return figure
 
 
 def robustness(study: Study | Sequence[Predictions]) -> Any:
@@ -65,23 +72,76 @@ def robustness(study: Study | Sequence[Predictions]) -> Any:
     Parameters
     ----------
     study
-        A study, or the answers to its reference and to its replication: counts are not needed.
+        A study, or the answers to its reference and to other data sets, the replication's first:
+        counts are not needed. Each of several others has a panel.
     """
-    correct = (
-        [study.datasets[role].correct for role in REQUIRED_ROLES]  # [N, C] each
-        if isinstance(study, Study)
-        else [answers.correct.T for answers in study]
+    reference, *others = right_or_wrong(study) if isinstance(study, Study) else study
+    if len(reference.classifiers) < FEWEST_ON_LINE:
+        raise StudyError("line-needs-more-classifiers", fewest=FEWEST_ON_LINE)
+    tables = [
+        pl.DataFrame(
+            {
+                name: values
+                for role, answers in zip(REQUIRED_ROLES, (reference, other), strict=True)
+                for name, values in _accuracies_of(role, answers)
+            }
+        )
+        for other in others
+    ]
+    if len(tables) == 1:
+        return robustness_figure({"classifiers": tables[0]}, fitted=tables[0])
+    figure, every = panels(len(tables), rows=-(-len(tables) // PANELS_ACROSS))
+    for axes, other, rows in zip(every, others, tables, strict=True):
+        _draw_panel(axes, {"classifiers": rows}, rows)
+        axes.set(
+            xlabel=f"accuracy on {plain_text(reference.dataset)} (%)",
+            ylabel=f"accuracy on {plain_text(other.dataset)} (%)",
+        )
+    legend_below(figure, columns=4)
+    return figure
+
+
+def _accuracies_of(role: str, answers: Predictions) -> Iterator[tuple[str, Any]]:
+    right, images = answers.correct.sum(axis=1), len(answers.images)
+    lower, upper = proportion_interval(right, images)
+    yield from ((f"{role}_accuracy", right / images), (f"{role}_lower", lower))
+    yield f"{role}_upper", upper
+
+
+def robustness_table(table: pl.DataFrame) -> str:
+    """Each classifier on each data set, the highest above its line first, in percent and points."""
+    keys = ["dataset", "adjusted", "classifier", "baseline"]
+    values = ["expected_accuracy", "robustness", "lower", "upper"]
+    keys += ["reference_accuracy", "accuracy"]
+    wide = table.pivot("scale", index=keys, values=values)
+    order = wide["dataset"].unique(maintain_order=True)
+    wide = wide.sort(
+        pl.col("dataset").replace_strict(order, range(len(order))),
+        f"robustness_{CURVED_SCALES[0]}",
+        descending=[False, True],
+        nulls_last=True,
+        maintain_order=True,
     )
-    if correct[0].shape[1] < FEWEST:
-        raise StudyError("line-needs-more-classifiers", fewest=FEWEST)
-    columns: dict[str, Any] = {}
-    for role, values in zip(REQUIRED_ROLES, correct, strict=True):
-        right, images = values.sum(axis=0), len(values)
-        lower, upper = proportion_interval(right, images)
-        columns |= {f"{role}_accuracy": right / images}
-        columns |= {f"{role}_lower": lower, f"{role}_upper": upper}
-    rows = pl.DataFrame(columns)
-    return robustness_figure({"classifiers": rows}, fitted=rows)
+    shown: dict[str, Cell] = {
+        "data set": _name_dataset,
+        "classifier": "{classifier}",
+        "on the line": lambda row: "yes" if row["baseline"] else "",
+        "reference": "{reference_accuracy:2p}",
+        "accuracy": "{accuracy:2p}",
+    }
+    for scale in CURVED_SCALES:
+        shown[f"robustness, {scale}"] = f"{{robustness_{scale}:2p}}"
+        shown[f"95 %, {scale}"] = f"{{lower_{scale}:2p}} to {{upper_{scale}:2p}}"
+    return list_rows(wide, shown)
+
+
+def baselines_table(lines: pl.DataFrame) -> str:
+    """The line of each data set: its coefficients with both intervals."""
+    return lines_table(lines, {"data set": _name_dataset})
+
+
+def _name_dataset(row: Row) -> str:
+    return Name(f"{row['dataset']} (adjusted)" if row["adjusted"] else row["dataset"])
 
 
 def _participants(axes: Any, rows: pl.DataFrame, name: str, color: str) -> None:

@@ -764,8 +764,16 @@ def comparison_table(table: pl.DataFrame, lines: pl.DataFrame) -> str:
     return f"{text}\n\n{lines_table(lines)}" if len(lines) else text
 
 
-def lines_table(lines: pl.DataFrame) -> str:
-    """Lines of `bayesrep.protocols.fit_lines`: what is an accuracy or a gap in percent."""
+def lines_table(lines: pl.DataFrame, more: Mapping[str, Cell] | None = None) -> str:
+    """Lines of `bayesrep.protocols.fit_lines`: what is an accuracy or a gap in percent.
+
+    Parameters
+    ----------
+    lines
+        The table.
+    more
+        Columns that stand before the others.
+    """
 
     def value_with_ends(names: str) -> Callable[[Row], str]:
         def cell(row: Row) -> str:
@@ -778,27 +786,12 @@ def lines_table(lines: pl.DataFrame) -> str:
     return list_rows(
         lines,
         {
+            **(more or {}),
             "scale": "{scale}",
             "quantity": lambda row: row["quantity"].replace("_", " "),
             "estimate": value_with_ends("estimate"),
             "95 %, other images": value_with_ends("lower upper"),
             "95 %, other classifiers": value_with_ends("classifiers_lower classifiers_upper"),
-        },
-    )
-
-
-def robustness_table(table: pl.DataFrame) -> str:
-    """Effective robustness of `bayesrep.protocols.Comparison`, the highest first, in percent."""
-    return list_rows(
-        table.sort("robustness", descending=True, nulls_last=True, maintain_order=True),
-        {
-            "classifier": "{classifier}",
-            "line": lambda row: "through it" if row["baseline"] else "",
-            "reference": "{reference_accuracy:2p}",
-            "replication": "{replication_accuracy:2p}",
-            "expected": "{expected:2p}",
-            "effective robustness": "{robustness:2p}",
-            "95 %, other images": "{lower:2p} to {upper:2p}",
         },
     )
 

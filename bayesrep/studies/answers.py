@@ -21,6 +21,7 @@ from bayesrep.studies import folder, rules
 from bayesrep.studies.folder import LABELS, PROBABILITIES, RANKS
 from bayesrep.studies.imagenet import CLASSES, synsets
 from bayesrep.studies.predictions import Predictions, code_type
+from bayesrep.studies.reading import read_study
 from bayesrep.studies.study import Study
 from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.studies.tables import KEYS, drop_left_out, in_order, read_classifiers
@@ -73,6 +74,36 @@ def read_predictions(
     answered = set[str]().union(*(each.names for dataset in read for each in dataset.answers))
     classes = synsets() if answered <= set(synsets()) else sorted(answered)
     return tuple(dataset.predictions(classes) for dataset in read)
+
+
+def read_every_answer(path: str | Path, first: Sequence[str]) -> list[Predictions]:
+    """Read the first answers to all data sets, or of a study without them whether they are right.
+
+    Parameters
+    ----------
+    path
+        The study's folder.
+    first
+        Data sets, by role or by name, that come first.
+
+    Returns
+    -------
+    list of Predictions
+        Answers of the classifiers that have some to every data set: those listed, or all.
+    """
+    root = Path(path)
+    there = StudyFolder(root)
+    names = there.dataset_names(first)
+    names += [each for each in there.predicted_datasets if each not in names]
+    parts = there.find_parts(names[:1])
+    if "study" in parts and "labels" not in parts:
+        study = read_study(root)
+        roles = sorted(rules.REQUIRED_ROLES, key=lambda r: study.datasets[r].name not in names[:1])
+        return right_or_wrong(study, roles)
+    listed = there.common_classifiers(names)
+    common = set.intersection(*(folder.predicted_classifiers(root, name) for name in names))
+    shared = [name for name in listed if name in common]
+    return list(read_predictions(root, names, ranks=1, classifiers=shared))
 
 
 def right_or_wrong(study: Study, roles: Sequence[str] = rules.REQUIRED_ROLES) -> list[Predictions]:

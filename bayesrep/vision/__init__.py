@@ -1,18 +1,22 @@
 """The timm companion: from folders of images and names of classifiers to predictions.
 
 `predict` is the door, `predict_sets` that for several data sets, `predict_from_logits` that without
-networks. Images are listed by `images` and `labels`, also of archives (`tars`, `gzipped`), decoded
-and preprocessed by `pixels`, kept by `cache`; `networks` loads classifiers, `evaluate` runs them on
-a block of images and ranks the classes that answers are `among`, `local` and `cluster` go through
-all blocks, `results` and `logits` keep what they found.
+networks. `sets` lists images by `images` and `labels`, also of archives (`tars`, `gzipped`) and of
+the `hub`, which are decoded
+and preprocessed by `pixels`, kept by `cache`; `architectures` knows classifiers by their names,
+also those with larger `heads`, `networks` loads them, `evaluate` runs them on a block of images and
+ranks the classes that answers are `among`, `local` and `cluster` go through all blocks, `results`
+and `logits` keep what they found.
 
 Importing this package loads neither torch nor timm; both come with the extra `[timm]`.
 """
 
 from bayesrep.vision.catalogs import catalog_names, read_catalog
 from bayesrep.vision.from_logits import predict_from_logits
-from bayesrep.vision.prediction import ImageSource, Report, predict, predict_sets
+from bayesrep.vision.prediction import predict, predict_sets
+from bayesrep.vision.reports import Report
 from bayesrep.vision.results import describe_kept
+from bayesrep.vision.sets import ImageSource
 from bayesrep.vision.suite import read_suite
 from bayesrep.vision.timm_tables import make_timm_table
 

@@ -13,10 +13,10 @@ from typing import Any
 from bayesrep.clusters import join_cluster
 from bayesrep.errors import PredictionError, reason
 from bayesrep.types import Ints
-from bayesrep.vision.evaluate import Device
+from bayesrep.vision.architectures import Architecture
+from bayesrep.vision.devices import Device
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.local import ImageResults, Local, blocks_in_batch, weights_budget
-from bayesrep.vision.networks import Architecture
 from bayesrep.vision.pixels import Preprocessing
 from bayesrep.vision.stages import Crew
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from bayesrep.errors import PredictionError, kind_and_reason, reason
-from bayesrep.vision.evaluate import Device, Input, TopFive, answer, in_batches
+from bayesrep.vision.devices import Device
+from bayesrep.vision.evaluate import Input, TopFive, answer, in_batches
 from bayesrep.vision.networks import CompiledNetwork, Network
 
 CHECKED_IMAGES = 96  # images whose answers are compared, at least one batch

@@ -1,31 +1,32 @@
 """Running classifiers on a block of preprocessed images: normalise, forward, top five.
 
+Nothing waits for the device before answers are fetched: it can be given the next block by then.
+
 The normalised input is timm's to the last bit (its prefetching loader: x.sub(255 mean).div(255
 std)), computed once for all classifiers that share it, in channels-last layout.
 """
 
 import time
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from threading import Event
-from typing import Any, Self, TypeAlias, get_args
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.choices import Precision
 from bayesrep.errors import PredictionError, kind_and_reason
 from bayesrep.studies.folder import RANKS
 from bayesrep.types import Bools
+from bayesrep.vision.architectures import Architecture
 from bayesrep.vision.classes import IMAGENET, Classes
-from bayesrep.vision.networks import Architecture, Network
+from bayesrep.vision.devices import Device, DeviceClock
+from bayesrep.vision.networks import Network, whole_module
 from bayesrep.vision.pixels import ImageBlock, Preprocessing
-
-PRECISIONS = get_args(Precision)
-GPU_BATCH, CPU_BATCH = 256, 24  # on a CPU, a batch whose activations stay in the cache is fastest
 
 Input: TypeAlias = tuple[Preprocessing, tuple[float, ...], tuple[float, ...]]
 
@@ -71,95 +72,15 @@ class TopFive:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Device:
-    """Where and how networks are run.
-
-    Attributes
-    ----------
-    name
-        torch's name: "cpu", "cuda", "cuda:1", "mps".
-    precision
-        "float32", "bfloat16" or "float16"; the last two by automatic mixed precision.
-    batch_size
-        Images sent through a network at once, to begin with.
-    compiles
-        Whether networks are compiled; see `bayesrep.vision.compiling`.
-    keeps_logits
-        Whether answers come with every output; see `bayesrep.vision.logits`.
-    """
-
-    name: str
-    precision: str
-    batch_size: int
-    compiles: bool = False
-    keeps_logits: bool = False
-
-    @property
-    def is_cuda(self) -> bool:
-        """Whether this is an NVIDIA (or ROCm) GPU."""
-        return self.name.startswith("cuda")
-
-
-def choose_device(
-    name: str = "auto",
-    precision: str = "auto",
-    batch_size: int | None = None,
-    *,
-    compiles: bool = False,
-    keeps_logits: bool = False,
-) -> Device:
-    """The device asked for, or the best there is.
-
-    Parameters
-    ----------
-    name
-        "auto" (a GPU where there is one), or torch's name of a device.
-    precision
-        "auto" (float16 on a CUDA GPU, with images of non-finite outputs done again in float32;
-        float32 elsewhere), "float32", "bfloat16" or "float16".
-    batch_size
-        Images sent through a network at once, at most 24 on a CPU; None to choose.
-    compiles, keeps_logits
-        Whether networks are compiled, and whether their outputs are kept.
-
-    Raises
-    ------
-    PredictionError
-        Where the device is not there, or an argument has none of these values.
-    """
-    import torch
-
-    if precision not in PRECISIONS:
-        raise PredictionError(
-            "unknown-precision", precision=precision, choices=", ".join(PRECISIONS)
-        )
-    if batch_size is not None and batch_size < 1:
-        raise PredictionError("batch-size-below-one", batch_size=batch_size)
-    if name == "auto":
-        mps = torch.backends.mps.is_available()
-        name = "cuda" if torch.cuda.is_available() else "mps" if mps else "cpu"
-    # A device may be named and still not be there: try it.
-    try:
-        torch.zeros(1, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise PredictionError("device-not-available", device=name) from error
-    cuda = name.startswith("cuda")
-    # Half precision is the default with CUDA alone.
-    if precision == "auto":
-        precision = "float16" if cuda else "float32"
-    batch_size = batch_size or (CPU_BATCH if name == "cpu" else GPU_BATCH)
-    return Device(name, precision, batch_size, compiles, keeps_logits)
-
-
 def identity_of(architecture: Architecture, device: Device) -> dict[str, str]:
     """What must agree before answers of two runs stand in one file."""
-    return {
+    identity = {
         "full_name": architecture.full_name,
         "weights": architecture.weights,
         "preprocessing": str(architecture.preprocessing),
         "precision": device.precision,
     }
+    return identity | ({"head": architecture.head.description} if architecture.head else {})
 
 
 def in_groups(networks: Iterable[Network]) -> dict[Input, list[Network]]:
@@ -193,6 +114,23 @@ def evaluate(
 
     Parameters
     ----------
+    pixels, groups, device, classes, stop
+        See `start_evaluation`.
+    """
+    return start_evaluation(pixels, groups, device, classes, stop)()[0]
+
+
+def start_evaluation(
+    pixels: Mapping[Preprocessing, Any],
+    groups: Mapping[Input, Sequence[Network]],
+    device: Device,
+    classes: Classes = IMAGENET,
+    stop: Event | None = None,
+) -> Callable[[], tuple[dict[str, TopFive | str], float]]:
+    """Give some images to every network, without waiting for what the device makes of them.
+
+    Parameters
+    ----------
     pixels
         uint8 [n, H, W, 3] on the device for every preprocessing (see `upload`).
     groups
@@ -203,28 +141,46 @@ def evaluate(
         What answers are among.
     stop
         Set where nobody waits for the answers any more: then this ends in a CancelledError.
+
+    Returns
+    -------
+    callable
+        Which waits, and returns the answers of every network, or the reason why it has none, and
+        the seconds that the device took.
     """
     import torch
 
-    answers: dict[str, TopFive | str] = {}
+    failures: dict[str, str] = {}
+    given: defaultdict[str, list[GivenBatch]] = defaultdict(list)
+    clock = DeviceClock(device)
     with torch.inference_mode():
         for key, networks in groups.items():
-            top_five: dict[str, list[TopFive]] = {n.architecture.name: [] for n in networks}
-            for images in in_batches(pixels, key, device):
+            for part in pixels[key[0]].split(device.batch_size):
+                images, again = _normalise(part, key), partial(_normalise, part, key)
                 for network in networks:
                     name = network.architecture.name
-                    if name in answers:
+                    if name in failures:
                         continue
                     if stop is not None and stop.is_set():
                         raise CancelledError
                     try:
-                        top_five[name].append(answer(network, images, device, classes))
+                        batch = give_batch(network, images, device, classes, again)
+                        given[name].append(batch)
                     except Exception as error:  # a network raises whatever its parts do
-                        answers[name] = kind_and_reason(error)
-            answers |= {
-                name: TopFive.concatenate(p) for name, p in top_five.items() if name not in answers
-            }
-    return answers
+                        failures[name] = kind_and_reason(error)
+    clock.stop()
+
+    def finish() -> tuple[dict[str, TopFive | str], float]:
+        answers: dict[str, TopFive | str] = {**failures}
+        for name, batches in given.items():
+            if name not in failures:
+                try:
+                    answers[name] = TopFive.concatenate([each.fetch() for each in batches])
+                except Exception as error:
+                    answers[name] = kind_and_reason(error)
+        return answers, clock.seconds()
+
+    return finish
 
 
 def in_batches(pixels: Mapping[Preprocessing, Any], key: Input, device: Device) -> Iterator[Any]:
@@ -255,54 +211,160 @@ def _normalise(pixels: Any, key: Input) -> Any:
 
     (_, mean, std), (count, height, width, _) = key, pixels.shape
     # A row of the image at a time: the same sums, with all channels in one contiguous operand.
-    row = [torch.tensor([255 * x for x in values]).repeat(width) for values in (mean, std)]
-    center, scale = (values.to(pixels.device) for values in row)
+    center, scale = (_repeat_values(values, width, pixels.device) for values in (mean, std))
     flat = pixels.reshape(count * height, 3 * width).to(torch.float32)
     flat.sub_(center).div_(scale)
     return flat.view(count, height, width, 3).permute(0, 3, 1, 2)
 
 
-def answer(network: Network, images: Any, device: Device, classes: Classes = IMAGENET) -> TopFive:
-    """The answers of a network on one batch [n, 3, H, W]."""
+@lru_cache(64)
+def _repeat_values(values: tuple[float, ...], width: int, device: Any) -> Any:
+    """A row of 255 times some values; made once, since the device waits for what is sent to it."""
     import torch
 
-    start = time.perf_counter()
-    with _precision(device):
-        logits = _logits(network, images, device)
-    if not bool(torch.isfinite(logits).all()):
-        logits = _logits(network, images, device, as_it_is=True)  # without mixed precision
-        if not bool(torch.isfinite(logits).all()):
-            raise ArithmeticError("outputs are not finite, the weights may be damaged")
-    if device.precision == "float16":
-        # As they are kept: answers are the same whether or not these are asked for later.
-        halved = logits.half()
-        if bool(torch.isfinite(halved).all()):
-            logits = halved
-        elif device.keeps_logits:
+    return torch.tensor([255 * x for x in values]).repeat(width).to(device)
+
+
+def answer(network: Network, images: Any, device: Device, classes: Classes = IMAGENET) -> TopFive:
+    """The answers of a network on one batch [n, 3, H, W]."""
+    return give_batch(network, images, device, classes, lambda: images).fetch()
+
+
+@dataclass(frozen=True, eq=False)
+class GivenBatch:
+    """A batch that a network was given, with what comes of it on its way from the device.
+
+    Attributes
+    ----------
+    ranked
+        Probabilities and labels of the likeliest classes.
+    logits
+        Every output, where these are kept; else None.
+    is_finite, is_kept_whole
+        Whether all outputs are finite, as they are and as they are kept.
+    clock
+        What it took, until all of these are there.
+    compute_exactly
+        What gives the batch once more, in full precision; None where this is it.
+    """
+
+    ranked: tuple[Any, Any]
+    logits: Any
+    is_finite: Any
+    is_kept_whole: Any
+    clock: DeviceClock
+    compute_exactly: "Callable[[], GivenBatch] | None"
+
+    def fetch(self) -> TopFive:
+        """Wait for the answers; where outputs are not finite, compute them in full precision."""
+        seconds = self.clock.seconds()
+        if not bool(self.is_finite):
+            if self.compute_exactly is None:
+                raise ArithmeticError("outputs are not finite, the weights may be damaged")
+            return self.compute_exactly().fetch()
+        if self.logits is not None and not bool(self.is_kept_whole):
             raise ArithmeticError("outputs are beyond float16, in which they would be kept")
-    logits = logits if logits.dtype == torch.float16 else logits.float()
-    top_five = rank_outputs(logits.float(), classes, start)
-    return replace(top_five, logits=logits.cpu().numpy()) if device.keeps_logits else top_five
+        top_five = _make_top_five(*self.ranked, seconds)
+        return top_five if self.logits is None else replace(top_five, logits=self.logits.numpy())
+
+
+def give_batch(
+    network: Network,
+    images: Any,
+    device: Device,
+    classes: Classes,
+    again: Callable[[], Any],
+    *,
+    exact: bool = False,
+) -> GivenBatch:
+    """Give a network one batch [n, 3, H, W], without waiting for its answers.
+
+    Parameters
+    ----------
+    network, images
+        The network and its input.
+    device, classes
+        Where it runs, and what answers are among.
+    again
+        What makes the images once more, should they be needed in full precision.
+    exact
+        Whether to compute in full precision.
+    """
+    import torch
+
+    clock = DeviceClock(device)
+    with torch.inference_mode(), nullcontext() if exact else _precision(device):
+        logits = _logits(network, images, device, exact=exact)
+    with torch.inference_mode():
+        finite = whole = torch.isfinite(logits).all()
+        # As they are kept: answers are the same whether or not these are asked for later.
+        if device.precision == "float16":
+            halved = logits.half()
+            whole = torch.isfinite(halved).all()
+            shown = torch.where(whole, halved.float(), logits.float())
+            logits = halved if device.keeps_logits else shown
+        else:
+            logits = logits.float()
+        if (head := network.architecture.head) is not None:
+            logits = head.take_classes(logits)
+        ranked = _rank(logits.float(), classes)
+        # On its way at once, behind what the device already does and before what it is given next.
+        kept = (logits,) if device.keeps_logits else ()
+        host = [each.to("cpu", non_blocking=device.is_cuda) for each in (*ranked, finite, whole)]
+        host += [each.to("cpu", non_blocking=device.is_cuda) for each in kept]
+    clock.stop()
+
+    def compute_exactly() -> GivenBatch:
+        return give_batch(network, again(), device, classes, again, exact=True)
+
+    return GivenBatch(
+        (host[0], host[1]),
+        host[4] if kept else None,
+        host[2],
+        host[3],
+        clock,
+        None if exact else compute_exactly,
+    )
 
 
 def rank_outputs(logits: Any, classes: Classes, start: float) -> TopFive:
     """The likeliest of some classes by the outputs float32 [n, K] of a network, begun at `start`.
 
     Where several outputs stand for one class, it has the largest of them.
+
+    Raises
+    ------
+    PredictionError
+        Where the network has an output for none of the classes.
     """
+    probabilities, labels = (each.cpu() for each in _rank(logits, classes))
+    return _make_top_five(probabilities, labels, time.perf_counter() - start)
+
+
+def _rank(logits: Any, classes: Classes) -> tuple[Any, Any]:
+    """Probabilities and labels [n, 5] of the likeliest classes, on the device of the outputs."""
+    chosen = choose_outputs(logits, classes)
+    return chosen.softmax(-1).topk(min(RANKS, chosen.shape[-1]))
+
+
+def choose_outputs(logits: Any, classes: Classes) -> Any:
+    """The outputs [n, C] of some classes among those [n, K] of a network, the largest of each."""
     import torch
 
     if all(len(outputs) == 1 for outputs in classes.outputs):
         chosen = [output for (output,) in classes.outputs]
-        logits = logits[:, chosen] if chosen else logits
-    else:
-        logits = torch.stack([logits[:, [*each]].amax(1) for each in classes.outputs], 1)
-    probabilities, labels = logits.softmax(-1).topk(min(RANKS, logits.shape[-1]))
-    values = probabilities.cpu().numpy()  # waits for the device
-    return TopFive(labels.cpu().numpy().astype(np.uint16), values, time.perf_counter() - start)
+        return logits[:, chosen] if chosen else logits
+    return torch.stack([logits[:, [*each]].amax(1) for each in classes.outputs], 1)
 
 
-def _logits(network: Network, images: Any, device: Device, *, as_it_is: bool = False) -> Any:
+def _make_top_five(probabilities: Any, labels: Any, seconds: float) -> TopFive:
+    values = probabilities.numpy()
+    if np.isnan(values).any():
+        raise PredictionError("no-output-of-chosen-classes")
+    return TopFive(labels.numpy().astype(np.uint16), values, seconds)
+
+
+def _logits(network: Network, images: Any, device: Device, *, exact: bool) -> Any:
     """Return [n, K], in smaller and smaller batches while memory runs out."""
     import torch
 
@@ -310,8 +372,9 @@ def _logits(network: Network, images: Any, device: Device, *, as_it_is: bool = F
         limit = min(network.limit or len(images), len(images))
         try:
             parts = images.split(limit)
-            if as_it_is:
-                return torch.cat([network.module(part) for part in parts])
+            if exact:
+                module = whole_module(network, device.name)
+                return torch.cat([module(part) for part in parts])
             return torch.cat([network.for_batch(part.shape)(part) for part in parts])
         except (RuntimeError, MemoryError) as error:
             if limit == 1 or not _out_of_memory(error):

@@ -16,21 +16,19 @@ from bayesrep.errors import PredictionError, listing
 from bayesrep.studies import folder as folders
 from bayesrep.types import Ints
 from bayesrep.vision.among import check_few_classes, read_among
+from bayesrep.vision.calibration import fit_temperature
 from bayesrep.vision.contents import UNKNOWN_CONTENT, Contents
-from bayesrep.vision.evaluate import TopFive, choose_device, rank_outputs
+from bayesrep.vision.devices import choose_device
+from bayesrep.vision.evaluate import TopFive, choose_outputs, rank_outputs
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.labels import class_numbers, read_labels
 from bayesrep.vision.logits import LogitsFile, logits_folder, read_logits
-from bayesrep.vision.prediction import (
-    ImageSource,
-    Report,
-    check_writable,
-    choose_images,
-    make_report,
-)
+from bayesrep.vision.prediction import check_writable
+from bayesrep.vision.reports import Report, make_report
 from bayesrep.vision.results import Results
 from bayesrep.vision.run import DatasetRun
+from bayesrep.vision.sets import ImageSource, choose_images
 
 _AT_ONCE = 4096  # images whose outputs are in memory
 
@@ -57,6 +55,7 @@ def predict_from_logits(
     classifiers: Sequence[str] | None = None,
     labels: str | Path | None = None,
     among: str | Path | None = None,
+    calibrate_on: str | Path | None = None,
     device: str = "auto",
     force: bool = False,
     allow_failures: bool = False,
@@ -75,6 +74,9 @@ def predict_from_logits(
         A ground-truth file in place of the labels that were kept.
     among
         The classes that answers are among; see `predict`.
+    calibrate_on
+        A data set's folder of kept outputs, by whose labels each classifier's outputs are divided
+        by a temperature (`bayesrep.vision.calibration`); by default they are taken as they are.
     device
         Where outputs are compared; the device that they came from gives its own last digits.
     force
@@ -116,7 +118,12 @@ def predict_from_logits(
         if force:
             Results.forget(target, dataset, name)
         contents = KnownContents(each.contents[rows])
-        results = Results(target, dataset, name, listed.images, contents, each.identity)
+        temperature, identity = 1.0, each.identity
+        if calibrate_on is not None:
+            fitted_on = read_logits(_find_kept(Path(calibrate_on), [name])[name])
+            temperature = _fit_temperature(fitted_on, each, among)
+            identity |= {"temperature": f"{temperature:.6g}"}
+        results = Results(target, dataset, name, listed.images, contents, identity)
         run = run or _begin_run(
             target, dataset, listed.images, contents, allow_failures=allow_failures
         )
@@ -125,7 +132,7 @@ def predict_from_logits(
         missing = np.flatnonzero(~results.done & ~run.undecodable_images())
         if len(missing):
             parts = [
-                _rank(each.values[rows[some]], listed.images, chosen_device.name)
+                _rank(each.values[rows[some]], listed.images, chosen_device.name, temperature)
                 for some in (missing[at : at + _AT_ONCE] for at in range(0, len(missing), _AT_ONCE))
             ]
             results.add(missing, contents.known[missing], TopFive.concatenate(parts))
@@ -184,10 +191,27 @@ def _begin_run(
     return DatasetRun(study, dataset, images, contents, {}, failures, allow_failures)
 
 
-def _rank(values: NDArray[Any], images: ImageSet, device: str) -> TopFive:
+def _fit_temperature(fitted_on: LogitsFile, kept: LogitsFile, among: str | Path | None) -> float:
+    """The temperature of a classifier by its outputs on another data set, and the labels there."""
+    import torch
+
+    same = fitted_on.identity == kept.identity
+    if not same or fitted_on.facts["outputs"] != kept.facts["outputs"]:
+        raise PredictionError(
+            "calibration-of-another-network", folder=fitted_on.place, other=kept.place
+        )
+    images, chosen = _list_kept(ImageSource(fitted_on.place, None, among), fitted_on)
+    taken = chosen.take_chosen(images) if chosen else images
+    rows = taken.place[:, 1]
+    known = fitted_on.contents[rows] != UNKNOWN_CONTENT
+    values = torch.from_numpy(np.ascontiguousarray(fitted_on.values[rows[known]])).float()
+    return fit_temperature(choose_outputs(values, taken.classes).numpy(), taken.labels[known])
+
+
+def _rank(values: NDArray[Any], images: ImageSet, device: str, temperature: float) -> TopFive:
     """The likeliest classes by some rows of outputs; each row's do not depend on the others."""
     import torch
 
     outputs = torch.from_numpy(np.ascontiguousarray(values)).to(device).float()
     with torch.inference_mode():
-        return rank_outputs(outputs, images.classes, time.perf_counter())
+        return rank_outputs(outputs / temperature, images.classes, time.perf_counter())

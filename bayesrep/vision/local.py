@@ -2,8 +2,8 @@
 
 On a CPU each thread takes a block of images from reading to answers, with torch single-threaded
 inside: no core waits for another, and the answers do not depend on the number of threads. With a
-GPU the threads read, one thread uploads ahead on a stream of its own, and the calling thread
-computes.
+GPU the threads read, one thread uploads ahead on a stream of its own, and the calling thread gives
+it the next batch before it waits for the answers on the last.
 """
 
 import time
@@ -22,11 +22,14 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, Violation
 from bayesrep.types import Ints
+from bayesrep.vision.architectures import Architecture
 from bayesrep.vision.cache import PixelCache
 from bayesrep.vision.compiling import CHECKED_IMAGES, compile_networks, forget_compiled
-from bayesrep.vision.evaluate import CPU_BATCH, Device, TopFive, evaluate, in_groups, upload
+from bayesrep.vision.devices import CPU_BATCH, Device
+from bayesrep.vision.evaluate import TopFive, in_groups, start_evaluation, upload
+from bayesrep.vision.hub import offline_without_hub
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.networks import Architecture, Network, load_network, offline_without_hub
+from bayesrep.vision.networks import Network, halve_weights, load_network
 from bayesrep.vision.pixels import ImageBlock, Pixels, Preprocessing, read_block
 from bayesrep.vision.stages import Crew, Spent
 
@@ -106,18 +109,16 @@ def through_images(
     def read(rows: Ints) -> ImageBlock:
         return read_block(images, rows, read_for, kept)
 
-    def answer(pixels: Mapping[Preprocessing, Any], read: Sequence[ImageBlock]) -> ImageResults:
-        begin = time.perf_counter()
-        rows = np.concatenate([block.rows for block in read])
-        contents = np.concatenate([block.contents for block in read])
-        failures = tuple(failure for block in read for failure in block.failures)
-        answers = evaluate(pixels, groups, device, images.classes, stop) if len(rows) else {}
-        spent = Spent(compute=time.perf_counter() - begin)
-        return ImageResults(rows, contents, answers, failures, sum((b.spent for b in read), spent))
+    def begin(
+        pixels: Mapping[Preprocessing, Any], read: Sequence[ImageBlock]
+    ) -> Callable[[], ImageResults]:
+        asked = groups if any(len(block.rows) for block in read) else {}
+        fetch = start_evaluation(pixels, asked, device, images.classes, stop)
+        return lambda: _join_results(read, *fetch())
 
     def answer_block(rows: Ints) -> ImageResults:
         block = read(rows)
-        return answer(upload([block], seen, device), [block])
+        return begin(upload([block], seen, device), [block])()
 
     def answer_batches() -> ImageResults:
         begin, several = time.perf_counter(), blocks_in_batch(device)
@@ -139,8 +140,30 @@ def through_images(
         # On an accelerator threads decode ahead while the device computes batches.
         ahead = 4 * workers + blocks_in_batch(device)
         batches = _gather_blocks(_map_ahead(pool, read, blocks, ahead), blocks_in_batch(device))
-        for pixels, batch in _upload_batches(batches, seen, device):
-            yield answer(pixels, batch)
+        uploaded = _upload_batches(batches, seen, device)
+        yield from _finish_behind(begin(pixels, batch) for pixels, batch in uploaded)
+
+
+def _join_results(
+    read: Sequence[ImageBlock], answers: Mapping[str, TopFive | str], seconds: float
+) -> ImageResults:
+    """What came out of some blocks, of which the device has computed the answers."""
+    rows = np.concatenate([block.rows for block in read])
+    contents = np.concatenate([block.contents for block in read])
+    failures = tuple(failure for block in read for failure in block.failures)
+    spent = sum((block.spent for block in read), Spent(compute=seconds))
+    return ImageResults(rows, contents, answers, failures, spent)
+
+
+def _finish_behind(begun: Iterable[Callable[[], _Result]]) -> Iterator[_Result]:
+    """Yield what each comes to, once the next is begun: so nothing waits in between."""
+    waiting: Callable[[], _Result] | None = None
+    for finish in begun:
+        if waiting is not None:
+            yield waiting()
+        waiting = finish
+    if waiting is not None:
+        yield waiting()
 
 
 class Local:
@@ -181,7 +204,10 @@ class Local:
             while waiting and self._fits_one_more(budget):
                 architecture = waiting.popleft()
                 try:
-                    self._networks.append(load_network(architecture, self._device.name))
+                    network = load_network(architecture, self._device.name)
+                    if self._device.is_mixed:
+                        halve_weights(network, self._device.precision)
+                    self._networks.append(network)
                 except PredictionError as error:
                     refused[architecture.name] = error.violation
         self._asked = self._networks

@@ -30,11 +30,12 @@ from bayesrep.errors import PredictionError, StudyError, reason
 from bayesrep.files import npy, parquet, strict_json
 from bayesrep.studies import folder
 from bayesrep.types import Bools, Ints
+from bayesrep.vision.architectures import Architecture
 from bayesrep.vision.classes import IMAGENET, Classes
 from bayesrep.vision.contents import UNKNOWN_CONTENT, Contents, write
-from bayesrep.vision.evaluate import Device, identity_of
+from bayesrep.vision.devices import Device
+from bayesrep.vision.evaluate import identity_of
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.networks import Architecture
 
 FORMAT = 1
 LOGITS = "logits"

@@ -3,39 +3,25 @@
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import polars as pl
 
 from bayesrep import bounds
 from bayesrep.choices import Kept
-from bayesrep.errors import PredictionError, PredictionWarning, StudyError, Violation, listing
+from bayesrep.errors import PredictionError, PredictionWarning, Violation, listing
 from bayesrep.machine import cores
-from bayesrep.studies.class_order import find_mistake
-from bayesrep.studies.folder import RANKS
-from bayesrep.studies.study_folder import StudyFolder
-from bayesrep.vision.among import Among, check_few_classes, read_among
+from bayesrep.vision.architectures import Architecture, check_names, describe
 from bayesrep.vision.classes import IMAGENET, Classes, read_classes
 from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.compiling import check_compiler
 from bayesrep.vision.contents import Contents
-from bayesrep.vision.evaluate import Device, choose_device
-from bayesrep.vision.images import ImageSet, list_images
+from bayesrep.vision.devices import Device, choose_device
+from bayesrep.vision.hub import is_of_hub, offline_without_hub
+from bayesrep.vision.images import ImageSet
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import Local
 from bayesrep.vision.logits import KeptLogits, check_room, open_logits
-from bayesrep.vision.membership import counted_images, list_complete_classifiers, note_among
-from bayesrep.vision.networks import (
-    Architecture,
-    check_names,
-    describe,
-    is_of_hub,
-    offline_without_hub,
-)
 from bayesrep.vision.pixels import quiet_images
+from bayesrep.vision.reports import Report, first_reason, make_report
 from bayesrep.vision.results import read_failures
 from bayesrep.vision.run import (
     DatasetRun,
@@ -44,82 +30,9 @@ from bayesrep.vision.run import (
     open_results,
     still_failing,
 )
-from bayesrep.vision.stages import Stages
+from bayesrep.vision.sets import ImageSource, list_set
 
 LARGEST_WORKERS = 1_024
-CHANCE_IMAGES = 200  # fewer images cannot tell a poor classifier from chance
-CHANCE_LEVEL = 1e-6  # as many right answers are rarer by chance: better than chance
-_DONE_STATES = ("done", "already done", "judged again")
-
-
-@dataclass(frozen=True, eq=False)
-class Report:
-    """What `predict` did.
-
-    Attributes
-    ----------
-    table
-        One row per classifier: classifier, full_name (timm's, with its tag), images, top1, top5
-        (fractions of the images answered; no top5 among fewer than five classes), seconds (of the
-        network itself in this run, summed over threads), failures (images without an answer), of
-        an earlier run's images judged_again (labelled otherwise now), evaluated_again (their files
-        hold something else) and dropped (no longer there), status ("done", "already done", "judged
-        again" where nothing had to be evaluated, or why there is nothing).
-    failures
-        image, reason, left_out: what could not be decoded, and whether the study is left without
-        it.
-    listed
-        Classifiers that were added to the study's list, now that they have predictions on every
-        data set.
-    stages
-        Where the time of each pass over the images went; nothing where nothing was evaluated.
-    among
-        Which classes answers were chosen among, in words; empty where among all.
-    outside
-        How many images were passed over because they show none of these.
-    """
-
-    table: pl.DataFrame
-    failures: pl.DataFrame
-    listed: tuple[str, ...] = ()
-    stages: tuple[Stages, ...] = ()
-    among: str = ""
-    outside: int = 0
-
-    @property
-    def left_out(self) -> pl.DataFrame:
-        """The rows of classifiers without predictions."""
-        return self.table.filter(~pl.col("status").is_in(_DONE_STATES))
-
-    @property
-    def refused(self) -> pl.DataFrame:
-        """The failures that the study is not left without."""
-        return self.failures.filter(~pl.col("left_out"))
-
-    def changes(self) -> list[str]:
-        """Say in words what became of an earlier run's rows, a line for classifiers alike."""
-        kinds = {
-            "judged_again": "judged again, labelled otherwise now",
-            "evaluated_again": "evaluated again, their files hold something else",
-            "dropped": "dropped, no longer there",
-        }
-        lines: list[str] = []
-        groups = self.table.group_by(list(kinds), maintain_order=True).agg("classifier")
-        for *counts, names in groups.iter_rows():
-            told = [f"{n:,} {what}" for n, what in zip(counts, kinds.values(), strict=True) if n]
-            if told:
-                which = listing(names, "classifier")
-                lines.append(f"Images of an earlier run: {'; '.join(told)} ({which})")
-        return lines
-
-
-@dataclass(frozen=True)
-class ImageSource:
-    """Where a data set's images are, and what is to be known of them; see `predict`."""
-
-    images: str | Path
-    labels: str | Path | None = None
-    among: str | Path | None = None
 
 
 def predict(
@@ -154,8 +67,9 @@ def predict(
     Parameters
     ----------
     images
-        A folder of class folders, a flat folder, `.tar` shards or a `.csv` of paths and labels;
-        see `bayesrep.vision.images.list_images`.
+        A folder of class folders, a flat folder, `.tar` shards or a `.csv` of paths and labels
+        (`bayesrep.vision.images.list_images`), or a data set of the hub
+        (`bayesrep.vision.hub.locate_images`).
     dataset
         The data set's name in the study.
     classifiers
@@ -177,7 +91,7 @@ def predict(
         "logits": also keep every output, for answers among other classes later without inference
         (`bayesrep.vision.predict_from_logits`). What they take is said before it begins.
     device, batch_size, precision
-        See `bayesrep.vision.evaluate.choose_device`.
+        See `bayesrep.vision.devices.choose_device`.
     compile
         Compile classifiers by `torch.compile`. One that then finds another label on any of the
         first images, or cannot be compiled, goes uncompiled, with a warning.
@@ -297,7 +211,7 @@ def predict_sets(
     )
     check_writable(folder)
     meant = IMAGENET if classes is None else read_classes(classes)
-    listed = {name: _list_set(source, folder, name, meant) for name, source in sets.items()}
+    listed = {name: list_set(source, folder, name, meant) for name, source in sets.items()}
     # What an earlier run has found is kept unless images, labels or weights changed.
     with quiet_images():
         known, status = _describe_classifiers(names, place, meant)
@@ -314,53 +228,6 @@ def predict_sets(
         _evaluate_missing(runs, known, target, workers, cache, ray, show=progress)
     full = {architecture.name: architecture.full_name for architecture in known}
     return {run.dataset: make_report(run, names, full, listed[run.dataset]) for run in runs}
-
-
-@dataclass(frozen=True, eq=False)
-class ListedSet:
-    """A data set's images as they are evaluated, and which classes answers are among.
-
-    Attributes
-    ----------
-    images
-        Those that are evaluated.
-    among
-        Which classes answers are among, in words; empty where among all.
-    outside
-        How many images were passed over because they show none of these.
-    """
-
-    images: ImageSet
-    among: str
-    outside: int
-
-
-def choose_images(images: ImageSet, chosen: Among | None, study: Path, dataset: str) -> ListedSet:
-    """The images of the chosen classes, which have to be all that a study counts."""
-    counted = counted_images(study, dataset, images)
-    if chosen is None:
-        return ListedSet(counted, "", 0)
-    taken = chosen.take_chosen(counted)
-    outside = len(counted) - len(taken)
-    if outside and StudyFolder(study).is_study:
-        other = sorted(set(counted.names) - set(taken.names))
-        raise StudyError(
-            "study-counts-images-of-other-classes",
-            study=study,
-            dataset=dataset,
-            images=listing(other),
-            among=chosen.source,
-        )
-    return ListedSet(taken, chosen.description, outside)
-
-
-def _list_set(source: ImageSource, study: Path, dataset: str, meant: Classes) -> ListedSet:
-    chosen = None if source.among is None else read_among(source.among, meant)
-    labelled = chosen.labelled if chosen else meant
-    images = list_images(source.images, labels=source.labels, classes=labelled)
-    if source.among is None:
-        check_few_classes(images, source.images)
-    return choose_images(images, chosen, study, dataset)
 
 
 def _begin_run(
@@ -424,104 +291,6 @@ def check_writable(study: Path) -> None:
         raise PredictionError("study-folder-not-writable", study=study, folder=place)
 
 
-def make_report(
-    run: DatasetRun, names: Sequence[str], full: Mapping[str, str], listed: ListedSet
-) -> Report:
-    """Say what a run has found; `full` has timm's names of the classifiers."""
-    rows = [_row(run, name, full.get(name)) for name in names]
-    table = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-    if not table["status"].is_in(_DONE_STATES).any():
-        if len(run.failures) == len(run.images):
-            first = next(iter(run.failures.values()))
-            raise PredictionError("no-image-decoded", first=first)
-        said = dict(table.select("classifier", "status").rows()) | run.status
-        raise PredictionError(_first_reason([_violation(why) for why in said.values()]))
-    _warn_of_chance(run, table)
-    failures = [(name, f.reason, f.left_out) for name, f in run.named_failures().items()]
-    schema = {"image": pl.String, "reason": pl.String, "left_out": pl.Boolean}
-    failed = pl.DataFrame(failures, schema=schema, orient="row")
-    note_among(run.study, run.dataset, listed.among)
-    complete = tuple(list_complete_classifiers(run.study))
-    return Report(table, failed, complete, tuple(run.stages), listed.among, listed.outside)
-
-
-def _row(run: DatasetRun, name: str, full: str | None) -> tuple[Any, ...]:
-    status, took = run.status.get(name), run.seconds.get(name, 0.0)
-    result = run.results.get(name)
-    if status is None:
-        there = result is not None and result.file.exists()
-        status = _DONE_STATES[1] if there else "no image can be decoded"
-    if result is None or status not in _DONE_STATES:
-        return name, full, 0, None, None, took, None, 0, 0, 0, str(status)
-    count, top1, top5 = result.accuracies()
-    earlier = result.judged_again, result.changed, result.dropped
-    missing = len(run.images) - count
-    within5 = top5 / count if run.images.classes.ranks == RANKS else None
-    return name, full, count, top1 / count, within5, took, missing, *earlier, status
-
-
-def _warn_of_chance(run: DatasetRun, table: pl.DataFrame) -> None:
-    """Say what is probably wrong where classifiers are at chance: never a finding."""
-    from scipy.stats import binom
-
-    done = table.filter(pl.col("status").is_in(_DONE_STATES))
-    count, right = done["images"].to_numpy(), (done["top1"] * done["images"]).round().to_numpy()
-    chance = binom.sf(right - 1, count, 1 / len(run.images.classes)) > CHANCE_LEVEL
-    at_chance = done.filter(pl.Series(chance & (count >= CHANCE_IMAGES)))["classifier"].to_list()
-    if not at_chance:
-        return
-    where = f"data set {run.dataset!r}"
-    if len(at_chance) < len(done):
-        text = (
-            f"{where}: {listing(at_chance, 'classifier')} no better than chance, others are; "
-            "look at their weights"
-        )
-    else:
-        best = int(np.argmax(right))
-        name = done["classifier"][best]
-        classes = run.images.classes
-        mistake = find_mistake(*run.results[name].labels_and_predictions(), len(classes))
-        order = "the sorted wnids" if classes.file is None else str(classes.file)
-        cause = (
-            f"{mistake.what}: read otherwise, {name} is right on {mistake.otherwise:.1%}"
-            if mistake
-            else f"the labels are in another order of classes than that of {order}, or the "
-            "weights are untrained"
-        )
-        text = (
-            f"{where}: no classifier is better than chance ({right[best]:.0f} of {count[best]} "
-            f"images right at best); most likely {cause}"
-        )
-    warnings.warn(text, PredictionWarning, stacklevel=3)
-
-
-def _violation(why: str) -> Violation:
-    """Why a classifier has no answers; where its network failed, that is what it raised."""
-    if isinstance(why, Violation):
-        return why
-    return Violation("classifier-fails-on-images", failure=why)
-
-
-def _first_reason(reasons: Sequence[Violation]) -> Violation:
-    more = f" ({len(reasons) - 1} more were left out)" if len(reasons) > 1 else ""
-    return reasons[0].append_text(more)
-
-
-_SCHEMA = {
-    "classifier": pl.String,
-    "full_name": pl.String,
-    "images": pl.Int64,
-    "top1": pl.Float64,
-    "top5": pl.Float64,
-    "seconds": pl.Float64,
-    "failures": pl.Int64,
-    "judged_again": pl.Int64,
-    "evaluated_again": pl.Int64,
-    "dropped": pl.Int64,
-    "status": pl.String,
-}
-
-
 def _describe_classifiers(
     names: Sequence[str], weights: Path | None, classes: Classes
 ) -> tuple[list[Architecture], dict[str, Violation]]:
@@ -535,7 +304,15 @@ def _describe_classifiers(
             except PredictionError as error:
                 refused[name] = error.violation
     if not known:
-        raise PredictionError(_first_reason(list(refused.values())))
+        raise PredictionError(first_reason(list(refused.values())))
     for why in refused.values():
         warnings.warn(why, PredictionWarning, stacklevel=3)
+    for head in {each.head: None for each in known if each.head and each.head.missing_classes}:
+        have_it = [each.name for each in known if each.head == head]
+        warnings.warn(
+            f"{listing(have_it, 'classifier')}: answers are among {head.description}; images of "
+            f"{listing(head.missing_classes, 'class')}, which it lacks, are never right",
+            PredictionWarning,
+            stacklevel=3,
+        )
     return known, refused

@@ -38,7 +38,11 @@ from bayesrep.vision.images import ImageSet
 
 _KEY = "bayesrep"
 _IMAGES = "images"  # among the facts: how many there are for each classifier
-_UNSAID = {"classes": "those of ImageNet", "among": "all classes"}  # of files that do not say
+_UNSAID = {  # of files that do not say
+    "classes": "those of ImageNet",
+    "among": "all classes",
+    "temperature": "1",
+}
 
 
 @dataclass(frozen=True)

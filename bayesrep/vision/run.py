@@ -16,13 +16,14 @@ from bayesrep.errors import PredictionWarning
 from bayesrep.progress import Progress, progress_bar
 from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.types import Bools, Ints
+from bayesrep.vision.architectures import Architecture
 from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.contents import Contents
-from bayesrep.vision.evaluate import Device, TopFive, identity_of
+from bayesrep.vision.devices import Device
+from bayesrep.vision.evaluate import TopFive, identity_of
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.local import ImageResults, Local, in_blocks
 from bayesrep.vision.logits import LOGITS, KeptLogits
-from bayesrep.vision.networks import Architecture
 from bayesrep.vision.pixels import Preprocessing, decode, explain_failure
 from bayesrep.vision.results import (
     Failure,

@@ -20,7 +20,8 @@ from typing import Any
 from bayesrep.errors import PredictionError, did_you_mean, listing, reason
 from bayesrep.files.names import normalize_name
 from bayesrep.vision.among import ALL, BUILT_IN
-from bayesrep.vision.prediction import ImageSource
+from bayesrep.vision.hub import is_of_hub
+from bayesrep.vision.sets import ImageSource
 
 KEYS = ("images", "labels", "among")
 
@@ -66,8 +67,9 @@ def _source(file: Path, dataset: str, table: Any) -> ImageSource:
             "suite-option-not-text", file=file, dataset=dataset, options=listing(bad, "option")
         )
     labels, among = table.get("labels"), table.get("among")
+    images = table["images"]
     return ImageSource(
-        file.parent / table["images"],
+        images if is_of_hub(images) else file.parent / images,
         None if labels is None else file.parent / labels,
         among if among is None or among in (ALL, *BUILT_IN) else file.parent / among,
     )

@@ -1,6 +1,6 @@
 """Accuracies in the columns of timm's own results (`results/results-<dataset>.csv` in its code)."""
 
-import re
+import ast
 import warnings
 from pathlib import Path
 from typing import Any
@@ -8,14 +8,13 @@ from typing import Any
 import polars as pl
 
 from bayesrep.vision.imports import load_timm
-from bayesrep.vision.prediction import Report
+from bayesrep.vision.pixels import Preprocessing
+from bayesrep.vision.reports import Report
 from bayesrep.vision.results import read_facts
 from bayesrep.vision.torchvision_networks import build, is_torchvision
 
-# What a file of predictions says of its images' preprocessing.
-_PREPROCESSING = re.compile(
-    r"Preprocessing\(size=\((\d+), \d+\), crop_pct=([\d.e-]+), .*interpolation='(\w+)'"
-)
+LONGEST_TEXT = 1_000  # characters of a preprocessing; Python is not asked to parse more
+LARGEST_CROP = 100  # timm's are about 1
 
 
 def make_timm_table(report: Report, study: Path, dataset: str) -> pl.DataFrame:
@@ -29,20 +28,17 @@ def make_timm_table(report: Report, study: Path, dataset: str) -> pl.DataFrame:
     rows: list[dict[str, str]] = []
     for row in done.sort("top1", descending=True, maintain_order=True).iter_rows(named=True):
         facts = read_facts(study, dataset, row["classifier"])
-        match = _PREPROCESSING.match(str(facts.get("preprocessing")))
-        size, crop, interpolation = match.groups() if match else ("", "", "")
         count = _count_parameters(str(row["full_name"]))
         rows.append(
             {
                 "model": str(row["full_name"]),
-                "img_size": size,
                 **_both_ways("top1", row["top1"]),
                 **_both_ways("top5", row["top5"]),
                 "param_count": "" if count is None else f"{count / 1e6:,.2f}",
-                "crop_pct": crop and f"{float(crop):.3f}",
-                "interpolation": interpolation,
+                **_describe_preprocessing(str(facts.get("preprocessing"))),
             }
         )
+    # The schema puts the columns in timm's order.
     return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String))
 
 
@@ -65,6 +61,33 @@ def _both_ways(name: str, right: float | None) -> dict[str, str]:
         return {name: "", f"{name}_err": ""}
     shown = f"{100 * right:.3f}"
     return {name: shown, f"{name}_err": f"{100 - float(shown):.3f}"}
+
+
+def _describe_preprocessing(text: str) -> dict[str, str]:
+    """Size, crop and interpolation of what a file of predictions names; empty where unknown."""
+    match _read_arguments(text):
+        case {
+            "size": (int(height), int()),
+            "crop_pct": float() | int() as crop,
+            "interpolation": str(interpolation),
+        } if 0 < crop < LARGEST_CROP:
+            shown = str(height), f"{crop:.3f}", interpolation
+        case _:
+            shown = "", "", ""
+    return dict(zip(("img_size", "crop_pct", "interpolation"), shown, strict=True))
+
+
+def _read_arguments(text: str) -> dict[str | None, object]:
+    """The arguments that a written `Preprocessing` was made of; nothing where it is not one."""
+    if len(text) > LONGEST_TEXT:
+        return {}
+    try:
+        call = ast.parse(text, mode="eval").body
+        if not isinstance(call, ast.Call) or ast.unparse(call.func) != Preprocessing.__name__:
+            return {}
+        return {each.arg: ast.literal_eval(each.value) for each in call.keywords}
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
+        return {}
 
 
 def _count_parameters(full_name: str) -> int | None:

@@ -51,6 +51,11 @@ _LINES: Mapping[str, Schema] = {
     "classifiers_lower": nullable(number("the interval for other classifiers")),
     "classifiers_upper": nullable(number()),
 }
+_ROBUSTNESS_KEYS: Mapping[str, Schema] = {
+    "dataset": text(),
+    "adjusted": flag("accuracies on it are those that a fit adjusts"),
+}
+_BASELINES: Mapping[str, Schema] = {**_ROBUSTNESS_KEYS, **_LINES}
 _CONFUSION: Mapping[str, Schema] = {
     "participant": text(),
     "label": text(),
@@ -150,17 +155,6 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             }
         ),
         "with `--table lines`": _table(_LINES),
-        "with `--table robustness`": _table(
-            {
-                "classifier": text(),
-                "baseline": flag("whether the line goes through it"),
-                "reference_accuracy": fraction(),
-                "replication_accuracy": fraction("adjusted with `--posterior`"),
-                "expected": nullable(fraction("of the line, straight on the logit scale")),
-                "robustness": nullable(fraction("replication less expected")),
-                **{name: nullable(fraction("95 %, other images")) for name in ("lower", "upper")},
-            }
-        ),
         "with `--table subsets`": _table(
             {
                 "subset": text(),
@@ -177,6 +171,24 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                 "label": text(),
             }
         ),
+        "with `--table robustness`": {
+            "rows": rows(
+                {
+                    **_ROBUSTNESS_KEYS,
+                    "classifier": text(),
+                    "baseline": flag("the line goes through it"),
+                    "scale": word("logit", "probit"),
+                    "reference_accuracy": fraction(),
+                    "accuracy": fraction(),
+                    "expected_accuracy": nullable(fraction("of the line")),
+                    "robustness": nullable(fraction("accuracy less that expected")),
+                    **_ENDS,
+                }
+            ),
+            "lines": rows(_BASELINES, "through the baseline's accuracies"),
+            **LEFT_OUT_FIELD,
+        },
+        "with `--table baseline`": _table(_BASELINES),
         "with `--table confusion`": _table(_CONFUSION),
         "with `--table confusion --between`": _table(
             {

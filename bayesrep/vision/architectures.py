@@ -1,0 +1,307 @@
+"""Classifiers as far as they are known without their weights: names, outputs, preprocessing.
+
+A name is one of timm's or torchvision's, or that of a repository of the hub (`hf-hub:user/model`),
+or of a folder of weights that timm has saved with a `config.json`, which says the architecture, its
+outputs and what images go through.
+"""
+
+import difflib
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bayesrep.errors import PredictionError, Violation, listing, reason
+from bayesrep.files.seals import digest_file
+from bayesrep.studies import rules
+from bayesrep.vision.classes import IMAGENET, Classes
+from bayesrep.vision.heads import LargeHead, find_head
+from bayesrep.vision.hub import is_of_hub
+from bayesrep.vision.imports import load_timm
+from bayesrep.vision.pixels import Preprocessing
+from bayesrep.vision.torchvision_networks import (
+    PREFIX,
+    data_config,
+    is_torchvision,
+    weights_of,
+)
+from bayesrep.vision.torchvision_networks import explain_unknown_name as not_in_torchvision
+
+_CONFIG = "config.json"
+_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".pth.tar")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A classifier as far as it is known before its weights are loaded.
+
+    Attributes
+    ----------
+    name
+        As the user calls it.
+    full_name
+        timm's architecture and tag of the weights, such as "resnet18.a1_in1k".
+    weights
+        Where the weights come from: "hub:timm/resnet18.a1_in1k", "url:https://...", or
+        "sha256:..." of a file.
+    file
+        The file of weights, where they come from a folder.
+    preprocessing, mean, std
+        What its images go through; timm's test size and crop where it gives one for testing.
+    source
+        What timm builds it by: its full name, "hf-hub:..." or "local-dir:...".
+    classes
+        What its outputs mean.
+    head
+        Where these classes are among its outputs, if it has more.
+    """
+
+    name: str
+    full_name: str
+    weights: str
+    file: Path | None
+    preprocessing: Preprocessing
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    source: str
+    classes: Classes = IMAGENET
+    head: LargeHead | None = None
+
+    @property
+    def output_count(self) -> int:
+        """How many outputs it has."""
+        return self.head.size if self.head else len(self.classes)
+
+    @property
+    def needs_hub(self) -> bool:
+        """Whether timm fetches its weights."""
+        return self.file is None and not is_torchvision(self.name)
+
+
+def check_names(names: Sequence[str], weights: Path | None = None) -> None:
+    """Check that every name is known, and given once; the nearest that timm knows is named."""
+    for violation in rules.classifier_violations("classifiers", names):
+        raise PredictionError(violation)
+    timm = load_timm()
+    for name in filter(is_torchvision, names):
+        if (why := not_in_torchvision(name)) is not None:
+            raise PredictionError(why)
+    elsewhere = [n for n in names if is_torchvision(n) or is_of_hub(n) or _saved_folder(n, weights)]
+    if unknown := [n for n in names if n not in elsewhere and not timm.is_model(n)]:
+        base = unknown[0].split(".")[0]
+        near = difflib.get_close_matches(base, timm.list_models(), n=1)
+        listed = listing(unknown, "classifier")
+        if not near:
+            raise PredictionError(
+                "classifiers-like-none-of-timm", version=timm.__version__, classifiers=listed
+            )
+        raise PredictionError(
+            "classifiers-unknown-to-timm",
+            version=timm.__version__,
+            classifiers=listed,
+            nearest=near[0],
+        )
+
+
+def describe(name: str, weights: Path | None = None, classes: Classes = IMAGENET) -> Architecture:
+    """What is known of a classifier without loading it.
+
+    Parameters
+    ----------
+    name
+        timm's name, with or without a tag; names of earlier versions are followed. Or one of
+        torchvision's (`bayesrep.vision.torchvision_networks`), or of the hub's.
+    weights
+        A folder with a file of weights for it, instead of timm's own; names of the hub need none.
+    classes
+        What its outputs mean.
+
+    Raises
+    ------
+    PredictionError
+        Where the tag is unknown, the head has not an output for each class, the input is not RGB,
+        or there are no weights.
+    """
+    if is_torchvision(name):
+        return _of_torchvision(name, weights, classes)
+    timm = load_timm()
+    if is_of_hub(name):
+        return _of_config(name, None, classes)
+    if classes.file is not None or not timm.is_model(name):  # else timm itself knows it
+        saved = _saved_folder(name, weights)
+        if saved is not None:
+            return _of_config(name, saved, classes)
+    config = _pretrained_config(name)
+    tagged = config.tag and config.tag != "untrained"
+    full = f"{config.architecture}.{config.tag}" if tagged else str(config.architecture)
+    if classes.file is not None and weights is None and config.num_classes != len(classes):
+        shown = f"{name!r} ({full})"
+        raise PredictionError(describe_disagreement(shown, config.num_classes, classes))
+    head = find_head(config.num_classes) if classes.file is None else None
+    if classes.file is None and head is None and config.num_classes != len(classes):
+        hint = _alternative(str(config.architecture))
+        if not config.num_classes:
+            raise PredictionError(
+                "classifier-without-head", classifier=name, full_name=full, hint=hint
+            )
+        raise PredictionError(
+            "classifier-head-not-imagenet",
+            classifier=name,
+            full_name=full,
+            output_count=config.num_classes,
+            hint=hint,
+        )
+    _check_input(name, full, config.input_size)
+    file = None if weights is None else _weights_file(name, full, weights)
+    source = _file_digest(file) if file else _own_weights(name, config)
+    return Architecture(name, full, source, file, *_input(config.to_dict()), full, classes, head)
+
+
+def _input(config: dict[str, Any]) -> tuple[Preprocessing, tuple[float, ...], tuple[float, ...]]:
+    data = load_timm().data.resolve_data_config(pretrained_cfg=config, use_test_size=True)
+    return Preprocessing.from_config(data), tuple(data["mean"]), tuple(data["std"])
+
+
+def _check_input(name: str, full: str, size: Sequence[int]) -> None:
+    if size[0] != 3:
+        raise PredictionError("classifier-input-not-rgb", classifier=name, full_name=full)
+
+
+def _saved_folder(name: str, weights: Path | None) -> Path | None:
+    """The folder of a classifier that timm has saved with its configuration."""
+    folder = None if weights is None else weights / name
+    return folder if folder is not None and (folder / _CONFIG).is_file() else None
+
+
+def _of_config(name: str, folder: Path | None, classes: Classes) -> Architecture:
+    """A classifier of the hub, or of a folder, by its own configuration."""
+    load_timm()
+    from timm.models import load_model_config_from_hf
+    from timm.models._hub import load_model_config_from_path  # not among its public names
+
+    identifier = name.split(":", 1)[-1]
+    try:
+        config, full, _ = (
+            load_model_config_from_path(folder) if folder else load_model_config_from_hf(identifier)
+        )
+        output_count, shape = int(config["num_classes"]), config.get("input_size", (3,))
+        preprocessed = _input(config)
+    except Exception as error:  # the hub, the file system, what is in the file
+        where = str(folder / _CONFIG) if folder else f"{_CONFIG} of {identifier} on the hub"
+        raise PredictionError(
+            "classifier-configuration-unusable",
+            classifier=name,
+            config_place=where,
+            error_type=type(error).__name__,
+            reason=reason(error)[:120],
+        ) from error
+    head = find_head(output_count) if classes.file is None else None
+    if head is None and output_count != len(classes):
+        raise PredictionError(describe_disagreement(f"{name!r} ({full})", output_count, classes))
+    _check_input(name, full, shape)
+    if folder is None:
+        source = f"hf-hub:{identifier}"
+        given = source, f"hub:{identifier}", None
+    else:
+        source, file = f"local-dir:{folder}", _saved_weights(name, folder)
+        given = full, _file_digest(file), file
+    return Architecture(name, *given, *preprocessed, source, classes, head)
+
+
+def _saved_weights(name: str, folder: Path) -> Path:
+    """The weights beside a configuration; never those of the architecture under timm's name."""
+    for suffix in _SUFFIXES:
+        for stem in ("model", "pytorch_model"):
+            if (file := folder / f"{stem}{suffix}").is_file():
+                return file
+    raise PredictionError("saved-classifier-without-weights", folder=folder, classifier=name)
+
+
+def describe_disagreement(shown: str, outputs: int, classes: Classes) -> Violation:
+    """Say that a classifier has not an output for each class."""
+    plural = "s" if outputs != 1 else ""
+    if classes.file is None:
+        return Violation(
+            "classifier-outputs-not-imagenet",
+            classifier=shown,
+            output_count=outputs,
+            plural=plural,
+        )
+    return Violation(
+        "classifier-outputs-disagree-with-classes",
+        classifier=shown,
+        output_count=outputs,
+        plural=plural,
+        classes_file=classes.file,
+        class_count=len(classes),
+    )
+
+
+def _of_torchvision(name: str, folder: Path | None, classes: Classes) -> Architecture:
+    weights = weights_of(name)
+    if folder is None and len(classes) != len(IMAGENET):
+        raise PredictionError(describe_disagreement(repr(name), len(IMAGENET), classes))
+    full = f"{name.split('.')[0]}.{weights.name}"
+    file = None if folder is None else _weights_file(name, full, folder)
+    source = _file_digest(file) if file else f"url:{weights.url}"
+    data = data_config(weights)
+    preprocessed = Preprocessing.from_config(data), data["mean"], data["std"]
+    return Architecture(name, full, source, file, *preprocessed, full, classes)
+
+
+def _pretrained_config(name: str) -> Any:
+    timm = load_timm()
+    try:
+        config = timm.get_pretrained_cfg(name)
+        if config is None:  # a name of an earlier version: only building it tells the new one
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                made = timm.create_model(name).pretrained_cfg
+            config = timm.get_pretrained_cfg(f"{made['architecture']}.{made['tag']}".rstrip("."))
+    except (RuntimeError, ValueError) as error:
+        raise PredictionError(
+            "unknown-weights-tag",
+            classifier=name,
+            reason=reason(error),
+            hint=_alternative(name.split(".")[0]),
+        ) from error
+    return config
+
+
+def _alternative(architecture: str) -> str:
+    """Name trained weights of an architecture for the 1,000 classes, where timm has some."""
+    timm = load_timm()
+    candidates = timm.list_pretrained(f"{architecture}.*")
+    fit = [
+        name for name in candidates if timm.get_pretrained_cfg(name).num_classes == len(IMAGENET)
+    ]
+    return f"use for example {fit[0]}" if fit else "leave it out"
+
+
+def _own_weights(name: str, config: Any) -> str:
+    if config.hf_hub_id:
+        return f"hub:{config.hf_hub_id}"
+    if config.url:
+        return f"url:{config.url}"
+    raise PredictionError("timm-classifier-without-weights", classifier=name)
+
+
+def _weights_file(name: str, full: str, folder: Path) -> Path:
+    if not folder.is_dir():
+        raise PredictionError("weights-folder-missing", folder=folder)
+    plain = [each.removeprefix(PREFIX) for each in (name, full)]
+    stems = dict.fromkeys((*plain, plain[1].split(".")[0]))
+    for stem in stems:
+        for suffix in _SUFFIXES:
+            for file in (folder / f"{stem}{suffix}", folder / stem / f"model{suffix}"):
+                if file.is_file():
+                    return file
+    looked = " or ".join(f"{stem}.safetensors" for stem in stems)
+    raise PredictionError(
+        "weights-folder-lacks-classifier", folder=folder, classifier=name, expected_files=looked
+    )
+
+
+def _file_digest(file: Path) -> str:
+    return f"sha256:{digest_file(file)}"

@@ -1,0 +1,133 @@
+"""Where networks run, in what precision, and how long it takes."""
+
+import time
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from bayesrep.choices import Precision
+from bayesrep.errors import PredictionError
+
+PRECISIONS = get_args(Precision)
+GPU_BATCH, CPU_BATCH = 256, 24  # on a CPU, a batch whose activations stay in the cache is fastest
+
+
+@dataclass(frozen=True, eq=False)
+class Device:
+    """Where and how networks are run.
+
+    Attributes
+    ----------
+    name
+        torch's name: "cpu", "cuda", "cuda:1", "mps".
+    precision
+        "float32", "bfloat16" or "float16"; the last two by automatic mixed precision, whose
+        shortened weights are kept (`bayesrep.vision.networks.halve_weights`).
+    batch_size
+        Images sent through a network at once, to begin with.
+    compiles
+        Whether networks are compiled; see `bayesrep.vision.compiling`.
+    keeps_logits
+        Whether answers come with every output; see `bayesrep.vision.logits`.
+    """
+
+    name: str
+    precision: str
+    batch_size: int
+    compiles: bool = False
+    keeps_logits: bool = False
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether networks compute in mixed precision."""
+        return self.precision != "float32"
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether this is an NVIDIA (or ROCm) GPU."""
+        return self.name.startswith("cuda")
+
+
+class DeviceClock:
+    """The seconds for which a device works on what it is given while this runs.
+
+    Parameters
+    ----------
+    device
+        The device; it runs from now on.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self._device, self._marks = device, [self._mark(device)]
+
+    def stop(self) -> None:
+        """Let it run no further."""
+        self._marks.append(self._mark(self._device))
+
+    def seconds(self) -> float:
+        """What passed until it was stopped; waits until the device is so far."""
+        begin, end = self._marks
+        if not self._device.is_cuda:
+            return end - begin
+        end.synchronize()
+        return begin.elapsed_time(end) / 1000
+
+    @staticmethod
+    def _mark(device: Device) -> Any:
+        if not device.is_cuda:
+            return time.perf_counter()
+        import torch
+
+        event = torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(device.name))
+        return event
+
+
+def choose_device(
+    name: str = "auto",
+    precision: str = "auto",
+    batch_size: int | None = None,
+    *,
+    compiles: bool = False,
+    keeps_logits: bool = False,
+) -> Device:
+    """The device asked for, or the best there is.
+
+    Parameters
+    ----------
+    name
+        "auto" (a GPU where there is one), or torch's name of a device.
+    precision
+        "auto" (float16 on a CUDA GPU, with images of non-finite outputs done again in float32;
+        float32 elsewhere), "float32", "bfloat16" or "float16".
+    batch_size
+        Images sent through a network at once, at most 24 on a CPU; None to choose.
+    compiles, keeps_logits
+        Whether networks are compiled, and whether their outputs are kept.
+
+    Raises
+    ------
+    PredictionError
+        Where the device is not there, or an argument has none of these values.
+    """
+    import torch
+
+    if precision not in PRECISIONS:
+        raise PredictionError(
+            "unknown-precision", precision=precision, choices=", ".join(PRECISIONS)
+        )
+    if batch_size is not None and batch_size < 1:
+        raise PredictionError("batch-size-below-one", batch_size=batch_size)
+    if name == "auto":
+        mps = torch.backends.mps.is_available()
+        name = "cuda" if torch.cuda.is_available() else "mps" if mps else "cpu"
+    # A device may be named and still not be there: try it.
+    try:
+        torch.zeros(1, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise PredictionError("device-not-available", device=name) from error
+    cuda = name.startswith("cuda")
+    # Half precision is the default with CUDA alone.
+    if precision == "auto":
+        precision = "float16" if cuda else "float32"
+    batch_size = batch_size or (CPU_BATCH if name == "cpu" else GPU_BATCH)
+    return Device(name, precision, batch_size, compiles, keeps_logits)
