@@ -6,7 +6,7 @@
     predictions   dataset, image, classifier, correct: one row per image and classifier; with the
                   answers themselves, label_1 ... label_5 (the most probable first), probability_1
                   ... probability_5, and label, where no table of images gives it; without correct,
-                  label_1 is right where it is the image's label
+                  label_1 is right where it is the image's label; with both, they must agree
     predictions   dataset, image and one column of true and false per classifier, where none of the
                   column names above (nor label) occurs
     images        dataset, image, label, and any further columns as groups of images
@@ -30,6 +30,7 @@ that is one to one (`bayesrep.sources.matching`). What is wrong is found all at 
 lists it, and a reader raises the first.
 
 recognise.py   which kind of table each is, and its columns in their types
+grade.py       whether answers that are labels are right
 check.py       what tables set beside each other lack, repeat or contradict
 build.py       the study, and what classifiers answered
 """
