@@ -486,7 +486,11 @@ def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path, re
     assert all(value >= 0 for value in seconds.values())
     fit = ("fit", study_path, "--out", tmp_path / "never.nc", "--no-progress")
     for more, rule, facts in (
-        (("--set", "degre=8"), "unknown-model-option", {"model": "joint", "options": ["degre"]}),
+        (
+            ("--set", "degre=8"),
+            "unknown-model-option",
+            {"model": "joint", "options": ["degre"], "hint": "; did you mean 'degree'?"},
+        ),
         (
             ("--set", "components=9"),
             "components-or-degree-out-of-range",
