@@ -472,7 +472,12 @@ def test_diagnose_and_loo_in_words_and_in_json(capsys, study_path, posterior_pat
     assert status == 0
     assert "elpd" in text
     found = refusal(["diagnose", study_path])
-    check(found, "posterior-file-missing", {"path": str(study_path)})
+    check(found, "posterior-path-is-folder", {"path": str(study_path)})
+    found = refusal(["summarize", posterior_path, study_path])
+    check(found, "study-path-is-posterior", {"path": str(posterior_path)})
+    assert found.count(str(posterior_path)) == 1
+    found = refusal(["check", "nothing.csv"])
+    check(found, "check-path-missing", {"path": "nothing.csv"})
 
 
 def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path, request):

@@ -237,6 +237,16 @@ REFUSED = {
             "other_columns": "'label'",
         },
     ),
+    "classes for labels": (
+        {**sound(), "images.csv": [["dataset", "image", "lable"], ["v1", "v1_0.jpg", "cat"]]},
+        "table-columns-hold-texts",
+        {
+            "where": "images.csv",
+            "columns": ["lable"],
+            "verb": "holds",
+            "hint": "; did you mean 'label'?",
+        },
+    ),
     "no data set": (
         sound(c=[row[1:] for row in COUNTS]),
         "table-kind-incomplete",
@@ -552,6 +562,16 @@ def test_a_cell_that_cannot_be_read_hides_nothing(tmp_path, nameless):
         expected.append(("table-rows-repeated", {"repeated": ["v2_2.jpg"]}))
     for problem, broken in zip(problems, expected, strict=True):
         check(problem, *broken)
+
+
+def test_columns_that_mean_nothing_are_named(tmp_path):
+    noted = [[*row, word] for row, word in zip(PREDICTIONS, ["labl_1"] + ["cat"] * 12, strict=True)]
+    with pytest.warns(TableWarning) as caught:
+        study = read_tables(files(tmp_path, sound(p=noted)), **ROLES)
+    assert study.classifiers == ("resnet50", "vit")
+    (line,) = (str(each.message) for each in caught)
+    assert line.startswith(f"{tmp_path}/predictions.csv: column 'labl_1' ")
+    assert line.endswith("did you mean 'label_1'?")
 
 
 def test_labels_are_matched_by_name_too(tmp_path):

@@ -19,11 +19,11 @@ which `bayesrep.predict` then adds). Several files of a kind are taken together.
 Annotations may use crowd-kit's column names: `task` is read as image and, where there is a `task`
 and a `worker`, `label` is read as selected. Tables about language models may say item or question
 for image, model and solved for classifier and correct, and judge for worker
-(`bayesrep.studies.words`). Columns that a kind does not name are ignored in counts, annotations and
-long predictions, but for `position` (a number) or `time` (ISO 8601) of annotations: what a worker
-answered first. True and false are written as true, false, 1, 0, yes or
-no. The tables hold the two data sets asked for, and perhaps the pool of candidates that the
-replication was chosen from, and no other.
+(`bayesrep.studies.words`). Columns that a kind does not name are left out, with a word, of counts,
+annotations and long predictions, but for `position` (a number) or `time` (ISO 8601) of annotations:
+what a worker answered first. True and false are written as true, false, 1, 0, yes or no. The tables
+hold the two data sets asked for, and perhaps the pool of candidates that the replication was chosen
+from, and no other.
 
 Images that predictions, or tables of images, name otherwise than the counts do are matched where
 that is one to one (`bayesrep.sources.matching`). What is wrong is found all at once: `check_tables`
@@ -117,7 +117,8 @@ def read(
     Warns
     -----
     TableWarning
-        Where a file's encoding had to be guessed, or images are matched under other names.
+        Where a file's encoding had to be guessed, columns are not read, or images are matched under
+        other names.
     """
     called = _role_names(reference, replication, candidates, further)
     contents = build_contents(_sound(*_read(paths, called)), paths, name)

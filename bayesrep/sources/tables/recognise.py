@@ -1,5 +1,6 @@
 """Which kind of table each is, by its columns, and these columns in their types."""
 
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -7,10 +8,18 @@ from pathlib import Path
 
 import polars as pl
 
-from bayesrep.errors import StudyError, Violation, find_nearest, listing
+from bayesrep.errors import (
+    StudyError,
+    TableWarning,
+    Violation,
+    did_you_mean,
+    find_nearest,
+    listing,
+)
 from bayesrep.files import parquet
 from bayesrep.files.delimited import Sheet
 from bayesrep.files.places import Place
+from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS
 from bayesrep.sources.table_files import (
     UnreadableError,
     all_flags,
@@ -42,6 +51,10 @@ KNOWN_COLUMNS = (
 )
 _INSTEAD = {LONG_KIND: ("correct", LABELS[0]), "annotations": ("worker", None)}
 """Columns that a kind of table can be without: another takes their place, or none is needed."""
+_FURTHER = {LONG_KIND: ("label", *LABELS, *PROBABILITIES), "annotations": ("position", "time")}
+"""Columns that a kind of table may have beside those that it needs."""
+_MEANT_ELSEWHERE = (*KNOWN_COLUMNS, "control", "seconds", "own", "main", "place", "source")
+"""Columns that another kind of table has, or that `collect` writes beside single answers."""
 _CROWD_KIT = {"task": "image", "label": "selected"}
 
 
@@ -95,6 +108,7 @@ def recognise_sheet(sheet: Sheet, problems: Problems) -> list[TypedTable]:
     kind = problems.attempt(partial(_kind, frame, place))
     if kind is None:
         return []
+    _warn_unread(frame.columns, kind, place)
     if not problems.take(_row_violations(frame, place)):
         named = ~_empty_cells(frame).select(pl.any_horizontal(KEY)).to_series()
         _convert_rows(frame.filter(named), kind, place.of_rows(named), problems)
@@ -200,8 +214,25 @@ def _kind(frame: pl.DataFrame, place: Place) -> str:
         if "label" in present and not present & (named - {"label"}):
             return "images"
         if not present & named:
+            _refuse_texts(frame, place)
             return WIDE_KIND
     raise StudyError(_explain_unknown_kind(columns, place))
+
+
+def _refuse_texts(frame: pl.DataFrame, place: Place) -> None:
+    """Refuse columns that would be classifiers by their names, and hold no answers but texts."""
+    others = frame.drop(KEY)
+    text = pl.all().cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
+    answer = text.is_in([*TRUE_WORDS, *FALSE_WORDS, ""]) | text.str.contains(r"^[\d.,%+-]+$")
+    texts = [column.name for column in others.select(answer) if not column.any()]
+    if texts:
+        raise StudyError(
+            "table-columns-hold-texts",
+            where=place,
+            columns=listing(texts, "column"),
+            verb="holds" if len(texts) == 1 else "hold",
+            hint=next(filter(None, (did_you_mean(name, ["label"]) for name in texts)), ""),
+        )
 
 
 def _are_answers(frame: pl.DataFrame) -> bool:
@@ -272,10 +303,10 @@ def _convert_columns(
     if kind == WIDE_KIND:
         types |= dict.fromkeys(extra, all_flags)
     elif kind == LONG_KIND:
-        extra = [column for column in extra if column in ("label", *LABELS, *PROBABILITIES)]
+        extra = [column for column in extra if column in _FURTHER[kind]]
         types |= dict.fromkeys(PROBABILITIES, probabilities)
     elif kind == "annotations":
-        extra = [name for name in ("position", "time") if name in extra][:1]
+        extra = [name for name in _FURTHER[kind] if name in extra][:1]
         types |= {"position": numbers, "time": seconds}
     elif kind != "images":
         extra = []
@@ -284,6 +315,18 @@ def _convert_columns(
         for name in (*own, *extra)
     ]
     return pl.DataFrame(columns)
+
+
+def _warn_unread(columns: Sequence[str], kind: str, place: Place) -> None:
+    """Say which columns mean nothing to anybody, and what one was perhaps meant to be."""
+    strange = [name for name in columns if name not in _MEANT_ELSEWHERE]
+    if not strange or kind in (WIDE_KIND, "images"):  # whose columns are classifiers and groups
+        return
+    absent = {*KINDS[kind], *_FURTHER.get(kind, ())}.difference(columns)
+    hint = next(filter(None, (did_you_mean(name, absent) for name in strange)), "")
+    verb = "is" if len(strange) == 1 else "are"
+    text = f"{place}: {listing(strange, 'column')} of {kind} {verb} not read{hint}"
+    warnings.warn(TableWarning(text), stacklevel=2)
 
 
 def _read_column(
