@@ -571,7 +571,7 @@ FITTED = ("STUDY", "FIT", "--allow-unconverged")
     [
         ("summarize", (*FITTED, "--notes"), "8 judges per item"),
         ("ranks", (*FITTED, "--top", "1"), "1 of 3 models"),
-        ("pairs", FITTED, "told apart"),
+        ("pairs", FITTED, "have a better one"),
         ("estimate", ("STUDY", "--bootstrap", "2", "--no-progress", "--top", "1"), "3 models;"),
         ("diagnose", ("FIT",), "curves fit the models"),
         ("diagnose", ("FIT", "--study", "STUDY"), "models agree as predicted"),
