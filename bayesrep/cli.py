@@ -135,7 +135,7 @@ def run_process() -> NoReturn:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that answers a mistyped option at the command whose option it was to be."""
+    """A parser that answers in one line, at the command whose option a mistyped one was to be."""
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -148,6 +148,10 @@ class _Parser(argparse.ArgumentParser):
         if left and self._subparsers is None:
             self.error(f"one argument too many: {plain_text(' '.join(left))}")
         return parsed, left
+
+    def error(self, message: str) -> NoReturn:
+        """What is wrong in one line, where argparse prints the whole usage before it."""
+        self.exit(MISTAKE, f"{self.prog}: error: {message} ({self.prog} --help says more)\n")
 
     def _refuse_unknown(self, words: Sequence[str]) -> None:
         known = self._option_string_actions

@@ -472,7 +472,12 @@ def test_diagnose_and_loo_in_words_and_in_json(capsys, study_path, posterior_pat
     assert status == 0
     assert "elpd" in text
     found = refusal(["diagnose", study_path])
-    check(found, "posterior-file-missing", {"path": str(study_path)})
+    check(found, "posterior-path-is-folder", {"path": str(study_path)})
+    found = refusal(["summarize", posterior_path, study_path])
+    check(found, "study-path-is-posterior", {"path": str(posterior_path)})
+    assert found.count(str(posterior_path)) == 1
+    found = refusal(["check", "nothing.csv"])
+    check(found, "check-path-missing", {"path": "nothing.csv"})
 
 
 def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path, request):
@@ -486,7 +491,11 @@ def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path, re
     assert all(value >= 0 for value in seconds.values())
     fit = ("fit", study_path, "--out", tmp_path / "never.nc", "--no-progress")
     for more, rule, facts in (
-        (("--set", "degre=8"), "unknown-model-option", {"model": "joint", "options": ["degre"]}),
+        (
+            ("--set", "degre=8"),
+            "unknown-model-option",
+            {"model": "joint", "options": ["degre"], "hint": "; did you mean 'degree'?"},
+        ),
         (
             ("--set", "components=9"),
             "components-or-degree-out-of-range",
@@ -562,7 +571,7 @@ FITTED = ("STUDY", "FIT", "--allow-unconverged")
     [
         ("summarize", (*FITTED, "--notes"), "8 judges per item"),
         ("ranks", (*FITTED, "--top", "1"), "1 of 3 models"),
-        ("pairs", FITTED, "told apart"),
+        ("pairs", FITTED, "have a better one"),
         ("estimate", ("STUDY", "--bootstrap", "2", "--no-progress", "--top", "1"), "3 models;"),
         ("diagnose", ("FIT",), "curves fit the models"),
         ("diagnose", ("FIT", "--study", "STUDY"), "models agree as predicted"),

@@ -20,8 +20,10 @@ from bayesrep.report.closing import (
 )
 from bayesrep.report.text import (
     FORMAT,
+    MISSING_TEXT,
     columns,
     estimates_table,
+    gaps_table,
     list_rows,
     pairs_table,
     remedies,
@@ -41,8 +43,8 @@ def test_pairs_are_counted_and_the_closest_come_first():
         probability=probability,
     )
     assert pairs_sentence(table) == (
-        "Of 10 pairs, 4 are told apart (one is better with at least 97.5 %); 2 change places once "
-        "selection is removed."
+        "Of 10 pairs of classifiers, 4 have a better one with at least 97.5 % probability; "
+        "2 change places once selection is removed."
     )
     text = pairs_table(table, names, 3)
     assert [line.split()[-1] for line in text.splitlines()[2:5]] == ["50.0", "60.0", "40.0"]
@@ -247,3 +249,14 @@ def test_the_help_lists_every_command_once(capsys):
     lines = capsys.readouterr().out.splitlines()
     listed = [line.split()[0] for line in lines if line.startswith("    ") and line[4] != " "]
     assert sorted(listed) == sorted(cli.COMMANDS)
+
+
+def test_a_slope_that_means_nothing_is_left_out():
+    names = ("bias_corrected_gap", "selection_gap", "share_explained", "slope")
+    shown = []
+    for slope in (1.25, -3175.0):
+        values = pl.Series([0.01, 0.02, 0.5, slope])
+        table = pl.DataFrame({"method": "naive", "quantity": names, "estimate": values})
+        table = table.with_columns(lower=pl.lit(None, pl.Float64), upper=pl.lit(None, pl.Float64))
+        shown.append(gaps_table(table, clear=True).splitlines()[-1].split()[-1])
+    assert shown == ["1.250", MISSING_TEXT]

@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, _SubParsersAction
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Literal, get_args, get_origin
@@ -299,13 +299,31 @@ def said(capsys, *words):
     ],
 )
 def test_a_mistyped_option_is_answered_by_its_command(capsys, words, command, told):
-    """With the usage of that command, and before what else is missing."""
-    status, err = said(capsys, *words.split())
+    """In one line, and before what else is missing."""
+    status, (line,) = said(capsys, *words.split())
     program = f"bayesrep {command}".rstrip()
     assert status == 2
-    assert err[0].startswith(f"usage: {program} ")
-    assert err[-1].startswith(f"{program}: error: ")
-    assert err[-1].endswith(told)
+    assert line.startswith(f"{program}: error: ")
+    assert line.endswith(f"{told} ({program} --help says more)")
+
+
+def test_every_argument_has_a_help():
+    def unexplained(parser):
+        for action in parser._actions:
+            if isinstance(action, _SubParsersAction):
+                for part in action.choices.values():
+                    yield from unexplained(part)
+            elif not action.help:
+                yield parser.prog, action.dest
+
+    assert [each for name in cli.COMMANDS for each in unexplained(cli._parser([name]))] == []
+
+
+def test_a_source_is_explained_under_the_name_that_everyone_types(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/somewhere/bayesrep/__main__.py"])
+    with pytest.raises(SystemExit):
+        cli._parser(["import"]).parse_args(["import", "tables", "--help"])
+    assert capsys.readouterr().out.startswith("usage: bayesrep import tables ")
 
 
 def test_an_option_may_still_be_cut_short(capsys, tmp_path):

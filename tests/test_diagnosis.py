@@ -14,12 +14,15 @@ from scipy.special import logit
 from bayesrep import PosteriorError
 from bayesrep.checks import chains, comparison, diagnosis, discrepancy, predictions
 from bayesrep.checks import prior as sensitivity
+from bayesrep.checks.finding import UNTESTED
+from bayesrep.checks.width import judge_width
 from bayesrep.numerics import pareto
 from bayesrep.numerics.codes import encode
 from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.posterior.files import arviz, build_posterior
 from bayesrep.posterior.groups import CellNames, find_group, thinned_draws
 from bayesrep.posterior.likelihood import LOGITS, logits
+from bayesrep.report.sections.trust import checks_figure
 from bayesrep.report.text import fits_text
 
 
@@ -133,6 +136,22 @@ def test_annotators_added_until_it_is_clear_are_no_misfit():
         row | {"unfilled": 0.0}, 0.01, {"components": 2}, curves_fit=True
     )
     assert other.trust != "yes"
+
+
+def test_counts_of_a_few_images_are_not_tested():
+    """No p-value, so no verdict by it; and the page says so where others have one."""
+    shown, selected = np.full(6, 5), np.arange(6)
+    strata = discrepancy.strata_of(CellNames(np.full(6, ""), selected, shown))
+    fit = discrepancy.check_counts(np.array([0, 0, 0, 1, 0, 1]), np.full((3, 6), 1 / 6), strata)
+    assert (fit.bins, np.isnan(fit.p)) == (1, True)
+    row = {"name": "reference", "p_adjusted": None, "bins": fit.bins}
+    few = predictions._judge_counts(row, 0.01, {}, curves_fit=True)
+    many = predictions._judge_counts(row | {"bins": 0}, 0.01, {}, curves_fit=True)
+    assert (few.value, few.trust) == (f"{UNTESTED}: too few images", "yes")
+    assert many.value == f"{UNTESTED}: too many distinct counts"
+    rows = [("counts", "reference", None), ("counts", "replication", 0.5), ("answers", "a", 0.2)]
+    figure = checks_figure(pl.DataFrame(rows, schema=["kind", "name", "p"], orient="row"))
+    assert f"{UNTESTED} for the counts of the reference" in figure.reading
 
 
 def test_cells_are_completed_to_all_counts_of_every_number_of_annotators():
@@ -411,6 +430,14 @@ def test_a_good_fit_is_trusted(posterior):
     assert any(line.startswith("check ") for line in lines)
     assert told.predictions is not None
     assert told.sensitivity is not None
+
+
+def test_an_interval_that_says_nothing_is_not_trusted():
+    """Draws of the mean with a standard deviation of 4 and of 6 points."""
+    normal = stats.norm.ppf((np.arange(1000) + 0.5) / 1000).reshape(2, 500, 1)
+    narrow, wide = (judge_width(0.7 + sd * normal + np.zeros(3)) for sd in (0.04, 0.06))
+    assert (narrow.trust, narrow.sentence) == ("yes", "")
+    assert (wide.trust, wide.value) == ("with care", "\N{PLUS-MINUS SIGN}11.8 points")
 
 
 def test_a_short_fit_is_not_believed_whatever_it_says(posterior):

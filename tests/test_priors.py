@@ -1,6 +1,7 @@
 """Priors that are distributions: what is read, refused and recorded, and the densities of them."""
 
 import json
+import re
 from dataclasses import asdict, replace
 
 import jax
@@ -14,7 +15,7 @@ from refusals import refused
 
 import bayesrep
 from bayesrep.commands.options import setting
-from bayesrep.errors import OptionError
+from bayesrep.errors import OptionError, sentences
 from bayesrep.inference.problem import pose, programs
 from bayesrep.inference.spread import widen_priors
 from bayesrep.models.curves import OwnLaw, PopulationLaw
@@ -69,6 +70,21 @@ def test_a_distribution_is_recorded_as_text_and_read_back_exactly(given, text):
             np.testing.assert_allclose(law_of(text).log_prob(at), given.log_prob(at), rtol=1e-6)
 
 
+@pytest.mark.parametrize("rule", ["prior-not-mean-and-sd", "prior-not-readable"])
+def test_what_a_refusal_suggests_is_read_as_it_is_printed(rule):
+    """By Python, and by the command line, where a shell takes the quotes."""
+    suggested = re.findall(r'"(.*?)"', sentences()[rule])
+    assert suggested
+    for text in suggested:
+        name, value = setting(f"slope={text}")
+        assert JointOptions(slope=text) == JointOptions(**{name: value})
+
+
+def test_forms_of_python_are_read_as_text():
+    assert JointOptions(slope="(0, 1)").slope == (0.0, 1.0)
+    assert JointOptions(slope="dist.Laplace(0, 1)") == JointOptions(slope=dist.Laplace(0, 1))
+
+
 def test_normals_are_the_short_form():
     assert JointOptions(slope=dist.Normal(1.0, 2.0)).slope == (1.0, 2.0)
     assert JointOptions(weight=dist.Normal(0.0, 2.0)).weight == 2.0
@@ -89,7 +105,19 @@ REFUSED = [
     ),
     ({"weight": dist.Delta(0.0)}, "prior-not-proper", {"prior": "Delta"}),
     ({"slope": "StudentT(4"}, "prior-not-readable", {"prior": "StudentT(4"}),
-    ({"slope": "StudentT(4, 0, -1)"}, "prior-not-readable", {}),
+    (
+        {"slope": "StudentT(4, 0, -1)"},
+        "prior-not-readable",
+        {"reason": "StudentT distribution got invalid scale parameter"},
+    ),
+    (
+        {"slope": "Nromal(0, 1)"},
+        "prior-not-readable",
+        {"reason": "NumPyro has no distribution 'Nromal'; did you mean 'Normal'?"},
+    ),
+    ({"slope": "(0, x)"}, "prior-not-readable", {"reason": "'x' is not a number"}),
+    ({"slope": "(0, -1)"}, "prior-not-mean-and-sd", {"value": "(0.0, -1.0)"}),
+    ({"weight": "(0, 1)"}, "standard-deviation-not-positive", {"option": "weight"}),
     ({"slope": "print('here')"}, "prior-not-readable", {}),
     ({"slope": "Normal.sample(0)"}, "prior-not-readable", {}),
     ({"slope": "spline"}, "prior-not-readable", {"option": "slope"}),

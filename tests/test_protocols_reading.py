@@ -614,12 +614,15 @@ def test_tables_whose_correct_contradicts_their_answers_are_refused(capsys, tmp_
         tmp_path / "answers.csv"
     )
     counts, out = counts_table(tmp_path / "counts.csv"), tmp_path / "s"
-    violation = refusal(
-        ["import", "tables", counts, tmp_path / "answers.csv", *ROLES, "--out", out]
-    )
-    check(violation, "answers-contradict-correctness", {"images": ["a"]})
-    assert capsys.readouterr().out == ""
-    assert not out.exists()
+    given = [counts, tmp_path / "answers.csv", *ROLES]
+    for words in (["import", "tables", *given], ["run", *given]):
+        violation = refusal([*words, "--out", out])
+        check(violation, "correct-contradicts-answers", {"images": ["a"], "lines": " (line 2)"})
+        assert violation.facts["where"].endswith("answers.csv")
+        assert capsys.readouterr().out == ""
+    assert not (out / "study").exists()
+    assert cli.main(list(map(str, ["check", *given]))) == 1
+    assert capsys.readouterr().out == f"{violation}\n"
 
 
 def test_tables_of_correctness_alone_have_no_answers(tmp_path):

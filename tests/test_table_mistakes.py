@@ -237,6 +237,16 @@ REFUSED = {
             "other_columns": "'label'",
         },
     ),
+    "classes for labels": (
+        {**sound(), "images.csv": [["dataset", "image", "lable"], ["v1", "v1_0.jpg", "cat"]]},
+        "table-columns-hold-texts",
+        {
+            "where": "images.csv",
+            "columns": ["lable"],
+            "verb": "holds",
+            "hint": "; did you mean 'label'?",
+        },
+    ),
     "no data set": (
         sound(c=[row[1:] for row in COUNTS]),
         "table-kind-incomplete",
@@ -528,6 +538,40 @@ def test_all_problems_are_found_at_once(tmp_path):
     study, problems = check_tables(files(tmp_path, sound()), **ROLES)
     assert problems == []
     assert study.classifiers == ("resnet50", "vit")
+
+
+@pytest.mark.parametrize("nameless", [False, True])
+def test_a_cell_that_cannot_be_read_hides_nothing(tmp_path, nameless):
+    """Two of them in one column, by two rules; a row without a name ends what needs names."""
+    counts = put(put(put(COUNTS, 2, "selected", "x"), 3, "selected", "12"), 4, "shown", "0")
+    counts = put(put(put(counts, 4, "selected", "0"), 5, "selected", "1e30"), 6, "selected", "-1")
+    counts = put(counts, 7, "image", "") if nameless else [*counts, counts[6]]
+    wrong = put(put(PREDICTIONS, 3, "correct", "maybe"), 4, "correct", "")
+    _, problems = check_tables(files(tmp_path, sound(c=counts, p=wrong)), **ROLES)
+    expected = [
+        *([("value-missing-in-rows", {"column": "image", "rows": "line 7"})] if nameless else []),
+        ("count-not-whole-in-rows", {"column": "selected", "rows": "line 2 ('x')"}),
+        ("count-too-large-in-rows", {"column": "selected", "rows": "line 5 ('1e30')"}),
+        ("negative-count-in-table", {"images": ["v2_1.jpg"], "rows": "line 6 (-1)"}),
+        ("image-shown-to-nobody", {"images": ["v1_2.jpg"], "rows": "line 4"}),
+        ("selected-exceeds-shown-in-rows", {"images": ["v1_1.jpg"], "rows": "line 3 ('12 of 9')"}),
+        ("flag-neither-true-nor-false", {"column": "correct", "rows": "line 3 ('maybe')"}),
+        ("flag-missing-in-rows", {"column": "correct", "rows": "line 4"}),
+    ]
+    if not nameless:
+        expected.append(("table-rows-repeated", {"repeated": ["v2_2.jpg"]}))
+    for problem, broken in zip(problems, expected, strict=True):
+        check(problem, *broken)
+
+
+def test_columns_that_mean_nothing_are_named(tmp_path):
+    noted = [[*row, word] for row, word in zip(PREDICTIONS, ["labl_1"] + ["cat"] * 12, strict=True)]
+    with pytest.warns(TableWarning) as caught:
+        study = read_tables(files(tmp_path, sound(p=noted)), **ROLES)
+    assert study.classifiers == ("resnet50", "vit")
+    (line,) = (str(each.message) for each in caught)
+    assert line.startswith(f"{tmp_path}/predictions.csv: column 'labl_1' ")
+    assert line.endswith("did you mean 'label_1'?")
 
 
 def test_labels_are_matched_by_name_too(tmp_path):

@@ -201,6 +201,8 @@ def judge_dependence(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding
             "dependence=0.1."
         )
     if len(possible) < len(others):
-        least = others.filter(~(pl.col("support") > AGAINST).fill_null(value=False))["dependence"]
-        said.append(f"The counts rule out {', '.join(f'{level:g}' for level in least)}.")
+        against = others.filter(~(pl.col("support") > AGAINST).fill_null(value=False))
+        *first, last = (f"{level:g}" for level in against["dependence"])
+        levels = f"correlations of {', '.join(first)} and {last}" if first else f"one of {last}"
+        said.append(f"The counts rule out {levels} between the answers about an image.")
     return band, Finding(check, value, wanted, "yes", " ".join(said))

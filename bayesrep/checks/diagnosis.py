@@ -17,6 +17,7 @@ from bayesrep.checks.dependence import judge_dependence
 from bayesrep.checks.finding import Finding, Trust
 from bayesrep.checks.predictions import judge_predictions
 from bayesrep.checks.prior import judge_prior
+from bayesrep.checks.width import judge_width
 from bayesrep.errors import PosteriorError, plain_text
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group, need_group
@@ -125,7 +126,12 @@ def examine(
         Whether the agreement of classifiers is checked, which takes longest.
     """
     group = need_group(posterior, "posterior", "adjusted_accuracy")
-    findings = [*check_draws(posterior), _check_advice(str(group.attrs.get("advice", "")))]
+    adjusted = group["adjusted_accuracy"].values if fitted is None else fitted.draws_together
+    findings = [
+        *check_draws(posterior),
+        judge_width(adjusted),
+        _check_advice(str(group.attrs.get("advice", ""))),
+    ]
     predictions, misfits = judge_predictions(posterior)
     findings += misfits
     if fitted is not None:

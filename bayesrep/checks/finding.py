@@ -11,6 +11,7 @@ from bayesrep.types import Floats
 Trust = Literal["yes", "with care", "no"]
 BEARABLE = 0.5  # of a posterior sd: shifts of all classifiers that leave intervals 92 % coverage
 ALPHA = 0.05  # of p-values: what is below is a misfit
+UNTESTED = "not tested"
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,10 @@ def missing_finding(check: str, needed: str) -> Finding:
     return Finding(check, "missing", needed, "with care", sentence)
 
 
-def p_text(p: float) -> str:
-    """A p-value in words."""
+def p_text(p: float | None) -> str:
+    """A p-value in words; where there is none, nothing was tested."""
+    if p is None:
+        return UNTESTED
     return f"p = {p:.2g}" if p >= 1e-6 else "p < 1e-6"
 
 

@@ -14,6 +14,7 @@ from bayesrep.checks.discrepancy import Fit, Strata, check_answers, check_counts
 from bayesrep.checks.finding import (
     ALPHA,
     BEARABLE,
+    UNTESTED,
     Finding,
     Trust,
     family_wise,
@@ -42,7 +43,7 @@ BEARABLE_OWN = 1.0  # as BEARABLE, of one classifier, whose effect is noisy by a
 RUINOUS = 2.0
 CLEARLY = 10.0  # expected images of a cell that chance does not leave empty: P = e⁻¹⁰
 STOPPED = 0.05  # of all images, expected in such cells: who annotates next depended on the answers
-UNTESTED = Fit(np.nan, 0, np.nan, np.zeros(0, dtype=np.int64), np.nan, np.nan)
+NO_FIT = Fit(np.nan, 0, np.nan, np.zeros(0, dtype=np.int64), np.nan, np.nan)
 SCHEMA = {
     "kind": pl.String,
     "name": pl.String,
@@ -156,7 +157,7 @@ def _counts_row(
 ) -> dict[str, Any]:
     """The test of one data set's counts, on all cells that there can be."""
     if (completed := _complete(cells)) is None:
-        return _row("counts", role, UNTESTED, cells)
+        return _row("counts", role, NO_FIT, cells)
     every, place = completed
     counted = np.zeros(len(every.shown), dtype=np.int64)
     counted[place] = images
@@ -288,7 +289,7 @@ def _judge_all(table: pl.DataFrame) -> Finding:
     """Counts and answers as one test; what a misfit means, the single checks say."""
     check, wanted = "counts and answers fit, as one test", f"p >= {ALPHA}"
     p, tests = table["p_adjusted"].min(), table["p_adjusted"].count()
-    value = "not tested" if p is None else f"{p_text(float(str(p)))} ({tests} tests)"
+    value = UNTESTED if p is None else f"{p_text(float(str(p)))} ({tests} tests)"
     return Finding(check, value, wanted)
 
 
@@ -302,8 +303,11 @@ def _judge_counts(
 ) -> Finding:
     name, p = row["name"], row["p_adjusted"]
     check, wanted = f"mixture fits the counts of the {name}", f"adjusted p >= {ALPHA}"
-    if p is None or p >= ALPHA:
-        return Finding(check, "not tested" if p is None else p_text(p), wanted)
+    if p is None:
+        why = "too few images" if row["bins"] else "too many distinct counts"
+        return Finding(check, f"{UNTESTED}: {why}", wanted)
+    if p >= ALPHA:
+        return Finding(check, p_text(p), wanted)
     change = _better_mixture(options)
     if not curves_fit and name == "replication":
         change = (
@@ -317,7 +321,7 @@ def _judge_counts(
             f"{100 * row['unfilled']:.0f} % of its images would otherwise have counts that none "
             "has. The likelihood allows for that, but the mixture cannot be tested by such counts."
         )
-        return Finding(check, "not tested", wanted, "yes", sentence)
+        return Finding(check, UNTESTED, wanted, "yes", sentence)
     added = ""
     if ragged:
         added = (

@@ -30,6 +30,9 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     paths = arguments.paths
+    missing = next((path for path in paths if not path.exists()), None)
+    if missing is not None and (missing.suffix or len(paths) > 1):
+        raise OptionError("check-path-missing", path=missing)
     folders = [path for path in paths if path.is_dir()]
     if not folders and all(path.is_file() for path in paths):
         return _check_files(arguments)

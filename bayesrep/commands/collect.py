@@ -187,7 +187,7 @@ def _read_descriptions(arguments: Namespace, asked: Any) -> Any:
 
 def _add_pilot(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    option("collection", type=Path, metavar="COLLECTION")
+    option("collection", type=Path, metavar="COLLECTION", help="folder of the tasks")
     option("--people", type=int, dest="number", metavar="N", help="how many there are (30)")
     option("--own", type=float, help="mean selection frequency of an image's own label (0.85)")
     option("--other", type=float, help="mean selection frequency of another label (0.1)")
@@ -217,7 +217,7 @@ def _pilot(arguments: Namespace) -> int:
 
 def _add_read(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    option("collection", type=Path, metavar="COLLECTION")
+    option("collection", type=Path, metavar="COLLECTION", help="folder of the tasks")
     option(
         "files",
         type=Path,

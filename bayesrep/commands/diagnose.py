@@ -4,12 +4,12 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import bayesrep
-from bayesrep.commands.options import read_draws, read_study, speak_of
+from bayesrep.commands.options import add_shared, read_draws, read_study, speak_of
 from bayesrep.commands.output import emit, finding
 
 
 def add(parser: ArgumentParser) -> None:
-    parser.add_argument("posterior", type=Path, metavar="posterior.nc")
+    add_shared(parser, "posterior")
     parser.add_argument(
         "--study", type=Path, metavar="STUDY", help="check the agreement of classifiers too"
     )

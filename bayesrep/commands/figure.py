@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     option("name", nargs="?", metavar="NAME", help="such as paper-6: see --list")
-    option("study", type=Path, nargs="?", metavar="STUDY")
-    option("posterior", type=Path, nargs="?", metavar="posterior.nc")
+    option("study", type=Path, nargs="?", metavar="STUDY", help="folder of a study")
+    option("posterior", type=Path, nargs="?", metavar="posterior.nc", help="of `fit`")
     option("--out", type=Path, metavar="FILE", help="ends in .pdf, .svg or .png")
     option(
         "--list",

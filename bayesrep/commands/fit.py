@@ -27,7 +27,7 @@ def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     add_shared(parser, "study")
     # What is fitted, and how.
-    option("--out", type=Path, required=True, metavar="posterior.nc")
+    option("--out", type=Path, required=True, metavar="posterior.nc", help="file to write")
     option(
         "--model",
         metavar="NAME",

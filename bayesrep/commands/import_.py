@@ -71,7 +71,7 @@ class _Help(Action):
 def _parser_of(source: str) -> ArgumentParser:
     """What explains one source: its own options only."""
     parser = ArgumentParser(
-        prog=f"{process.program()} import {source}",
+        prog=f"bayesrep import {source}",
         description=fill(SOURCES[source][0], max(get_terminal_size().columns - 2, 40)),
         epilog=source_epilog(source),
         formatter_class=RawDescriptionHelpFormatter,

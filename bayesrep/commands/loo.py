@@ -8,7 +8,7 @@ from bayesrep.commands.output import emit_table, new_table
 
 
 def add(parser: ArgumentParser) -> None:
-    parser.add_argument("posteriors", type=Path, nargs="+", metavar="posterior.nc")
+    parser.add_argument("posteriors", type=Path, nargs="+", metavar="posterior.nc", help="of `fit`")
     add_shared(parser, "--csv", "--force")
 
 

@@ -89,8 +89,8 @@ def names(text: str) -> list[str]:
 
 
 SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
-    "study": {"type": Path, "metavar": "STUDY"},
-    "posterior": {"type": Path, "metavar": "posterior.nc"},
+    "study": {"type": Path, "metavar": "STUDY", "help": "folder of a study"},
+    "posterior": {"type": Path, "metavar": "posterior.nc", "help": "of `fit`"},
     "--no-progress": {"action": "store_true", "help": "no bar on standard error"},
     "--seed": {"type": seed, "help": "seed of everything random (0)"},
     "--csv": {"type": Path, "metavar": "FILE", "help": "write the table here too"},

@@ -75,8 +75,8 @@ def add(parser: ArgumentParser) -> None:
     # How the answers are computed, and what is kept beside them.
     option("--keep", choices=get_args(Kept), help="keep every output, not five labels alone")
     option("--device", help="auto, cpu, cuda, cuda:1, mps")
-    option("--batch-size", type=_count_or_auto, metavar="auto|N")
-    option("--precision", choices=get_args(Precision))
+    option("--batch-size", type=_count_or_auto, metavar="auto|N", help="images at a time")
+    option("--precision", choices=get_args(Precision), help="of the networks' arithmetic")
     option("--compile", action="store_true", help="torch.compile, held to uncompiled answers")
     option("--workers", type=_count_or_auto, metavar="auto|N", help="threads")
     option("--weights", type=Path, metavar="DIR", help="files of weights instead of the hub's")

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     add_shared(parser, "study")
-    option("posterior", type=Path, nargs="?", metavar="posterior.nc")
-    option("--out", type=Path, required=True, metavar="report.html")
+    option("posterior", type=Path, nargs="?", metavar="posterior.nc", help="of `fit`")
+    option("--out", type=Path, required=True, metavar="report.html", help="page to write")
     option("--bootstrap", type=int, metavar="B", help="replicates for intervals (50)")
     option(
         "--fail-if",

@@ -12,7 +12,7 @@ from bayesrep.commands.output import emit, new_study
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    option("out", type=Path, metavar="OUT")
+    option("out", type=Path, metavar="OUT", help="folder to write the study to")
     option("--images", type=int, help="in each data set (10000)")
     option(
         "--annotators",
@@ -21,7 +21,12 @@ def add(parser: ArgumentParser) -> None:
         help="per image (36, or the scenario's)",
     )
     option("--classifiers", type=int, help="how many (136)")
-    option("--process", choices=get_args(Process))
+    option(
+        "--process",
+        choices=get_args(Process),
+        help="how accuracies follow from frequencies: as no fitted curve, falling somewhere, or as "
+        "the model has it (outside)",
+    )
     option("--scenario", metavar="NAME", help="how the world departs from the plain one")
     option("--dependence", type=float, metavar="RHO", help="of answers about an image (0)")
     add_shared(parser, "--seed", "--force")

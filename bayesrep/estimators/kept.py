@@ -39,6 +39,8 @@ class AnnotatorMatch:
         where half of the images or more have.
     without
         n' without these images; n' itself where there are none.
+    most
+        The annotators of the image that has the most.
     """
 
     annotators: int
@@ -47,6 +49,7 @@ class AnnotatorMatch:
     fewest: int
     holding: Mapping[str, int]
     without: int
+    most: int
 
     @classmethod
     def from_replicates(
@@ -84,7 +87,13 @@ class AnnotatorMatch:
                 for (role, cells), hold in zip(sets.items(), holds, strict=True)
             },
             usual_annotators(without) if any(holds) else number,
+            max(int(cells.shown[cells.images[0] > 0].max()) for cells in sets.values()),
         )
+
+    @property
+    def thins(self) -> bool:
+        """Whether some image has more annotators than n'."""
+        return self.most > self.annotators
 
     @property
     def dropped_images(self) -> int:

@@ -184,10 +184,14 @@ def _kept_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
     for (annotators, dropped), same in alike.items():
         names = ", ".join(one.method for one in same)
         kept = same[0].kept
-        matched = f"{names}: images are thinned to n' = {annotators:,} annotators each"
-        if kept is not None and any(kept.holding.values()):
+        if kept is None or not (kept.thins or dropped):
+            continue
+        have = "are thinned to n' =" if kept.thins else "have"
+        noun = "annotator" if annotators == 1 else "annotators"
+        matched = f"{names}: images {have} {annotators:,} {noun} each"
+        if any(kept.holding.values()):
             matched += f", since {_describe_limiting_images(kept)}"
-        if kept is None or not dropped:
+        if not dropped:
             yield f"{matched}."
             continue
         told = [

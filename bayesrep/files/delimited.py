@@ -329,6 +329,9 @@ def name_columns(raw: Iterable[str], where: str, rename: Rename) -> list[str]:
 
 def _tidy_frame(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
     """Without what spreadsheets and data frames leave: empty columns, an index, empty last rows."""
+    # A row of commas is a column each: those that hold nothing go before their texts are looked at.
+    nameless = (column for column in frame if column.name.startswith(_UNNAMED))
+    frame = frame.drop(column.name for column in nameless if column.null_count() == len(column))
     frame, left = normalize_cells(frame), list[str]()
     for column in frame:
         unnamed = column.name.startswith(_UNNAMED)

@@ -1,6 +1,7 @@
 """Where in a table something stands, as who opens its file counts."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -15,11 +16,13 @@ class Place:
     """A table, and how its rows are numbered where it is opened: `first` is that of the first.
 
     A CSV file's header counts, so that a number is that of a line in an editor or a spreadsheet.
+    Where only some of the rows are looked at, `kept` are their places among all.
     """
 
     name: str
     noun: str = "row"
     first: int = 1
+    kept: tuple[int, ...] | None = None
 
     def __str__(self) -> str:
         """Its name, as messages begin."""
@@ -33,10 +36,17 @@ class Place:
         textual = where.lower().endswith(TEXTUAL)
         return cls(where, "line", 2) if textual else cls(where)
 
+    def of_rows(self, kept: pl.Series) -> "Place":
+        """The same table, of which only some rows are looked at."""
+        return replace(self, kept=tuple(self._among_all(kept.arg_true().to_list())))
+
+    def _among_all(self, places: Sequence[int]) -> Sequence[int]:
+        return places if self.kept is None else [self.kept[place] for place in places]
+
     def rows(self, wrong: pl.Series, values: pl.Series | None = None) -> str:
         """The rows that are wrong, the first of them with their values."""
         places = wrong.arg_true().to_list()
-        told = [str(place + self.first) for place in places]
+        told = [str(place + self.first) for place in self._among_all(places)]
         if values is not None:
             held = values.gather(places[:SHOWN]).to_list()
             told[:SHOWN] = [

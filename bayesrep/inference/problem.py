@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 from numpy.typing import NDArray
 from numpyro import handlers
 
-from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.errors import OptionError, StudyError, did_you_mean, listing
 from bayesrep.inference.arrowhead import SecondOrder, Whitening, second_order, whitening
 from bayesrep.inference.dense import Transform, climb_from, dense_hessian, dense_whitening
 from bayesrep.inference.density import Density, Draws, Position, build_density
@@ -141,6 +141,7 @@ def pose(
             "unknown-model-option",
             model=model,
             options=listing(unknown, "option"),
+            hint=did_you_mean(unknown[0], known),
             choices=", ".join(sorted(known)),
         )
     # Both roles come first, whatever their order in the call: arrays are stacked in this order.

@@ -2,11 +2,13 @@
 
 A model's options hold a distribution as text, such as "StudentT(df=4.0, loc=3.0, scale=2.5)": it
 names the programs that are kept, is what a posterior records, and is read back to the same
-distribution. Only distributions, transforms, numbers and lists of them are read.
+distribution. Only distributions, transforms, numbers and lists of them are read; "(0, 1)" is a mean
+and sd.
 """
 
 import ast
 import inspect
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,7 +19,7 @@ import numpyro.distributions as dist
 from jax.typing import ArrayLike
 from numpyro.distributions import constraints, transforms
 
-from bayesrep.errors import OptionError
+from bayesrep.errors import OptionError, did_you_mean, reason
 from bayesrep.types import no_type_check
 
 Prior: TypeAlias = tuple[float, float] | float | str
@@ -143,16 +145,18 @@ def _is_proper(law: dist.Distribution) -> bool:
     return bool(np.isfinite([density, *middle]).all()) and 0 < middle.scale <= LARGEST_NUMBER
 
 
-def _read_or_refuse(option: str, text: str) -> dist.Distribution:
+def _read_or_refuse(option: str, text: str) -> Any:
     try:
         return _read(text)
     except (SyntaxError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise OptionError("prior-not-readable", option=option, prior=text[:50]) from error
+        why = error.msg if isinstance(error, SyntaxError) else reason(error)
+        facts = {"option": option, "prior": text[:50], "reason": why.rstrip(".")}
+        raise OptionError("prior-not-readable", **facts) from error
 
 
 @no_type_check
 def _read(text: str) -> Any:
-    """The distribution that a text says.
+    """The distribution that a text says, or the mean and sd.
 
     Raises
     ------
@@ -160,10 +164,12 @@ def _read(text: str) -> Any:
         If it says anything else.
     """
     if len(text) > LONGEST:
-        raise ValueError("too long")
+        raise ValueError(f"it has more than {LONGEST:,} characters")
     found = _read_part(ast.parse(text, mode="eval").body)
+    if isinstance(found, np.ndarray) and found.ndim == 1:
+        return tuple(found.tolist())
     if not isinstance(found, dist.Distribution):
-        raise ValueError("not a distribution")
+        raise ValueError("it is not a distribution")
     return found
 
 
@@ -172,17 +178,26 @@ def _read_part(node: ast.expr) -> Any:
         parts = [_read_part(each) for each in node.elts]
         numbers = all(isinstance(part, float | np.ndarray) for part in parts)
         return np.asarray(parts) if numbers else parts
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        name = node.func.id
-        kind = getattr(dist, name, None) or getattr(transforms, name, None)
-        if isinstance(kind, type) and issubclass(kind, dist.Distribution | transforms.Transform):
-            named = {each.arg: _read_part(each.value) for each in node.keywords if each.arg}
-            if len(named) == len(node.keywords):
-                return kind(*map(_read_part, node.args), **named)
-        elif inspect.isfunction(kind) and name[0].isupper():  # such as Categorical(probs=...)
-            named = {each.arg: _read_part(each.value) for each in node.keywords if each.arg}
+    if isinstance(node, ast.Call):
+        kind = _find_kind(node.func)
+        named = {each.arg: _read_part(each.value) for each in node.keywords if each.arg}
+        if len(named) == len(node.keywords):
             return kind(*map(_read_part, node.args), **named)
-    return float(ast.literal_eval(node))
+    try:
+        return float(ast.literal_eval(node))
+    except (TypeError, ValueError):
+        raise ValueError(f"{ast.unparse(node)!r} is not a number") from None
+
+
+def _find_kind(named: ast.expr) -> Callable[..., Any]:
+    """The distribution or transform of NumPyro that is called, also as `dist.Normal`."""
+    name = ast.unparse(named).removeprefix("dist.")
+    kind = getattr(dist, name, None) or getattr(transforms, name, None)
+    if isinstance(kind, type) and issubclass(kind, dist.Distribution | transforms.Transform):
+        return kind
+    if inspect.isfunction(kind) and name[0].isupper():  # such as Categorical(probs=...)
+        return kind
+    raise ValueError(f"NumPyro has no distribution {name!r}{did_you_mean(name, dist.__all__)}")
 
 
 def _write(value: Any) -> str:

@@ -176,6 +176,8 @@ def read_tree(path: str | Path) -> xr.DataTree:
         If the file is missing, damaged or holds no posterior of bayesrep.
     """
     source = Path(path)
+    if source.is_dir():
+        raise PosteriorError("posterior-path-is-folder", path=source)
     if not source.is_file():
         raise PosteriorError("posterior-file-missing", path=source)
     if (line := trial.fault(netcdf.examine, source, str(source))) is not None:

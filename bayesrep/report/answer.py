@@ -9,6 +9,7 @@ import polars as pl
 
 from bayesrep.numerics.estimands import measured_gap
 from bayesrep.numerics.rounding import write_points
+from bayesrep.studies.shown import number
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import Voice
 
@@ -200,8 +201,10 @@ def _resolution(measured: Estimate, images: tuple[int, int]) -> str:
     if measured.lower is None or measured.upper is None:
         return ""
     half = (measured.upper - measured.lower) / 2
-    one, other = (f"{size:,}" for size in images)
-    many = f"{one} images each" if one == other else f"{one} and {other} images"
+    one, other = images
+    many = f"{number(one, 'image')} each" if one == other else f"{one:,} and {other:,} images"
+    if half >= 1:
+        return f"With {many}, no drop at all can be seen. "
     return (
         f"With {many}, drops under {write_points(half, _digits(measured))} points cannot be seen. "
     )

@@ -10,6 +10,7 @@ from bayesrep.numerics.rounding import write_points
 from bayesrep.report.answer import Drop, answer_for, drop_of, measured_drop
 from bayesrep.report.methods import label_of
 from bayesrep.report.text import percent
+from bayesrep.studies.shown import number
 from bayesrep.studies.study import Study
 
 if TYPE_CHECKING:  # which import JAX
@@ -17,7 +18,7 @@ if TYPE_CHECKING:  # which import JAX
     from bayesrep.estimators.kept import AnnotatorMatch
 
 SURE = 0.975
-"""Two classifiers are told apart where one is better with at least this probability."""
+"""Of two classifiers one is clearly better with at least this probability."""
 
 
 def drop_sentence(study: Study, gaps: pl.DataFrame) -> str:
@@ -107,15 +108,16 @@ def annotators_sentence(
 
 
 def pairs_sentence(table: pl.DataFrame) -> str:
-    """How many pairs are told apart, and how many change places."""
+    """Of how many pairs one is clearly better, and how many change places."""
     probability = table["probability"]
     sure = int(((probability >= SURE) | (probability <= 1 - SURE)).sum())
     turned = int((table["raw_difference"] * table["difference"] < 0).sum())
-    pairs = f"{len(table):,} pair{'s' if len(table) != 1 else ''}"
+    clear, places = (str(n) if n else "none" for n in (sure, turned))
+    have = "has" if sure < 2 else "have"
     return (
-        f"Of {pairs}, {sure:,} {'is' if sure == 1 else 'are'} told apart (one is better with at "
-        f"least {percent(SURE)} %); {turned:,} change{'s' if turned == 1 else ''} places once "
-        "selection is removed."
+        f"Of {number(len(table), 'pair')} of classifiers, {clear} {have} a better one with at "
+        f"least {percent(SURE)} % probability; {places} "
+        f"{'changes' if turned < 2 else 'change'} places once selection is removed."
     )
 
 

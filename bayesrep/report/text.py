@@ -28,6 +28,8 @@ if TYPE_CHECKING:  # most tables are made without JAX
 MISSING_TEXT = "-"
 FORMAT: ContextVar[str] = ContextVar("FORMAT", default="text")
 """How tables are written: a key of `WRITERS`."""
+STEEPEST = 10.0
+"""Slope of a line through classifiers, about 1 in every benchmark, beyond which it says nothing."""
 SHOWN_ROWS = 10
 """Rows of a long table that are shown unless more are asked for."""
 
@@ -487,7 +489,8 @@ def predictions_table(table: pl.DataFrame) -> str:
 def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
     """Rows of `bayesrep.estimate_gaps`, one line a method; gaps in points, shares in percent.
 
-    Without a ``clear`` drop there is nothing to take a share of, and beyond 0 and 1 it is none.
+    Without a ``clear`` drop there is nothing to take a share of, and beyond 0 and 1 it is none. A
+    line through classifiers that hardly differ has any slope, and is left out.
     """
 
     def share(row: Row) -> str:
@@ -496,12 +499,16 @@ def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
         known = value is not None and is_share(Estimate(value, told["lower"], told["upper"]))
         return _with_interval(told, "0p") if clear and known else MISSING_TEXT
 
+    def tells(row: Row) -> bool:
+        slope = row["slope"]["estimate"]
+        return slope is None or abs(slope) <= STEEPEST
+
     shown: dict[str, Cell] = {
         "method": _label,
         "bias-corrected gap (points)": lambda row: _with_interval(row["bias_corrected_gap"]),
         "selection gap (points)": lambda row: _with_interval(row["selection_gap"]),
         "share explained (%)": share,
-        "slope": lambda row: _with_interval(row["slope"], ".3f"),
+        "slope": lambda row: _with_interval(row["slope"], ".3f") if tells(row) else MISSING_TEXT,
     }
     return list_rows(_by_quantity(table, "method"), shown)
 
@@ -529,9 +536,9 @@ def populations_text(table: pl.DataFrame) -> str:
     by = {row["quantity"]: row for row in table.iter_rows(named=True)}
     gap = _with_interval(by["population_gap"])
     told = f"For other images of the same populations: gap {gap}"
-    if by["population_slope"]["estimate"] is None:
-        return f"{told}."
-    return f"{told}, slope {_with_interval(by['population_slope'], '.3f')}."
+    if by["population_slope"]["estimate"] is not None:
+        told += f", slope {_with_interval(by['population_slope'], '.3f')}"
+    return f"{told}.".replace("-", "\N{MINUS SIGN}")
 
 
 def ranks_table(table: pl.DataFrame, top: int | None = None) -> str:

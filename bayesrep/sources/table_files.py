@@ -22,6 +22,18 @@ _ABSENT = ["", "nan", "none", "null", "na", "n/a"]
 _DECIMAL_COMMA, _GROUPED_DIGITS = r"^([+-]?\d+),(\d+)$", r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
 
 
+class UnreadableError(StudyError):
+    """Values of a column that cannot be read, by one rule.
+
+    Attributes
+    ----------
+    wrong
+        Mask of their rows.
+    """
+
+    wrong: pl.Series
+
+
 def read_table(path: str | Path, columns: Collection[str] = ()) -> pl.DataFrame:
     """Read the one table of a file; see `bayesrep.files.tables`."""
     return tables.read_only(path, columns).frame
@@ -77,13 +89,7 @@ def texts(column: pl.Series, where: str | Place) -> pl.Series:
     """A column as text without blanks around it; rows without a value are refused."""
     text = normalize_names(column)
     missing = text.is_null() | (text == "")
-    if missing.any():
-        raise StudyError(
-            "value-missing-in-rows",
-            where=where,
-            column=column.name,
-            rows=Place.from_name(where).rows(missing),
-        )
+    _refuse(missing, column, "value-missing-in-rows", where, shown=False)
     return text
 
 
@@ -120,13 +126,7 @@ def _flag_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
 def all_flags(column: pl.Series, where: str | Place) -> pl.Series:
     """A column of yes and no as booleans; rows without a value are refused."""
     converted = flags(column, where)
-    if converted.null_count():
-        raise StudyError(
-            "flag-missing-in-rows",
-            where=where,
-            column=column.name,
-            rows=Place.from_name(where).rows(converted.is_null()),
-        )
+    _refuse(converted.is_null(), column, "flag-missing-in-rows", where, shown=False)
     return converted
 
 
@@ -201,8 +201,18 @@ def _numbers(column: pl.Series) -> pl.Series:
     )
 
 
-def _refuse(wrong: pl.Series, column: pl.Series, rule: LiteralString, where: str | Place) -> None:
+def _refuse(
+    wrong: pl.Series,
+    column: pl.Series,
+    rule: LiteralString,
+    where: str | Place,
+    *,
+    shown: bool = True,
+) -> None:
+    """Raise where values are wrong, showing them where something stands there."""
     wrong = wrong.fill_null(value=False)
     if wrong.any():
-        rows = Place.from_name(where).rows(wrong, column)
-        raise StudyError(rule, where=where, column=column.name, rows=rows)
+        rows = Place.from_name(where).rows(wrong, column if shown else None)
+        error = UnreadableError(rule, where=where, column=column.name, rows=rows)
+        error.wrong = wrong
+        raise error

@@ -89,6 +89,8 @@ def write_manifest(content: Mapping[str, Any], path: Path) -> None:
 
 def describe_missing_study(path: Path) -> Violation:
     """Why a path is not a folder; what a killed process has left of it is named."""
+    if path.is_file() and path.suffix == ".nc":
+        return Violation("study-path-is-posterior", path=path)
     if path.exists():
         return Violation("study-path-not-folder", path=path)
     older = find_moved_aside(path)

@@ -33,12 +33,16 @@ class Problems(list[Violation]):
             self.append(error.violation)
             return None
 
+    def first_at(self, path: str | Path) -> Violation:
+        """The first that was found, with the path of what is read unless its line begins so."""
+        first = self[0]
+        return first if first.startswith(str(path)) else first.add_place(path)
+
 
 def value(read: Callable[[Problems], _Value | None], path: str | Path) -> _Value:
     """What a reading of the study at `path` returns; `StudyError` with the first problem."""
     problems = Problems()
     read_value = read(problems)
     if read_value is None or problems:
-        first = problems[0]
-        raise StudyError(first if first.startswith(str(path)) else first.add_place(path))
+        raise StudyError(problems.first_at(path))
     return read_value

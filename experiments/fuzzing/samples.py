@@ -89,16 +89,19 @@ def tables(kind: str) -> Files:
     ]
     images = pl.DataFrame(keys, schema=["dataset", "image"], orient="row")
     shown = rng.integers(5, 10, len(keys))
-    one = pl.Series([WNIDS[number % 3] for number in range(len(keys))])
+    one, other = (
+        pl.Series([WNIDS[(number + step) % 3] for number in range(len(keys))]) for step in (0, 1)
+    )
+    right = rng.random(len(keys)) < 0.7
     answers = [
         images.with_columns(
             pl.lit(name).alias("classifier"),
-            pl.Series("correct", rng.random(len(keys)) < 0.7),
-            one.alias("label_1"),
+            pl.Series("correct", right),
+            one.zip_with(pl.Series(right), other).alias("label_1"),
             pl.Series("probability_1", rng.integers(1, 10, len(keys)) / 10),
             one.alias("label"),
         )
-        for name in ("one", "two")
+        for name, right in (("one", right), ("two", ~right))
     ]
     frames = {
         "counts": images.with_columns(

@@ -160,8 +160,8 @@ def _answers(predictions: pl.DataFrame) -> Floats:
     return predictions.filter(pl.col("kind") == "answers")["p"].to_numpy()
 
 
-def _counts(predictions: pl.DataFrame) -> dict[str, float]:
-    """The p-value of each data set's counts."""
+def _counts(predictions: pl.DataFrame) -> dict[str, float | None]:
+    """The p-value of each data set's counts; None where they could not be tested."""
     rows = predictions.filter(pl.col("kind") == "counts")
     return dict(zip(rows["name"], rows["p"], strict=True))
 
@@ -169,10 +169,13 @@ def _counts(predictions: pl.DataFrame) -> dict[str, float]:
 def checks_figure(predictions: pl.DataFrame) -> Figure:
     """P-values of the classifiers' answers and of each data set's counts."""
     counts = np.histogram(_answers(predictions), P_BINS)[0]
-    told = [f"{p_text(p)} for the counts of the {name}" for name, p in _counts(predictions).items()]
-    names = list(_counts(predictions))
+    of_counts = {name: (p, p_text(p)) for name, p in _counts(predictions).items()}
+    told = [f"{text} for the counts of the {name}" for name, (_, text) in of_counts.items()]
+    names = list(of_counts)
     mixtures = [
-        {"p": p, "name": name, "told": p_text(p)} for name, p in _counts(predictions).items()
+        {"p": p, "name": name, "told": text}
+        for name, (p, text) in of_counts.items()
+        if p is not None
     ]
     titled = vega.number("classifiers", title="classifiers")
     whole = {"tickCount": int(min(counts.max(), 5)), "format": "d"}

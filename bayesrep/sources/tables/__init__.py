@@ -6,7 +6,7 @@
     predictions   dataset, image, classifier, correct: one row per image and classifier; with the
                   answers themselves, label_1 ... label_5 (the most probable first), probability_1
                   ... probability_5, and label, where no table of images gives it; without correct,
-                  label_1 is right where it is the image's label
+                  label_1 is right where it is the image's label; with both, they must agree
     predictions   dataset, image and one column of true and false per classifier, where none of the
                   column names above (nor label) occurs
     images        dataset, image, label, and any further columns as groups of images
@@ -19,17 +19,18 @@ which `bayesrep.predict` then adds). Several files of a kind are taken together.
 Annotations may use crowd-kit's column names: `task` is read as image and, where there is a `task`
 and a `worker`, `label` is read as selected. Tables about language models may say item or question
 for image, model and solved for classifier and correct, and judge for worker
-(`bayesrep.studies.words`). Columns that a kind does not name are ignored in counts, annotations and
-long predictions, but for `position` (a number) or `time` (ISO 8601) of annotations: what a worker
-answered first. True and false are written as true, false, 1, 0, yes or
-no. The tables hold the two data sets asked for, and perhaps the pool of candidates that the
-replication was chosen from, and no other.
+(`bayesrep.studies.words`). Columns that a kind does not name are left out, with a word, of counts,
+annotations and long predictions, but for `position` (a number) or `time` (ISO 8601) of annotations:
+what a worker answered first. True and false are written as true, false, 1, 0, yes or no. The tables
+hold the two data sets asked for, and perhaps the pool of candidates that the replication was chosen
+from, and no other.
 
 Images that predictions, or tables of images, name otherwise than the counts do are matched where
 that is one to one (`bayesrep.sources.matching`). What is wrong is found all at once: `check_tables`
 lists it, and a reader raises the first.
 
 recognise.py   which kind of table each is, and its columns in their types
+grade.py       whether answers that are labels are right
 check.py       what tables set beside each other lack, repeat or contradict
 build.py       the study, and what classifiers answered
 """
@@ -116,7 +117,8 @@ def read(
     Warns
     -----
     TableWarning
-        Where a file's encoding had to be guessed, or images are matched under other names.
+        Where a file's encoding had to be guessed, columns are not read, or images are matched under
+        other names.
     """
     called = _role_names(reference, replication, candidates, further)
     contents = build_contents(_sound(*_read(paths, called)), paths, name)

@@ -20,9 +20,9 @@ from bayesrep.sources.tables.check import (
     rename_images,
     repeat_violations,
 )
+from bayesrep.sources.tables.grade import grade_predictions, labels_of_images
 from bayesrep.sources.tables.recognise import (
     COUNTED_KINDS,
-    KEY,
     KINDS,
     LONG_KIND,
     PREDICTED_KINDS,
@@ -32,7 +32,6 @@ from bayesrep.sources.tables.recognise import (
 )
 from bayesrep.studies import rules
 from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.class_order import refuse_mistake
 from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.manifest import JSON
@@ -95,7 +94,7 @@ def join_tables(
             counts[role] = counted
     # Names of images in other tables are brought to those of the counts.
     tables, alike = rename_images(tables, counts, problems)
-    graded = problems.attempt(partial(_grade_predictions, tables))
+    graded = grade_predictions(tables, problems)
     if graded is None:
         return None
     classifiers = find_classifiers(graded, problems)
@@ -118,26 +117,6 @@ def join_tables(
             return None
         annotated[role] = data
     return Joined(graded, annotated)
-
-
-def _grade_predictions(tables: GivenTables) -> GivenTables:
-    """The tables with `correct` where predictions are labels: whether the first is the image's."""
-    return replace(tables, tables=[_with_correct(table, tables) for table in tables.tables])
-
-
-def _with_correct(table: TypedTable, tables: GivenTables) -> TypedTable:
-    if table.kind != LONG_KIND or "correct" in table.frame.columns:
-        return table
-    frame = table.frame
-    if "label" not in frame.columns:
-        labels = _labels(tables)
-        frame = frame.join(labels, on=KEY, how="left", maintain_order="left")
-    for (dataset, classifier), rows in frame.group_by("dataset", "classifier", maintain_order=True):
-        labels, answers = (rows[name].fill_null("").to_numpy() for name in ("label", LABELS[0]))
-        where = f"{table.where}: labels of {dataset!r} and answers of {classifier!r}"
-        refuse_mistake(labels, answers, where=where)
-    correct = frame[LABELS[0]].eq(frame["label"]).fill_null(value=False)
-    return replace(table, frame=table.frame.with_columns(correct=correct))
 
 
 def _groups(tables: GivenTables, dataset: str, counts: TypedTable) -> dict[str, NDArray[np.str_]]:
@@ -248,21 +227,10 @@ def build_answers(tables: GivenTables) -> list[Predictions]:
             [table.rows_of(dataset).select("image", "classifier", *kept) for table in long]
         )
         if "label" not in kept:
-            labels = _labels(tables).filter(pl.col("dataset") == dataset).drop("dataset")
+            labels = labels_of_images(tables).filter(pl.col("dataset") == dataset).drop("dataset")
             rows = rows.join(labels, on="image", how="left")
         answers.append(_predictions(rows, dataset))
     return answers
-
-
-def _labels(tables: GivenTables) -> pl.DataFrame:
-    """The labels of all images: dataset, image, label."""
-    described = tables.of_kinds("images")
-    if not described:
-        raise StudyError(
-            "answers-without-labels",
-            where=name_files([table.where for table in tables.of_kinds(LONG_KIND)]),
-        )
-    return pl.concat([table.frame.select(*KEY, "label") for table in described]).unique(KEY)
 
 
 def _predictions(rows: pl.DataFrame, dataset: str) -> Predictions:

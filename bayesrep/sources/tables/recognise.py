@@ -1,17 +1,27 @@
 """Which kind of table each is, by its columns, and these columns in their types."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import polars as pl
 
-from bayesrep.errors import StudyError, Violation, find_nearest, listing
+from bayesrep.errors import (
+    StudyError,
+    TableWarning,
+    Violation,
+    did_you_mean,
+    find_nearest,
+    listing,
+)
 from bayesrep.files import parquet
 from bayesrep.files.delimited import Sheet
 from bayesrep.files.places import Place
+from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS
 from bayesrep.sources.table_files import (
+    UnreadableError,
     all_flags,
     numbers,
     probabilities,
@@ -41,6 +51,10 @@ KNOWN_COLUMNS = (
 )
 _INSTEAD = {LONG_KIND: ("correct", LABELS[0]), "annotations": ("worker", None)}
 """Columns that a kind of table can be without: another takes their place, or none is needed."""
+_FURTHER = {LONG_KIND: ("label", *LABELS, *PROBABILITIES), "annotations": ("position", "time")}
+"""Columns that a kind of table may have beside those that it needs."""
+_MEANT_ELSEWHERE = (*KNOWN_COLUMNS, "control", "seconds", "own", "main", "place", "source")
+"""Columns that another kind of table has, or that `collect` writes beside single answers."""
 _CROWD_KIT = {"task": "image", "label": "selected"}
 
 
@@ -85,14 +99,19 @@ class GivenTables:
 def recognise_sheet(sheet: Sheet, problems: Problems) -> list[TypedTable]:
     """Find a table's kind by its columns, and convert these; each kind that it is.
 
-    None where it is of no kind, or has rows without a name. A value that cannot be read is
-    replaced, so that what else is wrong is found.
+    None where it is of no kind, or has rows without a name; the others are looked at all the same.
+    A value that cannot be read is replaced, so that what else is wrong is found.
     """
     (frame, others), place = _in_our_words(sheet.frame), sheet.place
     if "worker" in frame.columns and frame["worker"].null_count() == frame.height:
         frame = frame.drop("worker")  # nobody says who answered
     kind = problems.attempt(partial(_kind, frame, place))
-    if kind is None or not problems.take(_row_violations(frame, place)):
+    if kind is None:
+        return []
+    _warn_unread(frame.columns, kind, place)
+    if not problems.take(_row_violations(frame, place)):
+        named = ~_empty_cells(frame).select(pl.any_horizontal(KEY)).to_series()
+        _convert_rows(frame.filter(named), kind, place.of_rows(named), problems)
         return []
     rows = _convert_rows(frame, kind, place, problems)
     if kind != "counts" or lacking_columns(LONG_KIND, frame.columns):
@@ -123,9 +142,8 @@ def recognise_frame(frame: pl.DataFrame, kind: str, problems: Problems) -> list[
 
 def _convert_rows(frame: pl.DataFrame, kind: str, place: Place, problems: Problems) -> pl.DataFrame:
     """The columns of a kind, each in its type; counts that can be read are checked."""
-    before = len(problems)
     rows = _convert_columns(frame, kind, place, problems)
-    if kind == "counts" and len(problems) == before:
+    if kind == "counts":
         problems.take(_count_violations(rows, place))
     return rows
 
@@ -157,8 +175,7 @@ def _row_violations(frame: pl.DataFrame, place: Place) -> Iterator[Violation]:
     if frame.height == 0:
         yield Violation("table-without-rows", where=place)
         return
-    empty = pl.all().cast(pl.String).str.strip_chars().fill_null("") == ""
-    values = frame.select(empty)
+    values = _empty_cells(frame)
     blank = values.select(pl.all_horizontal(pl.all())).to_series()
     if blank.any():
         verb = "is" if blank.sum() == 1 else "are"
@@ -169,6 +186,11 @@ def _row_violations(frame: pl.DataFrame, place: Place) -> Iterator[Violation]:
             yield Violation(
                 "value-missing-in-rows", where=place, column=name, rows=place.rows(missing)
             )
+
+
+def _empty_cells(frame: pl.DataFrame) -> pl.DataFrame:
+    """Which cells hold nothing."""
+    return frame.select(pl.all().cast(pl.String).str.strip_chars().fill_null("") == "")
 
 
 def lacking_columns(kind: str, columns: Collection[str]) -> list[str]:
@@ -192,8 +214,25 @@ def _kind(frame: pl.DataFrame, place: Place) -> str:
         if "label" in present and not present & (named - {"label"}):
             return "images"
         if not present & named:
+            _refuse_texts(frame, place)
             return WIDE_KIND
     raise StudyError(_explain_unknown_kind(columns, place))
+
+
+def _refuse_texts(frame: pl.DataFrame, place: Place) -> None:
+    """Refuse columns that would be classifiers by their names, and hold no answers but texts."""
+    others = frame.drop(KEY)
+    text = pl.all().cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
+    answer = text.is_in([*TRUE_WORDS, *FALSE_WORDS, ""]) | text.str.contains(r"^[\d.,%+-]+$")
+    texts = [column.name for column in others.select(answer) if not column.any()]
+    if texts:
+        raise StudyError(
+            "table-columns-hold-texts",
+            where=place,
+            columns=listing(texts, "column"),
+            verb="holds" if len(texts) == 1 else "hold",
+            hint=next(filter(None, (did_you_mean(name, ["label"]) for name in texts)), ""),
+        )
 
 
 def _are_answers(frame: pl.DataFrame) -> bool:
@@ -256,7 +295,7 @@ def _first_other_columns(columns: Sequence[str], kind: str) -> Sequence[str]:
 def _convert_columns(
     frame: pl.DataFrame, kind: str, place: Place, problems: Problems
 ) -> pl.DataFrame:
-    """The columns that count, each in its type; with a stand-in where values are wrong."""
+    """The columns that count, each in its type; with nothing where values are wrong."""
     own = [name for name in KINDS[kind] if name in frame.columns]
     extra = [column for column in frame.columns if column not in own]
     types = {"shown": whole_numbers, "correct": all_flags}
@@ -264,26 +303,49 @@ def _convert_columns(
     if kind == WIDE_KIND:
         types |= dict.fromkeys(extra, all_flags)
     elif kind == LONG_KIND:
-        extra = [column for column in extra if column in ("label", *LABELS, *PROBABILITIES)]
+        extra = [column for column in extra if column in _FURTHER[kind]]
         types |= dict.fromkeys(PROBABILITIES, probabilities)
     elif kind == "annotations":
-        extra = [name for name in ("position", "time") if name in extra][:1]
+        extra = [name for name in _FURTHER[kind] if name in extra][:1]
         types |= {"position": numbers, "time": seconds}
     elif kind != "images":
         extra = []
-    columns: list[pl.Series] = []
-    for name in (*own, *extra):
-        convert = types.get(name, texts)
-        column = problems.attempt(partial(convert, frame[name], place))
-        columns.append(_stand_in(frame[name], convert is texts) if column is None else column)
+    columns = [
+        _read_column(types.get(name, texts), frame[name], place, problems)
+        for name in (*own, *extra)
+    ]
     return pl.DataFrame(columns)
 
 
-def _stand_in(column: pl.Series, textual: bool) -> pl.Series:  # noqa: FBT001
-    """Something in place of a column that cannot be read."""
-    if textual:
-        return column.cast(pl.String).str.strip_chars().fill_null("")
-    return pl.repeat(value=False, n=len(column), eager=True).alias(column.name)
+def _warn_unread(columns: Sequence[str], kind: str, place: Place) -> None:
+    """Say which columns mean nothing to anybody, and what one was perhaps meant to be."""
+    strange = [name for name in columns if name not in _MEANT_ELSEWHERE]
+    if not strange or kind in (WIDE_KIND, "images"):  # whose columns are classifiers and groups
+        return
+    absent = {*KINDS[kind], *_FURTHER.get(kind, ())}.difference(columns)
+    hint = next(filter(None, (did_you_mean(name, absent) for name in strange)), "")
+    verb = "is" if len(strange) == 1 else "are"
+    text = f"{place}: {listing(strange, 'column')} of {kind} {verb} not read{hint}"
+    warnings.warn(TableWarning(text), stacklevel=2)
+
+
+def _read_column(
+    convert: Callable[[pl.Series, Place], pl.Series],
+    column: pl.Series,
+    place: Place,
+    problems: Problems,
+) -> pl.Series:
+    """A column in its type; nothing, or an empty text, where a value cannot be read."""
+    try:
+        return convert(column, place)
+    except UnreadableError as error:
+        problems.append(error.violation)
+        readable = ~error.wrong
+    rest = _read_column(convert, column.filter(readable), place.of_rows(readable), problems)
+    places = pl.DataFrame({"row": readable.arg_true(), column.name: rest})
+    rows = pl.DataFrame({"row": pl.arange(len(column), dtype=pl.UInt32, eager=True)})
+    filled = rows.join(places, on="row", how="left", maintain_order="left")[column.name]
+    return filled.fill_null("") if filled.dtype == pl.String else filled
 
 
 def _count_violations(rows: pl.DataFrame, place: Place) -> Iterator[Violation]:

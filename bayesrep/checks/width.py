@@ -1,0 +1,42 @@
+"""Whether the answer says anything: how wide the interval of the mean gap is.
+
+All other checks ask whether an interval is right. One that is right and spans everything that one
+might have thought before is no answer, and nobody is to read "can be used as they are" beside it.
+"""
+
+import numpy as np
+
+from bayesrep.checks.finding import Finding
+from bayesrep.numerics.estimands import NORMAL
+from bayesrep.types import Float
+
+WIDEST = 0.1
+"""Half a 95 % interval of the mean gap beyond which the data say next to nothing of it.
+
+The drop that asked for adjusting at all, ImageNet-v2's, is 11 to 14 points: an interval of ±10
+points holds both "all of it is real" and "none is", and a study that cannot tell these two apart
+has not answered the question. It is absolute, as a share of a small drop would blame sound studies
+of data sets that hardly differ, which is an answer.
+"""
+
+
+def judge_width(draws: Float[np.ndarray, "chain draw classifier"]) -> Finding:
+    """Whether the interval of the mean gap is narrow enough to tell a large drop from none.
+
+    Parameters
+    ----------
+    draws
+        Draws of the adjusted accuracies, from which the mean gap differs by a constant.
+    """
+    half = NORMAL * float(np.std(draws.mean(axis=-1)))
+    check = "interval of the mean gap"
+    value = f"\N{PLUS-MINUS SIGN}{100 * half:.1f} points"
+    wanted = f"at most \N{PLUS-MINUS SIGN}{100 * WIDEST:.0f} points"
+    if half <= WIDEST:
+        return Finding(check, value, wanted)
+    sentence = (
+        f"The data say next to nothing of the mean gap: it is known to within {value} only, so "
+        "that a large drop cannot be told from none. More images or more annotators per image "
+        "would narrow it; bayesrep plan says how many."
+    )
+    return Finding(check, value, wanted, "with care", sentence)
