@@ -1,4 +1,7 @@
-"""The words that options take, where the room that means something by them is slow to import."""
+"""The words that options take, where the room that means something by them is slow to import.
+
+And how many bootstrap replicates there are where nobody says.
+"""
 
 from typing import Literal, TypeAlias
 
@@ -14,3 +17,8 @@ Precision: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]
 Kept: TypeAlias = Literal["logits"]
 Key: TypeAlias = Literal["auto", "id", "content"]
 PassTarget: TypeAlias = Literal["population", "items"]
+
+REPLICATES = 50
+"""Bootstrap replicates of intervals that are shown unasked: quick and rough."""
+PAPER_REPLICATES = 450
+"""Those of Engstrom et al. (2020)."""

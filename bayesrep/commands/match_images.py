@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, get_args
 
-from bayesrep.choices import Choosing
+from bayesrep.choices import REPLICATES, Choosing
 from bayesrep.commands.options import add_shared, given_options, keep_compiled, whole_numbers
 from bayesrep.commands.output import emit, new_table_file, write_table
 from bayesrep.errors import OptionError
@@ -33,7 +33,7 @@ def add(parser: ArgumentParser) -> None:
     option("--least", type=float, metavar="S", help="expected frequency of a candidate (0.0)")
     option("--most", type=int, metavar="N", help="answers of a candidate (the reference's)")
     option("--components", type=int, help="of the mixtures of betas (2)")
-    option("--replicates", type=int, help="of the bootstrap (50)")
+    option("--replicates", type=int, help=f"of the bootstrap ({REPLICATES})")
     add_shared(parser, "--seed")
     option("--out", type=Path, required=True, metavar="TABLE", help="the images, CSV or Parquet")
     add_shared(parser, "--force")

@@ -2,6 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
+from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.commands.options import add_shared, given_options, read_study
 from bayesrep.commands.output import emit, new_table, write_csv
 from bayesrep.errors import OptionError
@@ -21,7 +22,12 @@ def add(parser: ArgumentParser) -> None:
     option("--images", type=int, metavar="N", help="how many to choose (a quarter of the pool)")
     option("--per-class", type=int, metavar="N", help="how many to choose of every class (label)")
     option("--deals", type=int, help="how often the answers are dealt out (20)")
-    option("--bootstrap", type=int, metavar="B", help="replicates for D.1's intervals (450)")
+    option(
+        "--bootstrap",
+        type=int,
+        metavar="B",
+        help=f"replicates for D.1's intervals ({PAPER_REPLICATES})",
+    )
     add_shared(parser, "--seed", "--csv", "--force")
 
 

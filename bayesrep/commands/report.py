@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import bayesrep
+from bayesrep.choices import REPLICATES
 from bayesrep.commands.options import (
     add_shared,
     given_options,
@@ -26,7 +27,7 @@ def add(parser: ArgumentParser) -> None:
     add_shared(parser, "study")
     option("posterior", type=Path, nargs="?", metavar="posterior.nc", help="of `fit`")
     option("--out", type=Path, required=True, metavar="report.html", help="page to write")
-    option("--bootstrap", type=int, metavar="B", help="replicates for intervals (50)")
+    option("--bootstrap", type=int, metavar="B", help=f"replicates for intervals ({REPLICATES})")
     option(
         "--fail-if",
         action="append",

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import bayesrep
 from bayesrep import process
 from bayesrep.atomic import replaced_file
-from bayesrep.choices import Method
+from bayesrep.choices import REPLICATES, Method
 from bayesrep.commands.options import (
     add_shared,
     by_role,
@@ -83,7 +83,7 @@ def add(parser: ArgumentParser) -> None:
         choices=get_args(Method),
         help="auto: laplace, which takes seconds, and nuts where its weights do not hold (auto)",
     )
-    option("--bootstrap", type=int, metavar="B", help="replicates for intervals (50)")
+    option("--bootstrap", type=int, metavar="B", help=f"replicates for intervals ({REPLICATES})")
     add_shared(parser, "--no-progress", "--seed")
     option("--force", action="store_true", help="make everything anew, in place of what is there")
 
@@ -351,7 +351,7 @@ class _Work:
 
     @property
     def _bootstrap(self) -> int:
-        return 50 if self.arguments.bootstrap is None else self.arguments.bootstrap
+        return REPLICATES if self.arguments.bootstrap is None else self.arguments.bootstrap
 
     def tabulate(self) -> None:
         from bayesrep.atomic import replaced_folder

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from bayesrep import bounds
+from bayesrep.choices import REPLICATES
 from bayesrep.choices import BootstrapInterval as Interval
 from bayesrep.errors import EstimateWarning, InterpolationWarning, OptionError
 from bayesrep.estimators.estimator import Estimator
@@ -37,10 +38,6 @@ QUANTITIES = ("bias_corrected_gap", "selection_gap", "share_explained", "slope",
 """What is estimated of all classifiers together: the means over classifiers of the two terms of
 equation 2, the second's share of the raw gap, and the line of adjusted on reference accuracy."""
 
-JACKKNIFE_REPLICATES = 50
-"""Bootstrap replicates of the images that say what the jackknife is worth where none are asked
-for: it multiplies the images' noise by the number of annotators."""
-
 _CHUNK = 16_384  # images whose leave-one-out values are computed at a time
 
 Accuracies: TypeAlias = tuple[Floats, Floats, Floats]
@@ -67,7 +64,8 @@ class Analysis:
         jackknife's over annotators; NaN where it knows none.
     error
         Standard errors over images, by the bootstrap; NaN where there is none. The jackknife has
-        them in any case, of `JACKKNIFE_REPLICATES` replicates, if there are images to resample.
+        them in any case, of `REPLICATES` replicates, if there are images to resample: it multiplies
+        the images' noise by the number of annotators.
     drop_error
         The standard error of the drop as measured, likewise.
     kept
@@ -179,7 +177,7 @@ def _use_jackknife_scatter(
     jackknives = {name: each for name, each in estimators.items() if isinstance(each, Jackknife)}
     if not jackknives or not isinstance(study, Study):
         return analyses
-    blocks = bootstrap_images(study, analyses[0].statistics, size=JACKKNIFE_REPLICATES, seed=seed)
+    blocks = bootstrap_images(study, analyses[0].statistics, size=REPLICATES, seed=seed)
     replicates = _apply(jackknives, blocks, seed=seed, progress=False)
 
     return [

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse, stats
 
+from bayesrep.choices import REPLICATES
 from bayesrep.errors import EstimateWarning, OptionError, StudyError
 from bayesrep.estimators.mixtures import (
     CellTable,
@@ -125,7 +126,7 @@ def match_images(
     classes: tuple[NDArray[np.str_], NDArray[np.str_]] | None = None,
     least: float = 0.0,
     components: int = 2,
-    replicates: int = 50,
+    replicates: int = REPLICATES,
     seed: int = 0,
 ) -> Matching:
     """Choose images from a pool by every method.

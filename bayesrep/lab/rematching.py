@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators.annotators import gaps_by_annotators
 from bayesrep.lab.matching import match_published
@@ -67,7 +68,7 @@ def rematch(
     size: int | None = None,
     by_class: bool = False,
     deals: int = 20,
-    bootstrap: int = 450,
+    bootstrap: int = PAPER_REPLICATES,
     seed: int = 0,
 ) -> Rematched:
     """Match a pool to the reference again, on some of the answers.

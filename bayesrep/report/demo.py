@@ -12,6 +12,7 @@ import polars as pl
 
 from bayesrep.atomic import replaced_folder
 from bayesrep.checks.diagnosis import SAYS, examine
+from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.errors import OptionError
 from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
 from bayesrep.estimators.analysis import Analysis
@@ -34,7 +35,6 @@ from bayesrep.summary.tables import accuracies, gaps
 MARK = "demo.json"
 TRUTH = "truth"
 STEPS = 3
-BOOTSTRAP = 450
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +103,9 @@ def run_demo(
     answer = _headline(study, fitted, truth)
     for line in answer.splitlines():
         say(f"      {line}")
-    say(f"[3/{STEPS}] the published estimates, {BOOTSTRAP} bootstrap replicates: {short}")
+    say(f"[3/{STEPS}] the published estimates, {PAPER_REPLICATES} bootstrap replicates: {short}")
     with quiet():
-        points = analyse(study, METHODS, bootstrap=BOOTSTRAP, seed=seed, progress=progress)
+        points = analyse(study, METHODS, bootstrap=PAPER_REPLICATES, seed=seed, progress=progress)
     rows = pl.concat([classifier_table(points), accuracies(fitted)], how="diagonal_relaxed")
     table = rows.join(truth, on="classifier", how="inner", maintain_order="left")
     divided = pl.concat([gap_table(points), gaps(fitted)])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrep.atomic import replaced_file
+from bayesrep.choices import REPLICATES
 from bayesrep.errors import OptionError
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report.picture import FORMATS, check_format, picture_bytes, save_picture
@@ -71,7 +72,7 @@ def report(
     posterior: Posterior | None = None,
     out: str | Path | None = None,
     *,
-    bootstrap: int = 50,
+    bootstrap: int = REPLICATES,
     seed: int = 0,
     crowd_sd: float = 0.0,
 ) -> NotebookReport:

@@ -9,6 +9,7 @@ from typing import Any
 
 import xarray as xr
 
+from bayesrep.choices import REPLICATES
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.estimators import estimate_gaps
 from bayesrep.posterior.fitted import Fitted
@@ -49,7 +50,7 @@ def plot_gaps(
     study: Study,
     posterior: Posterior,
     *,
-    bootstrap: int = 50,
+    bootstrap: int = REPLICATES,
     seed: int = 0,
     progress: bool = False,
     allow_unconverged: bool = False,

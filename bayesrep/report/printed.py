@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.errors import BayesrepError, reason
 from bayesrep.estimators import analyse
 from bayesrep.estimators.analysis import QUANTITIES, Analysis
@@ -63,7 +64,7 @@ def study_numbers(
     inputs: Inputs,
     there: Collection[str],
     *,
-    bootstrap: int = 450,
+    bootstrap: int = PAPER_REPLICATES,
     seed: int = 0,
     progress: bool = False,
 ) -> dict[str, str]:

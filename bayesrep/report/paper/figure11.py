@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.errors import OptionError
 from bayesrep.estimators.annotators import gaps_by_annotators
 from bayesrep.report.figures import GREY, YELLOW, legend_below, panels
@@ -17,10 +18,8 @@ from bayesrep.report.methods import label_of
 from bayesrep.report.paper.known import KnownStudy
 from bayesrep.report.paper.parts import line_at_truth
 
-BOOTSTRAP = 450
 
-
-def numbers(known: KnownStudy, *, bootstrap: int = BOOTSTRAP) -> dict[str, Any]:
+def numbers(known: KnownStudy, *, bootstrap: int = PAPER_REPLICATES) -> dict[str, Any]:
     """The mean gap of every n' with its interval, and the gap as measured."""
     if bootstrap < 1:
         raise OptionError("figure11-needs-replicates", bootstrap=bootstrap)

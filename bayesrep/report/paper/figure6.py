@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import analyse
 from bayesrep.numerics.estimands import slope_standard_error
 from bayesrep.report.figures import accuracy_axes, interval_points, legend_below, panels
@@ -17,11 +18,10 @@ from bayesrep.report.paper.known import KnownStudy
 from bayesrep.report.paper.parts import analysis_numbers, mark_truth, share_heights
 
 METHODS = ("raw", "jackknife", "em-spline")
-BOOTSTRAP = 450
 
 
 def numbers(
-    known: KnownStudy, *, bootstrap: int = BOOTSTRAP, progress: bool = False
+    known: KnownStudy, *, bootstrap: int = PAPER_REPLICATES, progress: bool = False
 ) -> dict[str, Any]:
     """Adjusted accuracies with intervals, gaps and lines of every method."""
     analyses = analyse(

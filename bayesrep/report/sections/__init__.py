@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
+from bayesrep.choices import REPLICATES
 from bayesrep.errors import BayesrepError, PosteriorError, Violation
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.posterior.fitted import Fitted
@@ -110,7 +111,7 @@ def gather(
     study: Study,
     posterior: Posterior | None = None,
     *,
-    bootstrap: int = 50,
+    bootstrap: int = REPLICATES,
     seed: int = 0,
     crowd_sd: float = 0.0,
     points: Sequence[Analysis] = (),

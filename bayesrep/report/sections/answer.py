@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import polars as pl
 
+from bayesrep.choices import REPLICATES
 from bayesrep.estimators import gap_table
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.posterior.groups import Posterior
@@ -230,7 +231,7 @@ def figure(
     study: Study,
     posterior: Posterior,
     *,
-    bootstrap: int = 50,
+    bootstrap: int = REPLICATES,
     seed: int = 0,
     points: Sequence[Analysis] = (),
 ) -> vega.Spec:
