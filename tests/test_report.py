@@ -45,7 +45,7 @@ from bayesrep.report.sections import (
 )
 from bayesrep.report.sections.accuracies import classifier_sentences
 from bayesrep.report.sections.curves import GRID as CURVE_GRID
-from bayesrep.report.sections.frequencies import GRID
+from bayesrep.report.sections.frequencies import GRID, Shares
 from bayesrep.report.sections.photographs import Photographs
 from bayesrep.report.sections.ranking import _neighbours
 from bayesrep.report.wording import real_minus
@@ -616,3 +616,12 @@ def test_two_thousand_classifiers_fit_into_ten_megabytes(content, tmp_path):
     )
     write_page(many, tmp_path / "many.html")
     assert (tmp_path / "many.html").stat().st_size < 10_000_000
+
+
+def test_the_band_of_a_density_ends_on_its_axis_unless_it_is_many_times_as_high():
+    low = np.full(len(GRID), 1.0)
+    for upper, highest in ((1.5, 1.5), (9.0, 2.0)):
+        band = np.stack([low, low, upper * low])
+        shares = Shares(np.array([0.0, 1.0]), np.ones(1), np.ones((3, 1)), band)
+        section = Frequencies(means={"reference": 0.5}, shares={"reference": shares}, missing="")
+        assert section.highest_density == pytest.approx(1.08 * highest)

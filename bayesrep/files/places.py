@@ -38,15 +38,15 @@ class Place:
 
     def of_rows(self, kept: pl.Series) -> "Place":
         """The same table, of which only some rows are looked at."""
-        return replace(self, kept=tuple(self._among_all(kept.arg_true().to_list())))
+        return replace(self, kept=tuple(self._number_among_all(kept.arg_true().to_list())))
 
-    def _among_all(self, places: Sequence[int]) -> Sequence[int]:
+    def _number_among_all(self, places: Sequence[int]) -> Sequence[int]:
         return places if self.kept is None else [self.kept[place] for place in places]
 
     def rows(self, wrong: pl.Series, values: pl.Series | None = None) -> str:
         """The rows that are wrong, the first of them with their values."""
         places = wrong.arg_true().to_list()
-        told = [str(place + self.first) for place in self._among_all(places)]
+        told = [str(place + self.first) for place in self._number_among_all(places)]
         if values is not None:
             held = values.gather(places[:SHOWN]).to_list()
             told[:SHOWN] = [

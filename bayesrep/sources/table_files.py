@@ -10,7 +10,7 @@ from typing import LiteralString
 
 import polars as pl
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.files import tables
 from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
@@ -213,6 +213,7 @@ def _refuse(
     wrong = wrong.fill_null(value=False)
     if wrong.any():
         rows = Place.from_name(where).rows(wrong, column if shown else None)
-        error = UnreadableError(rule, where=where, column=column.name, rows=rows)
+        broken = Violation(rule, where=where, column=column.name, rows=rows)
+        error = UnreadableError(broken)
         error.wrong = wrong
         raise error

@@ -33,7 +33,7 @@ class Problems(list[Violation]):
             self.append(error.violation)
             return None
 
-    def first_at(self, path: str | Path) -> Violation:
+    def describe_first(self, path: str | Path) -> Violation:
         """The first that was found, with the path of what is read unless its line begins so."""
         first = self[0]
         return first if first.startswith(str(path)) else first.add_place(path)
@@ -44,5 +44,5 @@ def value(read: Callable[[Problems], _Value | None], path: str | Path) -> _Value
     problems = Problems()
     read_value = read(problems)
     if read_value is None or problems:
-        raise StudyError(problems.first_at(path))
+        raise StudyError(problems.describe_first(path))
     return read_value

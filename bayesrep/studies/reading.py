@@ -56,7 +56,7 @@ def read_study(path: str | Path) -> Study:
     if study is None or problems:
         others = len(problems) - 1
         more = f" ({others} more: `bayesrep check {path}` lists them)" if others else ""
-        raise StudyError(problems.first_at(path).append_text(more))
+        raise StudyError(problems.describe_first(path).append_text(more))
     return study
 
 

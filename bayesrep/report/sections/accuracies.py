@@ -129,7 +129,7 @@ class Accuracies(Section):
             *(self.classifiers[f"{own}_{end}"].to_numpy() for end in ("lower", "upper")),
             pad=0.02,
         )
-        bars = {"name": "bars", "title": f"{low:.0f} to {high:.0f} %", "kind": "bars"}
+        bars = {"name": "bars", "title": f"accuracy, {low:.0f} to {high:.0f} %", "kind": "bars"}
         yield {**bars, "of": own, "low": low / 100, "high": high / 100}
         yield from self._interval(own)
         for name in REQUIRED_ROLES:

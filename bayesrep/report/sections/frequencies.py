@@ -154,11 +154,15 @@ class Frequencies(Section):
 
     @property
     def highest_density(self) -> float:
-        """End of the axes of densities, by their means: a density may be infinite at 0 or 1."""
+        """End of the axes of densities: their bands', or twice that of their means where less.
+
+        A density may be infinite at 0 or 1, and its band then is many times as high.
+        """
         inner = 100 * GRID >= self.axis_start
         densities = (each.density for each in self.shares.values())
-        tops = [each[0][inner].max() for each in densities if each is not None]
-        return 1.08 * float(max(tops, default=1.0))
+        tops = [np.asarray(each)[:, inner].max(axis=1) for each in densities if each is not None]
+        highest = ((top.max(), 2 * top[0]) for top in tops)
+        return 1.08 * float(max(map(min, highest), default=1.0))
 
     def _share_left_of(self, role: str) -> float:
         shares = self.shares[role]
