@@ -308,23 +308,19 @@ def give_batch(
         if (head := network.architecture.head) is not None:
             logits = head.take_classes(logits)
         ranked = _rank(logits.float(), classes)
+        sent = (*ranked, finite, whole, *((logits,) if device.keeps_logits else ()))
         # On its way at once, behind what the device already does and before what it is given next.
-        kept = (logits,) if device.keeps_logits else ()
-        host = [each.to("cpu", non_blocking=device.is_cuda) for each in (*ranked, finite, whole)]
-        host += [each.to("cpu", non_blocking=device.is_cuda) for each in kept]
+        probabilities, labels, is_finite, is_whole, *kept = (
+            each.to("cpu", non_blocking=device.is_cuda) for each in sent
+        )
     clock.stop()
 
     def compute_exactly() -> GivenBatch:
         return give_batch(network, again(), device, classes, again, exact=True)
 
-    return GivenBatch(
-        (host[0], host[1]),
-        host[4] if kept else None,
-        host[2],
-        host[3],
-        clock,
-        None if exact else compute_exactly,
-    )
+    redo = None if exact else compute_exactly
+    held = kept[0] if kept else None
+    return GivenBatch((probabilities, labels), held, is_finite, is_whole, clock, redo)
 
 
 def rank_outputs(logits: Any, classes: Classes, start: float) -> TopFive:
