@@ -544,7 +544,7 @@ def test_ranks_pairs_and_images(capsys, tmp_path, study_path, posterior_path):
     one, two = pl.read_csv(table).select("classifier", "other").row(0)
     options = ("--allow-unconverged", "--between", f"{one},{two}")
     status, text, _ = run(capsys, "pairs", study_path, posterior_path, *options)
-    assert text.splitlines()[-1].startswith("Of 1 pair, ")
+    assert text.splitlines()[-1].startswith("Of 1 pair of classifiers, ")
     found = refusal(["pairs", study_path, posterior_path, *options[:2], f"{one},{two}x"])
     facts = {"classifier": f"{two}x", "hint": f"; did you mean {two!r}?"}
     check(found, "between-unknown-classifier", facts)
