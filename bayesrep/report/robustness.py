@@ -13,6 +13,7 @@ from bayesrep.report.figures import BLUE, GREEN, GREY, INK, PURPLE, RED, legend_
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import VOCABULARIES, words_of
 
 FEWEST = 3  # classifiers, for a line with a band
 _FITS = {"linear": (BLUE, "-"), "probit": (RED, "-.")}
@@ -81,7 +82,8 @@ def robustness(study: Study | Sequence[Predictions]) -> Any:
         columns |= {f"{role}_accuracy": right / images}
         columns |= {f"{role}_lower": lower, f"{role}_upper": upper}
     rows = pl.DataFrame(columns)
-    return robustness_figure({"classifiers": rows}, fitted=rows)
+    words = words_of(study) if isinstance(study, Study) else VOCABULARIES["images"]
+    return robustness_figure({words.classifiers: rows}, fitted=rows)
 
 
 def _participants(axes: Any, rows: pl.DataFrame, name: str, color: str) -> None:
