@@ -20,7 +20,7 @@ from bayesrep.lab.matching import NODES, chosen_masses, fitted_mixtures, masses_
 from bayesrep.lab.pipeline import simulate_matching
 from bayesrep.numerics.noisy_matching import BetaMixture, left_by_matching, replication_mixture
 from bayesrep.report.lab_page import candidate_pools, lab_page, moments
-from bayesrep.studies.words import VOCABULARIES, VOICE, Voice
+from bayesrep.studies.words import VOCABULARIES
 from experiments.match_images import Annotated
 from experiments.rematch import halved
 
@@ -267,11 +267,10 @@ def test_the_page_has_candidates_around_those_that_are_given():
         "like the reference",
     ]
     assert [pool.mean for pool in pools.values()] == pytest.approx([0.5, 0.3, 0.4, 0.6, 0.75])
-    html = lab_page(beta(6, 2), beta(2, 2), explore(beta(6, 2), beta(2, 2), [3]).to_dicts())
+    rows = explore(beta(6, 2), beta(2, 2), [3]).to_dicts()
+    html = lab_page(beta(6, 2), beta(2, 2), rows, VOCABULARIES["images"])
     assert "Answers about an image" in html
-    speaking = VOICE.set(Voice(VOCABULARIES["evaluation"]))
-    other = lab_page(beta(6, 2), beta(2, 2), [])
-    VOICE.reset(speaking)
+    other = lab_page(beta(6, 2), beta(2, 2), [], VOCABULARIES["evaluation"])
     assert "Answers about an item" in other
     assert "answers about an item" in other  # of an axis
 

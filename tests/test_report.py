@@ -79,12 +79,6 @@ WORDS = r"(?i)\b(images?|classifiers?|annotators?|annotations?|workers?|people)\
 """Of studies of images alone. `classifier_curve` and the like are names of parameters."""
 
 
-def an_evaluation(content):
-    """The same numbers of a study of items, models and judges."""
-    study = replace(content.study, provenance={**content.study.provenance, "words": "evaluation"})
-    return having(replace(content, study=study), replace(content[Answer], study=study))
-
-
 def read_aloud(html):
     """What a reader gets of a page without its scripts: text, labels, titles of figures."""
     body = re.sub(r"<(script|style)\b.*?</\1>", " ", html, flags=re.S)
@@ -94,8 +88,9 @@ def read_aloud(html):
     return [*shown, *map(json.loads, titles)]
 
 
-def test_a_page_of_an_evaluation_has_items_models_and_judges(content):
-    other = an_evaluation(content)
+def test_a_page_of_an_evaluation_has_items_models_and_judges(study, posterior):
+    evaluation = replace(study, provenance={**study.provenance, "words": "evaluation"})
+    other = gather(evaluation, posterior, bootstrap=5)
     html = page(other)
     for text in read_aloud(html):
         assert not re.search(WORDS, text), re.search(f".*{WORDS}.*", text)[0]

@@ -4,7 +4,6 @@ import csv
 import os
 import re
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from bayesrep.report.lab_page import write_lab
 from bayesrep.report.page import write_page
 from bayesrep.report.sections import Accuracies, Answer, gather
 from bayesrep.studies.statistics import SufficientStatistics
+from bayesrep.studies.words import VOCABULARIES
 
 pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
 from axe_playwright_python.sync_playwright import Axe
@@ -58,13 +58,18 @@ def renamed(posterior, study):
     return build_posterior(groups, coordinates, attributes)
 
 
-@pytest.fixture(scope="module")
-def report(tmp_path_factory):
-    study = bayesrep.Study(zoo.study("tiny").datasets, NAMES, name=HOSTILE)
+def write_report(tmp_path_factory, provenance):
+    datasets = zoo.study("tiny").datasets
+    study = bayesrep.Study(datasets, NAMES, name=HOSTILE, provenance=provenance)
     content = gather(study, renamed(zoo.posterior("tiny", **zoo.SHORT), study), bootstrap=5)
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_page(content, path)
     return content, path
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    return write_report(tmp_path_factory, {})
 
 
 @pytest.fixture(scope="module")
@@ -92,16 +97,9 @@ def opened(browser, report):
 
 
 @pytest.fixture(scope="module")
-def evaluation(report, tmp_path_factory):
-    """The same page of items, models and judges, of which one is called as ours are."""
-    content, _ = report
-    names = (*NAMES[:2], "an image classifier")
-    parts = {"name": HOSTILE, "provenance": {"words": "evaluation"}}
-    study = bayesrep.Study(content.study.datasets, names, **parts)
-    sections = {**content.sections, Answer: replace(content[Answer], study=study)}
-    path = tmp_path_factory.mktemp("evaluation") / "report.html"
-    write_page(replace(content, study=study, sections=sections), path)
-    return path
+def evaluation(tmp_path_factory):
+    """The same page of items, models and judges."""
+    return write_report(tmp_path_factory, {"words": "evaluation"})[1]
 
 
 SAID = """() => [document.title, document.body.innerText, document.getElementById("tip").innerText,
@@ -435,7 +433,7 @@ def test_the_lab_says_what_theory_says(browser, tmp_path):
 
     path, said = tmp_path / "lab.html", []
     start = beta(0.6, 5.0), beta(0.5, 4.0)
-    write_lab(path, *start, explore(*start, (3, 10)).to_dicts())
+    write_lab(path, *start, explore(*start, (3, 10)).to_dicts(), VOCABULARIES["images"])
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else 0)
     page.on("pageerror", lambda error: said.append(str(error)))

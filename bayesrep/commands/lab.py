@@ -9,6 +9,7 @@ from bayesrep.commands.output import emit_table, new_file, new_table
 from bayesrep.errors import OptionError
 
 if TYPE_CHECKING:
+    import bayesrep
     from bayesrep.numerics.noisy_matching import BetaMixture
 
 
@@ -53,13 +54,15 @@ def run(arguments: Namespace) -> int:
     from bayesrep.lab import explore
     from bayesrep.report.lab_page import write_lab
     from bayesrep.report.planning import lab_text
+    from bayesrep.studies.words import VOCABULARIES, words_of
 
     new_table(arguments)
     if arguments.out is not None:
         if arguments.out.suffix.lower() != ".html":
             raise OptionError("out-not-html", out=arguments.out)
         new_file(arguments.out, force=arguments.force)
-    reference, pool = _populations(arguments)
+    study = _read_given_study(arguments)
+    reference, pool = _populations(arguments) if study is None else _of_study(study, arguments)
     table = explore(reference, pool, **given_options(arguments, explore))
     facts = {
         "reference_mean": reference.mean,
@@ -67,21 +70,25 @@ def run(arguments: Namespace) -> int:
         "out": None if arguments.out is None else str(arguments.out),
     }
     if arguments.out is not None:
-        write_lab(arguments.out, reference, pool, table.to_dicts())
+        words = VOCABULARIES["images"] if study is None else words_of(study)
+        write_lab(arguments.out, reference, pool, table.to_dicts(), words)
     return emit_table(
         arguments, table, lab_text(table, reference.mean, pool.mean, arguments.out), facts
     )
+
+
+def _read_given_study(arguments: Namespace) -> "bayesrep.Study | None":
+    if arguments.study is None:
+        return None
+    if arguments.reference or arguments.pool:
+        raise OptionError("study-and-populations-given")
+    return read_study(arguments.study)
 
 
 def _populations(arguments: Namespace) -> "tuple[BetaMixture, BetaMixture]":
     import numpy as np
 
     from bayesrep.numerics.noisy_matching import BetaMixture
-
-    if arguments.study is not None:
-        if arguments.reference or arguments.pool:
-            raise OptionError("study-and-populations-given")
-        return _of_study(arguments)
 
     def mixture(given: list[tuple[float, float, float]]) -> BetaMixture:
         a, b, weights = np.array(given).T
@@ -95,10 +102,9 @@ def _populations(arguments: Namespace) -> "tuple[BetaMixture, BetaMixture]":
     )
 
 
-def _of_study(arguments: Namespace) -> "tuple[BetaMixture, BetaMixture]":
+def _of_study(study: "bayesrep.Study", arguments: Namespace) -> "tuple[BetaMixture, BetaMixture]":
     from bayesrep.lab.matching import fitted_mixtures
 
-    study = read_study(arguments.study)
     if arguments.pool_role not in study.datasets:
         raise OptionError(
             "no-dataset-in-pool-role",

@@ -11,7 +11,7 @@ from bayesrep.numerics.estimands import measured_gap
 from bayesrep.numerics.rounding import write_points
 from bayesrep.studies.shown import number
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import Voice
+from bayesrep.studies.words import VOCABULARIES, Words, words_of
 
 LEAST_WIDTH = 0.001
 """A narrower interval, a tenth of a point, is told to two digits."""
@@ -95,10 +95,11 @@ def _estimate(row: Mapping[str, Any]) -> Estimate:
     return Estimate(np.nan if value is None else value, row["lower"], row["upper"])
 
 
-def headline(drop: Drop, *, classifiers: int) -> str:
+def headline(drop: Drop, *, classifiers: int, words: Words = VOCABULARIES["images"]) -> str:
     """The finding in one short sentence; the same intervals choose it as choose the `answer`."""
     measured, remaining, selection = drop.measured, drop.remaining, drop.selection
-    they = "The classifier is" if classifiers == 1 else "Classifiers are"
+    alone = classifiers == 1
+    they = f"The {words.classifier} is" if alone else f"{words.classifiers.title()} are"
     if measured.is_below_zero:
         rise = write_points(-measured.value, _digits(measured))
         return f"{they} {rise} points more accurate on the replication"
@@ -130,7 +131,7 @@ def headline(drop: Drop, *, classifiers: int) -> str:
 
 def headline_for(study: Study, drop: Drop) -> str:
     """The `headline` in a study's own words."""
-    return Voice.of(study)(headline(drop, classifiers=len(study.classifiers)))
+    return headline(drop, classifiers=len(study.classifiers), words=words_of(study))
 
 
 def answer_for(study: Study, drop: Drop) -> str:
@@ -140,13 +141,13 @@ def answer_for(study: Study, drop: Drop) -> str:
         f"the {role}" if data.name == role else f"{data.name} (the {role})"
         for role, data in sides.items()
     )
-    said = answer(
+    return answer(
         drop,
         classifiers=len(study.classifiers),
         images=(len(study.reference.images), len(study.replication.images)),
         names=(one, other),
+        words=words_of(study),
     )
-    return Voice.of(study)(said)
 
 
 def answer(
@@ -155,6 +156,7 @@ def answer(
     classifiers: int,
     images: tuple[int, int],
     names: tuple[str, str] = ("the reference", "the replication"),
+    words: Words = VOCABULARIES["images"],
 ) -> str:
     """Say how much of a drop is real, and nothing that the intervals do not say.
 
@@ -168,6 +170,8 @@ def answer(
         Images of the reference and of the replication.
     names
         Names of the two data sets.
+    words
+        Words of the study.
 
     Returns
     -------
@@ -177,7 +181,8 @@ def answer(
     """
     one, other = names
     alone = classifiers == 1
-    they, subject = ("it is", "The classifier is") if alone else ("they are", "Classifiers are")
+    they = "it is" if alone else "they are"
+    subject = f"The {words.classifier} is" if alone else f"{words.classifiers.title()} are"
     measured = drop.measured
     # The sentence depends on whether the interval of the drop excludes zero, and on which side.
     if measured.is_above_zero:
@@ -192,17 +197,18 @@ def answer(
         )
     return (
         f"No clear drop from {one} to {other}: {_points(measured)}. "
-        f"{_resolution(measured, images)}{_at_equal_frequencies(drop.remaining, they)}"
+        f"{_resolution(measured, images, words)}{_at_equal_frequencies(drop.remaining, they)}"
     )
 
 
-def _resolution(measured: Estimate, images: tuple[int, int]) -> str:
+def _resolution(measured: Estimate, images: tuple[int, int], words: Words) -> str:
     """Which drops so few images cannot show."""
     if measured.lower is None or measured.upper is None:
         return ""
     half = (measured.upper - measured.lower) / 2
     one, other = images
-    many = f"{number(one, 'image')} each" if one == other else f"{one:,} and {other:,} images"
+    each, every = f"{number(one, words.image)} each", f"{one:,} and {other:,} {words.images}"
+    many = each if one == other else every
     if half >= 1:
         return f"With {many}, no drop at all can be seen. "
     return (

@@ -53,6 +53,7 @@ from bayesrep.studies.reading import read_study
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
 from bayesrep.studies.study_folder import StudyFolder
+from bayesrep.studies.words import words_of
 
 
 @dataclass(frozen=True)
@@ -229,10 +230,12 @@ def _of_posterior(draw: Callable[..., Any]) -> NamedFigure:
 
 def _of_paper(module: ModuleType, *inputs: str) -> NamedFigure:
     """One whose numbers are of a study, with the truth that it carries, or of none."""
+    has_words = "words" in inspect.signature(module.draw).parameters
 
     def draw(*studies: Study, seed: int = 0, **options: Any) -> Any:
         known = (KnownStudy.from_study(study, seed=seed) for study in studies)
-        return module.draw(module.numbers(*known, **options))
+        found = module.numbers(*known, **options)
+        return module.draw(found, *(map(words_of, studies) if has_words else ()))
 
     return NamedFigure(
         draw, inputs, _options(module.numbers) | ({"seed"} if inputs else frozenset())

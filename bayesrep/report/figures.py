@@ -8,8 +8,7 @@ import numpy as np
 
 from bayesrep.atomic import replaced_file
 from bayesrep.report.methods import EM_SPLINE, JACKKNIFE, NAIVE, OTHER_LOOK, POSTERIOR, RAW_LOOK
-from bayesrep.report.picture import check_format, save_picture, translate_spec
-from bayesrep.studies.words import VOICE, Voice
+from bayesrep.report.picture import check_format, save_picture
 
 INK = "#222222"
 RED, YELLOW, GREEN, PURPLE, BLUE, GREY = (
@@ -89,7 +88,7 @@ def save_figure(figure: Any, path: Path) -> None:
     """Write a figure, a specification or a drawing, whole or not at all, as its suffix names.
 
     A figure that is drawn again gives the same bytes. A PDF holds its fonts (type 42), so that text
-    can be searched and edited, and an SVG its text as text. A command's is in its study's words.
+    can be searched and edited, and an SVG its text as text.
 
     Raises
     ------
@@ -98,20 +97,11 @@ def save_figure(figure: Any, path: Path) -> None:
     """
     kind = check_format(path).suffix.lower()[1:]
     if isinstance(figure, Mapping):
-        save_picture(translate_spec(VOICE.get(), figure), path)
+        save_picture(figure, path)
         return
     from matplotlib import rc_context
 
     settings: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "bayesrep"}
     date = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
-    say_in(figure, VOICE.get())
     with rc_context(settings), replaced_file(path) as partial:
         figure.savefig(partial, format=kind, metadata=date.get(kind))
-
-
-def say_in(figure: Any, voice: Voice) -> None:
-    """Put what is written in a figure into the words of a study."""
-    from matplotlib.text import Text
-
-    for text in figure.findobj(Text) if voice.words.others() else ():
-        text.set_text(voice(text.get_text()))

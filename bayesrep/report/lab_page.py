@@ -16,7 +16,7 @@ from bayesrep.report.sections.bias import population_rows, populations_chart
 from bayesrep.report.sections.section import Block, Table, numbers, select_place, slider
 from bayesrep.report.text import percent
 from bayesrep.report.vega import Spec
-from bayesrep.studies.words import VOICE
+from bayesrep.studies.words import Words
 from bayesrep.types import Floats
 
 TITLE = "What does matching on a few answers leave?"
@@ -35,7 +35,11 @@ STEEP = 0.7
 
 
 def write_lab(
-    path: Path, reference: BetaMixture, pool: BetaMixture, rows: Sequence[Mapping[str, Any]]
+    path: Path,
+    reference: BetaMixture,
+    pool: BetaMixture,
+    rows: Sequence[Mapping[str, Any]],
+    words: Words,
 ) -> None:
     """Write the page, whole or not at all.
 
@@ -47,27 +51,31 @@ def write_lab(
         The populations; other candidates to choose from are harder, easier and like the reference.
     rows
         Rows of `bayesrep.lab.explore`, for the table.
+    words
+        Words of the study.
     """
     with replaced_file(path) as partial:
-        partial.write_text(lab_page(reference, pool, rows), encoding="utf-8")
+        partial.write_text(lab_page(reference, pool, rows, words), encoding="utf-8")
 
 
-def lab_page(reference: BetaMixture, pool: BetaMixture, rows: Sequence[Mapping[str, Any]]) -> str:
+def lab_page(
+    reference: BetaMixture, pool: BetaMixture, rows: Sequence[Mapping[str, Any]], words: Words
+) -> str:
     """The page as HTML."""
     summary = (
-        "A replication's images are chosen from candidates such that their measured selection "
-        "frequencies are the reference's. The measurement is noisy, and the candidates are another "
-        "population: so what is chosen is not as easy as the reference. Choose candidates, and "
-        "how many answers there are."
+        f"A replication's {words.images} are chosen from candidates such that their measured "
+        "selection frequencies are the reference's. The measurement is noisy, and the candidates "
+        "are another population: so what is chosen is not as easy as the reference. "
+        "Choose candidates, and how many answers there are."
     )
-    return page_of(Front(TITLE, summary), [_lab(reference, pool), _table(rows)], voice=VOICE.get())
+    return page_of(Front(TITLE, summary), [_lab(reference, pool, words), _table(rows)], words)
 
 
-def _lab(reference: BetaMixture, pool: BetaMixture) -> Block:
+def _lab(reference: BetaMixture, pool: BetaMixture, words: Words) -> Block:
     pools = candidate_pools(reference, pool)
     controls: list[Spec] = [
         select_place("lab_pool", "Candidates", list(pools)),
-        slider("lab_answers", "Answers about an image", 0, MOST_ANSWERS, FIRST_ANSWERS),
+        slider("lab_answers", f"Answers about an {words.image}", 0, MOST_ANSWERS, FIRST_ANSWERS),
         select_place("lab_method", "Matched on", list(METHODS)),
         select_place(
             "lab_careless", "Answers given without looking", [f"{100 * c:.0f} %" for c in CARELESS]
@@ -79,7 +87,7 @@ def _lab(reference: BetaMixture, pool: BetaMixture) -> Block:
         short="The lab",
         title="Two populations and a noisy measurement",
         controls=controls,
-        figures=[_populations(masses, every), _gaps_by_answers(masses, every)],
+        figures=[_populations(masses, every, words), _gaps_by_answers(masses, every, words)],
     )
 
 
@@ -104,7 +112,7 @@ def moments(mixture: BetaMixture) -> tuple[float, float]:
     return mean, mean * (1 - mean) / max(variance, 1e-12) - 1
 
 
-def _populations(reference: Floats, pools: Sequence[Floats]) -> Figure:
+def _populations(reference: Floats, pools: Sequence[Floats], words: Words) -> Figure:
     """Densities of the reference, the candidates and what is chosen of them."""
     chosen = np.array(
         [
@@ -138,7 +146,7 @@ def _populations(reference: Floats, pools: Sequence[Floats]) -> Figure:
         [
             [
                 [
-                    _read(n, wanted, float(pool @ NODES), float(mean), careless)
+                    _read(n, wanted, float(pool @ NODES), float(mean), careless, words)
                     for n, mean in enumerate(by_answers)
                 ]
                 for careless, by_answers in zip(CARELESS, by_careless, strict=True)
@@ -157,19 +165,21 @@ def _populations(reference: Floats, pools: Sequence[Floats]) -> Figure:
     )
 
 
-def _read(answers: int, reference: float, pool: float, chosen: float, careless: float) -> str:
+def _read(
+    answers: int, reference: float, pool: float, chosen: float, careless: float, words: Words
+) -> str:
     """What is left, in a sentence."""
     gap = reference - chosen
     heard = (percent((1 - careless) * mean + careless / 2, 2) for mean in (chosen, reference))
     again, own = heard
     return (
-        f"Matched on {answers} answer{'s' if answers != 1 else ''} an image, the replication's "
-        f"mean selection frequency is {percent(chosen, 2)} %, the reference's "
+        f"Matched on {answers} answer{'s' if answers != 1 else ''} an {words.image}, the "
+        f"replication's mean selection frequency is {percent(chosen, 2)} %, the reference's "
         f"{percent(reference, 2)} %, the candidates' {percent(pool, 2)} %: {percent(gap, 2)} "
-        f"points are left. Asked again, people would select {again} % of it and {own} % of the "
-        f"reference. A classifier that gets {percent(STEEP, 0)} points more of the images right "
-        f"that all select than of those that nobody does loses {percent(STEEP * gap, 2)} points of "
-        "accuracy."
+        f"points are left. Asked again, {words.people} would select {again} % of it and {own} % of "
+        f"the reference. A {words.classifier} that gets {percent(STEEP, 0)} points more of the "
+        f"{words.images} right that all select than of those that nobody does loses "
+        f"{percent(STEEP * gap, 2)} points of accuracy."
     )
 
 
@@ -193,9 +203,9 @@ def _gap_rows(reference: Floats, pools: Sequence[Floats]) -> list[dict[str, Any]
     ]
 
 
-def _gaps_by_answers(reference: Floats, pools: Sequence[Floats]) -> Figure:
+def _gaps_by_answers(reference: Floats, pools: Sequence[Floats], words: Words) -> Figure:
     """What both ways leave, by the number of answers."""
-    x = {"title": "answers about an image"}
+    x = {"title": f"answers about an {words.image}"}
     line = vega.mark(
         {"type": "line", "point": True},
         x=vega.number("answers", **x),

@@ -15,17 +15,14 @@ from bayesrep.atomic import replaced_file
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import methods, vega
 from bayesrep.report.numbers import numbers_of
-from bayesrep.report.picture import Figure, Say
+from bayesrep.report.picture import Figure
 from bayesrep.report.sections import Accuracies, Content, Ranking, Trust, gather
 from bayesrep.report.sections.accuracies import classifier_sentences
 from bayesrep.report.sections.section import Block
-from bayesrep.report.wording import real_minus, translate_block, worded_figure
+from bayesrep.report.wording import Change, change_block, change_figure, real_minus
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import PLAIN, Voice
+from bayesrep.studies.words import Voice, Words, words_of
 from bayesrep.version import __version__
-
-UNKNOWN = "No classifier is called so."
-"""What is said beside a figure where a name is typed that is none."""
 
 
 class Front(NamedTuple):
@@ -93,7 +90,7 @@ def page(content: Content) -> str:
         ranks = (ranking.rank, ranking.measured) if isinstance(ranking, Ranking) else None
         data["sentences"] = classifier_sentences(accuracies, ranks)
     names = content.study.classifiers
-    return page_of(_front(content), list(content.blocks()), data, content.voice, names)
+    return page_of(_front(content), list(content.blocks()), words_of(content.study), data, names)
 
 
 def _front(content: Content) -> Front:
@@ -109,18 +106,18 @@ def _front(content: Content) -> Front:
         sentence=f"No answer, since {caveat}: {opening.sentence}" if caveat else opening.sentence,
         badge=trust.badge if isinstance(trust, Trust) else None,
         figure=opening.figure,
-        missing=opening.missing,
+        missing=Voice.of(study)(opening.missing),
     )
 
 
 def page_of(
     front: Front,
     blocks: Sequence[Block],
+    words: Words,
     data: Mapping[str, Any] | None = None,
-    voice: Voice = PLAIN,
     names: Sequence[str] = (),
 ) -> str:
-    """Parts under one title as HTML, with the script that draws their figures, in a voice.
+    """Parts under one title as HTML, with the script that draws their figures.
 
     `names` are left as they are: one that looks like a number is none.
     """
@@ -138,15 +135,17 @@ def page_of(
 
     odd = [name for name in names if real_minus(name) != name]
 
-    def say(text: str) -> str:
-        return real_minus(voice(text), odd)
+    def change(text: str) -> str:
+        return real_minus(text, odd)
 
-    environment.filters |= {"code": _with_code, "say": say}
-    front, blocks = _translate_front(front, say), [translate_block(block, say) for block in blocks]
+    environment.filters["code"] = _with_code
+    front, blocks = _change_front(front, change), [change_block(each, change) for each in blocks]
     figures = [*([front.figure] if front.figure else [])]
     figures += [figure for block in blocks for figure in block.figures]
-    content: dict[str, Any] = {"unknown": say(UNKNOWN), "config": vega.CONFIG, **(data or {})}
-    content["sentences"] = list(map(say, content.get("sentences", [])))
+    # Said beside a figure where a name is typed that is none.
+    unknown = f"No {words.classifier} is called so."
+    content: dict[str, Any] = {"unknown": unknown, "config": vega.CONFIG, **(data or {})}
+    content["sentences"] = list(map(change, content.get("sentences", [])))
     content["readings"] = {
         figure.id: {"first": figure.reading, **figure.readings._asdict()}
         for figure in figures
@@ -163,6 +162,7 @@ def page_of(
         version=__version__,
         front=front,
         blocks=blocks,
+        words=words,
         css=Markup(methods.style() + asset("page.css")),
         script=Markup(_inline(asset("page.js"))),
         bundle=Markup(_inline(vega.bundle())),
@@ -173,13 +173,13 @@ def page_of(
     )
 
 
-def _translate_front(front: Front, say: Say) -> Front:
-    """The first screen, said by ``say``; the study's name stays."""
+def _change_front(front: Front, change: Change) -> Front:
+    """The first screen whose every text is changed; the study's name stays."""
     texts = {
-        name: say(getattr(front, name)) for name in ("title", "summary", "sentence", "missing")
+        name: change(getattr(front, name)) for name in ("title", "summary", "sentence", "missing")
     }
-    badge = front.badge and (front.badge[0], say(front.badge[1]))
-    figure = front.figure and worded_figure(front.figure, say)
+    badge = front.badge and (front.badge[0], change(front.badge[1]))
+    figure = front.figure and change_figure(front.figure, change)
     return front._replace(**texts, badge=badge, figure=figure)
 
 
@@ -205,9 +205,10 @@ def _json(value: Any) -> str:
 
 
 def _summary(study: Study) -> str:
-    count = len(study.classifiers)
+    words, count = words_of(study), len(study.classifiers)
     sizes = ", ".join(
-        f"{role}{f' ({data.name})' if data.name != role else ''}: {len(data.images):,} images"
+        f"{role}{f' ({data.name})' if data.name != role else ''}: "
+        f"{len(data.images):,} {words.images}"
         + (
             f", {len(data.left_out):,} more left out, which could not be decoded"
             if data.left_out
@@ -220,6 +221,7 @@ def _summary(study: Study) -> str:
     )
     each = f"{low}" if low == high else f"{low} to {high}"
     return (
-        f"{count:,} classifier{'s' if count != 1 else ''}. {sizes[0].upper()}{sizes[1:]}. "
-        f"{each} annotator{'s' if high != 1 else ''} an image."
+        f"{count:,} {words.classifier if count == 1 else words.classifiers}. "
+        f"{sizes[0].upper()}{sizes[1:]}. "
+        f"{each} {words.annotator if high == 1 else words.annotators} an {words.image}."
     )

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,9 +10,6 @@ from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError
 from bayesrep.report import methods, vega
 from bayesrep.report.vega import Spec
-
-Say = Callable[[str], str]
-"""Says a text in the words of a study."""
 
 FORMATS = (".pdf", ".svg", ".png")
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -180,27 +177,6 @@ def _with_key(spec: Spec, key: Sequence[tuple[str, str]], *, columns: int) -> Sp
     layer: Spec = {"data": {"values": []}, "mark": "point", "encoding": channels}
     apart = {"scale": dict.fromkeys(channels, "independent")}
     return {**spec, "layer": [*spec["layer"], layer], "resolve": apart}
-
-
-def translate_spec(say: Say, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A whole specification, said by ``say``: its titles and what describes it."""
-    return {**translate_titles(spec, say), "description": say(spec["description"])}
-
-
-def translate_titles(value: Any, say: Say) -> Any:
-    """Nested mappings and lists whose every title is said by ``say``."""
-    if isinstance(value, Mapping):
-        return {
-            name: say(each)
-            if name == "title" and isinstance(each, str)
-            else each
-            if name == "datasets"
-            else translate_titles(each, say)
-            for name, each in value.items()
-        }
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [translate_titles(each, say) for each in value]
-    return value
 
 
 def check_format(path: Path) -> Path:

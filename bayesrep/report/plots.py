@@ -17,14 +17,14 @@ from bayesrep.posterior.groups import Posterior, find_group
 from bayesrep.report.answer import drop_of, measured_drop
 from bayesrep.report.notebook import Plot
 from bayesrep.report.pairs import closest_pairs, pairs_between
-from bayesrep.report.picture import Figure, on_paper, translate_spec
+from bayesrep.report.picture import Figure, on_paper
 from bayesrep.report.sections import answer, curves, frequencies
 from bayesrep.report.sections.accuracies_figure import posterior_figure
 from bayesrep.report.sections.ranking import pairs_figure, rank_figure, rank_rows
 from bayesrep.report.sections.section import quiet
 from bayesrep.report.text import SHOWN_ROWS
 from bayesrep.studies.study import Study, need_study
-from bayesrep.studies.words import Voice
+from bayesrep.studies.words import words_of
 from bayesrep.summary import compare_classifiers, rank_classifiers, summarize, summarize_gaps
 
 
@@ -42,7 +42,7 @@ def plot_accuracies(study: Study, posterior: Posterior, *, allow_unconverged: bo
         As `bayesrep.summarize`.
     """
     summarize(need_study(study), posterior, allow_unconverged=allow_unconverged)  # refuses
-    return _plot("accuracies", study, posterior_figure(Fitted(study, posterior), study))
+    return _plot("accuracies", posterior_figure(Fitted(study, posterior), study))
 
 
 @quiet()
@@ -81,7 +81,9 @@ def plot_gaps(
         for table in (points, gaps)
         for (method,), rows in table.group_by(["method"], maintain_order=True)
     }
-    return _plot("gaps", study, answer.gaps_figure(answer.gap_rows(drops), answer.true_gap(study)))
+    return _plot(
+        "gaps", answer.gaps_figure(answer.gap_rows(drops), answer.true_gap(study), words_of(study))
+    )
 
 
 def plot_ranks(
@@ -112,7 +114,7 @@ def plot_ranks(
     table = rank_classifiers(need_study(study), posterior, **options)
     columns = ("rank", "lower", "upper", "replication_rank")
     rows = rank_rows(table["classifier"].to_list(), *(table[name].to_numpy() for name in columns))
-    return _plot("ranks", study, rank_figure(rows, min(top, len(rows))))
+    return _plot("ranks", rank_figure(rows, min(top, len(rows)), words_of(study)))
 
 
 def plot_pairs(
@@ -156,7 +158,7 @@ def plot_pairs(
         table = pairs_between(table, between, study.classifiers)
         top = len(table) if top is None else top
     rows = closest_pairs(table, SHOWN_ROWS if top is None else top)
-    return _plot("pairs", study, pairs_figure(rows))
+    return _plot("pairs", pairs_figure(rows, words_of(study)))
 
 
 def plot_curves(
@@ -188,9 +190,7 @@ def plot_curves(
     if strange := [name for name in classifiers or () if name not in known]:
         raise OptionError("study-lacks-classifiers", classifiers=listing(strange, "classifier"))
     options = {} if classifiers is None else {"classifiers": list(classifiers)}
-    return Plot(
-        "curves", translate_spec(Voice.of(study), curves.figure(study, posterior, **options))
-    )
+    return Plot("curves", curves.figure(study, posterior, **options))
 
 
 def plot_frequencies(study: Study, posterior: Posterior) -> Plot:
@@ -207,11 +207,8 @@ def plot_frequencies(study: Study, posterior: Posterior) -> Plot:
         As `bayesrep.summarize`.
     """
     Fitted(need_study(study), posterior)
-    return Plot(
-        "frequencies", translate_spec(Voice.of(study), frequencies.figure(study, posterior))
-    )
+    return Plot("frequencies", frequencies.figure(study, posterior))
 
 
-def _plot(name: str, study: Study, figure: Figure) -> Plot:
-    """A figure in the words of its study."""
-    return Plot(name, translate_spec(Voice.of(study), on_paper(figure)))
+def _plot(name: str, figure: Figure) -> Plot:
+    return Plot(name, on_paper(figure))

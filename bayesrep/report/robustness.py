@@ -16,6 +16,7 @@ from bayesrep.studies.answers import right_or_wrong
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import VOCABULARIES, words_of
 
 PANELS_ACROSS = 3
 _FITS = {"linear": (BLUE, "-"), "probit": (RED, "-.")}
@@ -88,11 +89,12 @@ def robustness(study: Study | Sequence[Predictions]) -> Any:
         )
         for other in others
     ]
+    words = words_of(study) if isinstance(study, Study) else VOCABULARIES["images"]
     if len(tables) == 1:
-        return robustness_figure({"classifiers": tables[0]}, fitted=tables[0])
+        return robustness_figure({words.classifiers: tables[0]}, fitted=tables[0])
     figure, every = panels(len(tables), rows=-(-len(tables) // PANELS_ACROSS))
     for axes, other, rows in zip(every, others, tables, strict=True):
-        _draw_panel(axes, {"classifiers": rows}, rows)
+        _draw_panel(axes, {words.classifiers: rows}, rows)
         axes.set(
             xlabel=f"accuracy on {plain_text(reference.dataset)} (%)",
             ylabel=f"accuracy on {plain_text(other.dataset)} (%)",

@@ -1,16 +1,18 @@
-"""What readers see of the page, in the words of its study and with real minus signs.
+"""What readers see of the page, with real minus signs.
 
-Sections speak of images, classifiers and annotators, as the library does; here, once, all that they
-say becomes what the study says. Names of marks, of fields and of elements stay what they are.
+Names of marks, of fields and of elements stay what they are.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bayesrep.report.picture import Figure, Say, translate_titles
+from bayesrep.report.picture import Figure
 from bayesrep.report.sections.section import Block, Table
+
+Change = Callable[[str], str]
+"""What is done to each text."""
 
 _MINUS = re.compile(r"`[^`]*`|(?<![^\s(±])-(?=[\d.])")
 
@@ -30,53 +32,67 @@ def real_minus(text: str, names: Iterable[str] = ()) -> str:
     return pattern.sub(lambda part: "\N{MINUS SIGN}" if part[0] == "-" else part[0], text)
 
 
-def translate_block(block: Block, say: Say) -> Block:
-    """A part of the page, said by ``say``."""
+def change_block(block: Block, change: Change) -> Block:
+    """A part of the page whose every text is changed."""
     return replace(
         block,
-        short=say(block.short),
-        title=say(block.title),
-        lead=say(block.lead),
-        missing=say(block.missing),
-        controls=[_control(each, say) for each in block.controls],
-        figures=[worded_figure(each, say) for each in block.figures],
-        table=block.table and _table(block.table, say),
-        sentences=list(map(say, block.sentences)),
-        data=translate_titles(block.data, say),
+        short=change(block.short),
+        title=change(block.title),
+        lead=change(block.lead),
+        missing=change(block.missing),
+        controls=[_control(each, change) for each in block.controls],
+        figures=[change_figure(each, change) for each in block.figures],
+        table=block.table and _table(block.table, change),
+        sentences=list(map(change, block.sentences)),
+        data=_change_titles(block.data, change),
     )
 
 
-def worded_figure(figure: Figure, say: Say) -> Figure:
-    """A figure, said by ``say``: what describes it, and the titles of its axes and tooltips."""
+def change_figure(figure: Figure, change: Change) -> Figure:
+    """A figure whose every text is changed: what describes it, and titles of axes and tooltips."""
     return figure._replace(
-        label=say(figure.label),
-        spec=translate_titles(figure.spec, say),
-        reading=say(figure.reading),
-        key=[(mark, say(text)) for mark, text in figure.key],
-        play=say(figure.play),
+        label=change(figure.label),
+        spec=_change_titles(figure.spec, change),
+        reading=change(figure.reading),
+        key=[(mark, change(text)) for mark, text in figure.key],
+        play=change(figure.play),
         readings=figure.readings
-        and figure.readings._replace(texts=_translate_texts(figure.readings.texts, say)),
+        and figure.readings._replace(texts=_change_texts(figure.readings.texts, change)),
     )
 
 
-def _translate_texts(texts: Any, say: Say) -> Any:
-    """Nested sentences, said by ``say``."""
+def _change_texts(texts: Any, change: Change) -> Any:
+    """Nested sentences, each of them changed."""
     if isinstance(texts, str):
-        return say(texts)
+        return change(texts)
     if isinstance(texts, Mapping):
-        return {name: _translate_texts(each, say) for name, each in texts.items()}
-    return [_translate_texts(each, say) for each in texts]
+        return {name: _change_texts(each, change) for name, each in texts.items()}
+    return [_change_texts(each, change) for each in texts]
 
 
-def _control(control: Mapping[str, Any], say: Say) -> dict[str, Any]:
-    said = {name: say(control[name]) for name in ("label", "placeholder") if name in control}
-    ends = control.get("ends") and [say(end) for end in control["ends"]]
+def _change_titles(value: Any, change: Change) -> Any:
+    """Nested mappings and lists of which every title is changed."""
+    if isinstance(value, Mapping):
+        return {
+            name: change(each)
+            if name == "title" and isinstance(each, str)
+            else _change_titles(each, change)
+            for name, each in value.items()
+        }
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_change_titles(each, change) for each in value]
+    return value
+
+
+def _control(control: Mapping[str, Any], change: Change) -> dict[str, Any]:
+    said = {name: change(control[name]) for name in ("label", "placeholder") if name in control}
+    ends = control.get("ends") and [change(end) for end in control["ends"]]
     return {**control, **said, **({"ends": ends} if ends else {})}
 
 
-def _table(table: Table, say: Say) -> Table:
+def _table(table: Table, change: Change) -> Table:
     return table._replace(
-        label=say(table.label),
-        header=list(map(say, table.header)),
-        rows=[list(map(say, row)) for row in table.rows],
+        label=change(table.label),
+        header=list(map(change, table.header)),
+        rows=[list(map(change, row)) for row in table.rows],
     )

@@ -3,13 +3,14 @@
 The library speaks of images, classifiers and annotators. Whoever evaluates language models has
 items, models and judges; the mathematics is the same. Tables may use either's names of columns
 (`bayesrep.studies.columns`), and a study's provenance says which words to print of it (`words_of`).
-What the library says of images is said of items by a `Voice`, so that no sentence is written twice.
+The report's sections and all figures are written with these `Words`. What checks, estimates and the
+commands' tables say of images is said of items by a `Voice`.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,11 @@ class Words:
     worker: str = "worker"
     workers: str = "workers"
     people: str = "people"
+
+    def fill(self, template: str) -> str:
+        """A sentence such as "Which {images} a {classifier} solves"; {Images} has a capital."""
+        words = asdict(self)
+        return template.format(**words, **{name.title(): words[name].title() for name in words})
 
     def others(self) -> dict[str, str]:
         """The library's words that the study replaces, each with its replacement."""
@@ -159,7 +165,6 @@ class Voice:
         return f"{article}{'n' if other[0] in 'aeiou' else ''}{space}{other}"
 
 
-PLAIN = Voice()
-"""Voice of studies of images, in whose words the library's sentences are written."""
-VOICE: ContextVar[Voice] = ContextVar("VOICE", default=PLAIN)
+_PLAIN = Voice()
+VOICE: ContextVar[Voice] = ContextVar("VOICE", default=_PLAIN)
 """Voice of the study that a command is about: printed tables and texts are in its words."""

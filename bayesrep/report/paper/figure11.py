@@ -17,6 +17,7 @@ from bayesrep.report.figures import GREY, YELLOW, legend_below, panels
 from bayesrep.report.methods import label_of
 from bayesrep.report.paper.known import KnownStudy
 from bayesrep.report.paper.parts import line_at_truth
+from bayesrep.studies.words import VOCABULARIES, Words
 
 
 def numbers(known: KnownStudy, *, bootstrap: int = PAPER_REPLICATES) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def numbers(known: KnownStudy, *, bootstrap: int = PAPER_REPLICATES) -> dict[str
     }
 
 
-def draw(found: dict[str, Any]) -> Any:
+def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
     """The gap as a line of points over its shaded interval."""
     figure, (axes,) = panels(1)
     n = found["annotators"]
@@ -44,6 +45,6 @@ def draw(found: dict[str, Any]) -> Any:
     axes.axhline(100 * found["raw_gap"], color=GREY, lw=1, ls="--", label=label_of("raw"))
     line_at_truth(axes, None if found["true_gap"] is None else 100 * found["true_gap"], "true gap")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set(xlabel="annotators per image", ylabel="mean gap in accuracy (points)")
+    axes.set(xlabel=f"{words.annotators} per {words.image}", ylabel="mean gap in accuracy (points)")
     legend_below(figure)
     return figure

@@ -15,6 +15,7 @@ from bayesrep.errors import StudyError
 from bayesrep.estimators.annotators import compare_annotators, linearity
 from bayesrep.report.figures import GREEN, GREY, INK, YELLOW, legend_below, panels
 from bayesrep.report.paper.known import KnownStudy
+from bayesrep.studies.words import VOCABULARIES, Words
 
 FEWEST = 2
 CLASSIFIERS = 10
@@ -88,7 +89,7 @@ def _line(annotators: Any, naive: Any, jackknife: float, truth: float | None) ->
     }
 
 
-def draw(found: dict[str, Any]) -> Any:
+def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
     """A line of points for each classifier, running to the left into 1/n' = 0."""
     figure, (axes,) = panels(1)
     inverse = 1 / np.array(found["annotators"])
@@ -108,6 +109,6 @@ def draw(found: dict[str, Any]) -> Any:
     most = found["annotators"][-1]
     ticks = [n for n in (2, 3, 4, 6, 10, 20) if 1 / n - 1 / most > NEAREST_TICKS] + [most]
     axes.set_xticks([0, *(1 / n for n in ticks)], ["0", *(f"1/{n}" for n in ticks)])
-    axes.set(xlabel="1 / annotators per image", ylabel="adjusted accuracy (%)")
+    axes.set(xlabel=f"1 / {words.annotators} per {words.image}", ylabel="adjusted accuracy (%)")
     legend_below(figure)
     return figure

@@ -20,6 +20,7 @@ from bayesrep.report.paper.parts import (
     quantity,
     share_heights,
 )
+from bayesrep.studies.words import VOCABULARIES, Words
 
 METHODS = ("em-spline", "naive")
 BOOTSTRAP = 200
@@ -55,7 +56,7 @@ def numbers(
     return {**known.accuracies(), "bootstrap": bootstrap, "methods": rows}
 
 
-def draw(found: dict[str, Any]) -> Any:
+def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
     """(a) and (b): accuracies by method; (c): mean gap against the number of annotators."""
     figure, axes = panels(3)
     x = np.array(found["reference_accuracy"])
@@ -63,18 +64,18 @@ def draw(found: dict[str, Any]) -> Any:
         accuracy_axes(place, x)
         series = found["methods"][method]
         for part, color in zip(series, shades(len(series)), strict=True):
-            label = f"{part['annotators']} annotators"
+            label = f"{part['annotators']} {words.annotators}"
             y = 100 * np.array(part["adjusted_accuracy"])
             place.plot(100 * x, y, "o", color=color, ms=2.2, label=label)
         mark_truth(place, found)
         place.set_title(f"({letter}) {label_of(method)}", loc="left", fontsize=10)
     share_heights(axes[:2])
-    _draw_gaps(axes[2], found)
+    _draw_gaps(axes[2], found, words)
     legend_below(figure, columns=9)
     return figure
 
 
-def _draw_gaps(axes: Any, found: dict[str, Any]) -> None:
+def _draw_gaps(axes: Any, found: dict[str, Any], words: Words) -> None:
     for method, shift in zip(METHODS, (-0.006, 0.006), strict=True):
         series = found["methods"][method]
         n = np.array([part["annotators"] for part in series])
@@ -83,5 +84,7 @@ def _draw_gaps(axes: Any, found: dict[str, Any]) -> None:
         interval_points(axes, n + shift * n.max(), y, low, high, ms=4, lw=1.2, **style)
         axes.set_xticks(n)
     line_at_truth(axes, None if found["true_gap"] is None else 100 * found["true_gap"], "true gap")
-    axes.set(xlabel="annotators per image", ylabel="mean bias-corrected gap (points)")
-    axes.set_title("(c) mean over classifiers", loc="left", fontsize=10)
+    axes.set(
+        xlabel=f"{words.annotators} per {words.image}", ylabel="mean bias-corrected gap (points)"
+    )
+    axes.set_title(f"(c) mean over {words.classifiers}", loc="left", fontsize=10)

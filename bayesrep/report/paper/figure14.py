@@ -20,6 +20,7 @@ from bayesrep.report.figures import (
 )
 from bayesrep.report.paper.known import KnownStudy
 from bayesrep.report.paper.parts import analysis_numbers, line_at_truth, mark_truth, quantity
+from bayesrep.studies.words import VOCABULARIES, Words
 
 COMPONENTS = (1, 2, 3, 4, 5, 6)
 BOOTSTRAP = 200
@@ -49,7 +50,7 @@ def numbers(
     }
 
 
-def draw(found: dict[str, Any]) -> Any:
+def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
     """(a) accuracies for every K; (b) mean gap and (c) slope against K > 1."""
     figure, (scatter, gaps, slopes) = panels(3)
     x = np.array(found["reference_accuracy"])
@@ -58,16 +59,16 @@ def draw(found: dict[str, Any]) -> Any:
         y = 100 * np.array(part["adjusted_accuracy"])
         scatter.plot(100 * x, y, "o", color=color, ms=2.2, label=f"K = {part['components']}")
     mark_truth(scatter, found)
-    scatter.set_title("(a) EM + spline, all classifiers", loc="left", fontsize=10)
+    scatter.set_title(f"(a) EM + spline, all {words.classifiers}", loc="left", fontsize=10)
     gap = found["true_gap"]
     line_at_truth(gaps, None if gap is None else 100 * gap, "true gap or slope")
     line_at_truth(slopes, found["true_slope"])
     _draw_by_components(gaps, found, "bias_corrected_gap", 100)
     _draw_by_components(slopes, found, "slope", 1)
     gaps.set_ylabel("mean bias-corrected gap (points)")
-    gaps.set_title("(b) mean over classifiers", loc="left", fontsize=10)
+    gaps.set_title(f"(b) mean over {words.classifiers}", loc="left", fontsize=10)
     slopes.set_ylabel("slope of adjusted on reference accuracy")
-    slopes.set_title("(c) line over classifiers", loc="left", fontsize=10)
+    slopes.set_title(f"(c) line over {words.classifiers}", loc="left", fontsize=10)
     legend_below(figure, columns=10)
     return figure
 

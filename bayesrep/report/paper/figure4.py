@@ -12,6 +12,7 @@ import numpy as np
 from bayesrep.estimators.naive import at_every_count, thinned_counts
 from bayesrep.report.figures import BLUE, RED, panels
 from bayesrep.report.paper.known import KnownStudy
+from bayesrep.studies.words import VOCABULARIES, Words
 
 STYLES = {"reference": BLUE, "replication": RED}
 LEAST_SHARE = 0.001  # where the drawn range begins
@@ -38,7 +39,7 @@ def numbers(known: KnownStudy) -> dict[str, Any]:
     return facts
 
 
-def draw(found: dict[str, Any]) -> Any:
+def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
     """Both histograms over each other, with lines at the means."""
     figure, (axes,) = panels(1)
     n = found["annotators"]
@@ -51,7 +52,8 @@ def draw(found: dict[str, Any]) -> Any:
     largest = np.maximum(*(found[role]["shares"] for role in STYLES))
     axes.set_xlim(edges[np.flatnonzero(largest >= LEAST_SHARE)[0]], edges[-1])
     axes.set(
-        xlabel=f"observed selection frequency (%, {n} annotators)", ylabel="share of images (%)"
+        xlabel=f"observed selection frequency (%, {n} {words.annotators})",
+        ylabel=f"share of {words.images} (%)",
     )
     axes.legend(frameon=False, loc="upper left")
     return figure

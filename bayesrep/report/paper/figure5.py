@@ -20,6 +20,7 @@ from bayesrep.estimators.naive import (
 from bayesrep.report.figures import accuracy_axes, legend_below, panels, shades
 from bayesrep.report.paper.known import KnownStudy
 from bayesrep.report.paper.parts import mark_truth
+from bayesrep.studies.words import VOCABULARIES, Words
 
 FEWEST_IMAGES = 20  # a point of (b) with fewer, in expectation, is noise and is not drawn
 
@@ -69,7 +70,7 @@ def _series(known: KnownStudy, annotators: int, shown: int) -> dict[str, Any]:
     }
 
 
-def draw(found: dict[str, Any]) -> Any:
+def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
     """Three panels, a shade for each n'."""
     figure, (density, curve, scatter) = panels(3)
     reference = np.array(found["reference_accuracy"])
@@ -77,7 +78,13 @@ def draw(found: dict[str, Any]) -> Any:
     for series, color in zip(found["annotators"], shades(len(found["annotators"])), strict=True):
         n = series["annotators"]
         frequency = 100 * np.arange(n + 1) / n
-        line = {"color": color, "label": f"{n} annotators", "marker": "o", "ms": 3, "lw": 1.2}
+        line = {
+            "color": color,
+            "label": f"{n} {words.annotators}",
+            "marker": "o",
+            "ms": 3,
+            "lw": 1.2,
+        }
         density.plot(frequency, np.array(series["shares"]) * (n + 1), **line)
         drawn = np.array(series["images"]) >= FEWEST_IMAGES
         accuracy = np.array(series["accuracy"], float)
@@ -85,13 +92,15 @@ def draw(found: dict[str, Any]) -> Any:
         points = {**line, "lw": 0, "ms": 2.2}
         scatter.plot(100 * reference, 100 * np.array(series["adjusted_accuracy"]), **points)
     mark_truth(scatter, found)
-    density.set_title("(a) reference: share of images × (n' + 1)", loc="left", fontsize=10)
+    title = f"(a) reference: share of {words.images} × (n' + 1)"
+    density.set_title(title, loc="left", fontsize=10)
     density.set_ylabel("density")
     name = found["shown_classifier"]  # a $ in it is not mathematics
     curve.set_title(f"(b) replication: {name}", loc="left", fontsize=10, parse_math=False)
     curve.set_ylabel("accuracy (%)")
     for axes in (density, curve):
         axes.set_xlabel("observed selection frequency k'/n' (%)")
-    scatter.set_title("(c) naive estimate, all classifiers", loc="left", fontsize=10)
+    title = f"(c) naive estimate, all {words.classifiers}"
+    scatter.set_title(title, loc="left", fontsize=10)
     legend_below(figure)
     return figure

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
 from bayesrep.choices import REPLICATES
@@ -26,7 +26,7 @@ from bayesrep.report.sections.seen import Seen
 from bayesrep.report.sections.trust import Trust
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import Voice
+from bayesrep.studies.words import Voice, words_of
 
 SECTIONS: Sequence[type[Section]] = (
     Answer,
@@ -59,11 +59,6 @@ class Content:
         return cast(Kind, section)
 
     @property
-    def voice(self) -> Voice:
-        """In whose words all of it is shown."""
-        return Voice.of(self.study)
-
-    @property
     def missing_sections(self) -> dict[str, str]:
         """What cannot be shown, and why."""
         sections = ((kind, self.sections[kind]) for kind in self._shown_sections)
@@ -92,13 +87,18 @@ class Content:
 
     def blocks(self) -> Iterator[Block]:
         """The parts of the page in order; what cannot be shown is told at the end, and why."""
+        voice, words = Voice.of(self.study), words_of(self.study)
         made = [s for k in self._shown_sections if not isinstance(s := self.sections[k], str)]
-        every = [block for section in made for block in section.blocks()]
+        every = [
+            replace(block, missing=voice(block.missing))
+            for section in made
+            for block in section.blocks()
+        ]
         yield from sorted(every, key=lambda block: block.last)
         lacking: dict[str, list[str]] = {}
         for kind in self._shown_sections:
             if isinstance(why := self.sections[kind], str):
-                lacking.setdefault(why, []).append(kind.title)
+                lacking.setdefault(voice(why), []).append(words.fill(kind.title))
         if lacking:
             sentences = [f"{'; '.join(titles)}: {why}." for why, titles in lacking.items()]
             yield Block(
@@ -162,10 +162,9 @@ def gather(
         estimated = None if points else beside.submit(point_estimates, study, bootstrap, seed)
         waits = estimated.result if estimated else lambda: points
         source = Source(study, fitted, waits, people, pictures)
-        say = Voice.of(study)
         with progress_bar(len(SECTIONS), "part", show=progress) as bar:
             for kind in sorted(SECTIONS, key=lambda kind: kind.waits):
-                bar.stage(f"report: {say(kind.title).lower()}")
+                bar.stage(f"report: {source.words.fill(kind.title).lower()}")
                 if kind not in sections:
                     sections[kind] = _make_section(kind, source)
                 bar.advance(1)

@@ -57,8 +57,8 @@ class Accuracies(Section):
     naive: Floats
     matching: tuple[str, ...]
 
-    id, short, takes = "accuracies", "Classifiers", "posterior"
-    title = "What every classifier loses"
+    id, short, takes = "accuracies", "{Classifiers}", "posterior"
+    title = "What every {classifier} loses"
     waits = True
 
     @classmethod
@@ -71,13 +71,14 @@ class Accuracies(Section):
             methods=estimated.methods,
             classifiers=estimated.classifiers,
             naive=np.vstack([raw, by_annotators.reshape(-1, len(raw))]),
-            matching=tuple(matching_sentences(source.points())),
+            matching=tuple(map(source.voice, matching_sentences(source.points()))),
             missing=estimated.missing,
+            words=source.words,
         )
 
     def blocks(self) -> Iterator[Block]:
         """Drops of all classifiers, then the table."""
-        most = len(self.naive) - 1
+        words, one, most = self.words, self.words.classifier, len(self.naive) - 1
         own, titles = self.methods[-1], {method: title_of(method) for method in self.methods}
         truth = (
             [("truth", "truth, known of a simulation")]
@@ -87,15 +88,20 @@ class Accuracies(Section):
         # A single classifier needs neither search nor choice.
         several = len(self.classifiers) > 1
         yield self.block(
-            lead=("Choose a classifier by its name, or by touching its point. " if several else "")
-            + "Naive matching with no annotator is the accuracy as measured; more annotators leave "
-            "less noise in the matching, never none.",
+            lead=(f"Choose a {one} by its name, or by touching its point. " if several else "")
+            + f"Naive matching with no {words.annotator} is the accuracy as measured; more "
+            f"{words.annotators} leave less noise in the matching, never none.",
             controls=[
                 select("method", "Adjusted by", list(titles.items()), own),
                 slider(
-                    "annotators", "Annotators used", 0, most, most, ends=("none", "all there are")
+                    "annotators",
+                    f"{words.annotators.title()} used",
+                    0,
+                    most,
+                    most,
+                    ends=("none", "all there are"),
                 ),
-                *([search("search"), chooser("classifier")] if several else []),
+                *([search("search", words), chooser("classifier", words)] if several else []),
             ],
             told=True,
             figures=[drops_figure(self._estimates, self.naive)],
@@ -105,24 +111,24 @@ class Accuracies(Section):
             id="table",
             short="Table",
             title="All estimates",
-            lead="In percent: what each classifier would score on the replication if its images "
-            "were selected as often as the reference's. In the bars a ring is the accuracy as "
-            "measured, the dot the adjusted one with its 95 % interval"
+            lead=f"In percent: what each {one} would score on the replication if its "
+            f"{words.images} were selected as often as the reference's. In the bars a ring is the "
+            "accuracy as measured, the dot the adjusted one with its 95 % interval"
             + (", the upright line the truth" if truth else "")
             + ("; click a heading to sort." if several else ".")
             + "".join(f" {sentence}" for sentence in self.matching),
             long=True,
             controls=[
-                *([search("table-search")] if several else []),
+                *([search("table-search", words)] if several else []),
                 {"kind": "check", "id": "all-methods", "label": "Other methods too"},
             ],
-            table=Table("classifiers", "All estimates of every classifier", csv=True),
+            table=Table("classifiers", f"All estimates of every {one}", csv=True),
         )
 
     def _columns(self) -> Iterator[dict[str, Any]]:
         """The columns of the table, as the script takes them: what matters most comes first."""
         own, *others = reversed(self.methods)
-        yield {"name": "classifier", "title": "classifier", "kind": "name"}
+        yield {"name": "classifier", "title": self.words.classifier, "kind": "name"}
         yield {"name": own, "title": title_of(own), "kind": "percent"}
         low, high = limits(
             *(self.classifiers[name].to_numpy() for name in ("replication", own)),
@@ -150,7 +156,7 @@ class Accuracies(Section):
 
     @property
     def _estimates(self) -> AccuracyEstimates:
-        return AccuracyEstimates(self.methods, self.classifiers, self.missing)
+        return AccuracyEstimates(self.methods, self.classifiers, self.missing, self.words)
 
 
 def classifier_sentences(

@@ -53,9 +53,9 @@ def accuracies_figure(found: AccuracyEstimates, drop: Drop | None = None) -> Fig
     key = [("ring", "as measured"), ("dot", "at the same selection frequency")]
     key += [("truth", "truth, known of a simulation")] if found.knows_truth else []
     label = (
-        "Every classifier's accuracy on the replication against that on the reference, as "
-        "measured and at the same selection frequency, on equal axes; below the diagonal is a "
-        "drop."
+        f"Every {found.words.classifier}'s accuracy on the replication against that on the "
+        "reference, as measured and at the same selection frequency, on equal axes; below the "
+        "diagonal is a drop."
     )
     if drop is not None:
         label += (
@@ -67,8 +67,8 @@ def accuracies_figure(found: AccuracyEstimates, drop: Drop | None = None) -> Fig
         "hero",
         label,
         _accuracies_chart(found),
-        "Each ring is a classifier as measured; its dot is where it would stand if the "
-        "replication's images were selected as often as the reference's "
+        f"Each ring is a {found.words.classifier} as measured; its dot is where it would stand if "
+        f"the replication's {found.words.images} were selected as often as the reference's "
         f"({label_of(own)}{told}). On the line nothing is lost.",
         data={
             "classifiers": classifier_rows(found),
@@ -266,7 +266,7 @@ def _tooltips(found: AccuracyEstimates) -> list[vega.Spec]:
         **({"truth_percent": "truth (%)"} if found.knows_truth else {}),
     }
     numbers = (vega.number(name, format=".1f", title=title) for name, title in fields.items())
-    return [vega.name("classifier", title="classifier"), *numbers]
+    return [vega.name("classifier", title=found.words.classifier), *numbers]
 
 
 def posterior_figure(fitted: Fitted, study: Study) -> Figure:

@@ -13,6 +13,7 @@ from bayesrep.report.sections.section import Source, limits, numbers
 from bayesrep.report.text import percent
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import Words, words_of
 from bayesrep.summary.tables import accuracies
 from bayesrep.types import Floats
 
@@ -30,11 +31,14 @@ class AccuracyEstimates(NamedTuple):
         posterior's.
     missing
         Why there is no posterior's.
+    words
+        Words of the study.
     """
 
     methods: tuple[str, ...]
     classifiers: pl.DataFrame
     missing: str
+    words: Words
 
     def range(self) -> tuple[float, float]:
         """Ends of both axes of the figure of all classifiers, in percent."""
@@ -83,7 +87,7 @@ def join_tables(
             methods.append(str(method))
             columns = _of_method(part, methods[-1])
             table = table.join(columns, on="classifier", how="left", maintain_order="left")
-    return AccuracyEstimates(tuple(methods), table, missing)
+    return AccuracyEstimates(tuple(methods), table, missing, words_of(study))
 
 
 def _of_method(rows: pl.DataFrame, method: str) -> pl.DataFrame:

@@ -35,6 +35,7 @@ from bayesrep.report.sections.section import (
 )
 from bayesrep.report.text import percent
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import Words
 from bayesrep.summary.tables import gaps
 
 COMPARE = "Compare at the same selection frequency"
@@ -95,6 +96,7 @@ class Answer(Section):
             drops=drops,
             truth=true_gap(source.study),
             missing=missing,
+            words=source.words,
         )
 
     @property
@@ -113,7 +115,7 @@ class Answer(Section):
 
     def blocks(self) -> Iterator[Block]:
         """The gaps by method."""
-        yield self.block(figures=[gaps_figure(self.gaps, self.truth)])
+        yield self.block(figures=[gaps_figure(self.gaps, self.truth, self.words)])
 
 
 def gap_rows(drops: Mapping[str, Drop]) -> pl.DataFrame:
@@ -132,7 +134,7 @@ def true_gap(study: Study) -> float | None:
     return float((study.reference.correct.mean(axis=0) - adjusted).mean())
 
 
-def gaps_figure(gaps: pl.DataFrame, truth: float | None = None) -> Figure:
+def gaps_figure(gaps: pl.DataFrame, truth: float | None, words: Words) -> Figure:
     """The mean gap as measured, and as every method leaves it.
 
     Parameters
@@ -141,6 +143,8 @@ def gaps_figure(gaps: pl.DataFrame, truth: float | None = None) -> Figure:
         method, gap, lower, upper and share, fractions.
     truth
         The mean gap where it is known.
+    words
+        Words of the study.
     """
     titles = [title_of(method) for method in gaps["method"]]
     told = [
@@ -156,15 +160,15 @@ def gaps_figure(gaps: pl.DataFrame, truth: float | None = None) -> Figure:
         told=pl.Series(told),
     )
     reading = (
-        "The first dot is the mean drop as measured, the others what is left of it once images "
-        f"are compared at the same selection frequency, by {_count(len(titles) - 1)} ways to "
-        "estimate it; lines are 95 % intervals."
+        "The first dot is the mean drop as measured, the others what is left of it once "
+        f"{words.images} are compared at the same selection frequency, by "
+        f"{_count(len(titles) - 1)} ways to estimate it; lines are 95 % intervals."
     )
     if truth is not None:
         reading += (
             f" This study is simulated: the truth is {percent(truth)} points, the dashed "
             "line. Methods that lie apart from it are biased, as intervals by resampling "
-            "images do not know."
+            f"{words.images} do not know."
         )
     label = "Mean drop in points by method: " + "; ".join(
         f"{title} {each}" for title, each in zip(titles, told, strict=True)
@@ -238,4 +242,4 @@ def figure(
     """Mean gaps by method with 95 % intervals."""
     source = figure_source(study, posterior, points, bootstrap=bootstrap, seed=seed)
     shown = Answer.compute(source)
-    return on_paper(gaps_figure(shown.gaps, shown.truth))
+    return on_paper(gaps_figure(shown.gaps, shown.truth, shown.words))

@@ -11,6 +11,7 @@ from bayesrep.report import vega
 from bayesrep.report.picture import Figure, Reading
 from bayesrep.report.sections.section import Block, Section, Source, numbers, select_place, slider
 from bayesrep.report.text import percent
+from bayesrep.studies.words import Words
 from bayesrep.types import Floats
 
 ROLES = {"reference": vega.POSTERIOR, "candidates": vega.SOFT, "replication": vega.RAW_COLOR}
@@ -38,17 +39,17 @@ class Bias(Section):
     @classmethod
     def compute(cls, source: Source) -> Self:
         """Take nothing."""
-        return cls()
+        return cls(words=source.words)
 
     def blocks(self) -> Iterator[Block]:
         """A choice of candidates, a slider for the annotators, and three densities."""
-        (alpha, beta), pools = REFERENCE, list(POOLS.items())
+        (alpha, beta), pools, words = REFERENCE, list(POOLS.items()), self.words
         yield self.block(
             lead="Where the candidates are harder than the reference, those whose counts match the "
-            "reference's make a replication that lies lower: among images with a high count more "
-            "were lucky where most are hard. The fewer annotators count, the lower. (Each follows "
-            f"a beta, the reference Beta({alpha:g}, {beta:g}), as in equation 1 of Engstrom et "
-            "al., 2020; a click on the legend hides one.)",
+            f"reference's make a replication that lies lower: among {words.images} with a high "
+            f"count more were lucky where most are hard. The fewer {words.annotators} count, the "
+            f"lower. (Each follows a beta, the reference Beta({alpha:g}, {beta:g}), as in "
+            "equation 1 of Engstrom et al., 2020; a click on the legend hides one.)",
             controls=[
                 select_place(
                     "toy_pool",
@@ -57,18 +58,18 @@ class Bias(Section):
                 ),
                 slider(
                     "toy_answers",
-                    "Annotators",
+                    words.annotators.title(),
                     0,
                     MOST_ANSWERS,
                     FIRST_ANSWERS,
                     ends=("none", "many"),
                 ),
             ],
-            figures=[toy_figure()],
+            figures=[toy_figure(words)],
         )
 
 
-def toy_figure() -> Figure:
+def toy_figure(words: Words) -> Figure:
     """The densities of the reference, the candidates and the replication, by both controls."""
     reference = _beta(*REFERENCE)
     pools = [_beta(a, b) for a, b in POOLS.values()]
@@ -88,7 +89,10 @@ def toy_figure() -> Figure:
         },
         readings=Reading(
             ("toy_pool", "toy_answers"),
-            [[_read(n, reference.mean, each.mean) for n, each in enumerate(row)] for row in made],
+            [
+                [_read(n, reference.mean, each.mean, words) for n, each in enumerate(row)]
+                for row in made
+            ],
         ),
         columns=("s", "which", "density"),
     )
@@ -98,10 +102,11 @@ def _beta(a: float, b: float) -> BetaMixture:
     return BetaMixture(np.array([a]), np.array([b]), np.ones(1))
 
 
-def _read(annotators: int, reference: float, replication: float) -> str:
+def _read(annotators: int, reference: float, replication: float, words: Words) -> str:
     lost = reference - replication
+    people = words.annotator if annotators == 1 else words.annotators
     return (
-        f"Matched by {annotators} annotator{'s' if annotators != 1 else ''}, the replication's "
+        f"Matched by {annotators} {people}, the replication's "
         f"mean selection frequency is {percent(replication)} %, the reference's "
         f"{percent(reference)} %: {percent(abs(lost))} points are "
         f"{'gained by' if lost < 0 else 'lost to'} noise."

@@ -24,6 +24,7 @@ from bayesrep.report.sections.section import (
     numbers,
 )
 from bayesrep.studies.study import AnnotatedSet, Study
+from bayesrep.studies.words import Words
 from bayesrep.types import Floats, Ints
 
 GRID = np.linspace(0, 1, 41)
@@ -72,15 +73,18 @@ class CurvesSection(Section):
             images=images,
             right=right,
             expected=_expected_shares(source.need_posterior, frequency, images),
+            words=source.words,
         )
 
     def blocks(self) -> Iterator[Block]:
         """One classifier's curve, and a field to choose which."""
+        words = self.words
         yield self.block(
-            lead="At each count the ring is the share of images that the classifier gets right, "
-            "the bar what the fit expects of so many images: where rings lie in bars, it fits. The "
+            lead=f"At each count the ring is the share of {words.images} that the "
+            f"{words.classifier} gets right, the bar what the fit expects of so many "
+            f"{words.images}: where rings lie in bars, it fits. The "
             "line is accuracy by the true frequency, which is steeper, since counts are noisy.",
-            controls=[chooser("curve-classifier", self.classifiers[0])],
+            controls=[chooser("curve-classifier", words, self.classifiers[0])],
             figures=[self.figure()],
         )
 
@@ -108,8 +112,8 @@ class CurvesSection(Section):
         title = None if number is None else self.classifiers[number]
         return Figure(
             f"curve{suffix}",
-            "Accuracy of a classifier against selection frequency",
-            _chart(suffix, title, has_expected=self.expected is not None),
+            f"Accuracy of a {self.words.classifier} against selection frequency",
+            _chart(suffix, title, self.words, has_expected=self.expected is not None),
             data={f"curve{suffix}": lines, f"cells{suffix}": cells},
             key=key,
             readings=Reading(("chosen",), [self._read(each) for each in every]),
@@ -122,8 +126,8 @@ class CurvesSection(Section):
         mean = self.bands[0, number]
         said = (
             f"{self.classifiers[number]} is right on {100 * mean[len(mean) // 2]:.0f} % of the "
-            "replication's images that half of all annotators would select, and on "
-            f"{100 * mean[-1]:.0f} % of those that all would."
+            f"replication's {self.words.images} that half of all {self.words.annotators} would "
+            f"select, and on {100 * mean[-1]:.0f} % of those that all would."
         )
         if self.expected is None:
             return said
@@ -177,7 +181,7 @@ def _cells(data: AnnotatedSet) -> tuple[Floats, Ints, Ints]:
     return frequency[some], images[some], sums.T
 
 
-def _chart(suffix: str, title: str | None, *, has_expected: bool) -> vega.Spec:
+def _chart(suffix: str, title: str | None, words: Words, *, has_expected: bool) -> vega.Spec:
     """A curve and its cells, of the classifier chosen or, with a title, of one alone."""
     # Before anybody has chosen a classifier, the first is shown.
     at = "max(chosen, 0)" if title is None else "0"
@@ -193,7 +197,7 @@ def _chart(suffix: str, title: str | None, *, has_expected: bool) -> vega.Spec:
     ]
     tooltip = [
         vega.number("frequency", format=".0f", title="selected (%)"),
-        vega.number("images", title="images"),
+        vega.number("images", title=words.images),
         vega.number("right"),
         vega.number("accuracy", format=".1f", title="right (%)"),
     ]

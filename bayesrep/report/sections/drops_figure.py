@@ -17,6 +17,7 @@ from bayesrep.report.sections.accuracies_figure import (
 from bayesrep.report.sections.accuracy_estimates import AccuracyEstimates, classifier_rows
 from bayesrep.report.sections.section import limits
 from bayesrep.report.text import percent
+from bayesrep.studies.words import Words
 from bayesrep.types import Floats
 
 
@@ -33,8 +34,8 @@ def drops_figure(found: AccuracyEstimates, naive: Floats) -> Figure:
     truth = [("truth", "truth, known of a simulation")] if found.knows_truth else []
     return Figure(
         "drops",
-        "Dots of every classifier's drop against its accuracy on the reference, as measured and "
-        "adjusted, with intervals",
+        f"Dots of every {found.words.classifier}'s drop against its accuracy on the reference, as "
+        "measured and adjusted, with intervals",
         _drops_chart(found, naive),
         data={"classifiers": classifier_rows(found, naive)},
         key=[
@@ -81,7 +82,7 @@ def _drops_chart(found: AccuracyEstimates, naive: Floats) -> vega.Spec:
         y=vega.number("trend", **y),
     )
     line["transform"] = [{"regression": "drop", "on": "reference_percent", "as": ["at", "trend"]}]
-    layers = [zero, *([] if alone else [line]), *_drop_points(x, y)]
+    layers = [zero, *([] if alone else [line]), *_drop_points(x, y, found.words)]
     if found.knows_truth:
         layers.append(vega.mark(TICK, x=x, y=vega.number("truth_drop", **y)))
     shades = {method: f"var({look_of(method).css})" for method in found.methods}
@@ -134,7 +135,7 @@ def _calculate_drops(most: int, *, knows_truth: bool) -> list[vega.Spec]:
     ]
 
 
-def _drop_points(x: vega.Spec, y: vega.Spec) -> list[vega.Spec]:
+def _drop_points(x: vega.Spec, y: vega.Spec, words: Words) -> list[vega.Spec]:
     """For each classifier its interval, the ring as measured and the dot adjusted."""
     own_color = {"expr": "shades[method]"}
     rules = vega.mark(
@@ -144,7 +145,7 @@ def _drop_points(x: vega.Spec, y: vega.Spec) -> list[vega.Spec]:
         y2={"field": "upper"},
     )
     tooltip = [
-        vega.name("classifier", title="classifier"),
+        vega.name("classifier", title=words.classifier),
         vega.number("reference_percent", format=".1f", title="reference (%)"),
         vega.number("measured_drop", format=".1f", title="points lost as measured"),
         vega.number("drop", format=".1f", title="points lost at the same selection frequency"),

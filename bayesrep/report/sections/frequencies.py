@@ -22,6 +22,7 @@ from bayesrep.report.sections.section import (
 )
 from bayesrep.report.text import percent
 from bayesrep.studies.study import AnnotatedSet, Study
+from bayesrep.studies.words import Words
 from bayesrep.summary.remeasured import kept_factor
 from bayesrep.types import Floats, Ints
 
@@ -75,7 +76,7 @@ class Frequencies(Section):
     shares: Mapping[str, Shares]
 
     id, short, takes = "frequencies", "Selection", "frequencies"
-    title = "How often images were selected"
+    title = "How often {images} were selected"
 
     @classmethod
     def compute(cls, source: Source) -> Self:
@@ -89,6 +90,7 @@ class Frequencies(Section):
                 for role, each in data.items()
             },
             missing=missing,
+            words=source.words,
         )
 
     def blocks(self) -> Iterator[Block]:
@@ -109,10 +111,17 @@ class Frequencies(Section):
                 f"histogram-{role}",
                 f"Histogram of observed selection frequencies of the {role}, with what the fit "
                 "expects",
-                _histogram(role, vega.ROLES[place % len(vega.ROLES)], low, self.highest_bar),
+                _histogram(
+                    role,
+                    vega.ROLES[place % len(vega.ROLES)],
+                    low,
+                    self.highest_bar,
+                    self.words,
+                ),
                 f"{role.capitalize()}: on average {percent(self.means[role])} % selected."
                 + (
-                    f" {percent(self._share_left_of(role))} % of its images lie further left."
+                    f" {percent(self._share_left_of(role))} % of its {self.words.images} "
+                    "lie further left."
                     if low > 0
                     else ""
                 ),
@@ -247,14 +256,14 @@ def _into_bars(frequency: Floats, images: Floats, edges: Floats) -> Floats:
     return images @ into / images.sum(axis=-1, keepdims=True)
 
 
-def _histogram(role: str, color: str, low: float, high: float) -> vega.Spec:
+def _histogram(role: str, color: str, low: float, high: float, words: Words) -> vega.Spec:
     scale = {"domain": [low, 102], "nice": False}
     y_scale = {"domain": [0, 1.05 * high], "nice": False}
     bars = vega.mark(
         {"type": "bar", "opacity": 0.45, "stroke": None, "color": color, "clip": True},
         x=vega.number("low", title=f"observed selection frequency, {role} (%)", scale=scale),
         x2={"field": "high"},
-        y=vega.number("observed", title="share of images (%)", scale=y_scale),
+        y=vega.number("observed", title=f"share of {words.images} (%)", scale=y_scale),
         y2={"datum": 0},
         tooltip=[
             vega.number("low", format=".0f", title="from (%)"),

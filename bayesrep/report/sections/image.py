@@ -48,8 +48,8 @@ class Image(Section):
     first: int
     estimated: bool = False
 
-    id, short, takes = "image-section", "One image", "frequencies"
-    title, waits = "One image: what its measurement says", True
+    id, short, takes = "image-section", "One {image}", "frequencies"
+    title, waits = "One {image}: what its measurement says", True
 
     @classmethod
     def compute(cls, source: Source) -> Self:
@@ -63,19 +63,25 @@ class Image(Section):
         roles = ("reference", other)
         densities = {role: posterior_densities(mixtures[role], n) for role in roles}
         first = _most_different_count(study, n, densities)
-        return cls(annotators=n, densities=densities, first=first, estimated=fitted is None)
+        return cls(
+            annotators=n,
+            densities=densities,
+            first=first,
+            estimated=fitted is None,
+            words=source.words,
+        )
 
     def blocks(self) -> Iterator[Block]:
         """A slider for k, and both densities."""
         n, first = self.annotators, self.first
         yield self.block(
-            lead="The same measurement means different things in different pools: an image is more "
-            "likely to come from where its pool is dense."
+            lead="The same measurement means different things in different pools: an "
+            f"{self.words.image} is more likely to come from where its pool is dense."
             + (" (The pools are estimated by EM from the counts.)" if self.estimated else ""),
             controls=[
                 slider(
                     "selected",
-                    f"Annotators who selected it, of {n}",
+                    f"{self.words.annotators.title()} who selected it, of {n}",
                     0,
                     n,
                     first,
@@ -102,14 +108,15 @@ class Image(Section):
         if on_paper:
             n, k = self.annotators, self.first
             measured: vega.Spec = {"type": "rule", "color": vega.GREY, "strokeDash": [5, 4]}
-            title = f"true selection frequency s (%), given that {k} of {n} selected the image"
+            given = f"given that {k} of {n} selected the {self.words.image}"
+            title = f"true selection frequency s (%), {given}"
             (layer,) = spec["layer"]
             layer["encoding"]["x"]["title"] = title
             line = vega.at_value(measured, "x", 100 * k / n, {"title": title})
             spec = {**spec, "layer": [layer, line]}
         return Figure(
             "image",
-            "Distribution of one image's true selection frequency in both pools",
+            f"Distribution of one {self.words.image}'s true selection frequency in both pools",
             spec,
             data={"image": rows},
             readings=Reading(("selected",), [self._read(k) for k in range(self.annotators + 1)]),
@@ -123,7 +130,7 @@ class Image(Section):
             for role, density in self.densities.items()
         )
         return (
-            f"An image that {k} of {self.annotators} annotators selected "
+            f"An {self.words.image} that {k} of {self.annotators} {self.words.annotators} selected "
             f"({100 * k / self.annotators:.0f} %) has a true selection frequency of about {told}."
         )
 

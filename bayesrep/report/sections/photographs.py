@@ -22,8 +22,8 @@ class Photographs(Section):
 
     shown: Sequence[Thumbnail]
 
-    id, short, takes, optional = "photographs", "Images", "images", True
-    title = "Images by selection frequency"
+    id, short, takes, optional = "photographs", "{Images}", "images", True
+    title = "{Images} by selection frequency"
 
     @classmethod
     def compute(cls, source: Source) -> Self:
@@ -36,14 +36,15 @@ class Photographs(Section):
             shown=[
                 Thumbnail(_inline(pictures.thumbnail(name)), plain_text(text))
                 for name, text in images
-            ]
+            ],
+            words=source.words,
         )
 
     def blocks(self) -> Iterator[Block]:
         """The pictures in rows."""
         yield self.block(
-            lead="Images of the reference, drawn at random from every fifth of the selection "
-            "frequencies, the least often selected first.",
+            lead=f"{self.words.images.title()} of the reference, drawn at random from every fifth "
+            "of the selection frequencies, the least often selected first.",
             thumbnails=self.shown,
         )
 

@@ -21,6 +21,7 @@ from bayesrep.report.sections.section import (
     numbers,
 )
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import Words
 from bayesrep.types import Floats, Ints
 
 NEAR_CLASSIFIERS = 10  # classifiers that one is compared with
@@ -80,16 +81,19 @@ class Ranking(Section):
             neighbours=neighbours,
             differences=_differences(draws.reshape(-1, len(names)), neighbours),
             measured_differences=accuracy[:, None] - accuracy[neighbours],
+            words=source.words,
         )
 
     def blocks(self) -> Iterator[Block]:
         """Both forest plots; nothing of a single classifier."""
         if len(self.classifiers) < 2:
             return
+        words = self.words
         yield self.block(
-            lead="Ranks and differences take into account that classifiers answer the same images. "
-            "An interval is for one classifier or one pair: of many, some lie far apart by chance.",
-            controls=[chooser("rank-classifier")],
+            lead=f"Ranks and differences take into account that {words.classifiers} answer the "
+            f"same {words.images}. An interval is for one {words.classifier} or one pair: of many, "
+            "some lie far apart by chance.",
+            controls=[chooser("rank-classifier", words)],
             figures=[self.rank_figure(), self.pair_figure()],
         )
 
@@ -104,8 +108,8 @@ class Ranking(Section):
         places = np.argsort(self.order)
         first = [_first_row(int(place), shown, len(rows)) for place in (0, *places)]
         whole = len(self.order) == shown
-        said = "" if whole else "; choose a classifier to see those around it"
-        return rank_figure(rows, shown, places=places.tolist())._replace(
+        said = "" if whole else f"; choose a {self.words.classifier} to see those around it"
+        return rank_figure(rows, shown, self.words, places=places.tolist())._replace(
             readings=Reading(
                 ("chosen",),
                 [
@@ -146,7 +150,8 @@ class Ranking(Section):
         )
         return Figure(
             f"pairs{suffix}",
-            "A classifier's adjusted accuracy less that of those beside it, with intervals",
+            f"A {self.words.classifier}'s adjusted accuracy less that of those beside it, with "
+            "intervals",
             _pairs_chart(f"pairs{suffix}", len(rows), "other", transform=transform, **more),
             self._read_pairs(best),
             data={f"pairs{suffix}": rows},
@@ -206,7 +211,7 @@ def rank_rows(
 
 
 def rank_figure(
-    rows: Sequence[Mapping[str, Any]], shown: int, *, places: Sequence[int] = ()
+    rows: Sequence[Mapping[str, Any]], shown: int, words: Words, *, places: Sequence[int] = ()
 ) -> Figure:
     """Ranks with intervals beside those as measured.
 
@@ -216,6 +221,8 @@ def rank_figure(
         From `rank_rows`.
     shown
         How many of them.
+    words
+        Words of the study.
     places
         Row of each classifier, by its number: rows around it are shown once it is chosen.
     """
@@ -225,7 +232,7 @@ def rank_figure(
     scale = whole if shown == len(rows) else {"zero": False}
     x = {"title": "rank, 1 the best", "scale": scale}
     tooltip = [
-        vega.name("classifier", title="classifier"),
+        vega.name("classifier", title=words.classifier),
         vega.number("mean", format=".1f", title="mean rank"),
         vega.number("lower", format=".0f", title="95 % from"),
         vega.number("upper", format=".0f", title="to"),
@@ -266,14 +273,15 @@ def rank_figure(
     )
     return Figure(
         "ranking",
-        "Classifiers' ranks by adjusted accuracy with intervals, beside those by measured accuracy",
+        f"{words.classifiers.title()}' ranks by adjusted accuracy with intervals, beside those by "
+        "measured accuracy",
         spec,
         data={"ranking": rows},
         key=[("ring", "rank as measured"), ("dot", "rank adjusted, 95 %")],
     )
 
 
-def pairs_figure(pairs: pl.DataFrame) -> Figure:
+def pairs_figure(pairs: pl.DataFrame, words: Words) -> Figure:
     """Differences of pairs of classifiers, from a table of `bayesrep.compare_classifiers`."""
     columns = {"difference": "mean", "lower": "lower", "upper": "upper"}
     columns |= {"raw_difference": "measured", "probability": "probability"}
@@ -284,8 +292,8 @@ def pairs_figure(pairs: pl.DataFrame) -> Figure:
     )
     return Figure(
         "pairs",
-        "Differences of classifiers' accuracies, two by two, as measured and at equal selection "
-        "frequencies",
+        f"Differences of {words.classifiers}' accuracies, two by two, as measured and at equal "
+        "selection frequencies",
         _pairs_chart("pairs", len(rows), "pair"),
         data={"pairs": rows.to_dicts()},
         key=PAIR_KEY,

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from bayesrep.report.picture import Figure
 from bayesrep.report.vega import Spec
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import VOCABULARIES, Voice, Words, words_of
 from bayesrep.types import Floats
 
 DRAWS = 200  # of the posterior, for bands
@@ -45,6 +46,16 @@ class Source:
     people: tuple[Predictions, People] | None = None
     pictures: Pictures | None = None
     kept: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def words(self) -> Words:
+        """The study's words."""
+        return words_of(self.study)
+
+    @cached_property
+    def voice(self) -> Voice:
+        """Says in these words what checks and estimates say of images."""
+        return Voice.of(self.study)
 
     def make_once(self, name: str, make: Callable[[], Value]) -> Value:
         """What several sections take, made by the first that asks."""
@@ -107,11 +118,7 @@ class Thumbnail(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """A part of the page under one heading: what its template shows, in this order.
-
-    It speaks of images, classifiers and annotators; `bayesrep.report.wording` puts it into the
-    words of the study.
-    """
+    """A part of the page under one heading: what its template shows, in this order."""
 
     id: str
     short: str  # in the navigation
@@ -138,9 +145,11 @@ class Section(ABC):
 
     A section is a frozen dataclass of its numbers in a file of its own, and a line in `SECTIONS`.
     ``takes`` names what it takes of a posterior; one that goes on without keeps in ``missing`` why.
+    ``short`` and ``title`` are templates of the study's ``words``, in which all of it is written.
     """
 
     missing: str = ""
+    words: Words = VOCABULARIES["images"]
 
     id: ClassVar[str]
     short: ClassVar[str]
@@ -158,10 +167,10 @@ class Section(ABC):
     def blocks(self) -> Iterator[Block]:
         """How the page shows them."""
 
-    @classmethod
-    def block(cls, **contents: Any) -> Block:
+    def block(self, **contents: Any) -> Block:
         """The section's own block."""
-        return Block(id=cls.id, short=cls.short, title=cls.title, **contents)
+        short, title = map(self.words.fill, (self.short, self.title))
+        return Block(id=self.id, short=short, title=title, **contents)
 
 
 def slider(
@@ -188,15 +197,16 @@ def select_place(name: str, label: str, texts: Sequence[str]) -> Spec:
     return select(name, label, [(str(place), text) for place, text in enumerate(texts)], "0")
 
 
-def search(name: str) -> Spec:
+def search(name: str, words: Words) -> Spec:
     """A control that looks for a classifier."""
     hint = "part of a name"
-    return {"kind": "search", "id": name, "label": "Find a classifier", "placeholder": hint}
+    label = f"Find a {words.classifier}"
+    return {"kind": "search", "id": name, "label": label, "placeholder": hint}
 
 
-def chooser(name: str, value: str = "") -> Spec:
+def chooser(name: str, words: Words, value: str = "") -> Spec:
     """A control that chooses one classifier, for every figure that shows one."""
-    return {"kind": "list", "id": name, "label": "Classifier", "value": value}
+    return {"kind": "list", "id": name, "label": words.classifier.title(), "value": value}
 
 
 def limits(*values: ArrayLike, least: float = 2.0, pad: float = 0.06) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """What people see on the reference's images, and what they make of the classifiers' predictions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,6 +13,7 @@ from bayesrep.report.people import top1_accuracy
 from bayesrep.report.picture import Figure
 from bayesrep.report.sections.section import Block, Section, Source, Table
 from bayesrep.report.text import ends, percent
+from bayesrep.studies.words import Words
 
 PARTS = {
     "one object: right by the own label": vega.INK,
@@ -25,8 +26,8 @@ PARTS = {
 class Seen(Section):
     """The tables of `bayesrep.protocols.seen` and `judged`, and top-1 accuracy by classifier."""
 
-    id, short, takes, optional = "seen", "What people see", "what people see", True
-    title = "What people see on the images"
+    id, short, takes, optional = "seen", "What {people} see", "what people see", True
+    title = "What {people} see on the {images}"
 
     images: pl.DataFrame
     judged: pl.DataFrame
@@ -42,25 +43,30 @@ class Seen(Section):
             images=seen(predictions, people),
             judged=judged(predictions, people),
             accuracy=top1_accuracy(predictions),
+            words=source.words,
         )
 
     def blocks(self) -> Iterator[Block]:
         """Shares of images with their intervals, and every classifier by what people see."""
-        order = self.images["statistic"].to_list()
+        words, order = self.words, self.images["statistic"].to_list()
         rows = {"seen-chart": _rows(self.images)}
-        figures = [Figure("seen-chart", _LABEL, _shares(order), _READING, rows)]
+        figures = [_shares_figure(order, rows, words)]
         of_objects = self.judged.filter(pl.col("statistic").is_in(list(PARTS)))
         if len(of_objects):
             rows = of_objects.join(self.accuracy, on="classifier", how="left").with_columns(
                 pl.col("top-1") * 100
             )
-            label = "Dots of the classifiers' accuracies on images of one object and of several"
+            label = (
+                f"Dots of the {words.classifiers}' accuracies on {words.images} of one object and "
+                "of several"
+            )
             reading = (
-                "Each dot is a classifier: its accuracy where people see one object, and where "
-                "they see several, by the data set's label and by the labels of all objects."
+                f"Each dot is a {words.classifier}: its accuracy where {words.people} see one "
+                "object, and where they see several, by the data set's label and by the "
+                "labels of all objects."
             )
             data = {"judged-chart": _rows(rows)}
-            figures.append(Figure("judged-chart", label, _classifiers(), reading, data))
+            figures.append(Figure("judged-chart", label, _classifiers(words), reading, data))
         told = [
             [
                 row["statistic"],
@@ -70,17 +76,25 @@ class Seen(Section):
             ]
             for row in self.images.iter_rows(named=True)
         ]
-        header = ["what is so", "images", "share (%)", "95 % interval"]
+        header = ["what is so", words.images, "share (%)", "95 % interval"]
         yield self.block(
-            lead="People were asked which labels fit each image of the reference and, of some, "
-            "which objects it shows (Tsipras et al., 2020). Intervals are over images.",
+            lead=f"{words.people.title()} were asked which labels fit each {words.image} of the "
+            "reference and, of some, which objects it shows (Tsipras et al., 2020). Intervals are "
+            f"over {words.images}.",
             figures=figures,
-            table=Table("seen-table", "What people see", header, told),
+            table=Table("seen-table", f"What {words.people} see", header, told),
         )
 
 
-_LABEL = "Dots of the shares of images of which something is so, with intervals"
-_READING = "Dots are shares of the images that people were asked about; lines are 95 % intervals."
+def _shares_figure(
+    order: list[str], rows: Mapping[str, list[dict[str, object]]], words: Words
+) -> Figure:
+    label = f"Dots of the shares of {words.images} of which something is so, with intervals"
+    reading = (
+        f"Dots are shares of the {words.images} that {words.people} were asked about; lines are "
+        "95 % intervals."
+    )
+    return Figure("seen-chart", label, _shares(order, words), reading, rows)
 
 
 def _rows(table: pl.DataFrame) -> list[dict[str, object]]:
@@ -88,22 +102,24 @@ def _rows(table: pl.DataFrame) -> list[dict[str, object]]:
     return table.with_columns((pl.col("share", "lower", "upper") * 100).round(3)).to_dicts()
 
 
-def _tooltip(*names: str) -> list[vega.Spec]:
+def _tooltip(**names: str) -> list[vega.Spec]:
     shown = [vega.number(end, format=".1f") for end in ("share", "lower", "upper")]
-    return [*(vega.name(each, title=each) for each in names), *shown]
+    return [*(vega.name(field, title=title) for field, title in names.items()), *shown]
 
 
-def _shares(order: list[str]) -> vega.Spec:
+def _shares(order: list[str], words: Words) -> vega.Spec:
     y = vega.name("statistic", sort=order, title=None, axis={"labelLimit": 320})
     rule: vega.Spec = {"type": "rule", "color": vega.INK, "strokeWidth": 1.5}
-    rules = vega.mark(rule, y=y, x=vega.number("lower", title="images (%)"), x2={"field": "upper"})
+    x = vega.number("lower", title=f"{words.images} (%)")
+    rules = vega.mark(rule, y=y, x=x, x2={"field": "upper"})
     dot: vega.Spec = {"type": "circle", "color": vega.POSTERIOR, "size": 70, "opacity": 1}
-    dots = vega.mark(dot, y=y, x=vega.number("share"), tooltip=_tooltip("statistic"))
+    dots = vega.mark(dot, y=y, x=vega.number("share"), tooltip=_tooltip(statistic="statistic"))
     return vega.chart("seen-chart", rules, dots, height=26 * len(order) + 20)
 
 
-def _classifiers() -> vega.Spec:
-    x = vega.number("top-1", title="top-1 accuracy on all images (%)", scale={"zero": False})
+def _classifiers(words: Words) -> vega.Spec:
+    title = f"top-1 accuracy on all {words.images} (%)"
+    x = vega.number("top-1", title=title, scale={"zero": False})
     color = vega.colors(
         "statistic",
         list(PARTS),
@@ -117,6 +133,6 @@ def _classifiers() -> vega.Spec:
         x=x,
         y=y,
         color=color,
-        tooltip=_tooltip("classifier", "statistic"),
+        tooltip=_tooltip(classifier=words.classifier, statistic="statistic"),
     )
     return vega.chart("judged-chart", dots, height=300)

@@ -20,6 +20,7 @@ from bayesrep.report.picture import Figure, on_paper
 from bayesrep.report.sections.section import Block, Section, Source, Table, rows_of
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import Voice, Words, words_of
 from bayesrep.types import Floats
 
 RANK_BINS = 20
@@ -37,7 +38,7 @@ RECORDED_NAMES = (
     *("precision", "device", "machine", "versions", "study_fingerprint", "statistics_digest"),
 )
 AGREEMENT = (
-    "To also check how far classifiers agree beyond what selection explains, run "
+    "To also check how far {classifiers} agree beyond what selection explains, run "
     "bayesrep diagnose posterior.nc --study STUDY."
 )
 
@@ -66,6 +67,8 @@ class Trust(Section):
         Name and value of everything that is needed to do it again.
     commands
         That make the posterior and the page again.
+    voice
+        Says in the study's words what checks say.
     """
 
     verdict: str
@@ -77,25 +80,26 @@ class Trust(Section):
     figures: Sequence[Figure]
     settings: Mapping[str, str]
     commands: str
+    voice: Voice
 
     id, short, title, takes = "trust", "Trust", "Can I trust this?", "trust"
 
     @classmethod
     def compute(cls, source: Source) -> Self:
         """Diagnose the posterior, but for the classifiers' agreement, which takes longer."""
-        fitted = source.need_posterior
+        fitted, words = source.need_posterior, source.words
         diagnosis = examine(fitted.posterior, fitted, with_agreement=False)
         stats = find_group(fitted.posterior, "sample_stats")
         figures: list[Figure] = []
         if diagnosis.predictions is not None:
-            figures.append(checks_figure(diagnosis.predictions))
+            figures.append(checks_figure(diagnosis.predictions, words))
         if len(fitted.adjusted_draws) > 1:
             figures.append(chains_figure(fitted.adjusted_draws.mean(axis=2)))
         if diagnosis.dependence is not None:
             possible = diagnosis.dependence.filter(pl.col("support") > AGAINST)
             if len(possible) > 1 and np.isfinite(possible.to_numpy()).all():
                 gap = fitted.group["bias_corrected_gap"].values.mean(axis=2)
-                figures.append(dependence_figure(possible, np.asarray(gap, dtype=float)))
+                figures.append(dependence_figure(possible, np.asarray(gap, dtype=float), words))
         if stats is not None and "energy" in stats:
             figures.append(energy_figure(np.asarray(stats["energy"].values, dtype=float)))
         return cls(
@@ -103,23 +107,26 @@ class Trust(Section):
             assumption=diagnosis.assumption,
             caveat=_caveat(fitted, diagnosis.trust),
             sentences=diagnosis.sentences,
-            unchecked=AGREEMENT * (len(source.study.classifiers) > 1),
+            unchecked=words.fill(AGREEMENT) if len(source.study.classifiers) > 1 else "",
             checks=diagnosis.checks,
             figures=figures,
             settings=_settings(fitted.group.attrs),
             commands=_commands(fitted),
+            voice=source.voice,
+            words=words,
         )
 
     def blocks(self) -> Iterator[Block]:
         """The verdict in words; at the end of the page what it rests on, and how to repeat it."""
         style, lead = VERDICTS.get(self.verdict, VERDICTS["with care"])
         checks = [
-            [_cell(value) for value in row] for row in self.checks.select(CHECK_COLUMNS).rows()
+            [self.voice(_cell(value)) for value in row]
+            for row in self.checks.select(CHECK_COLUMNS).rows()
         ]
         yield self.block(
-            lead=lead.format(assumption=self.assumption),
+            lead=lead.format(assumption=self.voice(self.assumption)),
             lead_class=f"answer {style}",
-            sentences=self.sentences,
+            sentences=[*map(self.voice, self.sentences)],
         )
         yield Block(
             id="checks-section",
@@ -166,7 +173,7 @@ def _counts(predictions: pl.DataFrame) -> dict[str, float | None]:
     return dict(zip(rows["name"], rows["p"], strict=True))
 
 
-def checks_figure(predictions: pl.DataFrame) -> Figure:
+def checks_figure(predictions: pl.DataFrame, words: Words) -> Figure:
     """P-values of the classifiers' answers and of each data set's counts."""
     counts = np.histogram(_answers(predictions), P_BINS)[0]
     of_counts = {name: (p, p_text(p)) for name, p in _counts(predictions).items()}
@@ -177,13 +184,13 @@ def checks_figure(predictions: pl.DataFrame) -> Figure:
         for name, (p, text) in of_counts.items()
         if p is not None
     ]
-    titled = vega.number("classifiers", title="classifiers")
+    titled = vega.number("classifiers", title=words.classifiers)
     whole = {"tickCount": int(min(counts.max(), 5)), "format": "d"}
     bars = vega.mark(
         {"type": "bar", "color": vega.POSTERIOR, "opacity": 0.6},
-        x=vega.number("low", title="p-value of a classifier's answers", scale=P_SCALE),
+        x=vega.number("low", title=f"p-value of a {words.classifier}'s answers", scale=P_SCALE),
         x2={"field": "high"},
-        y=vega.number("classifiers", title="classifiers", axis=whole),
+        y=vega.number("classifiers", title=words.classifiers, axis=whole),
         y2={"datum": 0},
         tooltip=[vega.number("low"), vega.number("high"), titled],
     )
@@ -198,10 +205,10 @@ def checks_figure(predictions: pl.DataFrame) -> Figure:
     }
     return Figure(
         "pvalues",
-        "Histogram of p-values of the classifiers' answers",
+        f"Histogram of p-values of the {words.classifiers}' answers",
         vega.chart("pvalues", bars, rules),
         "Posterior predictive checks of the answers: flat where the curves fit; a heap at the left "
-        "would be classifiers that they do not fit. Dashed lines are the mixtures' own: "
+        f"would be {words.classifiers} that they do not fit. Dashed lines are the mixtures' own: "
         + ", ".join(told)
         + ". Each p-value is of one test alone; the table's are adjusted for their number.",
         {"pvalues": rows_of({"low": P_BINS[:-1], "high": P_BINS[1:], "classifiers": counts})},
@@ -279,9 +286,9 @@ def _energy_densities(energy: Floats) -> tuple[Floats, dict[str, Floats]]:
     return (edges[1:] + edges[:-1]) / 2, densities
 
 
-def dependence_figure(band: pl.DataFrame, gap: Floats) -> Figure:
+def dependence_figure(band: pl.DataFrame, gap: Floats, words: Words) -> Figure:
     """The mean gap along the correlation of an image's answers, from its draws at the fit's."""
-    x = vega.number("dependence", title="intraclass correlation of an image's answers")
+    x = vega.number("dependence", title=f"intraclass correlation of an {words.image}'s answers")
     title = "mean gap at equal selection frequencies (points)"
     area = vega.mark(
         {"type": "area", "color": vega.POSTERIOR, "opacity": 0.2},
@@ -302,10 +309,11 @@ def dependence_figure(band: pl.DataFrame, gap: Floats) -> Figure:
     shown = {"gap": middle, "lower": lower, "upper": upper}
     return Figure(
         "dependence",
-        "The mean gap by the correlation of an image's answers",
+        f"The mean gap by the correlation of an {words.image}'s answers",
         vega.chart("dependence", area, line),
-        "What no check can see: how far annotators of an image answered alike because they saw it "
-        "in the same grid or context. The band is the 95 % interval if they did so to that degree.",
+        f"What no check can see: how far {words.annotators} of an {words.image} answered alike "
+        "because they saw it in the same grid or context. The band is the 95 % interval if they "
+        "did so to that degree.",
         {
             "dependence": rows_of(
                 {"dependence": band["dependence"].to_numpy()}
@@ -378,7 +386,8 @@ def _cell(value: str | float | None) -> str:
 
 def draw_checks(study: Study, posterior: Posterior) -> vega.Spec:
     """Posterior predictive checks: p-values of the classifiers' answers and of the counts."""
-    return on_paper(checks_figure(check_predictions(Fitted(study, posterior).posterior)))
+    predictions = check_predictions(Fitted(study, posterior).posterior)
+    return on_paper(checks_figure(predictions, words_of(study)))
 
 
 def _of_chains(study: Study, posterior: Posterior) -> Fitted:
