@@ -82,7 +82,7 @@ class Selection:
         return cls("a table of accepted counts", rows)
 
     def content(self) -> str | list[list[float]]:
-        """What `of` makes the same selection of, as JSON holds it."""
+        """What a user could have given for the same selection, as JSON holds it."""
         return self.rule if self.table is None else [list(row) for row in self.table]
 
     @property
