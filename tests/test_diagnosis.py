@@ -24,6 +24,7 @@ from bayesrep.posterior.groups import CellNames, find_group, thinned_draws
 from bayesrep.posterior.likelihood import LOGITS, logits
 from bayesrep.report.sections.trust import checks_figure
 from bayesrep.report.text import fits_text
+from bayesrep.studies.words import Words
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +151,7 @@ def test_counts_of_a_few_images_are_not_tested():
     assert (few.value, few.trust) == (f"{UNTESTED}: too few images", "yes")
     assert many.value == f"{UNTESTED}: too many distinct counts"
     rows = [("counts", "reference", None), ("counts", "replication", 0.5), ("answers", "a", 0.2)]
-    figure = checks_figure(pl.DataFrame(rows, schema=["kind", "name", "p"], orient="row"))
+    figure = checks_figure(pl.DataFrame(rows, schema=["kind", "name", "p"], orient="row"), Words())
     assert f"{UNTESTED} for the counts of the reference" in figure.reading
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import zoo
 from refusals import check, refusal, refused
 
 from bayesrep import StudyError
@@ -223,15 +224,15 @@ def test_the_reports_section_has_every_number(world):
     predictions, folder, *_ = world
     tables = {name: folder / f"{name}.csv" for name in ("counts", "objects")}
     people = read_people(predictions, **tables)
-    section = Seen.compute(Source(None, None, people=(predictions, people)))
+    section = Seen.compute(Source(zoo.study("tiny"), None, people=(predictions, people)))
     (block,) = section.blocks()
     assert len(block.figures) == 2
     assert [row[0] for row in block.table.rows] == seen(predictions, people)["statistic"].to_list()
     assert len(block.figures[1].data["judged-chart"]) == 3 * 3  # classifiers, and ways to be right
     with refused(StudyError, "no-tables-of-people"):
-        Seen.compute(Source(None, None))
+        Seen.compute(Source(zoo.study("tiny"), None))
     people = read_people(predictions, counts=folder / "counts.csv")
-    (block,) = Seen.compute(Source(None, None, people=(predictions, people))).blocks()
+    (block,) = Seen.compute(Source(zoo.study("tiny"), None, people=(predictions, people))).blocks()
     assert len(block.figures) == 1
 
 
