@@ -47,7 +47,7 @@ COMMANDS: Mapping[str, str] = {
     "check": "list everything that is wrong with tables or a study",
     "doctor": "what data allow to say of two versions of a benchmark, and what is missing",
     "estimate": "point estimates of adjusted accuracy",
-    "fit": "sample the joint posterior with NUTS",
+    "fit": "sample the joint posterior",
     "mixtures": "compare mixtures of the selection frequency by size",
     "sweep": "run a grid of studies, methods and options, and go on where it was stopped",
     "annotators": "naive and jackknife estimates for every number of annotators, and whether they "

@@ -69,7 +69,7 @@ def test_words_are_set_against_the_first_and_rows_found_by_name():
 @pytest.mark.parametrize(
     ("table", "rule", "facts"),
     [
-        ({"year": [1, 2]}, "covariates-not-one-row", {"classifiers": list(NAMES)}),
+        ({"year": [1, 2]}, "covariates-without-classifier", {"columns": ["year"]}),
         (
             {"classifier": ["a", "b", "b", "c"], "year": [1, 2, 3, 4]},
             "covariates-not-one-row",

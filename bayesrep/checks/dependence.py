@@ -34,6 +34,8 @@ if TYPE_CHECKING:  # what the band takes imports JAX; what is assumed is told wi
 
 LEVELS = (0.0, 0.05, 0.1, 0.2)
 """Intraclass correlations; 0.2 is what a fifth of all scatter in a grid of its own would be."""
+OF_ONE_GRID = 0.1
+"""What is advised where an image's annotators saw it in one grid."""
 NONE = 1e-6
 """Correlation that stands for zero: the same program, with answers as good as independent."""
 PAIRS = 32
@@ -197,9 +199,16 @@ def judge_dependence(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding
         effect = f"be {told}" if much > NOTICEABLE * mean.std() else "hardly change"
         said.append(
             f"With another correlation the mean gap, {write_points(mean.mean(), 1)} points, would "
-            f"{effect}. If an image's annotators saw it in one grid or context, fit with "
-            "dependence=0.1."
+            f"{effect}."
         )
+        # What annotators of one grid have, or the nearest to it that the counts allow.
+        more = possible.filter(pl.col("dependence") > assumed)["dependence"].to_list()
+        if more and assumed < OF_ONE_GRID:
+            level = min(more, key=lambda level: abs(level - OF_ONE_GRID))
+            said.append(
+                "If an image's annotators saw it in one grid or context, fit with "
+                f"dependence={level:g}."
+            )
     if len(possible) < len(others):
         against = others.filter(~(pl.col("support") > AGAINST).fill_null(value=False))
         *first, last = (f"{level:g}" for level in against["dependence"])

@@ -125,7 +125,9 @@ def _tabulate(
 
 def make_terms(table: pl.DataFrame, classifiers: Sequence[str]) -> list[Term]:
     """Columns of the regression, from a table of classifiers."""
-    names = table[CLASSIFIER].to_list() if CLASSIFIER in table.columns else []
+    if CLASSIFIER not in table.columns:
+        raise OptionError("covariates-without-classifier", columns=listing(table.columns, "column"))
+    names = table[CLASSIFIER].to_list()
     counts = {name: names.count(name) for name in classifiers}
     if wrong := [name for name, count in counts.items() if count != 1]:
         raise OptionError("covariates-not-one-row", classifiers=listing(wrong, "classifier"))
@@ -136,12 +138,10 @@ def make_terms(table: pl.DataFrame, classifiers: Sequence[str]) -> list[Term]:
     for column in rows:
         if column.dtype.is_numeric() or column.dtype == pl.Boolean:
             values = column.cast(pl.Float64)
-            if not values.is_finite().fill_null(value=False).all():
-                raise OptionError("covariate-value-missing", column=column.name)
+            _require_values(column.name, classifiers, values.is_finite().fill_null(value=False))
             terms.append(Term(column.name, None, None, values.to_numpy()))
             continue
-        if column.null_count():
-            raise OptionError("covariate-value-missing", column=column.name)
+        _require_values(column.name, classifiers, column.is_not_null())
         told = column.cast(pl.String)
         first, *others = sorted(told.unique())
         terms += [
@@ -151,13 +151,22 @@ def make_terms(table: pl.DataFrame, classifiers: Sequence[str]) -> list[Term]:
     return terms
 
 
+def _require_values(column: str, classifiers: Sequence[str], known: pl.Series) -> None:
+    lacking = [name for name, there in zip(classifiers, known, strict=True) if not there]
+    if lacking:
+        verb = "has" if len(lacking) == 1 else "have"
+        without = listing(lacking, "classifier")
+        raise OptionError("covariate-value-missing", column=column, classifiers=without, verb=verb)
+
+
 def make_design(terms: Sequence[Term], classifiers: int) -> Float[np.ndarray, "classifier term"]:
     """The regression's matrix, an intercept first; refused where it cannot tell its effects."""
     design = np.column_stack([np.ones(classifiers), *(term.values for term in terms)])
     effects = design.shape[1]
     if classifiers <= effects or np.linalg.matrix_rank(design) < effects:
         columns = ", ".join(dict.fromkeys(term.covariate for term in terms))
-        raise OptionError("covariates-not-told-apart", columns=columns, classifiers=classifiers)
+        facts = {"columns": columns, "classifiers": classifiers, "effects": len(terms)}
+        raise OptionError("covariates-not-told-apart", **facts)
     return design
 
 
