@@ -13,7 +13,7 @@ from bayesrep.errors import plain_text, quote_word
 from bayesrep.report.answer import Estimate, is_share
 from bayesrep.report.methods import label_of
 from bayesrep.report.pairs import closest_pairs
-from bayesrep.studies.shown import align_rows
+from bayesrep.studies.shown import align_rows, number
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import VOICE, words_of
 
@@ -174,16 +174,16 @@ def _cell(row: Row, cell: Cell) -> str:
 
 def describe_study(study: Study) -> str:
     """What a study holds, a line for each data set and the raw gap."""
-    words, count = words_of(study), len(study.classifiers)
-    evaluated = words.classifier if count == 1 else words.classifiers
-    lines = [f"{plain_text(study.name)}: {count} {evaluated}"]
+    words = words_of(study)
+    lines = [f"{plain_text(study.name)}: {number(len(study.classifiers), words.classifier)}"]
     for role, data in study.datasets.items():
-        low, high = data.shown.min(), data.shown.max()
-        shown = f"{low}" if low == high else f"{low} to {high}"
+        low, high = int(data.shown.min()), int(data.shown.max())
+        several = f"{low:,} to {high:,} {words.annotators}"
+        shown = number(low, words.annotator) if low == high else several
         frequency = percent(float((data.selected / data.shown).mean()), 2)
         lines.append(
-            f"  {role} ({plain_text(data.name)}): {len(data.images):,} {words.images}, "
-            f"{shown} {words.annotators} each, mean selection frequency {frequency} %"
+            f"  {role} ({plain_text(data.name)}): {number(len(data.images), words.image)}, "
+            f"{shown} each, mean selection frequency {frequency} %"
         )
         if data.selection is not None:
             lines.append(f"    {selection_text(data.selection)}")
