@@ -66,6 +66,13 @@ def test_words_are_set_against_the_first_and_rows_found_by_name():
     assert big.values.tolist() == [1, 1, 1, 1]
 
 
+def test_names_and_words_are_read_as_every_table_reads_them():
+    table = pl.DataFrame({"model": ["b ", "a", " c", "d"], "kind": ["x", "y ", "y", " x"]})
+    (kind,) = make_terms(table, NAMES)
+    assert kind[:3] == ("kind", "y", "x")
+    assert kind.values.tolist() == [1, 0, 1, 0]
+
+
 @pytest.mark.parametrize(
     ("table", "rule", "facts"),
     [
@@ -80,6 +87,11 @@ def test_words_are_set_against_the_first_and_rows_found_by_name():
         (TABLE | {"year": [1.0, np.nan, 2, 3, 4]}, "covariate-value-missing", {"column": "year"}),
         (
             TABLE | {"kind": ["x", None, "y", "x", "y"]},
+            "covariate-value-missing",
+            {"column": "kind"},
+        ),
+        (
+            TABLE | {"kind": ["x", " ", "y", "x", "y"]},
             "covariate-value-missing",
             {"column": "kind"},
         ),

@@ -102,16 +102,16 @@ def _bash(commands: Mapping[str, Options]) -> str:
     return (
         "_bayesrep() {\n"
         '  local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}"\n'
-        '  local flags="" words="" first="" describe_first=2 command="${COMP_WORDS[1]}"\n'
+        '  local flags="" words="" first="" first_at=2 command="${COMP_WORDS[1]}"\n'
         '  if [ "$COMP_CWORD" -eq 1 ]; then\n'
         f'    COMPREPLY=($(compgen -W "{_without_steps(commands)} --help --version" -- "$word"))\n'
         "    return\n  fi\n"
         '  if [ "$COMP_CWORD" -gt 2 ]; then\n'
         '    case "$command ${COMP_WORDS[2]}" in\n'
-        f'    {steps}) command="$command ${{COMP_WORDS[2]}}"; describe_first=3 ;;\n'
+        f'    {steps}) command="$command ${{COMP_WORDS[2]}}"; first_at=3 ;;\n'
         "    esac\n  fi\n"
         '  case "$command" in\n' + "\n".join(cases) + "\n  esac\n"
-        '  if [ "$COMP_CWORD" -eq "$describe_first" ] && [ -n "$first" ]; then words="$first"; fi\n'
+        '  if [ "$COMP_CWORD" -eq "$first_at" ] && [ -n "$first" ]; then words="$first"; fi\n'
         '  case "$word" in -*) words="$flags" ;; esac\n'
         '  if [ -n "$words" ]; then\n'
         '    COMPREPLY=($(compgen -W "$words" -- "$word"))\n'

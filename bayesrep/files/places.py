@@ -16,13 +16,13 @@ class Place:
     """A table, and how its rows are numbered where it is opened: `first` is that of the first.
 
     A CSV file's header counts, so that a number is that of a line in an editor or a spreadsheet.
-    Where only some of the rows are looked at, `kept` are their places among all.
+    Where only some of the rows are looked at, `row_places` are their places among all.
     """
 
     name: str
     noun: str = "row"
     first: int = 1
-    kept: tuple[int, ...] | None = None
+    row_places: tuple[int, ...] | None = None
 
     def __str__(self) -> str:
         """Its name, as messages begin."""
@@ -36,12 +36,12 @@ class Place:
         textual = where.lower().endswith(TEXTUAL)
         return cls(where, "line", 2) if textual else cls(where)
 
-    def of_rows(self, kept: pl.Series) -> "Place":
+    def select_rows(self, kept: pl.Series) -> "Place":
         """The same table, of which only some rows are looked at."""
-        return replace(self, kept=tuple(self._number_among_all(kept.arg_true().to_list())))
+        return replace(self, row_places=tuple(self._number_among_all(kept.arg_true().to_list())))
 
     def _number_among_all(self, places: Sequence[int]) -> Sequence[int]:
-        return places if self.kept is None else [self.kept[place] for place in places]
+        return places if self.row_places is None else [self.row_places[place] for place in places]
 
     def rows(self, wrong: pl.Series, values: pl.Series | None = None) -> str:
         """The rows that are wrong, the first of them with their values."""

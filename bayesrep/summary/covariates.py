@@ -27,9 +27,11 @@ import polars as pl
 from scipy.stats import chi2
 
 from bayesrep.errors import OptionError, listing
+from bayesrep.files.names import normalize_names
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
+from bayesrep.studies.columns import in_our_words
 from bayesrep.studies.study import Study
 from bayesrep.types import Float
 
@@ -125,9 +127,10 @@ def _tabulate(
 
 def make_terms(table: pl.DataFrame, classifiers: Sequence[str]) -> list[Term]:
     """Columns of the regression, from a table of classifiers."""
+    table = table.rename(in_our_words(table.columns, (CLASSIFIER,)))
     if CLASSIFIER not in table.columns:
         raise OptionError("covariates-without-classifier", columns=listing(table.columns, "column"))
-    names = table[CLASSIFIER].to_list()
+    names = normalize_names(table[CLASSIFIER]).to_list()
     counts = {name: names.count(name) for name in classifiers}
     if wrong := [name for name, count in counts.items() if count != 1]:
         raise OptionError("covariates-not-one-row", classifiers=listing(wrong, "classifier"))
@@ -141,8 +144,8 @@ def make_terms(table: pl.DataFrame, classifiers: Sequence[str]) -> list[Term]:
             _require_values(column.name, classifiers, values.is_finite().fill_null(value=False))
             terms.append(Term(column.name, None, None, values.to_numpy()))
             continue
-        _require_values(column.name, classifiers, column.is_not_null())
-        told = column.cast(pl.String)
+        told = normalize_names(column).replace("", None)
+        _require_values(column.name, classifiers, told.is_not_null())
         first, *others = sorted(told.unique())
         terms += [
             Term(column.name, level, first, (told == level).cast(pl.Float64).to_numpy())

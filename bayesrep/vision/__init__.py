@@ -2,11 +2,10 @@
 
 `predict` is the door, `predict_sets` that for several data sets, `predict_from_logits` that without
 networks. `sets` lists images by `images` and `labels`, also of archives (`tars`, `gzipped`) and of
-the `hub`, which are decoded
-and preprocessed by `pixels`, kept by `cache`; `architectures` knows classifiers by their names,
-also those with larger `heads`, `networks` loads them, `evaluate` runs them on a block of images and
-ranks the classes that answers are `among`, `local` and `cluster` go through all blocks, `results`
-and `logits` keep what they found.
+the `hub`; they are decoded and preprocessed by `pixels` and kept by `cache`. `architectures` knows
+classifiers by their names, also those with larger `heads`, and `networks` loads them; `evaluate`
+runs them on a block of images and ranks the classes that answers are `among`, `local` and `cluster`
+go through all blocks, `results` and `logits` keep what they found.
 
 Importing this package loads neither torch nor timm; both come with the extra `[timm]`.
 """

@@ -111,7 +111,7 @@ def recognise_sheet(sheet: Sheet, problems: Problems) -> list[TypedTable]:
     _warn_unread(frame.columns, kind, place)
     if not problems.take(_row_violations(frame, place)):
         named = ~_empty_cells(frame).select(pl.any_horizontal(KEY)).to_series()
-        _convert_rows(frame.filter(named), kind, place.of_rows(named), problems)
+        _convert_rows(frame.filter(named), kind, place.select_rows(named), problems)
         return []
     rows = _convert_rows(frame, kind, place, problems)
     if kind != "counts" or lacking_columns(LONG_KIND, frame.columns):
@@ -341,7 +341,7 @@ def _read_column(
     except UnreadableError as error:
         problems.append(error.violation)
         readable = ~error.wrong
-    rest = _read_column(convert, column.filter(readable), place.of_rows(readable), problems)
+    rest = _read_column(convert, column.filter(readable), place.select_rows(readable), problems)
     places = pl.DataFrame({"row": readable.arg_true(), column.name: rest})
     rows = pl.DataFrame({"row": pl.arange(len(column), dtype=pl.UInt32, eager=True)})
     filled = rows.join(places, on="row", how="left", maintain_order="left")[column.name]
