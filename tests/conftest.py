@@ -19,8 +19,9 @@ import kept
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ["MPLBACKEND"] = "Agg"
-# As many processes run as there are cores: more threads of BLAS only wait for each other.
-os.environ["OPENBLAS_NUM_THREADS"] = "1"
+# As many processes run as there are cores: more threads of one only wait for each other.
+for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "POLARS_MAX_THREADS"):
+    os.environ[threads] = "1"
 # Programs are compiled without optimization, and in jaxlib 0.10, the last for Python 3.11, without
 # its slow new way to write kernels: of one fit's 30 s of work 12 are left, and it runs for 0.9 s
 # instead of 0.7. Demo, benchmarks and experiments run what users run.
@@ -33,6 +34,9 @@ os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).st
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(kept.programs_folder(os.environ["XLA_FLAGS"]))
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+# XLA's own caches, of GPUs alone, would lie in that folder, and its path in every program's key: in
+# another checkout no program that was copied there would be found.
+os.environ["JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES"] = "none"
 # What bayesrep itself keeps between commands goes neither there nor among the user's files.
 if MADE_HERE := "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="bayesrep-tests-")

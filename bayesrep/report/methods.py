@@ -42,13 +42,14 @@ ESTIMATORS: Mapping[str, Look] = {
 
 def look_of(method: str) -> Look:
     """How a method is shown: an estimator, with options or without, or a model's posterior."""
+    if method in ESTIMATORS:
+        return ESTIMATORS[method]
+    name = method.partition("(")[0]
+    if name in ESTIMATORS:
+        return ESTIMATORS[name]._replace(label=method)
     from bayesrep.models import MODELS
 
-    name = method.partition("(")[0]
-    if name in MODELS:
-        return POSTERIOR
-    look = ESTIMATORS.get(name, OTHER_LOOK)
-    return look if method in ESTIMATORS else look._replace(label=method)
+    return POSTERIOR if name in MODELS else OTHER_LOOK._replace(label=method)
 
 
 def color_of(method: str) -> str:
