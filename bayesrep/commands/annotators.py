@@ -35,8 +35,8 @@ def run(arguments: Namespace) -> int:
     from bayesrep.estimators.annotators import compare_annotators, extrapolate, linearity
     from bayesrep.estimators.other_images import half_the_images
     from bayesrep.report.closing import annotators_sentence
+    from bayesrep.report.estimates_text import annotators_table, forward_table
     from bayesrep.report.other_images import halves_text
-    from bayesrep.report.text import annotators_table, forward_table
 
     new_table(arguments)
     study = read_study(arguments.study)

@@ -45,7 +45,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _check_files(arguments: Namespace) -> int:
-    from bayesrep.report.text import describe_study
+    from bayesrep.report.study_text import describe_study
     from bayesrep.sources.tables import check_tables
 
     roles = {role: name for role in ROLES if (name := getattr(arguments, role))}
@@ -101,7 +101,7 @@ _Told = tuple[str, Mapping[str, Any], LeftOut]
 def _of_study(path: Path) -> _Told:
     from bayesrep.estimators.other_images import finite_sample_gaps, mean_frequencies
     from bayesrep.report.other_images import frequencies_text
-    from bayesrep.report.text import describe_study
+    from bayesrep.report.study_text import describe_study
 
     study = read_study(path)
     gaps = finite_sample_gaps(study) if study.classifiers else None

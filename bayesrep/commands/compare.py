@@ -81,14 +81,14 @@ def run(arguments: Namespace) -> int:
         read_some_label_sets,
     )
     from bayesrep.protocols.humans import add_published
-    from bayesrep.report.subsets import subsets_text
-    from bayesrep.report.text import (
+    from bayesrep.report.protocols_text import (
         comparison_finding,
         comparison_table,
         lines_table,
-        rows_table,
         tested_pairs_table,
     )
+    from bayesrep.report.subsets import subsets_text
+    from bayesrep.report.text import rows_table
     from bayesrep.studies.study_folder import StudyFolder
 
     new_table(arguments)

@@ -22,7 +22,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.report.text import aggregators_text, crowd_text
+    from bayesrep.report.answers_text import aggregators_text, crowd_text
 
     if arguments.workers:
         new_file(arguments.workers, force=arguments.force)

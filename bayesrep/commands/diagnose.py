@@ -31,7 +31,7 @@ def run(arguments: Namespace) -> int:
         "checks": diagnosis.checks.to_dicts(),
         **{name: None if table is None else table.to_dicts() for name, table in tables.items()},
     }
-    from bayesrep.report.text import diagnosis_text
+    from bayesrep.report.fits_text import diagnosis_text
 
     text = diagnosis_text(diagnosis, str(arguments.study or "STUDY"), str(arguments.posterior))
     emit(arguments, text, facts, study.left_out if study else None)

@@ -42,7 +42,7 @@ def run(arguments: Namespace) -> int:
     )
     from bayesrep.report.answer import measured_drop
     from bayesrep.report.closing import estimate_sentence
-    from bayesrep.report.text import gaps_table, side_by_side
+    from bayesrep.report.estimates_text import gaps_table, side_by_side
 
     new_table(arguments)
     top = length(arguments)

@@ -13,7 +13,7 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.posterior.fitted import Fitted
-    from bayesrep.report.text import images_table
+    from bayesrep.report.estimates_text import images_table
 
     study, posterior = read_fitted(arguments)
     table = bayesrep.describe_images(study, posterior)

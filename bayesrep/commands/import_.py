@@ -273,7 +273,7 @@ def _given_options(arguments: Namespace) -> dict[str, Any]:
 
 def _describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str], str | None]:
     """What was written and what is missing, in lines; and the fingerprint of a study."""
-    from bayesrep.report.text import describe_study
+    from bayesrep.report.study_text import describe_study
 
     if contents.lacks("counts"):
         return _without_counts(contents, out), None

@@ -14,7 +14,7 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.checks import compare_fits
-    from bayesrep.report.text import fits_text
+    from bayesrep.report.fits_text import fits_text
 
     new_table(arguments)
     fits = {str(path): read_draws(path) for path in arguments.posteriors}

@@ -36,7 +36,8 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from bayesrep import protocols
     from bayesrep.protocols.subsets import read_grouping
-    from bayesrep.report.text import multilabel_table, rows_table
+    from bayesrep.report.protocols_text import multilabel_table
+    from bayesrep.report.text import rows_table
     from bayesrep.studies.study_folder import StudyFolder
 
     new_table(arguments)

@@ -214,7 +214,7 @@ def emit(
     Either says which images are left out, and why.
     """
     if left_out:
-        from bayesrep.report.text import left_out_lines
+        from bayesrep.report.study_text import left_out_lines
 
         text = "\n".join([text, *left_out_lines(left_out)])
         facts = {**facts, "left_out": left_out}

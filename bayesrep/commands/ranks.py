@@ -16,7 +16,7 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.report.closing import ranks_sentence
-    from bayesrep.report.text import ranks_table
+    from bayesrep.report.estimates_text import ranks_table
 
     top = length(arguments)
     study, posterior = read_fitted(arguments)

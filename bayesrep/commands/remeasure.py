@@ -32,7 +32,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.report.text import remeasured_table
+    from bayesrep.report.study_text import remeasured_table
 
     seed = arguments.seed or 0
     if arguments.posterior is None:

@@ -420,7 +420,7 @@ class _Work:
 
 def _print_answer(arguments: Namespace, record: Mapping[str, Any]) -> int:
     """Print the answer, whether to trust it, and what was made."""
-    from bayesrep.report.text import remedies
+    from bayesrep.report.fits_text import remedies
 
     out, answer = arguments.out, record["found"]
     study, posterior = out / STAGES["study"], out / STAGES["posterior"]

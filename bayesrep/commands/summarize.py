@@ -37,7 +37,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.checks.classes import judge_classes
     from bayesrep.posterior.fitted import Fitted
     from bayesrep.report.answer import answer_for, drop_of, measured_drop
-    from bayesrep.report.text import estimates_table, gaps_table, populations_text
+    from bayesrep.report.estimates_text import estimates_table, gaps_table, populations_text
     from bayesrep.summary import tables
 
     top = length(arguments)

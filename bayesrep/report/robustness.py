@@ -11,7 +11,8 @@ from bayesrep.protocols.effective_robustness import CURVED_SCALES, FEWEST_ON_LIN
 from bayesrep.protocols.intervals import proportion_interval
 from bayesrep.protocols.lines import line_band
 from bayesrep.report.figures import BLUE, GREEN, GREY, INK, PURPLE, RED, legend_below, panels
-from bayesrep.report.text import Cell, Name, Row, lines_table, list_rows
+from bayesrep.report.protocols_text import lines_table
+from bayesrep.report.text import Cell, Name, Row, list_rows
 from bayesrep.studies.answers import right_or_wrong
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
