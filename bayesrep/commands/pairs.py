@@ -12,6 +12,7 @@ from bayesrep.commands.options import (
     read_fitted,
 )
 from bayesrep.commands.output import emit_table
+from bayesrep.studies.words import words_of
 
 
 def add(parser: ArgumentParser) -> None:
@@ -35,7 +36,8 @@ def run(arguments: Namespace) -> int:
     if arguments.between:
         table = pairs_between(table, arguments.between, study.classifiers)
         top = len(table) if top is None else top
-    text = pairs_table(table, study.classifiers, top)
+    words = words_of(study)
+    text = pairs_table(table, study.classifiers, top, words)
     if len(study.classifiers) > 1:
-        text += f"\n\n{pairs_sentence(table)}"
+        text += f"\n\n{pairs_sentence(table, words)}"
     return emit_table(arguments, table, text, left_out=study.left_out)

@@ -131,7 +131,7 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
     if reference is not replicates.reference or replication is not replicates.replication:
         warnings.warn(
             EstimateWarning(
-                f"em-spline: counts of more than {MOST_ANNOTATORS} annotators per image are "
+                f"em-spline: counts of more than {MOST_ANNOTATORS} answers are "
                 f"thinned to {MOST_ANNOTATORS}, in expectation"
             ),
             stacklevel=4,

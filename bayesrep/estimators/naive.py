@@ -175,6 +175,6 @@ def _interpolation_warning(missing: Floats, counts: ThinnedCounts) -> Interpolat
     named = ", ".join(map(str, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
     return InterpolationWarning(
         f"naive: {missing.sum():.2%} of the reference has selected = {named} of "
-        f"{counts.annotators}, where the replication has no image; accuracies there are "
+        f"{counts.annotators}, where the replication has none; accuracies there are "
         "interpolated"
     )

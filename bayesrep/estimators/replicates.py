@@ -99,9 +99,9 @@ class Replicates:
             if (rule := statistics.cells[role].selection) is not None:
                 warnings.warn(
                     EstimateWarning(
-                        f"the {role}'s images were selected by the counts at hand ({rule.rule}): "
-                        "point estimates take them for a fresh measurement and are biased; the "
-                        "joint model allows for it (bayesrep.fit)"
+                        f"the {role}'s {statistics.words.images} were selected by the counts at "
+                        f"hand ({rule.rule}): point estimates take them for a fresh measurement "
+                        "and are biased; the joint model allows for it (bayesrep.fit)"
                     ),
                     stacklevel=2,
                 )

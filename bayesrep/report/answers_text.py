@@ -7,48 +7,50 @@ import polars as pl
 
 from bayesrep.errors import plain_text
 from bayesrep.report.text import Cell, list_rows, percent
+from bayesrep.studies.shown import number
+from bayesrep.studies.words import IMAGES, Words
 
 if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.answers.crowd import CrowdDescription
     from bayesrep.answers.quality import Cleaned
 
 
-def crowd_text(crowd: "CrowdDescription") -> str:
+def crowd_text(crowd: "CrowdDescription", words: Words = IMAGES) -> str:
     """What `bayesrep.describe_crowd` found; of single workers only how many answer oddly."""
     shown: dict[str, Cell] = {
         "data set": "{dataset}",
-        "images": "{images:,}",
+        words.images: "{images:,}",
         "answers": "{answers:,}",
-        "workers": "{workers:,}",
+        words.workers: "{workers:,}",
         "answers each": "{answers_a_worker:,.0f}",
         "selected": "{selection_frequency:2p}",
-        "s.e. images": "{error_images:2p}",
-        "s.e. workers": "{error_workers:2p}",
+        f"s.e. {words.images}": "{error_images:2p}",
+        f"s.e. {words.workers}": "{error_workers:2p}",
         "correlation": "{correlation:.3f}",
         "worth answers": "{effective_answers:,.0f}",
     }
     lines = [list_rows(crowd.datasets, shown), "", plain_text(crowd.sentence)]
     lines += [
-        f"{plain_text(row['dataset'])}: workers select {percent(abs(row['drift']), 2)} points "
-        f"{'more' if row['drift'] > 0 else 'less'} often at the end of their answers than at the "
-        f"beginning (s.e. {percent(row['drift_error'], 2)})."
+        f"{plain_text(row['dataset'])}: {words.workers} select {percent(abs(row['drift']), 2)} "
+        f"points {'more' if row['drift'] > 0 else 'less'} often at the end of their answers than "
+        f"at the beginning (s.e. {percent(row['drift_error'], 2)})."
         for row in crowd.datasets.to_dicts()
         if row["drift"] is not None
     ]
     named = {"always_yes": "always yes", "always_no": "always no", "at_random": "at random"}
-    for way, words in named.items():
+    for way, told in named.items():
         odd = crowd.workers.filter(pl.col(way) > 0.5)
         if len(odd):
             share = float(odd["answers"].sum()) / float(crowd.workers["answers"].sum())
             lines.append(
-                f"{len(odd)} worker{'s' if len(odd) != 1 else ''} probably "
-                f"answer{'s' if len(odd) == 1 else ''} {words}: {percent(share, 1)} % of all "
+                f"{number(len(odd), words.worker)} probably "
+                f"answer{'s' if len(odd) == 1 else ''} {told}: {percent(share, 1)} % of all "
                 "answers."
             )
     return "\n".join(lines)
 
 
-def aggregators_text(table: pl.DataFrame) -> str:
+def aggregators_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
     """What `bayesrep.answers.aggregate_answers` found."""
     shown: dict[str, Cell] = {
         "data set": "{dataset}",
@@ -59,7 +61,7 @@ def aggregators_text(table: pl.DataFrame) -> str:
         "as k/n": "{agreement:2p}",
     }
     return (
-        f"{list_rows(table, shown)}\n\nAggregators look for one true answer per image; the "
+        f"{list_rows(table, shown)}\n\nAggregators look for one true answer per {words.image}; the "
         "analysis takes the selection frequency, which has none."
     )
 

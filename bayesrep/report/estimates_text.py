@@ -20,6 +20,7 @@ from bayesrep.report.text import (
     list_rows,
     percent,
 )
+from bayesrep.studies.words import IMAGES, Words
 
 if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.estimators.annotators import Linearity
@@ -36,7 +37,7 @@ def spread(count: int, wanted: int = 10) -> list[int]:
     return sorted(set(np.linspace(0, count - 1, min(count, wanted)).round().astype(int).tolist()))
 
 
-def side_by_side(table: pl.DataFrame, top: int | None) -> str:
+def side_by_side(table: pl.DataFrame, top: int | None, words: Words = IMAGES) -> str:
     """Rows of `bayesrep.estimate`, a line a classifier and a column a method, in percent.
 
     Of many classifiers some are shown, spread over all, and how many there are is said; with `top`
@@ -52,7 +53,7 @@ def side_by_side(table: pl.DataFrame, top: int | None) -> str:
     def accuracy_cell(method: str) -> Cell:
         return lambda row: percent(row["of"][method]["adjusted_accuracy"])
 
-    shown: dict[str, Cell] = {"classifier": "{classifier}", "reference": "{reference:1p}"}
+    shown: dict[str, Cell] = {words.classifier: "{classifier}", "reference": "{reference:1p}"}
     shown |= {label_of(method): accuracy_cell(method) for method in methods}
     known = table.filter(pl.col("method") == methods[-1])["lower"].null_count() < len(names)
     if known:
@@ -62,7 +63,8 @@ def side_by_side(table: pl.DataFrame, top: int | None) -> str:
         )
     every = list(rows.values())
     chosen = _choose_places(len(every), top)
-    return list_rows([every[i] for i in chosen], shown) + remaining(len(chosen), len(every))
+    more = remaining(len(chosen), len(every), words.classifiers)
+    return list_rows([every[i] for i in chosen], shown) + more
 
 
 def _choose_places(count: int, top: int | None) -> list[int]:
@@ -70,19 +72,19 @@ def _choose_places(count: int, top: int | None) -> list[int]:
     return spread(count, SHOWN_ROWS) if top is None else list(range(min(top, count)))
 
 
-def remaining(shown: int, total: int, noun: str = "classifier") -> str:
+def remaining(shown: int, total: int, nouns: str) -> str:
     """Say that not all rows are shown, and how to see them; empty where all are."""
     return (
         ""
         if shown >= total
-        else f"\n{shown} of {total:,} {noun}s; --all shows them, --csv writes them."
+        else f"\n{shown} of {total:,} {nouns}; --all shows them, --csv writes them."
     )
 
 
-def estimates_table(table: pl.DataFrame, top: int | None) -> str:
+def estimates_table(table: pl.DataFrame, top: int | None, words: Words = IMAGES) -> str:
     """Rows of `bayesrep.summarize`, accuracies in percent; those that `side_by_side` would show."""
     shown: dict[str, Cell] = {
-        "classifier": "{classifier}",
+        words.classifier: "{classifier}",
         "method": _label,
         "reference": "{reference_accuracy:1p}",
         "replication": "{replication_accuracy:1p}",
@@ -93,7 +95,7 @@ def estimates_table(table: pl.DataFrame, top: int | None) -> str:
         "ESS": _effective,
     }
     chosen = _choose_places(len(table), top)
-    return list_rows(table[chosen], shown) + remaining(len(chosen), len(table))
+    return list_rows(table[chosen], shown) + remaining(len(chosen), len(table), words.classifiers)
 
 
 def _label(row: Row) -> str:
@@ -139,22 +141,22 @@ def _with_interval(row: Row, form: str = "2p") -> str:
     return told if interval == MISSING_TEXT else f"{told} {interval}"
 
 
-def populations_text(table: pl.DataFrame) -> str:
+def populations_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
     """What `bayesrep.summarize_gaps` says of the reference's population, in one line."""
     by = {row["quantity"]: row for row in table.iter_rows(named=True)}
     gap = _with_interval(by["population_gap"])
-    told = f"For other images of the same populations: gap {gap}"
+    told = f"For other {words.images} of the same populations: gap {gap}"
     if by["population_slope"]["estimate"] is not None:
         told += f", slope {_with_interval(by['population_slope'], '.3f')}"
     return f"{told}.".replace("-", "\N{MINUS SIGN}")
 
 
-def ranks_table(table: pl.DataFrame, top: int | None = None) -> str:
+def ranks_table(table: pl.DataFrame, top: int | None = None, words: Words = IMAGES) -> str:
     """The first rows of `bayesrep.rank_classifiers`; of one classifier, that there are none."""
     if len(table) == 1:
-        return _only_classifier_sentence(str(table["classifier"][0]))
+        return _only_classifier_sentence(str(table["classifier"][0]), words)
     shown: dict[str, Cell] = {
-        "classifier": "{classifier}",
+        words.classifier: "{classifier}",
         "adjusted": "{adjusted_accuracy:1p}",
         "rank": "{rank:.1f}",
         "95 % interval": "{lower:g} to {upper:g}",
@@ -163,19 +165,25 @@ def ranks_table(table: pl.DataFrame, top: int | None = None) -> str:
         "first (%)": "{best:0p}",
     }
     size = SHOWN_ROWS if top is None else top
-    return list_rows(table.head(size), shown) + remaining(min(size, len(table)), len(table))
+    more = remaining(min(size, len(table)), len(table), words.classifiers)
+    return list_rows(table.head(size), shown) + more
 
 
-def _only_classifier_sentence(classifier: str) -> str:
-    return f"{plain_text(classifier)} is the only classifier: there is none to compare it with."
+def _only_classifier_sentence(name: str, words: Words) -> str:
+    return f"{plain_text(name)} is the only {words.classifier}: there is none to compare it with."
 
 
-def pairs_table(table: pl.DataFrame, classifiers: Sequence[str], top: int | None = None) -> str:
+def pairs_table(
+    table: pl.DataFrame,
+    classifiers: Sequence[str],
+    top: int | None = None,
+    words: Words = IMAGES,
+) -> str:
     """The closest rows of `bayesrep.compare_classifiers`, differences in points."""
     if len(classifiers) == 1:
-        return _only_classifier_sentence(classifiers[0])
+        return _only_classifier_sentence(classifiers[0], words)
     shown: dict[str, Cell] = {
-        "classifier": "{classifier}",
+        words.classifier: "{classifier}",
         "other": "{other}",
         "as measured": "{raw_difference:2p}",
         "adjusted (points)": "{difference:2p}",
@@ -184,28 +192,28 @@ def pairs_table(table: pl.DataFrame, classifiers: Sequence[str], top: int | None
     }
     size = SHOWN_ROWS if top is None else top
     closest = closest_pairs(table, size)
-    return list_rows(closest, shown) + remaining(len(closest), len(table), "pair")
+    return list_rows(closest, shown) + remaining(len(closest), len(table), "pairs")
 
 
-def images_table(table: pl.DataFrame, shown: int = 10) -> str:
+def images_table(table: pl.DataFrame, words: Words = IMAGES, shown: int = 10) -> str:
     """The images of `bayesrep.describe_images` hardest for classifiers, and for people."""
     machines, people = (
         list_rows(
             rows.head(shown),
             {
-                "image": "{image}",
+                words.image: "{image}",
                 "data set": "{dataset}",
                 "selected": "{selected}/{shown}",
                 "frequency": "{selection_frequency:1p} ± {selection_frequency_sd:1p}",
-                "classifiers right": "{right:0p}",
+                f"{words.classifiers} right": "{right:0p}",
                 "difficulty": "{difficulty:.2f} ± {difficulty_sd:.2f}",
             },
         )
         for rows in (table.sort("difficulty", descending=True), table.sort("selection_frequency"))
     )
     return (
-        f"Hardest for classifiers, given how people see them:\n\n{machines}"
-        f"\n\nHardest for people:\n\n{people}"
+        f"Hardest for {words.classifiers}, given how {words.people} see them:\n\n{machines}"
+        f"\n\nHardest for {words.people}:\n\n{people}"
     )
 
 
@@ -232,19 +240,19 @@ def components_table(table: pl.DataFrame) -> str:
     return list_rows(best, shown)
 
 
-def annotators_table(table: pl.DataFrame, line: "Linearity | None") -> str:
+def annotators_table(table: pl.DataFrame, line: "Linearity | None", words: Words = IMAGES) -> str:
     """Rows of `compare_annotators` as mean gaps, one line a number of annotators; the verdict."""
     gaps = (
         (pl.col("reference_accuracy") - pl.col(name)).mean().alias(name)
         for name in ("naive", "jackknife")
     )
     shown: dict[str, Cell] = {
-        "annotators": "{annotators}",
+        words.annotators: "{annotators}",
         "naive": "{naive:2p}",
         "jackknife": "{jackknife:2p}",
     }
     means = list_rows(table.group_by("annotators", maintain_order=True).agg(*gaps), shown)
-    text = ["Mean bias-corrected gap over classifiers, in points:", means]
+    text = [f"Mean bias-corrected gap over {words.classifiers}, in points:", means]
     if line is not None:
         reference = float(table["reference_accuracy"].mean())  # type: ignore[arg-type]
         from_half, from_all = (
@@ -253,27 +261,27 @@ def annotators_table(table: pl.DataFrame, line: "Linearity | None") -> str:
         )
         text += [
             "",
-            f"From {line.half} annotators on, the naive estimates follow a line in 1/n, n their "
-            f"number, with R² = {line.r_squared:.4f}.",
-            f"The jackknife from {line.half} annotators leaves a gap of {from_half} points, "
-            f"from {line.annotators} one of {from_all}.",
+            f"From {line.half} {words.annotators} on, the naive estimates follow a line in 1/n, n "
+            f"their number, with R² = {line.r_squared:.4f}.",
+            f"The jackknife from {line.half} {words.annotators} leaves a gap of {from_half} "
+            f"points, from {line.annotators} one of {from_all}.",
             f"If the rest is quadratic in 1/n, that is {percent(abs(line.left), 2)} "
             f"points too {'much' if line.left > 0 else 'little'}.",
         ]
     return "\n".join(text)
 
 
-def forward_table(told: pl.DataFrame) -> str:
+def forward_table(told: pl.DataFrame, words: Words = IMAGES) -> str:
     """What the naive estimate would say with other numbers of annotators."""
     shown: dict[str, Cell] = {
-        "annotators": "{annotators}",
+        words.annotators: "{annotators}",
         "naive": "{gap:2p}",
         "too much": "{left:2p}",
     }
     last = told.to_dicts()[-1]
     return (
         f"By EM + spline the naive gap would be, and lie above that without noise:\n"
-        f"{list_rows(told, shown)}\n\nWith {last['annotators']:,} annotators the naive "
+        f"{list_rows(told, shown)}\n\nWith {last['annotators']:,} {words.annotators} the naive "
         f"estimate would still be {percent(abs(last['left']), 2)} points off."
     )
 

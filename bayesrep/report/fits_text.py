@@ -6,15 +6,20 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from bayesrep.checks.finding import name_check
 from bayesrep.errors import plain_text, quote_word
 from bayesrep.report.text import align_columns
+from bayesrep.studies.words import IMAGES, Words
 
 if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.checks.diagnosis import Diagnosis
 
 
 def diagnosis_text(
-    diagnosis: "Diagnosis", study: str = "STUDY", posterior: str = "posterior.nc"
+    diagnosis: "Diagnosis",
+    study: str = "STUDY",
+    posterior: str = "posterior.nc",
+    words: Words = IMAGES,
 ) -> str:
     """What `bayesrep.diagnose` says: the verdict, sentences, commands, and the table of checks.
 
@@ -24,10 +29,15 @@ def diagnosis_text(
         What it found.
     study, posterior
         Where they are.
+    words
+        Words of the study.
     """
     sentences = [f"- {plain_text(sentence)}" for sentence in diagnosis.sentences]
     sentences += remedies(diagnosis.sentences, study, posterior)
-    table = align_columns([("check", "found", "wanted", "trust"), *diagnosis.checks.iter_rows()])
+    checks = [
+        (name_check(check, words), *others) for check, *others in diagnosis.checks.iter_rows()
+    ]
+    table = align_columns([("check", "found", "wanted", "trust"), *checks])
     return "\n".join([diagnosis.verdict, "", *sentences, *([""] if sentences else []), table])
 
 
@@ -61,7 +71,7 @@ def remedies(
     return [f"  $ bayesrep {command}" for command in commands]
 
 
-def fits_text(table: pl.DataFrame) -> str:
+def fits_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
     """Rows of `bayesrep.checks.compare_fits`, with what they decide."""
     head = "difference ± s.e. (s.e. shared)"
     rows = [("model", "elpd", "p_loo", head, "counts", "answers", "k > 0.7")]
@@ -78,12 +88,13 @@ def fits_text(table: pl.DataFrame) -> str:
             )
         )
     legend = (
-        "s.e.: were the classifiers' answers independent; shared: as all answer the same images."
+        f"s.e.: were the {words.classifiers}' answers independent; shared: as all answer the same "
+        f"{words.images}."
     )
-    return f"{align_columns(rows)}\n{legend}\n\n{_decision(table)}"
+    return f"{align_columns(rows)}\n{legend}\n\n{_decision(table, words)}"
 
 
-def _decision(table: pl.DataFrame) -> str:
+def _decision(table: pl.DataFrame, words: Words) -> str:
     names = [plain_text(name) for name in table["model"]]
     if len(names) < 2:
         return "One model only: nothing to compare it with."
@@ -93,7 +104,7 @@ def _decision(table: pl.DataFrame) -> str:
         return f"{names[0]} and {names[1]} predict equally well, as far as these data tell."
     if lead < 2 * rival["se_shared"]:
         return (
-            f"{names[0]} predicts better than {names[1]} if the classifiers' answers are "
-            "independent; as they answer the same images, it may be chance."
+            f"{names[0]} predicts better than {names[1]} if the {words.classifiers}' answers are "
+            f"independent; as they answer the same {words.images}, it may be chance."
         )
     return f"{names[0]} predicts better than {names[1]}."

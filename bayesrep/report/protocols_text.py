@@ -16,6 +16,7 @@ from bayesrep.report.text import (
     list_rows,
     percent,
 )
+from bayesrep.studies.words import IMAGES, Words
 
 
 def predictions_table(table: pl.DataFrame) -> str:
@@ -32,10 +33,10 @@ def predictions_table(table: pl.DataFrame) -> str:
     return list_rows(table, shown)
 
 
-def matched_table(table: pl.DataFrame) -> str:
+def matched_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
     """Accuracies of `bayesrep.protocols.match`, a line for each classifier and criterion."""
     shown: dict[str, Cell] = {
-        "classifier": "{classifier}",
+        words.classifier: "{classifier}",
         "matched by": "{criterion}",
         "gap": "{gap[estimate]:2p}",
         "reference": "{matched_reference_accuracy[estimate]:2p}",
@@ -48,7 +49,7 @@ def matched_table(table: pl.DataFrame) -> str:
     return list_rows(group_quantities(table, "criterion", "classifier"), shown)
 
 
-def multilabel_table(table: pl.DataFrame) -> str:
+def multilabel_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
     """Rows of `bayesrep.protocols.multilabel`: every classifier, then every subset."""
     metrics = [name for name in table["metric"].unique(maintain_order=True) if " " not in name]
     best = f"of[all][{metrics[-1]}]"
@@ -59,8 +60,8 @@ def multilabel_table(table: pl.DataFrame) -> str:
         )
         every["of"].setdefault(row["subset"], {})[row["metric"]] = row
     shown: dict[str, Cell] = {
-        "classifier": "{classifier}",
-        "images": f"{{{best}[images]:,}}",
+        words.classifier: "{classifier}",
+        words.images: f"{{{best}[images]:,}}",
         **{metric: f"{{of[all][{metric}][accuracy]:2p}}" for metric in metrics},
         "95 % interval": f"{{{best}[lower]:2p}} to {{{best}[upper]:2p}}",
         "one label": "{of[one label][multi-label][accuracy]:2p}",
@@ -78,25 +79,25 @@ def multilabel_table(table: pl.DataFrame) -> str:
             row["beyond"] = None
         subsets.setdefault(row["subset"], {"subset": row["subset"]})[row["metric"]] = row
     shown: dict[str, Cell] = {
-        "mean over classifiers": "{subset}",
-        "images": "{multi-label[images]:,}",
+        f"mean over {words.classifiers}": "{subset}",
+        words.images: "{multi-label[images]:,}",
         **{metric: f"{{{metric}[accuracy]:2p}}" for metric in metrics},
         "change": "{multi-label[change]:2p}",
         "beyond chance": "{multi-label[beyond]}",
     }
     second = list_rows(subsets.values(), shown)
     remark = (
-        "Change: of multi-label accuracy against all images. Beyond chance: for how many of the "
-        f"{len(classifiers)} classifiers fewer than 5 % of as many random classes change it as "
-        "much."
+        f"Change: of multi-label accuracy against all {words.images}. Beyond chance: for how many "
+        f"of the {len(classifiers)} {words.classifiers} fewer than 5 % of as many random classes "
+        "change it as much."
     )
     return f"{first}\n\n{second}\n\n{remark}"
 
 
-def comparison_table(table: pl.DataFrame, lines: pl.DataFrame) -> str:
+def comparison_table(table: pl.DataFrame, lines: pl.DataFrame, words: Words = IMAGES) -> str:
     """Accuracies and lines of `bayesrep.protocols.compare`."""
     header = ["participant", "kind"]
-    cells = ["{participant}", "{kind}"]
+    cells: list[Cell] = ["{participant}", lambda row: words.name_of(row["kind"])]
     for name, value in (
         ("reference", "reference_accuracy"),
         ("replication", "replication_accuracy"),
@@ -106,10 +107,12 @@ def comparison_table(table: pl.DataFrame, lines: pl.DataFrame) -> str:
         cells += [f"{{{value}:2p}}", f"{{{name}_lower:2p}} to {{{name}_upper:2p}}"]
     rows = [[cell_text(row, cell) for cell in cells] for row in table.iter_rows(named=True)]
     text = columns(header, rows)
-    return f"{text}\n\n{lines_table(lines)}" if len(lines) else text
+    return f"{text}\n\n{lines_table(lines, words=words)}" if len(lines) else text
 
 
-def lines_table(lines: pl.DataFrame, more: Mapping[str, Cell] | None = None) -> str:
+def lines_table(
+    lines: pl.DataFrame, more: Mapping[str, Cell] | None = None, words: Words = IMAGES
+) -> str:
     """Lines of `bayesrep.protocols.fit_lines`: what is an accuracy or a gap in percent.
 
     Parameters
@@ -118,6 +121,8 @@ def lines_table(lines: pl.DataFrame, more: Mapping[str, Cell] | None = None) -> 
         The table.
     more
         Columns that stand before the others.
+    words
+        Words of the study.
     """
 
     def value_with_ends(names: str) -> Callable[[Row], str]:
@@ -135,13 +140,15 @@ def lines_table(lines: pl.DataFrame, more: Mapping[str, Cell] | None = None) -> 
             "scale": "{scale}",
             "quantity": lambda row: row["quantity"].replace("_", " "),
             "estimate": value_with_ends("estimate"),
-            "95 %, other images": value_with_ends("lower upper"),
-            "95 %, other classifiers": value_with_ends("classifiers_lower classifiers_upper"),
+            f"95 %, other {words.images}": value_with_ends("lower upper"),
+            f"95 %, other {words.classifiers}": value_with_ends(
+                "classifiers_lower classifiers_upper"
+            ),
         },
     )
 
 
-def tested_pairs_table(table: pl.DataFrame) -> str:
+def tested_pairs_table(table: pl.DataFrame, words: Words) -> str:
     """Pairs of `bayesrep.protocols.Comparison`, a line each, differences in percent points."""
     return list_rows(
         table,
@@ -149,7 +156,7 @@ def tested_pairs_table(table: pl.DataFrame) -> str:
             "dataset": "{dataset}",
             "participant": "{participant}",
             "other": "{other}",
-            "images": "{images:,}",
+            words.images: "{images:,}",
             "only the first": "{only_first:,}",
             "only the other": "{only_second:,}",
             "difference": "{difference:2p}",
@@ -161,7 +168,9 @@ def tested_pairs_table(table: pl.DataFrame) -> str:
     )
 
 
-def comparison_finding(table: pl.DataFrame, lines: pl.DataFrame, names: Sequence[str]) -> str:
+def comparison_finding(
+    table: pl.DataFrame, lines: pl.DataFrame, names: Sequence[str], words: Words = IMAGES
+) -> str:
     """What accuracies of `bayesrep.protocols.compare` say, in a sentence.
 
     Parameters
@@ -170,6 +179,8 @@ def comparison_finding(table: pl.DataFrame, lines: pl.DataFrame, names: Sequence
         Accuracies, and the lines through those of the classifiers.
     names
         The names of the reference and the replication.
+    words
+        Words of the study.
     """
     rows = table.filter(pl.col("kind") == "classifier")
     known = rows["gap"].drop_nulls()
@@ -178,7 +189,10 @@ def comparison_finding(table: pl.DataFrame, lines: pl.DataFrame, names: Sequence
     who, mean = plain_text(rows["participant"][0]), rows["gap", "gap_lower", "gap_upper"].row(0)
     if len(rows) > 1:
         mean_gap = lines.filter(scale="linear", quantity="mean_gap")
-        who, mean = f"The {len(known)} classifiers", mean_gap["estimate", "lower", "upper"].row(0)
+        who, mean = (
+            f"The {len(known)} {words.classifiers}",
+            mean_gap["estimate", "lower", "upper"].row(0),
+        )
     gap, low, high = mean
     if gap is None or low is None or high is None:
         return ""

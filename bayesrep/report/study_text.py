@@ -9,7 +9,7 @@ from bayesrep.errors import plain_text
 from bayesrep.report.text import MISSING_TEXT, Cell, Row, list_rows, percent
 from bayesrep.studies.shown import number
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import words_of
+from bayesrep.studies.words import IMAGES, Words, words_of
 
 if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.studies.allows import Allowed
@@ -81,7 +81,7 @@ def allowed_text(what: str, found: "Sequence[Allowed]") -> str:
     return "\n".join(lines)
 
 
-def remeasured_table(table: pl.DataFrame) -> str:
+def remeasured_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
     """Rows of `bayesrep.remeasure`, and in words what they say."""
 
     def value_with_interval(name: str) -> Callable[[Row], str]:
@@ -114,7 +114,7 @@ def remeasured_table(table: pl.DataFrame) -> str:
             )
     if table["selection"].null_count() == len(table):
         lines.append(
-            "No data set states by which rule its images were kept: import it with "
+            f"No data set states by which rule its {words.images} were kept: import it with "
             "--selection 'NAME=all of 6'."
         )
     return "\n".join(lines)

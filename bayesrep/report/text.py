@@ -11,7 +11,7 @@ import polars as pl
 
 from bayesrep.errors import plain_text
 from bayesrep.studies.shown import align_rows
-from bayesrep.studies.words import VOICE
+from bayesrep.studies.words import IMAGES, Words
 
 MISSING_TEXT = "-"
 FORMAT: ContextVar[str] = ContextVar("FORMAT", default="text")
@@ -44,18 +44,16 @@ def ends(
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table, as `FORMAT` has it; the first column to the left, the others to the right."""
-    return WRITERS[FORMAT.get()](_translate_cells((header, *rows)))
+    return WRITERS[FORMAT.get()](_plain_cells((header, *rows)))
 
 
-def _translate_cells(table: Iterable[Sequence[str]]) -> list[list[str]]:
-    """The cells in the words of the study that a command is about, before they are put in line."""
-    say = VOICE.get()
+def _plain_cells(table: Iterable[Sequence[str]]) -> list[list[str]]:
+    """The cells as they cannot steer a terminal, before they are put in line."""
+    return [[_plain_cell(cell) for cell in row] for row in table]
 
-    def translate_cell(cell: str) -> str:
-        text = say(plain_text(cell))
-        return Name(text) if isinstance(cell, Name) else text
 
-    return [list(map(translate_cell, row)) for row in table]
+def _plain_cell(cell: str) -> str:
+    return type(cell)(plain_text(cell))
 
 
 def _align_right(table: Sequence[Sequence[str]]) -> str:
@@ -170,18 +168,19 @@ def group_quantities(table: pl.DataFrame, *names: str) -> list[dict[str, Any]]:
     ]
 
 
-def rows_table(table: pl.DataFrame, digits: int = 3) -> str:
-    """Any table as it is, numbers to some digits."""
+def rows_table(table: pl.DataFrame, digits: int = 3, words: Words = IMAGES) -> str:
+    """Any table as it is, numbers to some digits; columns have the study's words for names."""
 
     def cell(value: Any) -> str:
         if value is None:
             return MISSING_TEXT
         return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
 
-    return columns(table.columns, [[cell(value) for value in row] for row in table.iter_rows()])
+    header = [words.name_of(name) for name in table.columns]
+    return columns(header, [[cell(value) for value in row] for row in table.iter_rows()])
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> str:
     """Rows of words in columns, all to the left."""
-    form, table = FORMAT.get(), _translate_cells(rows)
+    form, table = FORMAT.get(), _plain_cells(rows)
     return align_rows(table) if form == "text" else WRITERS[form](table)
