@@ -327,7 +327,7 @@ def test_more_annotators_than_a_mixture_takes_are_thinned_and_said():
     selected, shown = np.array([3, 480, 900, 1999]), np.array([10, 500, 1000, 2000])
     correct = np.array([[[1.0], [0.0], [2.0], [3.0]]])
     cells = CellCounts(selected, shown, np.array([[1.0, 2.0, 4.0, 5.0]]), correct)
-    with pytest.warns(EstimateWarning, match="more than 500 answers are thinned"):
+    with pytest.warns(EstimateWarning, match="more than 500 annotators per image are thinned"):
         table = complete_cells(Replicates(cells, cells))
     many = table.shown == 500
     kept = np.arange(501)

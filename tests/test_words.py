@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -9,11 +10,14 @@ import pytest
 import zoo
 from refusals import refused
 
-from bayesrep import Study, StudyError, SufficientStatistics, describe_crowd
+from bayesrep import Study, StudyError, SufficientStatistics, describe_crowd, estimate
 from bayesrep.checks.assumptions import assumption
 from bayesrep.checks.finding import CHECKS, name_check
 from bayesrep.checks.width import judge_width
 from bayesrep.cli import main
+from bayesrep.errors import EstimateWarning
+from bayesrep.estimators.annotators import compare_annotators
+from bayesrep.estimators.other_images import half_the_images
 from bayesrep.sources import READERS
 from bayesrep.sources.tables import read_tables
 from bayesrep.studies.attempts import Attempts, read_attempts, write_attempts
@@ -182,6 +186,24 @@ def test_words_go_with_the_statistics():
     assert whole.words == (whole + whole).words == statistics_on(study, rows).words == words
     assert SufficientStatistics.of(zoo.study("tiny")).words == VOCABULARIES["images"]
     assert whole.digest() == replace(whole, words=VOCABULARIES["images"]).digest()
+
+
+def test_warnings_are_in_the_words_of_the_study():
+    study = replace(zoo.study("tiny"), provenance={"words": "evaluation"})
+    steps = (
+        partial(estimate, methods="naive"),
+        partial(estimate, methods="jackknife"),
+        compare_annotators,
+        partial(half_the_images, repeats=1),
+    )
+    for step in steps:
+        with pytest.warns(EstimateWarning) as heard:
+            step(study)
+        told = [str(each.message) for each in heard]
+        assert any("the replication has no item;" in text for text in told)
+        assert not any(map(OF_IMAGES.search, told))
+    with pytest.warns(EstimateWarning, match=r"'s items were selected by the counts at hand"):
+        estimate(replace(zoo.study("kept"), provenance=study.provenance), methods="raw")
 
 
 @pytest.mark.parametrize("check", CHECKS)
