@@ -26,7 +26,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 import bayesrep
-from bayesrep.report.text import columns, describe_study, percent, populations_text
+from bayesrep.report.estimates_text import populations_text
+from bayesrep.report.study_text import describe_study
+from bayesrep.report.text import columns, percent
 from bayesrep.sources import tables
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision.imports import load_timm

@@ -15,8 +15,9 @@ from typing import Any
 import polars as pl
 
 from bayesrep.protocols import compare
+from bayesrep.report.protocols_text import comparison_table
 from bayesrep.report.robustness import robustness_figure
-from bayesrep.report.text import columns, comparison_table, percent
+from bayesrep.report.text import columns, percent
 from bayesrep.sources.imagenetv2 import read_answers
 from experiments.results import save
 

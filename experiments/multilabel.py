@@ -33,7 +33,8 @@ from bayesrep.protocols import (
     seen,
 )
 from bayesrep.report.figures import BLUE, GREY, INK, RED, legend_below, panels
-from bayesrep.report.text import multilabel_table, percent, rows_table
+from bayesrep.report.protocols_text import multilabel_table
+from bayesrep.report.text import percent, rows_table
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
 from experiments.results import save
 

@@ -21,7 +21,7 @@ from bayesrep.report.answer import (
     headline,
     measured_drop,
 )
-from bayesrep.report.text import gaps_table
+from bayesrep.report.estimates_text import gaps_table
 
 
 def dropped(measured, remaining, selection=None, share=None):

@@ -21,7 +21,8 @@ from bayesrep import cli
 from bayesrep.errors import plain_text
 from bayesrep.posterior import read_posterior
 from bayesrep.report import demo as demo_room
-from bayesrep.report.text import columns, percent, spread
+from bayesrep.report.estimates_text import spread
+from bayesrep.report.text import columns, percent
 from bayesrep.studies.reading import check_study
 
 # The options of zoo.SHORT, whose compiled programs these share.
@@ -581,7 +582,10 @@ FITTED = ("STUDY", "FIT", "--allow-unconverged")
         ("annotators", ("STUDY", "--half"), "With half of the items"),
         ("mixtures", ("STUDY", "--components", "1", "--no-progress"), "predict items left out"),
         ("check", ("STUDY",), "for other items"),
+        ("doctor", ("STUDY",), "8 answers per item"),
         ("compare", ("STUDY",), "participant"),
+        ("compare", ("STUDY", "--table", "lines"), "95 %, other models"),
+        ("compare", ("STUDY", "--table", "robustness"), "on the line"),
     ],
 )
 def test_what_is_printed_is_in_the_words_of_the_study(
@@ -592,6 +596,7 @@ def test_what_is_printed_is_in_the_words_of_the_study(
     _, text, err = run(capsys, command, *arguments)
     for said in (text, err):
         assert not OURS.search(said), OURS.search(said)
+        assert not re.search(r"(?i)\ba items?\b|\ban (model|judge)", said)
     assert words in text
 
 
@@ -602,6 +607,9 @@ def test_names_of_columns_stay_for_programs_and_names_of_parts_in_any_form(capsy
     assert "classifier" in json.loads(out)["rows"][0]
     _, out, _ = run(capsys, "annotators", path, "--json")
     assert "annotators" in json.loads(out)["rows"][0]
+    _, out, _ = run(capsys, "diagnose", fit, "--json")
+    checks = [row["check"] for row in json.loads(out)["checks"]]
+    assert "curves fit the classifiers" in checks
     _, text, _ = run(capsys, "compare", path, "--format", "latex")
     assert r"95 \%" in text
     assert not OURS.search(text)

@@ -18,17 +18,9 @@ from bayesrep.report.closing import (
     pairs_sentence,
     ranks_sentence,
 )
-from bayesrep.report.text import (
-    FORMAT,
-    MISSING_TEXT,
-    columns,
-    estimates_table,
-    gaps_table,
-    list_rows,
-    pairs_table,
-    remedies,
-    side_by_side,
-)
+from bayesrep.report.estimates_text import estimates_table, gaps_table, pairs_table, side_by_side
+from bayesrep.report.fits_text import remedies
+from bayesrep.report.text import FORMAT, MISSING_TEXT, columns, list_rows
 
 
 def test_pairs_are_counted_and_the_closest_come_first():

@@ -22,8 +22,8 @@ from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.posterior.files import arviz, build_posterior
 from bayesrep.posterior.groups import CellNames, find_group, thinned_draws
 from bayesrep.posterior.likelihood import LOGITS, logits
-from bayesrep.report.sections.trust import checks_figure
-from bayesrep.report.text import fits_text
+from bayesrep.report.fits_text import fits_text
+from bayesrep.report.sections.trust_figures import checks_figure
 from bayesrep.studies.words import Words
 
 

@@ -19,8 +19,8 @@ import bayesrep
 from bayesrep import cli, process
 from bayesrep.errors import sentences
 from bayesrep.posterior.fitted import Fitted
+from bayesrep.report.fits_text import remedies
 from bayesrep.report.sections import trust
-from bayesrep.report.text import remedies
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
 

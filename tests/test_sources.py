@@ -12,7 +12,7 @@ import pytest
 from refusals import refused
 
 from bayesrep import StudyError
-from bayesrep.report.text import describe_study
+from bayesrep.report.study_text import describe_study
 from bayesrep.sources import READERS, imagenetv2, madrylab
 from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import placebo_replication

@@ -1,20 +1,30 @@
 """Items and models in tables: understood where images and classifiers are, and nowhere else."""
 
+import re
 from dataclasses import replace
+from functools import partial
 
+import numpy as np
 import polars as pl
 import pytest
 import zoo
 from refusals import refused
 
-from bayesrep import Study, StudyError
+from bayesrep import Study, StudyError, SufficientStatistics, describe_crowd, estimate
+from bayesrep.checks.assumptions import assumption
+from bayesrep.checks.finding import CHECKS, name_check
+from bayesrep.checks.width import judge_width
 from bayesrep.cli import main
+from bayesrep.errors import EstimateWarning
+from bayesrep.estimators.annotators import compare_annotators
+from bayesrep.estimators.other_images import half_the_images
 from bayesrep.sources import READERS
 from bayesrep.sources.tables import read_tables
 from bayesrep.studies.attempts import Attempts, read_attempts, write_attempts
 from bayesrep.studies.columns import in_our_words
+from bayesrep.studies.statistics import statistics_on
 from bayesrep.studies.study_folder import StudyFolder
-from bayesrep.studies.words import VOCABULARIES, Voice, vocabulary_of, words_of
+from bayesrep.studies.words import VOCABULARIES, vocabulary_of, words_of
 
 ROLES = {"reference": "old", "replication": "new"}
 OURS = {"item": "image", "model": "classifier", "solved": "correct", "judge": "worker"}
@@ -118,40 +128,90 @@ def test_a_study_of_images_speaks_of_images():
     assert (words_of(study).image, words_of(study).annotators) == ("image", "annotators")
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        ("An image that 3 of 8 annotators selected", "An item that 3 of 8 judges selected"),
-        ("1 annotator an image, a classifier's.", "1 judge an item, a model's."),
-        ("An annotator, a\nworker", "A judge, a\njudge"),
-        ("Classifiers' ranks (images: all)", "Models' ranks (items: all)"),
-        ("| classifier | images |", "| model | items |"),
-        ("bayesrep images STUDY --images x", "bayesrep images STUDY --images x"),
-        ("`for images` of images", "`for images` of items"),
-        ("the columns 'image' and \"worker\"", "the columns 'image' and \"worker\""),
-        ("a/images/b, images.csv, images=3, classifier_curve", None),
-        (r"image\_net in LaTeX, image-net, 1/annotators, model:images", None),
-        ("imagery; reimage; ImageNet; IMAGE", None),
-        ("There is no way to correct this.", None),  # a verb of English
-        ("The correct label of an image", "The correct label of an item"),
-    ],
-)
-def test_sentences_are_said_in_the_words_of_the_study(ours, theirs):
-    say = Voice(VOCABULARIES["evaluation"])
-    assert say(ours) == (theirs or ours)
-    assert say(say(ours)) == say(ours)
-    assert Voice()(ours) == ours
+OF_IMAGES = re.compile(r"(?i)\b(images?|classifiers?|annotators?|annotations?|workers?|people)\b")
+"""Of studies of images alone."""
+NO_ARTICLE = re.compile(r"(?i)\ba items?\b|\ban (model|judge)")
 
 
-def test_a_studys_names_are_no_words():
-    simulated = zoo.cut(zoo.study("tiny"), images=20, classifiers=2)
+@pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
+def test_a_studys_names_are_no_words(capsys, tmp_path):
+    """What is called by one of our words keeps its name, and what only looks like one is none."""
+    simulated = zoo.cut(zoo.study("tiny"), images=200, classifiers=2)
     names = ("an image classifier", "people (v2)")
     parts = {"name": "hard images", "provenance": {"words": "evaluation"}}
-    study = Study(simulated.datasets, names, **parts)
-    told = "Of hard images an image classifier beats people (v2), of other images people."
-    wanted = "Of hard images an image classifier beats people (v2), of other items judges."
-    assert Voice.of(study)(told) == wanted
-    assert Voice.of(replace(study, provenance={}))(told) == told
+    Study(simulated.datasets, names, **parts).write(tmp_path / "workers")
+    options = ("--methods", "raw,naive", "--no-progress")
+    texts = []
+    for command in (("check",), ("estimate", *options), ("annotators",), ("compare",)):
+        assert main([command[0], str(tmp_path / "workers"), *command[1:]]) == 0
+        texts.append(capsys.readouterr().out)
+    assert "hard images: 2 models" in texts[0]
+    assert all(name in text for text in (texts[1], texts[3]) for name in names)
+    for text in texts:
+        for name in (*names, "hard images"):
+            text = text.replace(name, "")
+        assert not OF_IMAGES.search(text), OF_IMAGES.search(text)
+        assert not NO_ARTICLE.search(text), NO_ARTICLE.search(text)
+
+
+def test_those_who_answered_are_judges(capsys, tmp_path):
+    study = zoo.study("workers")
+    evaluation = replace(study, provenance={"words": "evaluation"})
+    evaluation.write(tmp_path / "s")
+    assert main(["crowd", str(tmp_path / "s")]) == 0
+    text = capsys.readouterr().out
+    assert "s.e. items" in text
+    assert "s.e. judges" in text
+    assert not OF_IMAGES.search(text), OF_IMAGES.search(text)
+    assert not OF_IMAGES.search(describe_crowd(evaluation).sentence)
+    assert "points over workers, and of" in describe_crowd(study).sentence
+
+
+def test_sentences_are_written_in_the_words_of_the_study():
+    posterior, words = zoo.posterior("tiny", **zoo.SHORT), VOCABULARIES["evaluation"]
+    posterior["posterior"].attrs["options"] = '{"dependence": 0.1}'
+    said = "answers about an image have an intraclass correlation of 0.1"
+    assert assumption(posterior) == f"annotators' {said}"
+    assert assumption(posterior, words) == f"judges' {said.replace('image', 'item')}"
+    assert judge_width(np.array([[[0.0]], [[1.0]]]), words).sentence.endswith(
+        "More items or more judges per item would narrow it; bayesrep plan says how many."
+    )
+
+
+def test_words_go_with_the_statistics():
+    study = zoo.study("evaluation")
+    whole = SufficientStatistics.of(study)
+    words = VOCABULARIES["evaluation"]
+    rows = {role: np.arange(9) for role in ("reference", "replication")}
+    assert whole.words == (whole + whole).words == statistics_on(study, rows).words == words
+    assert SufficientStatistics.of(zoo.study("tiny")).words == VOCABULARIES["images"]
+    assert whole.digest() == replace(whole, words=VOCABULARIES["images"]).digest()
+
+
+def test_warnings_are_in_the_words_of_the_study():
+    study = replace(zoo.study("tiny"), provenance={"words": "evaluation"})
+    steps = (
+        partial(estimate, methods="naive"),
+        partial(estimate, methods="jackknife"),
+        compare_annotators,
+        partial(half_the_images, repeats=1),
+    )
+    for step in steps:
+        with pytest.warns(EstimateWarning) as heard:
+            step(study)
+        told = [str(each.message) for each in heard]
+        assert any("the replication has no item;" in text for text in told)
+        assert not any(map(OF_IMAGES.search, told))
+    with pytest.warns(EstimateWarning, match=r"'s items were selected by the counts at hand"):
+        estimate(replace(zoo.study("kept"), provenance=study.provenance), methods="raw")
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_names_of_checks_are_shown_in_other_words(check):
+    shown = name_check(check, VOCABULARIES["evaluation"])
+    assert not OF_IMAGES.search(shown)
+    assert name_check(check, VOCABULARIES["images"]) == check
+    assert name_check("curves of {odd} roles", VOCABULARIES["evaluation"]).endswith("{odd} roles")
 
 
 def attempts(root, text):

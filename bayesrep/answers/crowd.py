@@ -39,6 +39,7 @@ from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.crowds import frequency_covariance, residuals_of
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import Words, words_of
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Float, Floats
 
@@ -132,7 +133,7 @@ def describe_crowd(study: Study) -> CrowdDescription:
         in_common,
         images,
         crowd,
-        _sentence(list(rows.values()), in_common, images, crowd),
+        _sentence(list(rows.values()), in_common, images, crowd, words_of(study)),
     )
 
 
@@ -272,28 +273,30 @@ def _sentence(
     in_common: int | None,
     images: float | None,
     crowd: float | None,
+    words: Words,
 ) -> str:
     """What workers add to the error of the difference, or of the one mean that is known."""
     if alone := [row["dataset"] for row in rows if row["workers"] == 1]:
         return (
-            f"All answers of {' and '.join(alone)} are one worker's: what another would have said "
-            "cannot be known, and no interval allows for it."
+            f"All answers of {' and '.join(alone)} are one {words.worker}'s: what another would "
+            "have said cannot be known, and no interval allows for it."
         )
     if images is None or crowd is None or in_common is None:
         row = rows[0]
         return (
             f"Who answered is known of {row['dataset']} alone: its mean selection frequency has a "
-            f"standard error of {100 * row['error_workers']:.2f} points over workers, and of "
-            f"{100 * row['error_images']:.2f} over images."
+            f"standard error of {100 * row['error_workers']:.2f} points over {words.workers}, and "
+            f"of {100 * row['error_images']:.2f} over {words.images}."
         )
     largest, least = (of(row["workers"] for row in rows) for of in (max, min))
     if not in_common:
-        who = "Two crowds, no worker in common"
+        who = f"Two crowds, no {words.worker} in common"
     elif in_common == largest:
         who = "One crowd for both data sets"
     else:
-        who = f"{in_common} workers answered for both data sets, of {least} to {largest}"
+        who = f"{in_common} {words.workers} answered for both data sets, of {least} to {largest}"
     return (
         f"{who}: the difference of the mean selection frequencies has a standard error of "
-        f"{100 * crowd:.2f} points over workers, and of {100 * images:.2f} over images."
+        f"{100 * crowd:.2f} points over {words.workers}, and of {100 * images:.2f} over "
+        f"{words.images}."
     )

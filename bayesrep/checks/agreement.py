@@ -152,21 +152,21 @@ def judge_agreement(fitted: Fitted) -> Finding:
     summary = agreement(fitted).summary.row(0, named=True)
     observed, expected = (f"{100 * summary[name]:.1f} %" for name in ("observed", "expected"))
     check, value = "classifiers agree as predicted", f"{observed}, {expected} expected"
-    wanted = f"p >= {ALPHA}"
+    wanted, words = f"p >= {ALPHA}", fitted.words
     if summary["p"] >= ALPHA:
         return Finding(check, value, wanted)
     sentence = (
-        f"Two classifiers are right or wrong together on {observed} of the images, where the model "
-        f"expects {expected}: "
+        f"Two {words.classifiers} are right or wrong together on {observed} of the {words.images}, "
+        f"where the model expects {expected}: "
     )
     made = fitted.record
     if not made.traits.collapsed:
-        sentence += "one difficulty of images is not enough; try factors=2."
+        sentence += f"one difficulty of {words.images} is not enough; try factors=2."
         return Finding(check, value, wanted, "with care", sentence)
     others = " or ".join(f'model="{name}"' for name, other in MODELS.items() if not other.collapsed)
     sentence += (
-        f"they share what makes an image hard, which the {made.name} model leaves out. Every "
-        "single classifier's interval holds all the same, and summarize's means, slopes, "
-        f"differences and ranks allow for it; {others} has it in the model."
+        f"they share what makes an {words.image} hard, which the {made.name} model leaves out. "
+        f"Every single {words.classifier}'s interval holds all the same, and summarize's means, "
+        f"slopes, differences and ranks allow for it; {others} has it in the model."
     )
     return Finding(check, value, wanted, "yes", sentence)

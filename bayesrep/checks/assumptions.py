@@ -4,19 +4,25 @@ from bayesrep.checks.classes import assumed_of_images
 from bayesrep.checks.crowd import assumed_of_crowds
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, read_record
+from bayesrep.studies.words import IMAGES, Words
 
 
 def list_assumptions(posterior: Posterior, fitted: Fitted | None) -> str:
     """What no check can see and every answer rests on, as a clause."""
     of_crowds = "" if fitted is None else assumed_of_crowds(fitted)
-    of_images = assumed_of_images(read_record(posterior).grouping)
-    *others, last = filter(None, [assumption(posterior), of_crowds, of_images])
+    made = read_record(posterior)
+    words = made.words if fitted is None else fitted.words
+    of_images = assumed_of_images(made.grouping, words)
+    *others, last = filter(None, [assumption(posterior, words), of_crowds, of_images])
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def assumption(posterior: Posterior) -> str:
+def assumption(posterior: Posterior, words: Words = IMAGES) -> str:
     """What every answer of the fit rests on, as a clause."""
     assumed = read_record(posterior).dependence
     if assumed == 0:
-        return "annotators answered independently"
-    return f"annotators' answers about an image have an intraclass correlation of {assumed:g}"
+        return f"{words.annotators} answered independently"
+    return (
+        f"{words.annotators}' answers about an {words.image} have an intraclass correlation of "
+        f"{assumed:g}"
+    )

@@ -29,6 +29,7 @@ from scipy.special import chdtrc
 from bayesrep.checks.finding import ALPHA, BEARABLE, Finding, family_wise, p_text
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import IMAGES, Words, words_of
 from bayesrep.types import Float, Int
 
 STRATA = 20
@@ -95,10 +96,10 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
     """
     if not isinstance(fitted.study, Study):
         return []
-    known = class_shifts(fitted.study)
+    known, words = class_shifts(fitted.study), words_of(fitted.study)
     shifts = [each for each in known if each.column != fitted.record.grouping]
     if not shifts:
-        text = _unknown_sentence(fitted.record.grouping)
+        text = _unknown_sentence(fitted.record.grouping, words)
         return [Finding(CHECK, "assumed", "cannot be seen", "yes", text)]
     adjusted = family_wise([each.p for each in shifts], [CHECK] * len(shifts)) * KINDS
     p, wanted = min(1.0, float(adjusted.min())), f"p >= {ALPHA}"
@@ -106,9 +107,9 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
     value = f"{p_text(p)} ({columns})"
     if p >= ALPHA:
         text = (
-            "Images with the same selection frequency are assumed to be equally hard in both data "
-            f"sets. Their classes do not contradict this ({columns}: {p_text(p)}); no check can "
-            "tell whether they differ in other ways."
+            f"{words.images.title()} with the same selection frequency are assumed to be equally "
+            f"hard in both data sets. Their classes do not contradict this ({columns}: "
+            f"{p_text(p)}); no check can tell whether they differ in other ways."
         )
         return [Finding(CHECK, value, wanted, "yes", text)]
     differ = [each for each, at in zip(shifts, adjusted, strict=True) if at < ALPHA]
@@ -121,37 +122,42 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
         else "That hardly matters."
     )
     text = (
-        "Images with the same selection frequency belong to other classes in the replication than "
-        f"in the reference ({most.column}, {p_text(p)}). With the reference's classes the mean gap "
-        f"would be about {100 * abs(most.shift):.1f} points "
+        f"{words.images.title()} with the same selection frequency belong to other classes in the "
+        f"replication than in the reference ({most.column}, {p_text(p)}). With the reference's "
+        f"classes the mean gap would be about {100 * abs(most.shift):.1f} points "
         f"{'smaller' if most.shift > 0 else 'larger'} (posterior sd {100 * sd:.1f}). {effect}"
     )
     return [Finding(CHECK, value, wanted, "with care" if matters else "yes", text)]
 
 
-def assumed_of_images(grouping: str | None) -> str:
+def assumed_of_images(grouping: str | None, words: Words = IMAGES) -> str:
     """What is assumed of images, as a clause.
 
     Parameters
     ----------
     grouping
         The column that the fit divides them by, if any.
+    words
+        Words of the study.
     """
     within = "" if grouping is None else " and group"
-    return f"images with the same selection frequency{within} are equally hard in both data sets"
+    return (
+        f"{words.images} with the same selection frequency{within} are equally hard in both data "
+        "sets"
+    )
 
 
-def _unknown_sentence(grouping: str | None) -> str:
+def _unknown_sentence(grouping: str | None, words: Words) -> str:
     """Say that nothing is known of the images but the fit's grouping column, if it has one."""
     if grouping is not None:
         return (
-            "No check can tell whether the replication's images are harder for another reason "
-            "than their selection frequency and group."
+            f"No check can tell whether the replication's {words.images} are harder for another "
+            "reason than their selection frequency and group."
         )
     return (
-        "No check can tell whether the replication's images are harder for another reason than "
-        "their selection frequency, such as harder classes. Add a column label, and classes are "
-        "compared."
+        f"No check can tell whether the replication's {words.images} are harder for another reason "
+        "than their selection frequency, such as harder classes. Add a column label, and classes "
+        "are compared."
     )
 
 

@@ -26,7 +26,7 @@ def judge_crowd(fitted: Fitted) -> list[Finding]:
     from bayesrep.answers.crowd import describe_crowd  # sparse matrices take long to import
 
     check, wanted = "workers who answered many images", f"< {NOTICEABLE:g} times"
-    sentence = describe_crowd(fitted.study).sentence
+    sentence, words = describe_crowd(fitted.study).sentence, fitted.words
     if not fitted.knows_workers:
         text = f"{sentence} This model's intervals do not allow for it; the joint model's do."
         return [Finding(check, "not allowed for", wanted, "with care", text)]
@@ -39,8 +39,8 @@ def judge_crowd(fitted: Fitted) -> list[Finding]:
         return [Finding(check, f"{times:.2f} times", wanted)]
     text = (
         f"{sentence} The interval of the mean gap is {times:.1f} times as wide for it in what "
-        "summarize says, and more images would not narrow it: more workers would, or the same ones "
-        "for both data sets."
+        f"summarize says, and more {words.images} would not narrow it: more {words.workers} would, "
+        "or the same ones for both data sets."
     )
     return [Finding(check, f"{times:.2f} times", wanted, "yes", text)]
 
@@ -57,19 +57,18 @@ def assumed_of_crowds(fitted: Fitted) -> str:
 def judge_unknown_crowd(fitted: Fitted) -> Finding:
     """What is assumed of crowds whose workers are not known, and what it would do were it wrong."""
     check, wanted = "crowds of the two data sets", "cannot be seen"
-    assumed = fitted.crowd_sd
+    assumed, words = fitted.crowd_sd, fitted.words
     said = (
-        f"The two groups of annotators are assumed to differ by {100 * assumed:g} points of mean "
-        "selection frequency (sd), as it is not known who answered"
+        f"The two groups of {words.annotators} are assumed to differ by {100 * assumed:g} points "
+        "of mean selection frequency (sd), as it is not known who answered"
         if assumed
-        else "Both groups of annotators are assumed to be equally strict, as it is not known who "
-        "answered"
+        else f"Both groups of {words.annotators} are assumed to be equally strict, as it is not "
+        "known who answered"
     )
+    measure = f". To measure it, give answers by {words.worker}."
     value = f"sd {100 * assumed:g} points assumed" if assumed else "alike, assumed"
     if not fitted.record.traits.collapsed:
-        return Finding(
-            check, value, wanted, "yes", f"{said}. To measure it, give answers by worker."
-        )
+        return Finding(check, value, wanted, "yes", f"{said}{measure}")
     half = NORMAL * float(np.std(fitted.draws_of_one_crowd.mean(axis=-1)))
     mean = np.full((fitted.adjusted_draws.shape[-1], 1), 1 / fitted.adjusted_draws.shape[-1])
     a_point = NORMAL * POINT * float(np.linalg.norm(fitted.crowd_effects(mean)))
@@ -82,5 +81,4 @@ def judge_unknown_crowd(fitted: Fitted) -> Finding:
             f", and to \N{PLUS-MINUS SIGN}{100 * np.hypot(half, a_point):.1f} if they may differ "
             "by 1 point of mean selection frequency (crowd_sd=0.01)"
         )
-    text += ". To measure it, give answers by worker."
-    return Finding(check, value, wanted, "yes", text)
+    return Finding(check, value, wanted, "yes", f"{text}{measure}")

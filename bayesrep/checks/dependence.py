@@ -26,6 +26,7 @@ from bayesrep.errors import PosteriorError
 from bayesrep.numerics.rounding import write_points
 from bayesrep.posterior.groups import Posterior, cells_along, need_group, read_record, right_answers
 from bayesrep.studies.statistics import Cells, SufficientStatistics
+from bayesrep.studies.words import IMAGES, Words
 from bayesrep.types import Float, Floats
 
 if TYPE_CHECKING:  # what the band takes imports JAX; what is assumed is told without it
@@ -173,12 +174,14 @@ def _observed_statistics(posterior: Posterior, roles: Sequence[str]) -> Sufficie
     return SufficientStatistics(names, cells)
 
 
-def judge_dependence(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding]:
+def judge_dependence(
+    posterior: Posterior, words: Words = IMAGES
+) -> tuple[pl.DataFrame | None, Finding]:
     """The band, where it can be made, and what it means: never more than an assumption."""
     check, wanted = "dependence of annotators' answers", "cannot be seen"
     assumed = read_record(posterior).dependence
     value = f"{assumed:g} assumed"
-    opening = f"We assume that {assumption(posterior)}; no check can see it."
+    opening = f"We assume that {assumption(posterior, words)}; no check can see it."
     try:
         band = dependence_band(posterior)
     except PosteriorError as error:
@@ -206,12 +209,12 @@ def judge_dependence(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding
         if more and assumed < OF_ONE_GRID:
             level = min(more, key=lambda level: abs(level - OF_ONE_GRID))
             said.append(
-                "If an image's annotators saw it in one grid or context, fit with "
+                f"If an {words.image}'s {words.annotators} saw it in one grid or context, fit with "
                 f"dependence={level:g}."
             )
     if len(possible) < len(others):
         against = others.filter(~(pl.col("support") > AGAINST).fill_null(value=False))
         *first, last = (f"{level:g}" for level in against["dependence"])
         levels = f"correlations of {', '.join(first)} and {last}" if first else f"one of {last}"
-        said.append(f"The counts rule out {levels} between the answers about an image.")
+        said.append(f"The counts rule out {levels} between the answers about an {words.image}.")
     return band, Finding(check, value, wanted, "yes", " ".join(said))

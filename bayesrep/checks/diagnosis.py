@@ -20,9 +20,10 @@ from bayesrep.checks.prior import judge_prior
 from bayesrep.checks.width import judge_width
 from bayesrep.errors import PosteriorError, plain_text
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.posterior.groups import Posterior, find_group, need_group
+from bayesrep.posterior.groups import Posterior, find_group, need_group, read_record
 from bayesrep.studies.shown import align_rows, brief, html_table, number
 from bayesrep.studies.study import Study, need_study
+from bayesrep.studies.words import Words
 
 SAYS: Mapping[Trust, str] = {
     "yes": "The adjusted accuracies can be used as they are, if {assumption}.",
@@ -127,19 +128,20 @@ def examine(
     """
     group = need_group(posterior, "posterior", "adjusted_accuracy")
     adjusted = group["adjusted_accuracy"].values if fitted is None else fitted.draws_together
+    words = read_record(posterior).words if fitted is None else fitted.words
     findings = [
         *check_draws(posterior),
-        judge_width(adjusted),
-        _check_advice(str(group.attrs.get("advice", ""))),
+        judge_width(adjusted, words),
+        _check_advice(str(group.attrs.get("advice", "")), words),
     ]
-    predictions, misfits = judge_predictions(posterior)
+    predictions, misfits = judge_predictions(posterior, words)
     findings += misfits
     if fitted is not None:
         if with_agreement and fitted.adjusted_draws.shape[-1] > 1:
             findings.append(judge_agreement(fitted))
         findings += [*judge_crowd(fitted), *judge_classes(fitted)]
-    sensitivity, on_prior = judge_prior(posterior)
-    band, on_dependence = judge_dependence(posterior)
+    sensitivity, on_prior = judge_prior(posterior, words)
+    band, on_dependence = judge_dependence(posterior, words)
     findings += on_prior, on_dependence
     ordered = sorted(findings, key=lambda finding: -RANK[finding.trust])
     columns = ("check", "value", "wanted", "trust")
@@ -154,9 +156,12 @@ def examine(
     )
 
 
-def _check_advice(advice: str) -> Finding:
+def _check_advice(advice: str, words: Words) -> Finding:
     check = "annotators identify the mixtures"
     if not advice:
         return Finding(check, "yes", "yes")
-    sentence = f"{advice} More annotators per image would help; more images or draws would not."
+    sentence = (
+        f"{advice} More {words.annotators} per {words.image} would help; more {words.images} or "
+        "draws would not."
+    )
     return Finding(check, "no", "yes", "with care", sentence)

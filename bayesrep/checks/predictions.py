@@ -32,6 +32,7 @@ from bayesrep.posterior.groups import (
     thinned_draws,
 )
 from bayesrep.posterior.likelihood import logits
+from bayesrep.studies.words import IMAGES, Words
 from bayesrep.types import Float, Floats, Int
 
 SMALLEST = 1e-300
@@ -259,7 +260,9 @@ def bin_name(cells: CellNames, members: Sequence[int] | Int[np.ndarray, "member"
     return f"{group[0]}: {name}" if len(set(group.tolist())) == 1 and group[0] else name
 
 
-def judge_predictions(posterior: Posterior) -> tuple[pl.DataFrame | None, list[Finding]]:
+def judge_predictions(
+    posterior: Posterior, words: Words = IMAGES
+) -> tuple[pl.DataFrame | None, list[Finding]]:
     """The table of `check_predictions`, where it can be made, and what it means."""
     try:
         table = check_predictions(posterior)
@@ -270,13 +273,14 @@ def judge_predictions(posterior: Posterior) -> tuple[pl.DataFrame | None, list[F
     observed = need_group(posterior, "observed_data", "correct")
     options = read_record(posterior).given
     sd = np.maximum(adjusted.std(axis=(0, 1)), 1e-12)
-    curves = _judge_answers(table.filter(kind="answers"), sd, options)
+    curves = _judge_answers(table.filter(kind="answers"), sd, options, words)
     typical = max(float(adjusted.mean(axis=2).std()), 1e-12)
     mixtures = [
         _judge_counts(
             row,
             typical,
             options,
+            words,
             curves_fit=not curves.sentence,
             ragged=len(np.unique(observed[f"{row['name']}_shown"].values)) > 1,
         )
@@ -297,6 +301,7 @@ def _judge_counts(
     row: Mapping[str, Any],
     sd: float,
     options: Mapping[str, Any],
+    words: Words = IMAGES,
     *,
     curves_fit: bool,
     ragged: bool = False,
@@ -304,7 +309,7 @@ def _judge_counts(
     name, p = row["name"], row["p_adjusted"]
     check, wanted = f"mixture fits the counts of the {name}", f"adjusted p >= {ALPHA}"
     if p is None:
-        why = "too few images" if row["bins"] else "too many distinct counts"
+        why = f"too few {words.images}" if row["bins"] else "too many distinct counts"
         return Finding(check, f"{UNTESTED}: {why}", wanted)
     if p >= ALPHA:
         return Finding(check, p_text(p), wanted)
@@ -317,16 +322,17 @@ def _judge_counts(
     # Counts that stopping rules leave empty are no sign of a wrong mixture.
     if row["unfilled"] > STOPPED:
         sentence = (
-            f"Annotators of the {name} were added depending on the answers so far: "
-            f"{100 * row['unfilled']:.0f} % of its images would otherwise have counts that none "
-            "has. The likelihood allows for that, but the mixture cannot be tested by such counts."
+            f"{words.annotators.title()} of the {name} were added depending on the answers so far: "
+            f"{100 * row['unfilled']:.0f} % of its {words.images} would otherwise have counts that "
+            "none has. The likelihood allows for that, but the mixture cannot be tested by such "
+            "counts."
         )
         return Finding(check, UNTESTED, wanted, "yes", sentence)
     added = ""
     if ragged:
         added = (
-            "If annotators were added depending on the answers so far, such a misfit is expected "
-            "and does no harm."
+            f"If {words.annotators} were added depending on the answers so far, such a misfit is "
+            "expected and does no harm."
         )
     # A misfit that moves no accuracy is told, and trusted.
     effect, trust = row["effect"], "with care"
@@ -339,8 +345,8 @@ def _judge_counts(
             f"{100 * sd:.2f})."
         )
     sentence = (
-        f"The mixture does not fit the counts of the {name} ({p_text(p)}): images selected by "
-        f"{row['worst_cell']} number {row['observed']:,.0f} where {row['expected']:,.0f} are "
+        f"The mixture does not fit the counts of the {name} ({p_text(p)}): {words.images} selected "
+        f"by {row['worst_cell']} number {row['observed']:,.0f} where {row['expected']:,.0f} are "
         f"expected. {matters} {change}, and compare the adjusted accuracies. {added}".rstrip()
     )
     return Finding(check, p_text(p), wanted, trust, sentence)
@@ -361,7 +367,9 @@ def _severity(size: float, bearable: float) -> Trust:
     return "no" if size > RUINOUS else "yes" if size <= bearable else "with care"
 
 
-def _judge_answers(table: pl.DataFrame, sd: Floats, options: Mapping[str, Any]) -> Finding:
+def _judge_answers(
+    table: pl.DataFrame, sd: Floats, options: Mapping[str, Any], words: Words
+) -> Finding:
     check, wanted = "curves fit the classifiers", f"adjusted p >= {ALPHA}"
     misfits = table.with_columns(sd=pl.Series(sd)).filter(pl.col("p_adjusted") < ALPHA)
     misfits = misfits.sort("p_adjusted", maintain_order=True)
@@ -376,7 +384,7 @@ def _judge_answers(table: pl.DataFrame, sd: Floats, options: Mapping[str, Any]) 
         trust = _severity(most, BEARABLE_OWN)
         effect = f"Their adjusted accuracies may be off by up to {most:.1f} posterior sd."
     sentence = (
-        f"{_which_curves(len(misfits), len(table), names)}: on images "
+        f"{_which_curves(len(misfits), len(table), names, words)}: on {words.images} "
         f"selected by {worst['worst_cell']} {worst['name']} is right on "
         f"{100 * worst['observed']:.0f} % where {100 * worst['expected']:.0f} % are expected "
         f"({p_text(worst['p_adjusted'])}). {effect} {_better_curves(options)}"
@@ -384,10 +392,10 @@ def _judge_answers(table: pl.DataFrame, sd: Floats, options: Mapping[str, Any]) 
     return Finding(check, value, wanted, trust, sentence)
 
 
-def _which_curves(misfits: int, classifiers: int, names: str) -> str:
+def _which_curves(misfits: int, classifiers: int, names: str, words: Words) -> str:
     if classifiers == 1:
         return f"The curve does not fit {names}"
-    return f"The curves do not fit {misfits} of {classifiers} classifiers ({names})"
+    return f"The curves do not fit {misfits} of {classifiers} {words.classifiers} ({names})"
 
 
 def _better_curves(options: Mapping[str, Any]) -> str:

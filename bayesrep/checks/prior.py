@@ -38,6 +38,7 @@ from bayesrep.numerics.convergence import mean_ess
 from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.posterior.groups import Posterior, draws_of, need_group, read_record
 from bayesrep.posterior.likelihood import LOGITS, of_answers
+from bayesrep.studies.words import Words
 from bayesrep.types import Float, Floats, Ints
 
 STEP = 0.01
@@ -250,7 +251,7 @@ def _row(name: str, quantity: Floats, prior: Floats, likely: Floats, step: float
     }
 
 
-def judge_prior(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding]:
+def judge_prior(posterior: Posterior, words: Words) -> tuple[pl.DataFrame | None, Finding]:
     """The table of `prior_sensitivity`, where it can be made, and what it means."""
     check, wanted = (
         "prior sensitivity",
@@ -273,7 +274,7 @@ def judge_prior(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding]:
     moved = table.filter(pl.col("shift").abs() - 2 * pl.col("shift_se") > MOVES)
     if not moved.is_empty():
         return table, Finding(
-            check, value, wanted, "with care", _describe_sensitivity(table, moved)
+            check, value, wanted, "with care", _describe_sensitivity(table, moved, words)
         )
     sentence = ""
     if mean["reading"] == NOISY:
@@ -284,7 +285,7 @@ def judge_prior(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding]:
     return table, Finding(check, value, wanted, "yes", sentence)
 
 
-def _describe_sensitivity(table: pl.DataFrame, moved: pl.DataFrame) -> str:
+def _describe_sensitivity(table: pl.DataFrame, moved: pl.DataFrame, words: Words) -> str:
     most = moved.sort(pl.col("shift").abs(), descending=True).row(0, named=True)
     number = len(moved.filter(pl.col("quantity") != MEAN_GAP))
     why = (
@@ -297,8 +298,8 @@ def _describe_sensitivity(table: pl.DataFrame, moved: pl.DataFrame) -> str:
         f"{_shift(table.row(0, named=True))} posterior sd, {number} of {len(table) - 1} adjusted "
         f"accuracies by more than {MOVES:g}, and {most['quantity']} by {_shift(most)}. Report "
         "results under another prior beside these, "
-        "such as wider first_location, log_step and log_concentration, or get more annotators per "
-        "image."
+        "such as wider first_location, log_step and log_concentration, or get more "
+        f"{words.annotators} per {words.image}."
     )
 
 

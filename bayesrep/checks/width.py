@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesrep.checks.finding import Finding
 from bayesrep.numerics.estimands import NORMAL
+from bayesrep.studies.words import IMAGES, Words
 from bayesrep.types import Float
 
 WIDEST = 0.1
@@ -20,13 +21,17 @@ of data sets that hardly differ, which is an answer.
 """
 
 
-def judge_width(draws: Float[np.ndarray, "chain draw classifier"]) -> Finding:
+def judge_width(
+    draws: Float[np.ndarray, "chain draw classifier"], words: Words = IMAGES
+) -> Finding:
     """Whether the interval of the mean gap is narrow enough to tell a large drop from none.
 
     Parameters
     ----------
     draws
         Draws of the adjusted accuracies, from which the mean gap differs by a constant.
+    words
+        Words of the study.
     """
     half = NORMAL * float(np.std(draws.mean(axis=-1)))
     check = "interval of the mean gap"
@@ -36,7 +41,7 @@ def judge_width(draws: Float[np.ndarray, "chain draw classifier"]) -> Finding:
         return Finding(check, value, wanted)
     sentence = (
         f"The data say next to nothing of the mean gap: it is known to within {value} only, so "
-        "that a large drop cannot be told from none. More images or more annotators per image "
-        "would narrow it; bayesrep plan says how many."
+        f"that a large drop cannot be told from none. More {words.images} or more "
+        f"{words.annotators} per {words.image} would narrow it; bayesrep plan says how many."
     )
     return Finding(check, value, wanted, "with care", sentence)

@@ -4,14 +4,15 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import Any
 
+import bayesrep
 from bayesrep.commands.options import (
     add_shared,
     given_options,
     keep_compiled,
-    read_study,
     whole_numbers,
 )
 from bayesrep.commands.output import emit_table, new_table
+from bayesrep.studies.words import words_of
 
 
 def add(parser: ArgumentParser) -> None:
@@ -35,11 +36,11 @@ def run(arguments: Namespace) -> int:
     from bayesrep.estimators.annotators import compare_annotators, extrapolate, linearity
     from bayesrep.estimators.other_images import half_the_images
     from bayesrep.report.closing import annotators_sentence
+    from bayesrep.report.estimates_text import annotators_table, forward_table
     from bayesrep.report.other_images import halves_text
-    from bayesrep.report.text import annotators_table, forward_table
 
     new_table(arguments)
-    study = read_study(arguments.study)
+    study = bayesrep.read_study(arguments.study)
     table = compare_annotators(study)
     line = linearity(table)
     methods = ("naive",) if table["annotators"].max() == 1 else ("naive", "jackknife")
@@ -49,13 +50,14 @@ def run(arguments: Namespace) -> int:
         "matching": matching_facts(analyses),
     }
     matching = "".join(f"{sentence}\n" for sentence in matching_sentences(analyses))
-    answer = annotators_sentence(table, line, analyses[-1].gap_error, analyses[-1].kept)
-    text = f"{annotators_table(table, line)}\n\n{matching}{answer}"
+    words = words_of(study)
+    answer = annotators_sentence(table, line, analyses[-1].gap_error, analyses[-1].kept, words)
+    text = f"{annotators_table(table, line, words)}\n\n{matching}{answer}"
     if arguments.forward:
         keep_compiled()
         told = extrapolate(study, arguments.forward, **given_options(arguments, extrapolate))
-        text, facts["forward"] = f"{text}\n\n{forward_table(told)}", told.to_dicts()
+        text, facts["forward"] = f"{text}\n\n{forward_table(told, words)}", told.to_dicts()
     if arguments.half:
         halves = half_the_images(study, **given_options(arguments, half_the_images))
-        text, facts["half"] = f"{text}\n\n{halves_text(halves)}", halves.to_dicts()
+        text, facts["half"] = f"{text}\n\n{halves_text(halves, words)}", halves.to_dicts()
     return emit_table(arguments, table, text, facts, study.left_out)

@@ -48,7 +48,7 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     import polars as pl
 
-    from bayesrep.report.text import answers_text
+    from bayesrep.report.answers_text import answers_text
     from bayesrep.sources import labelled, raw_answers
     from bayesrep.sources.table_files import read_table
     from bayesrep.studies.worker_answers import code_workers

@@ -3,13 +3,17 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import bayesrep
 from bayesrep import process
-from bayesrep.commands.options import add_shared, by_role, read_study, speak_of_contents
+from bayesrep.commands.options import add_shared, by_role
 from bayesrep.commands.output import LeftOut, emit, finding
 from bayesrep.errors import OptionError, StudyError, plain_text
+from bayesrep.studies.words import named_words, words_of
+
+if TYPE_CHECKING:
+    from bayesrep.studies.contents import StudyContents
 
 ROLES = ("reference", "replication", "candidates")
 
@@ -45,7 +49,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _check_files(arguments: Namespace) -> int:
-    from bayesrep.report.text import describe_study
+    from bayesrep.report.study_text import describe_study
     from bayesrep.sources.tables import check_tables
 
     roles = {role: name for role in ROLES if (name := getattr(arguments, role))}
@@ -53,9 +57,8 @@ def _check_files(arguments: Namespace) -> int:
     facts = {"files": [str(path) for path in arguments.paths], "broken": problems}
     if tables is None:
         return _report_violations(arguments, problems, facts, "the tables")
-    speak_of_contents(tables)
     counts_alone = tables.lacks("predictions")
-    said = _describe_counts(tables.datasets) if counts_alone else describe_study(tables.study())
+    said = _describe_counts(tables) if counts_alone else describe_study(tables.study())
     named = [word for role, name in roles.items() for word in (f"--{role}", name)]
     named += [word for text in arguments.further or () for word in ("--further", text)]
     then = ("import", "tables") if counts_alone else ("run",)
@@ -64,9 +67,11 @@ def _check_files(arguments: Namespace) -> int:
     return emit(arguments, text, facts)
 
 
-def _describe_counts(datasets: Mapping[str, Any]) -> str:
+def _describe_counts(contents: "StudyContents") -> str:
+    words = named_words(contents.provenance)
     counted = ", ".join(
-        f"{plain_text(d.name)} ({len(d.images):,} images)" for d in datasets.values()
+        f"{plain_text(d.name)} ({len(d.images):,} {words.images})"
+        for d in contents.datasets.values()
     )
     return f"counts of {counted}, and no predictions yet"
 
@@ -101,12 +106,12 @@ _Told = tuple[str, Mapping[str, Any], LeftOut]
 def _of_study(path: Path) -> _Told:
     from bayesrep.estimators.other_images import finite_sample_gaps, mean_frequencies
     from bayesrep.report.other_images import frequencies_text
-    from bayesrep.report.text import describe_study
+    from bayesrep.report.study_text import describe_study
 
-    study = read_study(path)
+    study = bayesrep.read_study(path)
     gaps = finite_sample_gaps(study) if study.classifiers else None
     means = mean_frequencies(study)
-    lines = [describe_study(study), frequencies_text(means, gaps)]
+    lines = [describe_study(study), frequencies_text(means, gaps, words_of(study))]
     facts = {
         "frequencies": means.to_dicts(),
         "finite_sample": [] if gaps is None else gaps.to_dicts(),
@@ -121,11 +126,11 @@ def _of_answers(path: Path) -> _Told:
     from bayesrep.studies.contents import StudyContents
 
     contents = StudyContents.open(path)
-    speak_of_contents(contents)
+    words = named_words(contents.provenance)
     lines = [
-        f"{plain_text(each.dataset)}: answers of {len(each.classifiers)} classifiers to "
-        f"{len(each.images):,} images"
+        f"{plain_text(each.dataset)}: answers of {len(each.classifiers)} {words.classifiers} to "
+        f"{len(each.images):,} {words.images}"
         for each in contents.answers
     ]
-    lines.append("No counts of annotators yet: enough for match, multilabel and compare.")
+    lines.append(f"No counts of {words.annotators} yet: enough for match, multilabel and compare.")
     return "\n".join(lines), {}, contents.left_out

@@ -32,7 +32,7 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.answers.quality import RuleInputs, clean_answers
-    from bayesrep.report.text import cleaned_text
+    from bayesrep.report.answers_text import cleaned_text
     from bayesrep.sources.table_files import read_answers
 
     if arguments.answers is not None and arguments.answers < 1:

@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
+import bayesrep
 from bayesrep.commands.options import (
     add_datasets,
     add_protocol,
@@ -11,12 +12,11 @@ from bayesrep.commands.options import (
     given_options,
     names,
     read_draws,
-    read_study,
-    speak_of_answers,
 )
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import OptionError
 from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.words import named_words
 
 _ROBUSTNESS = ("robustness", "baseline")
 _ONLY_FOR = {
@@ -81,14 +81,14 @@ def run(arguments: Namespace) -> int:
         read_some_label_sets,
     )
     from bayesrep.protocols.humans import add_published
-    from bayesrep.report.subsets import subsets_text
-    from bayesrep.report.text import (
+    from bayesrep.report.protocols_text import (
         comparison_finding,
         comparison_table,
         lines_table,
-        rows_table,
         tested_pairs_table,
     )
+    from bayesrep.report.subsets import subsets_text
+    from bayesrep.report.text import rows_table
     from bayesrep.studies.study_folder import StudyFolder
 
     new_table(arguments)
@@ -96,20 +96,20 @@ def run(arguments: Namespace) -> int:
     if arguments.table in _ROBUSTNESS:
         return _show_robustness(arguments)
     both = _read_both(arguments)
-    speak_of_answers(arguments.study, both)
+    there = StudyFolder(arguments.study)
+    left_out, words = there.images_left_out, named_words(there.provenance)
     # Tables that need more than accuracies are made and returned first.
     humans = read_humans(arguments.humans, *both) if arguments.humans else None
-    left_out = StudyFolder(arguments.study).images_left_out
     if arguments.table == "confusion":
         table = _confusion(arguments, both, humans)
-        return emit_table(arguments, table, rows_table(table), left_out=left_out)
+        return emit_table(arguments, table, rows_table(table, words=words), left_out=left_out)
     if arguments.table in ("subsets", "missed"):
         some = read_some_label_sets(arguments.labels, *both) if arguments.labels else None
         if arguments.table == "subsets":
             table = _subsets(arguments, both, humans, some)
-            return emit_table(arguments, table, subsets_text(table), left_out=left_out)
+            return emit_table(arguments, table, subsets_text(table, words), left_out=left_out)
         table = _count_missed(both, humans, some)
-        return emit_table(arguments, table, rows_table(table), left_out=left_out)
+        return emit_table(arguments, table, rows_table(table, words=words), left_out=left_out)
     # Accuracies, lines and pairs come from one comparison.
     sets = None
     if arguments.labels:
@@ -120,14 +120,14 @@ def run(arguments: Namespace) -> int:
     if arguments.table != "accuracies":
         lines = arguments.table == "lines"
         table = comparison.lines if lines else comparison.pairs()
-        shown = lines_table(table) if lines else tested_pairs_table(table)
+        shown = lines_table(table, words=words) if lines else tested_pairs_table(table, words)
         return emit_table(arguments, table, shown, left_out=left_out)
     table = comparison.accuracies
     if arguments.published:
         table = add_published(table)
-    text, facts = comparison_table(table, comparison.lines), comparison.lines.to_dicts()
+    text, facts = comparison_table(table, comparison.lines, words), comparison.lines.to_dicts()
     names = [data.dataset for data in both]
-    sentence = comparison_finding(comparison.accuracies, comparison.lines, names)
+    sentence = comparison_finding(comparison.accuracies, comparison.lines, names, words)
     text = "\n\n".join(
         filter(None, (text, _PUBLISHED_NOTE if arguments.published else "", sentence))
     )
@@ -145,11 +145,8 @@ def _read_both(arguments: Namespace) -> Any:
     simple &= not (arguments.humans or arguments.labels)
     parts = there.find_parts(roles)
     if simple and roles == REQUIRED_ROLES and "study" in parts and "labels" not in parts:
-        return right_or_wrong(read_study(arguments.study))
-    both = read_predictions(arguments.study, roles, ranks=1)
-    if there.awaits_counts:
-        speak_of_answers(arguments.study, both)
-    return both
+        return right_or_wrong(bayesrep.read_study(arguments.study))
+    return read_predictions(arguments.study, roles, ranks=1)
 
 
 _PUBLISHED_NOTE = (
@@ -178,21 +175,19 @@ def _show_robustness(arguments: Namespace) -> int:
 
     there = StudyFolder(arguments.study)
     answers = read_every_answer(arguments.study, [arguments.reference])
-    if there.awaits_counts:
-        speak_of_answers(arguments.study, answers)
     classifiers = answers[0].classifiers
     shifts = measure_shifts(answers, **given_options(arguments, measure_shifts))
     if arguments.posterior is not None:
         shifts = _adjust_replication(arguments, shifts, answers[0])
     options = given_options(arguments, measure_robustness)
     found = measure_robustness(shifts, classifiers, **options)
-    left_out = there.images_left_out
+    left_out, words = there.images_left_out, named_words(there.provenance)
     if arguments.table == "baseline":
-        return emit_table(arguments, found.lines, baselines_table(found.lines), left_out=left_out)
+        text = baselines_table(found.lines, words)
+        return emit_table(arguments, found.lines, text, left_out=left_out)
     facts = {"lines": found.lines.to_dicts()}
-    return emit_table(
-        arguments, found.classifiers, robustness_table(found.classifiers), facts, left_out
-    )
+    text = robustness_table(found.classifiers, words)
+    return emit_table(arguments, found.classifiers, text, facts, left_out)
 
 
 def _adjust_replication(arguments: Namespace, shifts: Any, reference: Any) -> list[Any]:
@@ -201,7 +196,7 @@ def _adjust_replication(arguments: Namespace, shifts: Any, reference: Any) -> li
 
     from bayesrep.posterior.fitted import Fitted
 
-    study = read_study(arguments.study)
+    study = bayesrep.read_study(arguments.study)
     if reference.dataset != study.reference.name:
         raise OptionError("posterior-of-another-reference", reference=study.reference.name)
     fitted = Fitted(study, read_draws(arguments.posterior)).require_convergence()

@@ -22,7 +22,7 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.answers.counting import count_answers
-    from bayesrep.report.text import counted_text
+    from bayesrep.report.answers_text import counted_text
 
     out = arguments.out
     new_table_file(out, force=arguments.force)

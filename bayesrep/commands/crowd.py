@@ -4,8 +4,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import bayesrep
-from bayesrep.commands.options import add_shared, read_study
+from bayesrep.commands.options import add_shared
 from bayesrep.commands.output import emit, new_file, write_csv
+from bayesrep.studies.words import words_of
 
 
 def add(parser: ArgumentParser) -> None:
@@ -22,11 +23,11 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.report.text import aggregators_text, crowd_text
+    from bayesrep.report.answers_text import aggregators_text, crowd_text
 
     if arguments.workers:
         new_file(arguments.workers, force=arguments.force)
-    study = read_study(arguments.study)
+    study = bayesrep.read_study(arguments.study)
     crowd = bayesrep.describe_crowd(study)
     others = None
     if arguments.aggregators:
@@ -43,7 +44,8 @@ def run(arguments: Namespace) -> int:
         "sentence": crowd.sentence,
         "aggregators": None if others is None else others.to_dicts(),
     }
-    text = crowd_text(crowd)
+    words = words_of(study)
+    text = crowd_text(crowd, words)
     if others is not None:
-        text += f"\n\n{aggregators_text(others)}"
+        text += f"\n\n{aggregators_text(others, words)}"
     return emit(arguments, text, facts, study.left_out)

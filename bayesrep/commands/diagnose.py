@@ -4,8 +4,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import bayesrep
-from bayesrep.commands.options import add_shared, read_draws, read_study, speak_of
+from bayesrep.commands.options import add_shared, read_draws
 from bayesrep.commands.output import emit, finding
+from bayesrep.studies.words import words_of
 
 
 def add(parser: ArgumentParser) -> None:
@@ -16,10 +17,8 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    study = read_study(arguments.study) if arguments.study else None
+    study = bayesrep.read_study(arguments.study) if arguments.study else None
     posterior = read_draws(arguments.posterior)
-    if study is None:
-        speak_of(posterior)
     diagnosis = bayesrep.diagnose(posterior, study)
     tables = {
         name: getattr(diagnosis, name) for name in ("predictions", "sensitivity", "dependence")
@@ -31,9 +30,12 @@ def run(arguments: Namespace) -> int:
         "checks": diagnosis.checks.to_dicts(),
         **{name: None if table is None else table.to_dicts() for name, table in tables.items()},
     }
-    from bayesrep.report.text import diagnosis_text
+    from bayesrep.posterior.groups import read_record
+    from bayesrep.report.fits_text import diagnosis_text
 
-    text = diagnosis_text(diagnosis, str(arguments.study or "STUDY"), str(arguments.posterior))
+    words = read_record(posterior).words if study is None else words_of(study)
+    places = str(arguments.study or "STUDY"), str(arguments.posterior)
+    text = diagnosis_text(diagnosis, *places, words)
     emit(arguments, text, facts, study.left_out if study else None)
     if diagnosis.trust == "no":
         return finding(f"{arguments.posterior}: do not trust this fit")

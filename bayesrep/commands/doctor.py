@@ -22,7 +22,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.report.text import allowed_text
+    from bayesrep.report.study_text import allowed_text
     from bayesrep.sources.doctor import examine_data
     from bayesrep.sources.evals.records import LogChoices
     from bayesrep.studies.allows import supports_adjustment

@@ -11,9 +11,9 @@ from bayesrep.commands.options import (
     given_options,
     keep_compiled,
     length,
-    read_study,
 )
 from bayesrep.commands.output import emit_table, new_table
+from bayesrep.studies.words import words_of
 
 
 def add(parser: ArgumentParser) -> None:
@@ -42,20 +42,21 @@ def run(arguments: Namespace) -> int:
     )
     from bayesrep.report.answer import measured_drop
     from bayesrep.report.closing import estimate_sentence
-    from bayesrep.report.text import gaps_table, side_by_side
+    from bayesrep.report.estimates_text import gaps_table, side_by_side
 
     new_table(arguments)
     top = length(arguments)
-    study = read_study(arguments.study)
+    study = bayesrep.read_study(arguments.study)
     options: dict[str, Any] = {"methods": METHODS, **given_options(arguments, bayesrep.estimate)}
     analyses = analyse(study, progress=not arguments.no_progress, **options)
     table, gaps = classifier_table(analyses), gap_table(analyses)
     parts = gaps_table(gaps, clear=measured_drop(study).is_above_zero)
     matching = "".join(f"{sentence}\n" for sentence in matching_sentences(analyses))
+    words = words_of(study)
     text = (
         f"Accuracy at the reference's selection frequencies, in percent:\n\n"
-        f"{side_by_side(table, top)}\n\nMean over classifiers and line:\n\n{parts}\n\n"
-        f"{matching}{estimate_sentence(study, gaps)}"
+        f"{side_by_side(table, top, words)}\n\nMean over {words.classifiers} and "
+        f"line:\n\n{parts}\n\n{matching}{estimate_sentence(study, gaps)}"
     )
     facts = {"gaps": gaps.to_dicts(), "matching": matching_facts(analyses)}
     return emit_table(arguments, table, text, facts, study.left_out)

@@ -4,10 +4,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import bayesrep
 from bayesrep.commands.options import add_datasets, add_shared, keep_compiled, setting
 from bayesrep.commands.output import emit, new_file, report_missing_arguments, say
-from bayesrep.studies.words import VOICE, Voice
 
 if TYPE_CHECKING:
     from bayesrep.report.figure_names import Given
@@ -101,9 +99,7 @@ def run(arguments: Namespace) -> int:
     new_file(check_format(arguments.out), force=arguments.force)
     inputs = read_inputs(arguments.name, given_files(arguments))
     for each in inputs:
-        if isinstance(each, bayesrep.Study):
-            VOICE.set(Voice.of(each))
-        elif arguments.posterior is not None and _is_unconverged(each):
+        if arguments.posterior is not None and _is_unconverged(each):
             say("the fit has not converged: no answer is to be read off this figure")
     save_figure(find_figure(arguments.name).draw(*inputs, **options), arguments.out)
     facts = {"figure": arguments.name, "out": str(arguments.out)}

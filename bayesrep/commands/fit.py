@@ -13,7 +13,6 @@ from bayesrep.commands.options import (
     add_shared,
     given_options,
     import_in_thread,
-    read_study,
     setting,
 )
 from bayesrep.commands.output import describe_kept_work, emit, finding, new_file, say
@@ -87,7 +86,7 @@ def run(arguments: Namespace) -> int:
     trial.start()
     _ = bayesrep.read_study  # imports it
     with import_in_thread("numpyro"):
-        study = read_study(arguments.study)
+        study = bayesrep.read_study(arguments.study)
         watch.stage("importing")  # what is left of it
     fit = bayesrep.fit
     before = watch.seconds()

@@ -27,11 +27,10 @@ from bayesrep.commands.options import (
     by_role,
     names,
     seed,
-    speak_of_contents,
 )
 from bayesrep.commands.output import emit, new_study
 from bayesrep.errors import OptionError, listing, plain_text
-from bayesrep.studies.words import VOCABULARIES, vocabulary_of
+from bayesrep.studies.words import VOCABULARIES, named_words, vocabulary_of
 
 if TYPE_CHECKING:
     from bayesrep.studies.contents import StudyContents
@@ -252,7 +251,6 @@ def _import(arguments: Namespace, given: Mapping[str, Any]) -> int:
         progress=not arguments.no_progress,
         **given,
     )
-    speak_of_contents(imported)
     lines, fingerprint = _describe_imported(imported, out)
     if imported.attempts:
         repeated = dict.fromkeys(each.classifier for each in imported.attempts)
@@ -273,7 +271,7 @@ def _given_options(arguments: Namespace) -> dict[str, Any]:
 
 def _describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str], str | None]:
     """What was written and what is missing, in lines; and the fingerprint of a study."""
-    from bayesrep.report.text import describe_study
+    from bayesrep.report.study_text import describe_study
 
     if contents.lacks("counts"):
         return _without_counts(contents, out), None
@@ -371,9 +369,10 @@ def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
 
 def _without_predictions(contents: "StudyContents", out: Path) -> list[str]:
     """What was written of tables of counts, and what is to be done next."""
-    datasets = contents.datasets
+    datasets, words = contents.datasets, named_words(contents.provenance)
     counted = ", ".join(
-        f"{plain_text(data.name)} ({len(data.images):,} images)" for data in datasets.values()
+        f"{plain_text(data.name)} ({len(data.images):,} {words.images})"
+        for data in datasets.values()
     )
     names = " and ".join(plain_text(data.name) for data in datasets.values())
     if vocabulary_of(contents.provenance) == "evaluation":

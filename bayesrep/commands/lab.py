@@ -4,7 +4,8 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bayesrep.commands.options import add_shared, given_options, read_study, whole_numbers
+import bayesrep
+from bayesrep.commands.options import add_shared, given_options, whole_numbers
 from bayesrep.commands.output import emit_table, new_file, new_table
 from bayesrep.errors import OptionError
 
@@ -54,7 +55,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.lab import explore
     from bayesrep.report.lab_page import write_lab
     from bayesrep.report.planning import lab_text
-    from bayesrep.studies.words import VOCABULARIES, words_of
+    from bayesrep.studies.words import IMAGES, words_of
 
     new_table(arguments)
     if arguments.out is not None:
@@ -69,12 +70,11 @@ def run(arguments: Namespace) -> int:
         "pool_mean": pool.mean,
         "out": None if arguments.out is None else str(arguments.out),
     }
+    words = IMAGES if study is None else words_of(study)
     if arguments.out is not None:
-        words = VOCABULARIES["images"] if study is None else words_of(study)
         write_lab(arguments.out, reference, pool, table.to_dicts(), words)
-    return emit_table(
-        arguments, table, lab_text(table, reference.mean, pool.mean, arguments.out), facts
-    )
+    text = lab_text(table, reference.mean, pool.mean, arguments.out, words)
+    return emit_table(arguments, table, text, facts)
 
 
 def _read_given_study(arguments: Namespace) -> "bayesrep.Study | None":
@@ -82,7 +82,7 @@ def _read_given_study(arguments: Namespace) -> "bayesrep.Study | None":
         return None
     if arguments.reference or arguments.pool:
         raise OptionError("study-and-populations-given")
-    return read_study(arguments.study)
+    return bayesrep.read_study(arguments.study)
 
 
 def _populations(arguments: Namespace) -> "tuple[BetaMixture, BetaMixture]":

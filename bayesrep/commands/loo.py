@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands.options import add_shared, read_draws, speak_of
+from bayesrep.commands.options import add_shared, read_draws
 from bayesrep.commands.output import emit_table, new_table
 
 
@@ -14,10 +14,11 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.checks import compare_fits
-    from bayesrep.report.text import fits_text
+    from bayesrep.posterior.groups import read_record
+    from bayesrep.report.fits_text import fits_text
 
     new_table(arguments)
     fits = {str(path): read_draws(path) for path in arguments.posteriors}
-    speak_of(next(iter(fits.values())))
     table = compare_fits(fits)
-    return emit_table(arguments, table, fits_text(table))
+    words = read_record(next(iter(fits.values()))).words
+    return emit_table(arguments, table, fits_text(table, words))

@@ -7,9 +7,9 @@ from bayesrep.commands.options import (
     add_protocol,
     add_shared,
     given_options,
-    speak_of_answers,
 )
 from bayesrep.commands.output import emit_table, new_table
+from bayesrep.studies.words import named_words
 
 
 def add(parser: ArgumentParser) -> None:
@@ -22,14 +22,20 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.protocols import match, read_predictions
-    from bayesrep.report.text import matched_table, rows_table
+    from bayesrep.report.protocols_text import matched_table
+    from bayesrep.report.text import rows_table
     from bayesrep.studies.study_folder import StudyFolder
 
     new_table(arguments)
     roles = (arguments.reference, arguments.replication)
     both = read_predictions(arguments.study, roles, ranks=1, confidence=True)
-    speak_of_answers(arguments.study, both)
+    there = StudyFolder(arguments.study)
+    words = named_words(there.provenance)
     matched = match(*both, progress=not arguments.no_progress, **given_options(arguments, match))
     table = getattr(matched, arguments.table)
-    text = matched_table(table) if arguments.table == "accuracies" else rows_table(table)
-    return emit_table(arguments, table, text, left_out=StudyFolder(arguments.study).images_left_out)
+    text = (
+        matched_table(table, words)
+        if arguments.table == "accuracies"
+        else rows_table(table, words=words)
+    )
+    return emit_table(arguments, table, text, left_out=there.images_left_out)

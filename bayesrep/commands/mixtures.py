@@ -3,9 +3,11 @@
 import warnings
 from argparse import ArgumentParser, Namespace
 
-from bayesrep.commands.options import add_shared, ends, given_options, keep_compiled, read_study
+import bayesrep
+from bayesrep.commands.options import add_shared, ends, given_options, keep_compiled
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import EstimateWarning
+from bayesrep.studies.words import words_of
 
 
 def add(parser: ArgumentParser) -> None:
@@ -23,14 +25,14 @@ def _sizes(text: str) -> range:
 def run(arguments: Namespace) -> int:
     from bayesrep.estimators.components import compare_components
     from bayesrep.report.closing import components_sentence
-    from bayesrep.report.text import components_table
+    from bayesrep.report.estimates_text import components_table
 
     new_table(arguments)
     keep_compiled()
-    study = read_study(arguments.study)
+    study = bayesrep.read_study(arguments.study)
     options = given_options(arguments, compare_components)
     with warnings.catch_warnings():  # what they say of em-spline is not asked; the table shows it
         warnings.simplefilter("ignore", EstimateWarning)
         table = compare_components(study, progress=not arguments.no_progress, **options)
-    text = f"{components_table(table)}\n\n{components_sentence(table)}"
+    text = f"{components_table(table)}\n\n{components_sentence(table, words_of(study))}"
     return emit_table(arguments, table, text, left_out=study.left_out)

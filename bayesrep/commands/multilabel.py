@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from bayesrep.choices import Empty
-from bayesrep.commands.options import add_protocol, add_shared, given_options, speak_of_answers
+from bayesrep.commands.options import add_protocol, add_shared, given_options
 from bayesrep.commands.output import emit_table, new_table, report_missing_arguments
 from bayesrep.errors import StudyError
 from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.words import named_words
 
 
 def add(parser: ArgumentParser) -> None:
@@ -36,7 +37,8 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from bayesrep import protocols
     from bayesrep.protocols.subsets import read_grouping
-    from bayesrep.report.text import multilabel_table, rows_table
+    from bayesrep.report.protocols_text import multilabel_table
+    from bayesrep.report.text import rows_table
     from bayesrep.studies.study_folder import StudyFolder
 
     new_table(arguments)
@@ -51,8 +53,8 @@ def run(arguments: Namespace) -> int:
         return report_missing_arguments("multilabel", ["--labels or --objects"])
     asked = arguments.dataset or REQUIRED_ROLES[0]
     (answers,) = protocols.read_predictions(arguments.study, (asked,))
-    speak_of_answers(arguments.study, [answers])
-    left_out = StudyFolder(arguments.study).images_left_out
+    there = StudyFolder(arguments.study)
+    left_out, words = there.images_left_out, named_words(there.provenance)
     # Tables about what people say need no label sets.
     if by_people:
         said = protocols.read_people(answers, **given_options(arguments, protocols.read_people))
@@ -65,7 +67,7 @@ def run(arguments: Namespace) -> int:
         else:
             of = {"people": protocols.seen, "judged": protocols.judged}[arguments.table]
             table = of(answers, said, **given_options(arguments, of))
-        return emit_table(arguments, table, rows_table(table), left_out=left_out)
+        return emit_table(arguments, table, rows_table(table, words=words), left_out=left_out)
     # The remaining tables hold predictions against label sets.
     answers, sets = _read_labelled(arguments, files, answers)
     file = arguments.classes
@@ -73,12 +75,12 @@ def run(arguments: Namespace) -> int:
         grouping = read_grouping(file, answers.classes, arguments.by)
         options = given_options(arguments, protocols.co_occurrence)
         table = protocols.co_occurrence(answers, sets, grouping, **options)
-        return emit_table(arguments, table, rows_table(table), left_out=left_out)
+        return emit_table(arguments, table, rows_table(table, words=words), left_out=left_out)
     groups = protocols.read_groups(file, answers.classes) if file else None
     subsets = protocols.class_subsets(answers.classes, groups)
     options = given_options(arguments, protocols.multilabel)
     table = protocols.multilabel(answers, sets, subsets=subsets, **options)
-    return emit_table(arguments, table, multilabel_table(table), left_out=left_out)
+    return emit_table(arguments, table, multilabel_table(table, words), left_out=left_out)
 
 
 def _read_labelled(arguments: Namespace, files: Sequence[Path], answers: Any) -> tuple[Any, Any]:

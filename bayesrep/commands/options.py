@@ -4,12 +4,12 @@ import inspect
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import bayesrep
 from bayesrep import bounds
@@ -17,10 +17,6 @@ from bayesrep.atomic import LEAST_COMPILATION, programs_cache
 from bayesrep.choices import AccuracyInterval
 from bayesrep.commands.output import new_table, say
 from bayesrep.errors import OptionError, StudyError, reason
-from bayesrep.studies.words import VOCABULARIES, VOICE, Voice, vocabulary_of
-
-if TYPE_CHECKING:
-    from bayesrep.studies.contents import StudyContents
 
 
 def seed(text: str) -> int:
@@ -196,42 +192,8 @@ def read_fitted(arguments: Namespace) -> "tuple[bayesrep.Study, Any]":
     trial.start()
     _ = bayesrep.read_study  # imports it
     with import_in_thread("xarray", "h5py", "scipy.special"):
-        study = read_study(arguments.study)
+        study = bayesrep.read_study(arguments.study)
     return study, read_draws(arguments.posterior)
-
-
-def read_study(path: Path) -> "bayesrep.Study":
-    """What `bayesrep.read_study` reads; the command then speaks in this study's words."""
-    study = bayesrep.read_study(path)
-    VOICE.set(Voice.of(study))
-    return study
-
-
-def speak_of(posterior: Any) -> None:
-    """Speak in the words of the study of a posterior, as far as that knows them."""
-    group = posterior["posterior"]
-    _speak(group.attrs, map(str, group["classifier"].values))
-
-
-def speak_of_answers(path: Path, answers: Iterable[Any]) -> None:
-    """Speak in the words of a folder's answers, be it a study or await its counts."""
-    from bayesrep.studies.study_folder import StudyFolder
-
-    names = (name for each in answers for name in (each.dataset, *each.classifiers))
-    _speak(StudyFolder(path).provenance, names)
-
-
-def speak_of_contents(contents: "StudyContents") -> None:
-    """Speak in the words of what may not be a study yet."""
-    names = [each.dataset for each in contents.answers]
-    names += [data.name for data in contents.datasets.values()]
-    names += [name for each in contents.answers for name in each.classifiers]
-    _speak(contents.provenance, [*names, *contents.classifiers])
-
-
-def _speak(entries: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Speak in the words that a provenance names, or the attributes of a posterior do."""
-    VOICE.set(Voice(VOCABULARIES[vocabulary_of(entries)]).beside(names))
 
 
 def read_draws(path: Path) -> Any:

@@ -17,7 +17,6 @@ from typing import Any
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError, plain_text
 from bayesrep.files.strict_json import replace_non_finite
-from bayesrep.studies.words import VOICE
 
 DONE_STATUS = 0
 FINDING = 1  # the command did its work, and what it found is bad; or the machine failed it
@@ -195,7 +194,7 @@ def show_each_once() -> Callable[..., None]:
     said: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *_: Any) -> None:
-        line = VOICE.get()(f"{category.__name__}: {message}")
+        line = f"{category.__name__}: {message}"
         if not issubclass(category, FutureWarning | DeprecationWarning) and line not in said:
             said.add(line)
             say(line)
@@ -209,12 +208,12 @@ LeftOut = Mapping[str, Mapping[str, str]]  # images that a study is left without
 def emit(
     arguments: Namespace, text: str, facts: Mapping[str, Any], left_out: LeftOut | None = None
 ) -> int:
-    """Print the text in the study's words, or the facts as JSON.
+    """Print the text, or the facts as JSON.
 
     Either says which images are left out, and why.
     """
     if left_out:
-        from bayesrep.report.text import left_out_lines
+        from bayesrep.report.study_text import left_out_lines
 
         text = "\n".join([text, *left_out_lines(left_out)])
         facts = {**facts, "left_out": left_out}
@@ -227,11 +226,9 @@ def _output_text(arguments: Namespace, text: str, facts: Mapping[str, Any]) -> s
     """What standard output gets: the facts as JSON, or the text, which steers no terminal."""
     if arguments.json:
         return as_json(arguments.command, facts)
-    paths = [str(each) for each in vars(arguments).values() if isinstance(each, Path)]
-    for path in paths:
+    for path in (str(each) for each in vars(arguments).values() if isinstance(each, Path)):
         text = text.replace(path, plain_text(path))  # a line break in it is not an end of a line
-    said = VOICE.get().beside(paths)(text)
-    return "\n".join(map(plain_text, said.split("\n")))
+    return "\n".join(map(plain_text, text.split("\n")))
 
 
 def as_json(command: str, facts: Mapping[str, Any]) -> str:

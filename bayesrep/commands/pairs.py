@@ -12,6 +12,7 @@ from bayesrep.commands.options import (
     read_fitted,
 )
 from bayesrep.commands.output import emit_table
+from bayesrep.studies.words import words_of
 
 
 def add(parser: ArgumentParser) -> None:
@@ -25,8 +26,8 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.report.closing import pairs_sentence
+    from bayesrep.report.estimates_text import pairs_table
     from bayesrep.report.pairs import pairs_between
-    from bayesrep.report.text import pairs_table
 
     top = length(arguments)
     study, posterior = read_fitted(arguments)
@@ -35,7 +36,8 @@ def run(arguments: Namespace) -> int:
     if arguments.between:
         table = pairs_between(table, arguments.between, study.classifiers)
         top = len(table) if top is None else top
-    text = pairs_table(table, study.classifiers, top)
+    words = words_of(study)
+    text = pairs_table(table, study.classifiers, top, words)
     if len(study.classifiers) > 1:
-        text += f"\n\n{pairs_sentence(table)}"
+        text += f"\n\n{pairs_sentence(table, words)}"
     return emit_table(arguments, table, text, left_out=study.left_out)

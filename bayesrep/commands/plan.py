@@ -4,17 +4,18 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, get_args
 
+import bayesrep
 from bayesrep.choices import Prior
 from bayesrep.commands.options import (
     add_shared,
     given_options,
     keep_compiled,
     read_draws,
-    read_study,
     whole_numbers,
 )
 from bayesrep.commands.output import DONE_STATUS, FINDING, describe_kept_work, emit, say
 from bayesrep.errors import OptionError
+from bayesrep.studies.words import IMAGES
 
 CLASSIFIERS = 5
 
@@ -104,17 +105,18 @@ def run(arguments: Namespace) -> int:
     if arguments.batch is None:
         asked = given_options(arguments, possible_answers)
         possible_answers(prices, width=common["width"], limits=limits, **asked)
-    heading = f"Populations: {arguments.prior}, published."
+    words, heading = IMAGES, f"Populations: {arguments.prior}, published."
     if arguments.pilot is None:
         worlds = [published_world(arguments.prior, CLASSIFIERS)]
     else:
         worlds, fitted, common["leniency"], heading = _pilot(arguments)
+        words = fitted.words
         if arguments.batch is not None:
             return _recommend_purchase(arguments, worlds, prices, fitted, common)
     common.setdefault("leniency", LENIENCY)
     result = plan(worlds, prices, limits=limits, **common)
     facts = plan_facts(result, prices)
-    text = plan_text(result, prices, arguments.workers, arguments.crowds or 1)
+    text = plan_text(result, prices, arguments.workers, arguments.crowds or 1, words)
     emit(arguments, f"{heading}\n{text}", facts)
     if result.reached:
         return DONE_STATUS
@@ -143,7 +145,7 @@ def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
     from bayesrep.lab.worlds import LENIENCY
     from bayesrep.posterior.fitted import Fitted
 
-    study = read_study(arguments.pilot)
+    study = bayesrep.read_study(arguments.pilot)
     if arguments.posterior is not None:
         posterior = read_draws(arguments.posterior)
     else:
@@ -155,16 +157,17 @@ def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
     leniency = arguments.leniency
     if leniency is None:
         leniency = LENIENCY if known is None else known
+    words = fitted.words
     sizes = [len(study.datasets[role].images) for role in ("reference", "replication")]
     heading = (
-        f"Pilot {study.name}: {sizes[0]:,} and {sizes[1]:,} images. Workers differ by "
-        f"{leniency:.2f} on the probit scale"
+        f"Pilot {study.name}: {sizes[0]:,} and {sizes[1]:,} {words.images}. "
+        f"{words.workers.title()} differ by {leniency:.2f} on the probit scale"
         + (" (assumed)." if arguments.leniency is None and known is None else ".")
     )
     if min(sizes) < 100:
         say(
-            f"a pilot of {min(sizes)} images says little: widths may be off by a half, and so "
-            "numbers of images by two times or more"
+            f"a pilot of {min(sizes)} {words.images} says little: widths may be off by a half, and "
+            f"so numbers of {words.images} by two times or more"
         )
     return worlds, fitted, leniency, heading
 
@@ -173,7 +176,6 @@ def _fit_pilot(study: Any, arguments: Namespace) -> Any:
     """The pilot's posterior."""
     import warnings
 
-    import bayesrep
     from bayesrep.errors import ConvergenceWarning
 
     with warnings.catch_warnings():
@@ -211,4 +213,4 @@ def _recommend_purchase(
         worlds, prices, design=design, width_now=now, money=arguments.batch, **options
     )
     facts["rows"] = [each._asdict() for each in purchases]
-    return emit(arguments, batch_text(purchases, design, now, wanted), facts)
+    return emit(arguments, batch_text(purchases, design, now, wanted, fitted.words), facts)

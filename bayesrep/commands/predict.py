@@ -188,7 +188,7 @@ def _predict(arguments: Namespace) -> dict[str, Any]:
 
 
 def _text(report: Any) -> str:
-    from bayesrep.report.text import predictions_table
+    from bayesrep.report.protocols_text import predictions_table
 
     return "\n".join([predictions_table(report.table), *_choice(report), *report.changes()])
 

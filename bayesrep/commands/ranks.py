@@ -5,6 +5,7 @@ from argparse import ArgumentParser, Namespace
 import bayesrep
 from bayesrep.commands.options import add_length, add_shared, given_options, length, read_fitted
 from bayesrep.commands.output import emit_table
+from bayesrep.studies.words import words_of
 
 
 def add(parser: ArgumentParser) -> None:
@@ -16,13 +17,14 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.report.closing import ranks_sentence
-    from bayesrep.report.text import ranks_table
+    from bayesrep.report.estimates_text import ranks_table
 
     top = length(arguments)
     study, posterior = read_fitted(arguments)
     options = given_options(arguments, bayesrep.rank_classifiers)
     table = bayesrep.rank_classifiers(study, posterior, **options)
-    text = ranks_table(table, top)
+    words = words_of(study)
+    text = ranks_table(table, top, words)
     if len(table) > 1:
-        text += f"\n\n{ranks_sentence(table)}"
+        text += f"\n\n{ranks_sentence(table, words)}"
     return emit_table(arguments, table, text, left_out=study.left_out)

@@ -2,10 +2,12 @@
 
 from argparse import ArgumentParser, Namespace
 
+import bayesrep
 from bayesrep.choices import PAPER_REPLICATES
-from bayesrep.commands.options import add_shared, given_options, read_study
+from bayesrep.commands.options import add_shared, given_options
 from bayesrep.commands.output import emit, new_table, write_csv
 from bayesrep.errors import OptionError
+from bayesrep.studies.words import words_of
 
 
 def add(parser: ArgumentParser) -> None:
@@ -38,7 +40,7 @@ def run(arguments: Namespace) -> int:
     if arguments.images is not None and arguments.per_class is not None:
         raise OptionError("images-and-per-class-given")
     new_table(arguments)
-    study = read_study(arguments.study)
+    study = bayesrep.read_study(arguments.study)
     options = given_options(arguments, rematch)
     options["by_class"] = arguments.per_class is not None
     options["size"] = arguments.per_class if options["by_class"] else arguments.images
@@ -51,4 +53,4 @@ def run(arguments: Namespace) -> int:
         "held_out": rematched.held_out.to_dicts(),
         "by_source": None if source is None else source.to_dicts(),
     }
-    return emit(arguments, rematch_text(rematched), facts, study.left_out)
+    return emit(arguments, rematch_text(rematched, words_of(study)), facts, study.left_out)

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import bayesrep
-from bayesrep.commands.options import add_shared, read_fitted, read_study
+from bayesrep.commands.options import add_shared, read_fitted
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import OptionError, StudyError
+from bayesrep.studies.words import IMAGES, named_words, words_of
 
 
 def add(parser: ArgumentParser) -> None:
@@ -32,13 +33,16 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.report.text import remeasured_table
+    from bayesrep.report.study_text import remeasured_table
+    from bayesrep.studies.study_folder import StudyFolder
 
     seed = arguments.seed or 0
     if arguments.posterior is None:
         new_table(arguments)
         table = _remeasure_each(arguments, seed)
-        return emit_table(arguments, table, remeasured_table(table))
+        folder = arguments.study.is_dir()
+        words = named_words(StudyFolder(arguments.study).provenance) if folder else IMAGES
+        return emit_table(arguments, table, remeasured_table(table, words))
     if arguments.selection is not None or arguments.answers is not None:
         raise OptionError("counts-options-with-fit")
     from bayesrep.posterior.fitted import Fitted
@@ -46,7 +50,8 @@ def run(arguments: Namespace) -> int:
     study, posterior = read_fitted(arguments)
     Fitted(study, posterior).require_convergence(allow_unconverged=arguments.allow_unconverged)
     table = bayesrep.remeasure(study, posterior, seed=seed)
-    return emit_table(arguments, table, remeasured_table(table), left_out=study.left_out)
+    text = remeasured_table(table, words_of(study))
+    return emit_table(arguments, table, text, left_out=study.left_out)
 
 
 def _remeasure_each(arguments: Namespace, seed: int) -> Any:
@@ -74,7 +79,7 @@ def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, Any, Any, Any]]
     if path.is_dir():
         if rule is not None:
             raise OptionError("selection-option-with-study")
-        for data in read_study(path).datasets.values():
+        for data in bayesrep.read_study(path).datasets.values():
             yield data.name, data.selected, data.shown, data.selection
         return
     told = None if rule is None else Selection.parse(rule)

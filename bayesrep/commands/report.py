@@ -13,7 +13,6 @@ from bayesrep.commands.options import (
     import_in_thread,
     keep_compiled,
     read_draws,
-    read_study,
 )
 from bayesrep.commands.output import emit, finding, new_file
 from bayesrep.errors import OptionError, plain_text
@@ -54,7 +53,7 @@ def run(arguments: Namespace) -> int:
     trial.start()
     _ = bayesrep.read_study  # imports it
     with import_in_thread("numpyro", "scipy.stats", "xarray"):
-        study = read_study(arguments.study)
+        study = bayesrep.read_study(arguments.study)
     from bayesrep.report.numbers import numbers_of
     from bayesrep.report.page import write_page
     from bayesrep.report.sections import gather

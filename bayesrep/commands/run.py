@@ -35,7 +35,6 @@ from bayesrep.commands.output import (
 )
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain_text, reason
 from bayesrep.files.seals import are_seals, digest_file, digest_value, find_broken, seal_files
-from bayesrep.studies.words import VOICE, Voice
 
 RECORD = "run.json"
 FIGURES = ("answer", "accuracies", "frequencies", "curves")
@@ -378,11 +377,10 @@ class _Work:
             answer |= {"answer": f"No answer: {reason(error)}", "converged": False}
         fitted = Fitted(self.study, self.posterior)
         diagnosis = examine(self.posterior, fitted, with_agreement=False)
-        voice = Voice.of(self.study)
         answer["trust"] = diagnosis.trust
-        answer["verdict"] = voice(diagnosis.verdict)
-        answer["sentences"] = list(map(voice, diagnosis.sentences))
-        answer["assumption"] = voice(diagnosis.assumption)
+        answer["verdict"] = diagnosis.verdict
+        answer["sentences"] = list(diagnosis.sentences)
+        answer["assumption"] = diagnosis.assumption
         answer["matching"] = matching_sentences(self.points)
         for name in ("components_choice", "tried"):
             answer[name] = fitted.group.attrs[name]
@@ -396,7 +394,6 @@ class _Work:
         from bayesrep.report.figure_names import chosen_options, find_figure
         from bayesrep.report.figures import save_figure
 
-        VOICE.set(Voice.of(self.study))
         drawn = FIGURES if self.record["found"]["converged"] else ()
         with replaced_folder(self.out.resolve() / "figures") as folder:
             for name in drawn:
@@ -420,7 +417,7 @@ class _Work:
 
 def _print_answer(arguments: Namespace, record: Mapping[str, Any]) -> int:
     """Print the answer, whether to trust it, and what was made."""
-    from bayesrep.report.text import remedies
+    from bayesrep.report.fits_text import remedies
 
     out, answer = arguments.out, record["found"]
     study, posterior = out / STAGES["study"], out / STAGES["posterior"]

@@ -38,7 +38,7 @@ def _annotators(text: str) -> int | tuple[int, int]:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.report.text import describe_study
+    from bayesrep.report.study_text import describe_study
 
     new_study(arguments.out, force=arguments.force)
     study = bayesrep.simulate_study(**given_options(arguments, bayesrep.simulate_study))

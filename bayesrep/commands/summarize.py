@@ -8,6 +8,8 @@ import bayesrep
 from bayesrep.commands.options import add_length, add_shared, length, read_fitted
 from bayesrep.commands.output import emit_table
 from bayesrep.errors import plain_text
+from bayesrep.studies.shown import number
+from bayesrep.studies.words import words_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,7 +20,7 @@ ENOUGH_ANNOTATORS = 10
 """Annotators of an image below which the prior is named."""
 NO_SLOPE = (
     "No slope is told: by the shared-difficulty model it came out too low, by 0.03 with 10 "
-    "classifiers. Fit the joint model for it; its interval allows for the shared images too."
+    "{classifiers}. Fit the joint model for it; its interval allows for the shared {images} too."
 )
 
 
@@ -37,11 +39,12 @@ def run(arguments: Namespace) -> int:
     from bayesrep.checks.classes import judge_classes
     from bayesrep.posterior.fitted import Fitted
     from bayesrep.report.answer import answer_for, drop_of, measured_drop
-    from bayesrep.report.text import estimates_table, gaps_table, populations_text
+    from bayesrep.report.estimates_text import estimates_table, gaps_table, populations_text
     from bayesrep.summary import tables
 
     top = length(arguments)
     study, posterior = read_fitted(arguments)
+    words = words_of(study)
     fitted = Fitted(study, posterior, arguments.crowd_sd or 0.0)
     fitted = fitted.require_convergence(allow_unconverged=arguments.allow_unconverged)
     table, gaps = tables.accuracies(fitted), tables.gaps(fitted)
@@ -52,9 +55,9 @@ def run(arguments: Namespace) -> int:
     of_classes = judge_classes(fitted)
     band, notes = _judge_assumptions(study, posterior, fitted) if told else (None, [])
     text = (
-        f"{estimates_table(table, top)}\n\nMean over classifiers and line:\n\n"
-        f"{gaps_table(gaps, clear=measured.is_above_zero)}\n\n{answer}\n{populations_text(gaps)}"
-        f"\nThis assumes that {list_assumptions(posterior, fitted)}"
+        f"{estimates_table(table, top, words)}\n\nMean over {words.classifiers} and line:\n\n"
+        f"{gaps_table(gaps, clear=measured.is_above_zero)}\n\n{answer}\n"
+        f"{populations_text(gaps, words)}\nThis assumes that {list_assumptions(posterior, fitted)}"
     )
     text += "." if told else "; --notes says more."
     notes += [each.sentence for each in of_classes if told or each.trust != "yes"]
@@ -65,14 +68,13 @@ def run(arguments: Namespace) -> int:
     elif (
         most := min(int(median(data.shown.tolist())) for data in study.datasets.values())
     ) < ENOUGH_ANNOTATORS:
-        s = "s" if most != 1 else ""
         text += (
-            f"\n{most} annotator{s} per image, as most have, say little about the shape of the "
-            "distribution of selection frequencies: the rest comes from the prior; diagnose says "
-            "how much that moves the answer."
+            f"\n{number(most, words.annotator)} per {words.image}, as most have, say little about "
+            "the shape of the distribution of selection frequencies: the rest comes from the "
+            "prior; diagnose says how much that moves the answer."
         )
     if len(study.classifiers) > 1 and not fitted.right_about_slopes:
-        text += f"\n{NO_SLOPE}"
+        text += f"\n{words.fill(NO_SLOPE)}"
     facts = {
         "gaps": gaps.to_dicts(),
         "dependence": None if band is None else band.to_dicts(),
@@ -87,7 +89,7 @@ def _judge_assumptions(
     from bayesrep.checks.crowd import judge_unknown_crowd
     from bayesrep.checks.dependence import judge_dependence
 
-    band, assumed = judge_dependence(posterior)
+    band, assumed = judge_dependence(posterior, fitted.words)
     if fitted.knows_workers:
         crowd = f"{bayesrep.describe_crowd(study).sentence} The intervals above allow for it."
     else:

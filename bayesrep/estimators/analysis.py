@@ -133,13 +133,14 @@ def analyse(
     estimators = resolve(methods)
     resampled = _to_resample(study, bootstrap, interval)
     statistics = SufficientStatistics.of(study)
+    words = statistics.words
     whole = Replicates.from_study(statistics)
     # By default the jackknife is left out where it cannot be had; asked for, it refuses.
     if methods == METHODS and usual_annotators(whole) == 1:
         warnings.warn(
             EstimateWarning(
-                "jackknife: left out, since it takes two annotators or more of an image, and more "
-                "than 1 % have one"
+                f"jackknife: left out, since it takes two {words.annotators} or more of an "
+                f"{words.image}, and more than 1 % have one"
             ),
             stacklevel=2,
         )

@@ -257,7 +257,7 @@ def _naive(versions: Replicates) -> Float[np.ndarray, "annotators version classi
     """Naive estimates of every version for n' = 1..n."""
     n = min(usual_annotators(versions), MOST_COMPARED_ANNOTATORS)
     counts = at_every_count(thinned_counts(take_annotated(versions, n), n))
-    accuracies = [matched_accuracy(counts)]
+    accuracies = [matched_accuracy(counts, versions.words)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterpolationWarning)  # said once, for n
         while counts.annotators > 1:

@@ -86,7 +86,7 @@ class Jackknife:
             )
         taken = kept.take(replicates)
         counts = thinned_counts(taken, n)
-        whole = matched_accuracy(counts)
+        whole = matched_accuracy(counts, replicates.words)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InterpolationWarning)  # said once, for n
             part = matched_accuracy(thinned_counts(taken, n - self.delete))

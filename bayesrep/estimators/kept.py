@@ -71,12 +71,11 @@ class AnnotatorMatch:
         holds = [
             number == most < half and _usual_annotators(cells) == most for cells in sets.values()
         ]
-        without = Replicates(
-            *(
-                cells.keep_shown_to(number + 1) if hold else cells
-                for cells, hold in zip(sets.values(), holds, strict=True)
-            )
+        reference, replication = (
+            cells.keep_shown_to(number + 1) if hold else cells
+            for cells, hold in zip(sets.values(), holds, strict=True)
         )
+        without = Replicates(reference, replication, replicates.words)
         return cls(
             number,
             {role: _count_with_fewer(cells, number) for role, cells in sets.items()},
@@ -117,7 +116,10 @@ def usual_annotators(replicates: Replicates) -> int:
 
 def take_annotated(replicates: Replicates, annotators: int) -> Replicates:
     """The versions without the images that have fewer annotators."""
-    return Replicates(*(cells.keep_shown_to(annotators) for cells in _both_versions(replicates)))
+    reference, replication = (
+        cells.keep_shown_to(annotators) for cells in _both_versions(replicates)
+    )
+    return Replicates(reference, replication, replicates.words)
 
 
 def _both_versions(replicates: Replicates) -> tuple[CellCounts, CellCounts]:

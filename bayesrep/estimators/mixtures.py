@@ -129,10 +129,11 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
         return CellTable(counts.selected, shown, images, counts.correct)
     reference, replication = map(_limit_annotators, (replicates.reference, replicates.replication))
     if reference is not replicates.reference or replication is not replicates.replication:
+        words = replicates.words
         warnings.warn(
             EstimateWarning(
-                f"em-spline: counts of more than {MOST_ANNOTATORS} annotators per image are "
-                f"thinned to {MOST_ANNOTATORS}, in expectation"
+                f"em-spline: counts of more than {MOST_ANNOTATORS} {words.annotators} per "
+                f"{words.image} are thinned to {MOST_ANNOTATORS}, in expectation"
             ),
             stacklevel=4,
         )

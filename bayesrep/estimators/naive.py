@@ -25,6 +25,7 @@ from bayesrep.estimators.estimator import Estimates
 from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.thinning import thinning_matrix
+from bayesrep.studies.words import IMAGES, Words
 from bayesrep.types import Bool, Float, Floats, Int
 
 
@@ -78,7 +79,7 @@ class Naive:
         """
         kept = AnnotatorMatch.from_replicates(replicates, self.annotators)
         counts = thinned_counts(kept.take(replicates), kept.annotators)
-        return Estimates(matched_accuracy(counts), kept=kept)
+        return Estimates(matched_accuracy(counts, replicates.words), kept=kept)
 
 
 def thinned_counts(replicates: Replicates, annotators: int) -> ThinnedCounts:
@@ -138,13 +139,15 @@ def forget_one_annotator(counts: ThinnedCounts) -> ThinnedCounts:
     return ThinnedCounts(n - 1, selected, *map(thin_values, counts[2:]))
 
 
-def matched_accuracy(counts: ThinnedCounts) -> Float[np.ndarray, "version classifier"]:
-    """Equation 4 for every version."""
+def matched_accuracy(
+    counts: ThinnedCounts, words: Words = IMAGES
+) -> Float[np.ndarray, "version classifier"]:
+    """Equation 4 for every version; what has to be interpolated is told in the study's words."""
     mass = counts.reference / counts.reference.sum(axis=1, keepdims=True)
     accuracy, known = accuracy_by_count(counts)
     missing = np.where(known[0], 0.0, mass[0])
     if missing.any():
-        warnings.warn(_interpolation_warning(missing, counts), stacklevel=3)
+        warnings.warn(_interpolation_warning(missing, counts, words), stacklevel=3)
     return np.einsum("bk,bkc->bc", mass, accuracy)
 
 
@@ -170,11 +173,13 @@ def accuracy_by_count(
     return accuracy, known
 
 
-def _interpolation_warning(missing: Floats, counts: ThinnedCounts) -> InterpolationWarning:
+def _interpolation_warning(
+    missing: Floats, counts: ThinnedCounts, words: Words
+) -> InterpolationWarning:
     lacking = counts.selected[missing > 0]
     named = ", ".join(map(str, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
     return InterpolationWarning(
         f"naive: {missing.sum():.2%} of the reference has selected = {named} of "
-        f"{counts.annotators}, where the replication has no image; accuracies there are "
+        f"{counts.annotators}, where the replication has no {words.image}; accuracies there are "
         "interpolated"
     )

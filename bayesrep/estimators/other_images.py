@@ -156,5 +156,5 @@ def _halves(
 
 def _gap(statistics: SufficientStatistics, annotators: int) -> float:
     taken = take_annotated(Replicates.from_study(statistics), annotators)
-    adjusted = matched_accuracy(thinned_counts(taken, annotators))[0]
+    adjusted = matched_accuracy(thinned_counts(taken, annotators), statistics.words)[0]
     return float((statistics.accuracy("reference") - adjusted).mean())

@@ -18,6 +18,7 @@ from bayesrep.estimators.crowds import OtherWorkers, flow, with_neighbours
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.studies.study import AnnotatedSet, Study
+from bayesrep.studies.words import IMAGES, Words
 from bayesrep.types import Float, Int
 
 _LARGEST_BATCH = 64  # replicates resampled by one matrix product
@@ -86,10 +87,13 @@ class Replicates:
     ----------
     reference, replication : CellCounts
         Cells of the two data sets, of the same number of versions.
+    words
+        What is said of the study is said in these.
     """
 
     reference: CellCounts
     replication: CellCounts
+    words: Words = IMAGES
 
     @classmethod
     def from_study(cls, study: Study | SufficientStatistics) -> "Replicates":
@@ -99,15 +103,16 @@ class Replicates:
             if (rule := statistics.cells[role].selection) is not None:
                 warnings.warn(
                     EstimateWarning(
-                        f"the {role}'s images were selected by the counts at hand ({rule.rule}): "
-                        "point estimates take them for a fresh measurement and are biased; the "
-                        "joint model allows for it (bayesrep.fit)"
+                        f"the {role}'s {statistics.words.images} were selected by the counts at "
+                        f"hand ({rule.rule}): point estimates take them for a fresh measurement "
+                        "and are biased; the joint model allows for it (bayesrep.fit)"
                     ),
                     stacklevel=2,
                 )
         return cls(
             CellCounts.from_cells(statistics.reference),
             CellCounts.from_cells(statistics.replication),
+            statistics.words,
         )
 
     def __len__(self) -> int:
@@ -164,7 +169,7 @@ def bootstrap(
             )
             for role, generator in zip(REQUIRED_ROLES, generators, strict=False)
         )
-        yield Replicates(reference, replication)
+        yield Replicates(reference, replication, statistics.words)
 
 
 def _resample_images(
@@ -264,4 +269,5 @@ def without_each_image(statistics: SufficientStatistics) -> Iterator[Replicates]
                 np.broadcast_to(reference.correct, (len(versions), *reference.correct.shape[1:])),
             ),
             replication.with_rows(images, np.minimum(correct, images[:, :, None])),
+            statistics.words,
         )

@@ -17,8 +17,10 @@ from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.methods import METHODS
 from bayesrep.numerics.estimands import INTERVAL, NORMAL, bias_corrected_gap, selection_gap
 from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.shown import number
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import Words
 
 
 def estimate(
@@ -173,7 +175,10 @@ def _wrong_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
     statistics = analyses[0].statistics
     wrong = [role for role in REQUIRED_ROLES if not statistics.accuracy(role).any()]
     if wrong:
-        yield f"No classifier is ever right on the {' and the '.join(wrong)}: check the labels."
+        yield (
+            f"No {statistics.words.classifier} is ever right on the {' and the '.join(wrong)}: "
+            "check the labels."
+        )
 
 
 def _kept_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
@@ -182,15 +187,15 @@ def _kept_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
         if one.kept is not None:
             alike.setdefault((one.kept.annotators, one.kept.dropped_images), []).append(one)
     for (annotators, dropped), same in alike.items():
+        words = same[0].statistics.words
         names = ", ".join(one.method for one in same)
         kept = same[0].kept
         if kept is None or not (kept.thins or dropped):
             continue
         have = "are thinned to n' =" if kept.thins else "have"
-        noun = "annotator" if annotators == 1 else "annotators"
-        matched = f"{names}: images {have} {annotators:,} {noun} each"
+        matched = f"{names}: {words.images} {have} {number(annotators, words.annotator)} each"
         if any(kept.holding.values()):
-            matched += f", since {_describe_limiting_images(kept)}"
+            matched += f", since {_describe_limiting_images(kept, words)}"
         if not dropped:
             yield f"{matched}."
             continue
@@ -205,12 +210,12 @@ def _kept_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
         )
 
 
-def _describe_limiting_images(kept: AnnotatorMatch) -> str:
+def _describe_limiting_images(kept: AnnotatorMatch, words: Words) -> str:
     """Which images have no more annotators than n', where most have more, as a clause."""
-    few = [f"{role} {number:,}" for role, number in kept.holding.items() if number]
+    few = [f"{role} {size:,}" for role, size in kept.holding.items() if size]
     count = sum(kept.holding.values())
     return (
-        f"{count:,} of {kept.images:,} images {'has' if count == 1 else 'have'} no more "
+        f"{count:,} of {kept.images:,} {words.images} {'has' if count == 1 else 'have'} no more "
         f"({', '.join(few)}), where most do; without {'it' if count == 1 else 'them'} n' would be "
         f"{kept.without:,}"
     )
@@ -220,14 +225,15 @@ def _noise_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
     for one in analyses:
         if one.kept is None or not one.method.startswith(Jackknife.name) or not one.is_noisy:
             continue
-        number, half = one.kept.annotators, one.kept.annotators // 2
+        annotators, half = one.kept.annotators, one.kept.annotators // 2
+        words = one.statistics.words
         less = f"; jackknife(delete={half}) is less noisy" if one.method == Jackknife.name else ""
         within = 100 * NORMAL * one.drop_error
         yield (
-            f"{one.method}: its standard error over images, {100 * one.gap_error:.1f} points, is "
-            f"larger than the drop of {100 * abs(one.drop):.2f} (give or take {within:.2f}), since "
-            f"it multiplies the images' noise by n' = {number:,}: it says nothing "
-            f"here{less if half > 1 else ''}."
+            f"{one.method}: its standard error over {words.images}, {100 * one.gap_error:.1f} "
+            f"points, is larger than the drop of {100 * abs(one.drop):.2f} (give or take "
+            f"{within:.2f}), since it multiplies the {words.images}' noise by n' = {annotators:,}: "
+            f"it says nothing here{less if half > 1 else ''}."
         )
 
 

@@ -32,6 +32,7 @@ from bayesrep.posterior.likelihood import logits
 from bayesrep.studies.shown import brief, number
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import Words
 from bayesrep.types import Float, Int
 
 if TYPE_CHECKING:
@@ -101,6 +102,11 @@ class Fitted:
     def statistics(self) -> SufficientStatistics:
         """The study's sufficient statistics."""
         return SufficientStatistics.of(self.study)
+
+    @property
+    def words(self) -> Words:
+        """The study's words."""
+        return self.statistics.words
 
     @cached_property
     def group(self) -> xr.Dataset:

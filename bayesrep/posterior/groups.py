@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bayesrep.errors import PosteriorError
 from bayesrep.models import MODELS
 from bayesrep.studies.selection import Selection
+from bayesrep.studies.words import Words, named_words
 from bayesrep.types import Int, Shaped
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ class FitRecord:
         What a classifier's answers counted for what all share; 1 where it is not recorded.
     selections
         The rules by which the counts at hand selected a data set's images, by role.
+    words
+        Words of the study.
     """
 
     name: str
@@ -129,6 +132,7 @@ class FitRecord:
     thinning: int
     weight: float
     selections: Mapping[str, Selection]
+    words: Words
 
     @property
     def model(self) -> "Model":
@@ -200,6 +204,7 @@ def read_record(posterior: Posterior) -> FitRecord:
                 str(role): Selection.parse(rule)
                 for role, rule in json.loads(str(attributes.get("selection", "{}"))).items()
             },
+            named_words(attributes),
         )
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise PosteriorError("posterior-origin-unknown") from error

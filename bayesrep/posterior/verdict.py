@@ -9,6 +9,7 @@ import xarray as xr
 
 from bayesrep.numerics.convergence import convergence
 from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.shown import number
 from bayesrep.studies.statistics import SufficientStatistics
 
 MAX_RHAT = 1.01
@@ -189,7 +190,7 @@ def with_modes(verdict: Verdict, elsewhere: float) -> Verdict:
 
 def advise(statistics: SufficientStatistics) -> tuple[str, ...]:
     """Sentences on what these data cannot say, however well the chains agree."""
-    sentences: list[str] = []
+    sentences, words = list[str](), statistics.words
     for role in REQUIRED_ROLES:
         cells = statistics.cells[role]
         typical = int(np.average(cells.shown, weights=cells.images) + 0.5)
@@ -201,14 +202,14 @@ def advise(statistics: SufficientStatistics) -> tuple[str, ...]:
             if kept <= FEW_ANNOTATORS:
                 left = "1 count" if kept == 1 else f"{kept} counts"
                 sentences.append(
-                    f"The rule by which the {role}'s counts selected its images "
+                    f"The rule by which the {role}'s counts selected its {words.images} "
                     f"({cells.selection.rule}) leaves {left}: of its selection frequencies "
                     f"{'nothing' if kept < 2 else 'hardly anything'} is identified by that, and "
                     "the adjusted accuracies rest on the prior and on the other data set."
                 )
         elif typical < FEW_ANNOTATORS:
             sentences.append(
-                f"About {typical} annotator{'s' if typical > 1 else ''} per image of the {role} "
+                f"About {number(typical, words.annotator)} per {words.image} of the {role} "
                 f"identify {'the mean' if typical == 1 else 'two moments'} of its selection "
                 "frequencies and no more: the adjusted accuracies rest on the prior."
             )

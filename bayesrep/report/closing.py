@@ -12,6 +12,7 @@ from bayesrep.report.methods import label_of
 from bayesrep.report.text import percent
 from bayesrep.studies.shown import number
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import IMAGES, Words
 
 if TYPE_CHECKING:  # which import JAX
     from bayesrep.estimators.annotators import Linearity
@@ -39,7 +40,7 @@ def division_of(study: Study, gaps: pl.DataFrame) -> Drop:
     return drop_of(gaps, measured_drop(study))
 
 
-def components_sentence(table: pl.DataFrame) -> str:
+def components_sentence(table: pl.DataFrame, words: Words = IMAGES) -> str:
     """How many components the counts support."""
     from bayesrep.estimators.components import fewest_components
 
@@ -49,9 +50,9 @@ def components_sentence(table: pl.DataFrame) -> str:
         "components that shrank to a point."
     )
     return (
-        f"{legend}\nComponents that are enough: {', '.join(told)} (the fewest that predict images "
-        "left out within a standard error of the best). `bayesrep fit` takes 2 (--set "
-        "components=K), em-spline 3 (--methods 'em-spline(components=K)')."
+        f"{legend}\nComponents that are enough: {', '.join(told)} (the fewest that predict "
+        f"{words.images} left out within a standard error of the best). `bayesrep fit` takes 2 "
+        "(--set components=K), em-spline 3 (--methods 'em-spline(components=K)')."
     )
 
 
@@ -60,6 +61,7 @@ def annotators_sentence(
     line: "Linearity | None",
     error: float | None = None,
     kept: "AnnotatorMatch | None" = None,
+    words: Words = IMAGES,
 ) -> str:
     """Whether more annotators would change the answer.
 
@@ -71,6 +73,8 @@ def annotators_sentence(
         Standard error over images of the jackknife's mean gap, where it is known.
     kept
         Which images are matched, where it is known.
+    words
+        Words of the study.
     """
     last = table.filter(pl.col("annotators") == pl.col("annotators").max())
     count = int(last["annotators"][0])
@@ -82,13 +86,13 @@ def annotators_sentence(
     if line is None or last["jackknife"].null_count():
         if kept is not None and kept.without > count:
             return (
-                f"Matched with n' = {count} the naive estimates show no curve, though most images "
-                f"have more annotators: leave out those that hold n' down, and it is "
-                f"{kept.without:,}. EM + spline and the joint model take all as they are."
+                f"Matched with n' = {count} the naive estimates show no curve, though most "
+                f"{words.images} have more {words.annotators}: leave out those that hold n' down, "
+                f"and it is {kept.without:,}. EM + spline and the joint model take all as they are."
             )
         return (
-            f"With {count} annotators per image nothing more can be said: the naive estimates "
-            "show no curve. EM + spline and the joint model allow for so few."
+            f"With {count} {words.annotators} per {words.image} nothing more can be said: the "
+            "naive estimates show no curve. EM + spline and the joint model allow for so few."
         )
     # The jackknife extrapolates the naive gap to infinitely many annotators.
     moved = naive - jackknife
@@ -96,18 +100,18 @@ def annotators_sentence(
     verdict = "yes, more would change it" if abs(moved) >= 0.002 else "no, more would hardly"
     told = ""
     if error is not None:
-        told = f" (standard error over images {write_points(error)})"
+        told = f" (standard error over {words.images} {write_points(error)})"
         # A change within two standard errors is noise.
         if abs(moved) < 2 * error:
             verdict = "which is within its noise, so that cannot be told"
     return (
-        f"From {count} to ever more annotators the gap that naive matching leaves would {way} from "
-        f"{write_points(naive)} to about {write_points(jackknife)} points{told}: {verdict}. "
-        "EM + spline and the joint model allow for the noise of so many as there are."
+        f"From {count} to ever more {words.annotators} the gap that naive matching leaves would "
+        f"{way} from {write_points(naive)} to about {write_points(jackknife)} points{told}: "
+        f"{verdict}. EM + spline and the joint model allow for the noise of so many as there are."
     )
 
 
-def pairs_sentence(table: pl.DataFrame) -> str:
+def pairs_sentence(table: pl.DataFrame, words: Words = IMAGES) -> str:
     """Of how many pairs one is clearly better, and how many change places."""
     probability = table["probability"]
     sure = int(((probability >= SURE) | (probability <= 1 - SURE)).sum())
@@ -115,13 +119,13 @@ def pairs_sentence(table: pl.DataFrame) -> str:
     clear, places = (str(n) if n else "none" for n in (sure, turned))
     have = "has" if sure < 2 else "have"
     return (
-        f"Of {number(len(table), 'pair')} of classifiers, {clear} {have} a better one with at "
-        f"least {percent(SURE)} % probability; {places} "
-        f"{'changes' if turned < 2 else 'change'} places once selection is removed."
+        f"Of {number(len(table), 'pair')} of {words.classifiers}, {clear} {have} a better one with "
+        f"at least {percent(SURE)} % probability; {places} {'changes' if turned < 2 else 'change'} "
+        "places once selection is removed."
     )
 
 
-def ranks_sentence(table: pl.DataFrame) -> str:
+def ranks_sentence(table: pl.DataFrame, words: Words = IMAGES) -> str:
     """Which classifier is the best, as far as that can be told, and who moves."""
     first = table.sort("best", descending=True)
     name, best = plain_text(first["classifier"][0]), float(first["best"][0])
@@ -137,7 +141,9 @@ def ranks_sentence(table: pl.DataFrame) -> str:
     moved = (table["rank"].rank("average") - table["replication_rank"]).abs()
     most = float(np.max(moved.to_numpy()))
     if most < 1:
-        return f"{told}. Removing selection changes no classifier's place on the replication."
+        return (
+            f"{told}. Removing selection changes no {words.classifier}'s place on the replication."
+        )
     who = plain_text(table["classifier"][int(np.argmax(moved.to_numpy()))])
     places = "1 place" if round(most) == 1 else f"{most:.0f} places"
     return f"{told}. Removing selection moves {who} the most, by {places}."

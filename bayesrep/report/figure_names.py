@@ -45,7 +45,7 @@ from bayesrep.report.sections import (
     frequencies,
     image,
     ranking,
-    trust,
+    trust_figures,
 )
 from bayesrep.studies.answers import read_every_answer, read_predictions
 from bayesrep.studies.predictions import Predictions
@@ -250,11 +250,11 @@ FIGURES: Mapping[str, NamedFigure] = {
     "frequencies": _of_posterior(frequencies.figure),
     "image": _of_posterior(image.figure),
     "curves": _of_posterior(curves.figure),
-    "checks": _of_posterior(trust.draw_checks),
+    "checks": _of_posterior(trust_figures.draw_checks),
     "ranks": _of_posterior(ranking.draw_ranks),
     "pairs": _of_posterior(ranking.draw_pairs),
-    "chains": _of_posterior(trust.draw_chains),
-    "energy": _of_posterior(trust.draw_energy),
+    "chains": _of_posterior(trust_figures.draw_chains),
+    "energy": _of_posterior(trust_figures.draw_energy),
     "robustness": _make_figure(robustness, "study_or_answers"),
     "people": _make_figure(people_figure, *_PEOPLE),
     "judged": _make_figure(judged_figure, *_PEOPLE),

@@ -3,44 +3,50 @@
 import polars as pl
 
 from bayesrep.report.text import percent
+from bayesrep.studies.words import IMAGES, Words
 
 
-def frequencies_text(means: pl.DataFrame, gaps: pl.DataFrame | None) -> str:
+def frequencies_text(means: pl.DataFrame, gaps: pl.DataFrame | None, words: Words = IMAGES) -> str:
     """Mean selection frequencies with intervals, and the term that equation 2 leaves out.
 
     Parameters
     ----------
     means, gaps
         Tables of `mean_frequencies` and, where there are classifiers, `finite_sample_gaps`.
+    words
+        Words of the study.
     """
     lines = [
         f"  {row['dataset']}: mean selection frequency {percent(row['mean'], 2)} % "
-        f"({percent(row['lower'], 2)} to {percent(row['upper'], 2)} for other images)"
+        f"({percent(row['lower'], 2)} to {percent(row['upper'], 2)} for other {words.images})"
         for row in means.iter_rows(named=True)
     ]
     if gaps is not None:
         widest = gaps.filter(pl.col("classifier").is_not_null())["upper"].max()
         mean = gaps.filter(pl.col("classifier").is_null())["upper"].item()
         lines.append(
-            f"  finite-sample term of the drop: 0 ± {percent(widest, 2)} points for a classifier, "  # type: ignore[arg-type]
+            f"  finite-sample term of the drop: 0 ± {percent(widest, 2)} points for a "  # type: ignore[arg-type]
+            f"{words.classifier}, "
             f"± {percent(mean, 2)} for their mean (95 %)"
         )
     return "\n".join(lines)
 
 
-def halves_text(halves: pl.DataFrame) -> str:
+def halves_text(halves: pl.DataFrame, words: Words = IMAGES) -> str:
     """What half of the images change.
 
     Parameters
     ----------
     halves
         Table of `half_the_images`.
+    words
+        Words of the study.
     """
     change = halves.filter(pl.col("repeat") > 0)["change"].to_numpy()
     sizes = halves.row(1, named=True)
     spread = percent(float(change.std(ddof=1)), 2) if len(change) > 1 else "-"
     return (
-        f"With half of the images ({sizes['reference_images']:,} and "
+        f"With half of the {words.images} ({sizes['reference_images']:,} and "
         f"{sizes['replication_images']:,}, {len(change)} times at random) the naive estimate's "
         f"mean gap, {percent(halves['gap'][0], 2)} %, changes by "
         f"{percent(float(change.mean()), 2)} points on average, "

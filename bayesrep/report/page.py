@@ -21,7 +21,7 @@ from bayesrep.report.sections.accuracies import classifier_sentences
 from bayesrep.report.sections.section import Block
 from bayesrep.report.wording import Change, change_block, change_figure, real_minus
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import Voice, Words, words_of
+from bayesrep.studies.words import Words, words_of
 from bayesrep.version import __version__
 
 
@@ -106,7 +106,7 @@ def _front(content: Content) -> Front:
         sentence=f"No answer, since {caveat}: {opening.sentence}" if caveat else opening.sentence,
         badge=trust.badge if isinstance(trust, Trust) else None,
         figure=opening.figure,
-        missing=Voice.of(study)(opening.missing),
+        missing=opening.missing,
     )
 
 

@@ -7,9 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrep.report.text import Cell, list_rows
+from bayesrep.studies.words import IMAGES, Words
 
 FEW_ANSWERS = 10
 """Answers about an image below which the assumed shape of p(s) speaks."""
+
+_LABELS = {
+    IMAGES.fill(label): label
+    for label in (
+        "every answer another {worker}'s",
+        "answers about the {images} at hand",
+        "{images}",
+    )
+}
+"""Crowds and purchases that speak of the study's parts, and how other words say them."""
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,44 +59,47 @@ def plan_facts(found: "Plan", prices: "Prices") -> dict[str, Any]:
     }
 
 
-def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int) -> str:
+def plan_text(
+    found: "Plan", prices: "Prices", workers: int | None, crowds: int, words: Words = IMAGES
+) -> str:
     """What to collect, what to expect, and what else there would be."""
-    lines = [*_describe_design(found, workers, crowds), *_describe_basis(found)]
-    lines += _describe_others(found, prices)
+    lines = [*_describe_design(found, workers, crowds, words), *_describe_basis(found, words)]
+    lines += _describe_others(found, prices, words)
     return "\n".join(lines)
 
 
-def _describe_design(found: "Plan", workers: int | None, crowds: int) -> list[str]:
+def _describe_design(found: "Plan", workers: int | None, crowds: int, words: Words) -> list[str]:
     """What to collect, and what to expect of it."""
     design, expected = found.design, found.expected
     total = 2 * design.images * design.answers
-    who = "every one by another worker"
+    who = f"every one by another {words.worker}"
     if workers is not None:
         kind = "one crowd" if crowds == 1 else "two crowds"
-        who = f"by {kind} of {workers:,} workers in all, {total / workers:,.0f} each"
+        who = f"by {kind} of {workers:,} {words.workers} in all, {total / workers:,.0f} each"
     held = round(expected.mean_held * found.studies)
     return [
-        f"Collect {design.images:,} images of each data set with {design.answers} answers about "
-        f"each: {total:,} answers, {who}; cost {found.cost:,.2f}.",
-        "Show an image in as many different grids as it has answers: answers in one grid go "
-        "together.",
+        f"Collect {design.images:,} {words.images} of each data set with {design.answers} answers "
+        f"about each: {total:,} answers, {who}; cost {found.cost:,.2f}.",
+        f"Show an {words.image} in as many different grids as it has answers: answers in one grid "
+        "go together.",
         "",
         f"Expected width of the 95 % interval of the mean gap: {100 * found.width:.2f} points "
         f"({100 * found.range[0]:.2f} to {100 * found.range[1]:.2f} from study to study); of one "
-        f"classifier {100 * expected.single_width:.2f}.",
+        f"{words.classifier} {100 * expected.single_width:.2f}.",
         f"Over {found.studies} simulated studies ({found.certified} certified) intervals held the "
-        f"true mean in {held}, and {100 * expected.single_held:.0f} % of single classifiers.",
+        f"true mean in {held}, and {100 * expected.single_held:.0f} % of single "
+        f"{words.classifiers}.",
     ]
 
 
-def _describe_basis(found: "Plan") -> list[str]:
+def _describe_basis(found: "Plan", words: Words) -> list[str]:
     """What the numbers of a plan rest on."""
     design, lines = found.design, list[str]()
     if design.answers < FEW_ANSWERS:
         lines.append(
-            f"{design.answers} answers per image say little about the shape of the distribution "
-            f"of selection frequencies: the rest comes from the prior. With {FEW_ANSWERS} or more "
-            "(--answers) it comes from the data."
+            f"{design.answers} answers per {words.image} say little about the shape of the "
+            "distribution of selection frequencies: the rest comes from the prior. With "
+            f"{FEW_ANSWERS} or more (--answers) it comes from the data."
         )
     if np.isfinite(found.normal_over_certified):
         lines.append(
@@ -97,15 +111,15 @@ def _describe_basis(found: "Plan") -> list[str]:
             f"{100 * difference:g} points {100 * power:.0f} %"
             for difference, power in found.power.items()
         )
-        lines.append(f"Power to tell two classifiers apart, selection removed: {told}.")
+        lines.append(f"Power to tell two {words.classifiers} apart, selection removed: {told}.")
     return lines
 
 
-def _describe_others(found: "Plan", prices: "Prices") -> list[str]:
+def _describe_others(found: "Plan", prices: "Prices", words: Words) -> list[str]:
     """What else there would be for the width or the money, and with other crowds."""
     by_answers: dict[str, Cell] = {
         "answers": "{answers}",
-        "images": "{images:,}",
+        words.images: "{images:,}",
         "in all": "{total:,}",
         "cost": "{cost:,.0f}",
         "width": "{width:2p}",
@@ -121,28 +135,36 @@ def _describe_others(found: "Plan", prices: "Prices") -> list[str]:
             "",
             list_rows([_row(o) for o in found.by_money], by_answers),
         ]
-        lines += ["", _trade(found, prices)]
+        lines += ["", _trade(found, prices, words)]
     # What other crowds would do to the same design.
     crowd_rows = [
-        {"crowd": label, "workers": "" if size is None else f"{size:,}", "width": width}
+        {
+            "crowd": _name_label(label, words),
+            "workers": "" if size is None else f"{size:,}",
+            "width": width,
+        }
         for label, size, width in found.crowds
     ]
     shown: dict[str, Cell] = {
         "who answers": "{crowd}",
-        "workers in all": "{workers}",
+        f"{words.workers} in all": "{workers}",
         "width": "{width:2p}",
     }
     return [*lines, "", "The same design with other crowds:", "", list_rows(crowd_rows, shown)]
 
 
 def batch_text(
-    found: Sequence["Purchase"], design: "Design", width_now: float, wanted: float
+    found: Sequence["Purchase"],
+    design: "Design",
+    width_now: float,
+    wanted: float,
+    words: Words = IMAGES,
 ) -> str:
     """Go on, and with what."""
-    rows = [each._asdict() for each in found]
+    rows = [{**each._asdict(), "label": _name_label(each.label, words)} for each in found]
     shown: dict[str, Cell] = {
         "buy": "{label}",
-        "images": "{images:,}",
+        words.images: "{images:,}",
         "answers": "{answers:.1f}",
         "width then": "{width:2p}",
     }
@@ -153,23 +175,27 @@ def batch_text(
         else f"and more will be needed for {100 * wanted:g}"
     )
     return (
-        f"Go on: the interval is {100 * width_now:.2f} points wide with {design.images:,} images "
-        f"of each data set and {design.answers} answers about each; {100 * wanted:g} were asked.\n"
-        f"Buy {best.label}: {100 * best.width:.2f} points then, {reached}.\n\n"
-        f"{list_rows(rows, shown)}"
+        f"Go on: the interval is {100 * width_now:.2f} points wide with {design.images:,} "
+        f"{words.images} of each data set and {design.answers} answers about each; "
+        f"{100 * wanted:g} were asked.\nBuy {rows[0]['label']}: {100 * best.width:.2f} points "
+        f"then, {reached}.\n\n{list_rows(rows, shown)}"
     )
 
 
-def _trade(found: "Plan", prices: "Prices") -> str:
+def _name_label(label: str, words: Words) -> str:
+    return words.fill(_LABELS.get(label, label))
+
+
+def _trade(found: "Plan", prices: "Prices", words: Words) -> str:
     """Whether another answer or another image would be worth more."""
     best = min(found.laws, key=lambda law: law.slope * prices.of_image(law.answers))
     few = [law.answers for law in found.laws if law.answers < best.answers]
     many = [law.answers for law in found.laws if law.answers > best.answers]
-    parts = [f"At these prices {best.answers} answers per image are the best value"]
+    parts = [f"At these prices {best.answers} answers per {words.image} are the best value"]
     if few:
-        parts.append(f"with {few[-1]} or fewer, add answers before images")
+        parts.append(f"with {few[-1]} or fewer, add answers before {words.images}")
     if many:
-        parts.append(f"with {many[0]} or more, add images instead")
+        parts.append(f"with {many[0]} or more, add {words.images} instead")
     return "; ".join(parts) + "."
 
 
@@ -192,7 +218,7 @@ def _row(option: "Option") -> Mapping[str, Any]:
     }
 
 
-def rematch_text(found: "Rematched") -> str:
+def rematch_text(found: "Rematched", words: Words = IMAGES) -> str:
     """What matching again shows: appendix D.1 to D.3."""
     lines: list[str] = []
     if len(found.by_answers):
@@ -206,7 +232,7 @@ def rematch_text(found: "Rematched") -> str:
         falls = "The gap still falls" if last < found.by_answers["gap"][-2 % most] else "It is flat"
         lines += [
             "D.1  Mean accuracy gap of candidates weighted like the reference's counts, by answers "
-            "about an image:",
+            f"about an {words.image}:",
             "",
             list_rows(found.by_answers, shown),
             "",
@@ -224,11 +250,11 @@ def rematch_text(found: "Rematched") -> str:
         "s.e.": "{error:2p}",
     }
     lines += [
-        "D.2  Mean selection frequencies of images matched again:",
+        f"D.2  Mean selection frequencies of {words.images} matched again:",
         "",
         list_rows(found.held_out, shown),
         "",
-        _held_out_sentence(found.held_out.to_dicts()),
+        _held_out_sentence(found.held_out.to_dicts(), words),
     ]
     # D.3 needs four answers more to hold out.
     if found.by_source is None:
@@ -252,13 +278,13 @@ def rematch_text(found: "Rematched") -> str:
     return "\n".join(lines)
 
 
-def _held_out_sentence(rows: Sequence[Mapping[str, Any]]) -> str:
+def _held_out_sentence(rows: Sequence[Mapping[str, Any]], words: Words) -> str:
     """What the last two rows say, in words."""
     matched, held = rows[-2:]
     drop, error = matched["sampled"] - held["sampled"], held["error"]
     sentence = (
-        f"By answers that had no part in the choice the images are selected {100 * drop:.2f} "
-        "points less often than by those they were chosen by"
+        f"By answers that had no part in the choice the {words.images} are selected "
+        f"{100 * drop:.2f} points less often than by those they were chosen by"
     )
     if held["difference"] < -2 * error:
         return (
@@ -268,7 +294,13 @@ def _held_out_sentence(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"{sentence}; no clear difference to the reference is left."
 
 
-def lab_text(table: "pl.DataFrame", reference: float, pool: float, out: "Path | None") -> str:
+def lab_text(
+    table: "pl.DataFrame",
+    reference: float,
+    pool: float,
+    out: "Path | None",
+    words: Words = IMAGES,
+) -> str:
     """What matching leaves, by number of answers."""
     shown: dict[str, Cell] = {"answers": "{answers}"}
     if table["weight"].null_count() < len(table):
@@ -283,7 +315,7 @@ def lab_text(table: "pl.DataFrame", reference: float, pool: float, out: "Path | 
     }
     lines = [
         f"Mean selection frequency: reference {100 * reference:.1f} %, candidates "
-        f"{100 * pool:.1f} %. Bias left after matching, by answers per image, in points:",
+        f"{100 * pool:.1f} %. Bias left after matching, by answers per {words.image}, in points:",
         "",
         list_rows(table, shown),
         "",

@@ -15,6 +15,7 @@ from bayesrep.estimators import estimate_gaps
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group
 from bayesrep.report.answer import drop_of, measured_drop
+from bayesrep.report.estimates_text import SHOWN_ROWS
 from bayesrep.report.notebook import Plot
 from bayesrep.report.pairs import closest_pairs, pairs_between
 from bayesrep.report.picture import Figure, on_paper
@@ -22,7 +23,6 @@ from bayesrep.report.sections import answer, curves, frequencies
 from bayesrep.report.sections.accuracies_figure import posterior_figure
 from bayesrep.report.sections.ranking import pairs_figure, rank_figure, rank_rows
 from bayesrep.report.sections.section import quiet
-from bayesrep.report.text import SHOWN_ROWS
 from bayesrep.studies.study import Study, need_study
 from bayesrep.studies.words import words_of
 from bayesrep.summary import compare_classifiers, rank_classifiers, summarize, summarize_gaps

@@ -11,12 +11,13 @@ from bayesrep.protocols.effective_robustness import CURVED_SCALES, FEWEST_ON_LIN
 from bayesrep.protocols.intervals import proportion_interval
 from bayesrep.protocols.lines import line_band
 from bayesrep.report.figures import BLUE, GREEN, GREY, INK, PURPLE, RED, legend_below, panels
-from bayesrep.report.text import Cell, Name, Row, lines_table, list_rows
+from bayesrep.report.protocols_text import lines_table
+from bayesrep.report.text import Cell, Name, Row, list_rows
 from bayesrep.studies.answers import right_or_wrong
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import VOCABULARIES, words_of
+from bayesrep.studies.words import IMAGES, Words, words_of
 
 PANELS_ACROSS = 3
 _FITS = {"linear": (BLUE, "-"), "probit": (RED, "-.")}
@@ -89,7 +90,7 @@ def robustness(study: Study | Sequence[Predictions]) -> Any:
         )
         for other in others
     ]
-    words = words_of(study) if isinstance(study, Study) else VOCABULARIES["images"]
+    words = words_of(study) if isinstance(study, Study) else IMAGES
     if len(tables) == 1:
         return robustness_figure({words.classifiers: tables[0]}, fitted=tables[0])
     figure, every = panels(len(tables), rows=-(-len(tables) // PANELS_ACROSS))
@@ -110,7 +111,7 @@ def _accuracies_of(role: str, answers: Predictions) -> Iterator[tuple[str, Any]]
     yield f"{role}_upper", upper
 
 
-def robustness_table(table: pl.DataFrame) -> str:
+def robustness_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
     """Each classifier on each data set, the highest above its line first, in percent and points."""
     keys = ["dataset", "adjusted", "classifier", "baseline"]
     values = ["expected_accuracy", "robustness", "lower", "upper"]
@@ -126,7 +127,7 @@ def robustness_table(table: pl.DataFrame) -> str:
     )
     shown: dict[str, Cell] = {
         "data set": _name_dataset,
-        "classifier": "{classifier}",
+        words.classifier: "{classifier}",
         "on the line": lambda row: "yes" if row["baseline"] else "",
         "reference": "{reference_accuracy:2p}",
         "accuracy": "{accuracy:2p}",
@@ -137,9 +138,9 @@ def robustness_table(table: pl.DataFrame) -> str:
     return list_rows(wide, shown)
 
 
-def baselines_table(lines: pl.DataFrame) -> str:
+def baselines_table(lines: pl.DataFrame, words: Words = IMAGES) -> str:
     """The line of each data set: its coefficients with both intervals."""
-    return lines_table(lines, {"data set": _name_dataset})
+    return lines_table(lines, {"data set": _name_dataset}, words)
 
 
 def _name_dataset(row: Row) -> str:

@@ -3,11 +3,12 @@
 import polars as pl
 
 from bayesrep.report.text import columns, percent
+from bayesrep.studies.words import IMAGES, Words
 
 _MOST_BESIDE = 4
 
 
-def subsets_text(table: pl.DataFrame) -> str:
+def subsets_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
     """Rows of `bayesrep.protocols.compare_subsets` as in table 2 of Shankar et al. (2020).
 
     Of many subsets four stand beside each other, the others below.
@@ -18,7 +19,7 @@ def subsets_text(table: pl.DataFrame) -> str:
     for start in range(0, len(names), _MOST_BESIDE):
         shown = names[start : start + _MOST_BESIDE]
         header = ["participant", "kind"]
-        rows = [[row["participant"], row["kind"]] for row in who.to_dicts()]
+        rows = [[row["participant"], words.name_of(row["kind"])] for row in who.to_dicts()]
         for name in shown:
             part = table.filter(subset=name)
             header += [name, "replication"]
@@ -29,7 +30,7 @@ def subsets_text(table: pl.DataFrame) -> str:
             for name in shown
             for role in _ROLES
         ]
-        parts.append(columns(header, [["images", *sizes[1:]], *rows]))
+        parts.append(columns(header, [[words.images, *sizes[1:]], *rows]))
     metric = table["metric"][0]
     remark = f"Accuracy ({metric}) in percent, on the reference and beside it the replication."
     return "\n\n".join([*parts, remark])

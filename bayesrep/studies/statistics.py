@@ -22,6 +22,7 @@ from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.selection import Selection, truncating
 from bayesrep.studies.shown import Compared, brief, number
 from bayesrep.studies.study import Study, need_study
+from bayesrep.studies.words import IMAGES, Words, words_of
 from bayesrep.types import Bools, Floats, Ints
 
 _CHUNK = 16_384  # images reduced at a time: bounds the memory and keeps the copy inside the cache
@@ -160,6 +161,8 @@ class SufficientStatistics(Compared):
         Names of the columns of every cell table's `correct`.
     cells : mapping of role to Cells
         One table for each data set.
+    words
+        What is said of the study is said in these.
 
     Raises
     ------
@@ -169,6 +172,7 @@ class SufficientStatistics(Compared):
 
     classifiers: tuple[str, ...]
     cells: Mapping[str, Cells]
+    words: Words = IMAGES
 
     def __post_init__(self) -> None:
         for role in REQUIRED_ROLES:
@@ -209,7 +213,7 @@ class SufficientStatistics(Compared):
             columns in `correct`.
         """
         cells = {role: _count(data) for role, data in need_study(study).datasets.items()}
-        return cls(study.classifiers, cells)
+        return cls(study.classifiers, cells, words_of(study))
 
     def __add__(self, other: Self) -> "SufficientStatistics":
         """Merge the statistics of two shards: disjoint images, the same classifiers and roles."""
@@ -220,7 +224,7 @@ class SufficientStatistics(Compared):
                 "shards-roles-differ", roles=sorted(self.cells), other_roles=sorted(other.cells)
             )
         cells = {role: _merge(mine, other.cells[role]) for role, mine in self.cells.items()}
-        return SufficientStatistics(self.classifiers, cells)
+        return SufficientStatistics(self.classifiers, cells, self.words)
 
     @property
     def reference(self) -> Cells:
@@ -316,7 +320,7 @@ def statistics_on(study: Study, rows: Mapping[str, NDArray[np.intp]]) -> Suffici
         Role to numbers of images; other data sets are left out.
     """
     cells = {role: _count(study.datasets[role], numbers) for role, numbers in rows.items()}
-    return SufficientStatistics(study.classifiers, cells)
+    return SufficientStatistics(study.classifiers, cells, words_of(study))
 
 
 def statistics_by_group(
@@ -357,6 +361,7 @@ def statistics_by_group(
         name: SufficientStatistics(
             study.classifiers,
             {r: _count(study.datasets[r], np.flatnonzero(members[r] == name)) for r in roles},
+            words_of(study),
         )
         for name in sorted(union)
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from bayesrep.choices import REPLICATES
@@ -26,7 +26,7 @@ from bayesrep.report.sections.seen import Seen
 from bayesrep.report.sections.trust import Trust
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import Voice, words_of
+from bayesrep.studies.words import words_of
 
 SECTIONS: Sequence[type[Section]] = (
     Answer,
@@ -87,18 +87,14 @@ class Content:
 
     def blocks(self) -> Iterator[Block]:
         """The parts of the page in order; what cannot be shown is told at the end, and why."""
-        voice, words = Voice.of(self.study), words_of(self.study)
+        words = words_of(self.study)
         made = [s for k in self._shown_sections if not isinstance(s := self.sections[k], str)]
-        every = [
-            replace(block, missing=voice(block.missing))
-            for section in made
-            for block in section.blocks()
-        ]
+        every = [block for section in made for block in section.blocks()]
         yield from sorted(every, key=lambda block: block.last)
         lacking: dict[str, list[str]] = {}
         for kind in self._shown_sections:
             if isinstance(why := self.sections[kind], str):
-                lacking.setdefault(voice(why), []).append(words.fill(kind.title))
+                lacking.setdefault(why, []).append(words.fill(kind.title))
         if lacking:
             sentences = [f"{'; '.join(titles)}: {why}." for why, titles in lacking.items()]
             yield Block(

@@ -71,7 +71,7 @@ class Accuracies(Section):
             methods=estimated.methods,
             classifiers=estimated.classifiers,
             naive=np.vstack([raw, by_annotators.reshape(-1, len(raw))]),
-            matching=tuple(map(source.voice, matching_sentences(source.points()))),
+            matching=tuple(matching_sentences(source.points())),
             missing=estimated.missing,
             words=source.words,
         )

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from bayesrep.report.picture import Figure
 from bayesrep.report.vega import Spec
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import VOCABULARIES, Voice, Words, words_of
+from bayesrep.studies.words import IMAGES, Words, words_of
 from bayesrep.types import Floats
 
 DRAWS = 200  # of the posterior, for bands
@@ -51,11 +51,6 @@ class Source:
     def words(self) -> Words:
         """The study's words."""
         return words_of(self.study)
-
-    @cached_property
-    def voice(self) -> Voice:
-        """Says in these words what checks and estimates say of images."""
-        return Voice.of(self.study)
 
     def make_once(self, name: str, make: Callable[[], Value]) -> Value:
         """What several sections take, made by the first that asks."""
@@ -149,7 +144,7 @@ class Section(ABC):
     """
 
     missing: str = ""
-    words: Words = VOCABULARIES["images"]
+    words: Words = IMAGES
 
     id: ClassVar[str]
     short: ClassVar[str]

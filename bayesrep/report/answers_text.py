@@ -1,0 +1,137 @@
+"""What answers and those who gave them are printed as."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from bayesrep.errors import plain_text
+from bayesrep.report.text import Cell, list_rows, percent
+from bayesrep.studies.shown import number
+from bayesrep.studies.words import IMAGES, Words
+
+if TYPE_CHECKING:  # most tables are made without JAX
+    from bayesrep.answers.crowd import CrowdDescription
+    from bayesrep.answers.quality import Cleaned
+
+
+def crowd_text(crowd: "CrowdDescription", words: Words = IMAGES) -> str:
+    """What `bayesrep.describe_crowd` found; of single workers only how many answer oddly."""
+    shown: dict[str, Cell] = {
+        "data set": "{dataset}",
+        words.images: "{images:,}",
+        "answers": "{answers:,}",
+        words.workers: "{workers:,}",
+        "answers each": "{answers_a_worker:,.0f}",
+        "selected": "{selection_frequency:2p}",
+        f"s.e. {words.images}": "{error_images:2p}",
+        f"s.e. {words.workers}": "{error_workers:2p}",
+        "correlation": "{correlation:.3f}",
+        "worth answers": "{effective_answers:,.0f}",
+    }
+    lines = [list_rows(crowd.datasets, shown), "", plain_text(crowd.sentence)]
+    lines += [
+        f"{plain_text(row['dataset'])}: {words.workers} select {percent(abs(row['drift']), 2)} "
+        f"points {'more' if row['drift'] > 0 else 'less'} often at the end of their answers than "
+        f"at the beginning (s.e. {percent(row['drift_error'], 2)})."
+        for row in crowd.datasets.to_dicts()
+        if row["drift"] is not None
+    ]
+    named = {"always_yes": "always yes", "always_no": "always no", "at_random": "at random"}
+    for way, told in named.items():
+        odd = crowd.workers.filter(pl.col(way) > 0.5)
+        if len(odd):
+            share = float(odd["answers"].sum()) / float(crowd.workers["answers"].sum())
+            lines.append(
+                f"{number(len(odd), words.worker)} probably "
+                f"answer{'s' if len(odd) == 1 else ''} {told}: {percent(share, 1)} % of all "
+                "answers."
+            )
+    return "\n".join(lines)
+
+
+def aggregators_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
+    """What `bayesrep.answers.aggregate_answers` found."""
+    shown: dict[str, Cell] = {
+        "data set": "{dataset}",
+        "by": "{method}",
+        "mean": "{mean:2p}",
+        "above 1/2": "{yes:2p}",
+        "certain": "{certain:2p}",
+        "as k/n": "{agreement:2p}",
+    }
+    return (
+        f"{list_rows(table, shown)}\n\nAggregators look for one true answer per {words.image}; the "
+        "analysis takes the selection frequency, which has none."
+    )
+
+
+def answers_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
+    """What a table of answers holds, what was left out of it, and what is in the way of a study."""
+    shown: dict[str, Cell] = {
+        "data set": "{dataset}",
+        "images": "{images:,}",
+        "questions": "{questions:,}",
+        "workers": "{workers:,}",
+        "answers": "{answers:,}",
+        "yes": "{yes:2p}",
+    }
+    lines = [list_rows(table, shown), ""]
+    lines += [f"Left out, {why}: {count:,} answers." for why, count in left_out.items() if count]
+    for row in table.iter_rows(named=True):
+        if row["repeated"]:
+            lines.append(
+                f"{plain_text(row['dataset'])}: {row['repeated']:,} answers repeat a worker's "
+                "about the same question; keep the first with bayesrep clean --rules repeats."
+            )
+        if row["questions"] > row["images"]:
+            lines.append(
+                f"{plain_text(row['dataset'])}: images were asked about several labels; keep the "
+                "answers about their own with --labels."
+            )
+    return "\n".join(lines)
+
+
+LEAST_ERROR = 1e-4
+"""Smallest error of a mean selection frequency that is reported: a hundredth of a point."""
+
+
+def counted_text(datasets: pl.DataFrame) -> str:
+    """What `bayesrep.answers.count_answers` found of every data set."""
+    shown: dict[str, Cell] = {
+        "data set": "{dataset}",
+        "images": "{images:,}",
+        "answers": "{answers:,}",
+        "workers": "{workers:,}",
+        "selected": "{selection_frequency:2p}",
+        "s.e. images": "{error_images:2p}",
+        "s.e. workers": "{error_workers:2p}",
+    }
+    text, largest = list_rows(datasets, shown), max(datasets["error_workers"].to_list())
+    if largest < LEAST_ERROR:
+        return text
+    return (
+        f"{text}\n\nCounts do not say who answered: if each data set had a crowd of its own, "
+        f"state --crowd-sd {largest:.2g} where intervals are asked for."
+    )
+
+
+def cleaned_text(cleaned: "Cleaned") -> str:
+    """What rules of quality control left out, and what that did to the mean frequencies."""
+    dropped: dict[str, Cell] = {
+        "rule": "{rule}",
+        "workers": "{workers:,}",
+        "assignments": "{assignments:,}",
+        "answers left out": "{answers:,}",
+    }
+    effect: dict[str, Cell] = {
+        "data set": "{dataset}",
+        "images": "{images:,}",
+        "images lost": "{images_lost:,}",
+        "selected before": "{before:2p}",
+        "after": "{after:2p}",
+    }
+    return (
+        f"{list_rows(cleaned.dropped, dropped)}\n\n{list_rows(cleaned.effect, effect)}\n\n"
+        f"{len(cleaned.kept):,} answers are left."
+    )

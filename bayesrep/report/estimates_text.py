@@ -1,0 +1,299 @@
+"""Tables of estimates: by classifier, over all of them, ranks, pairs, and what they rest on."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from bayesrep.errors import plain_text
+from bayesrep.report.answer import Estimate, is_share
+from bayesrep.report.methods import label_of
+from bayesrep.report.pairs import closest_pairs
+from bayesrep.report.text import (
+    MISSING_TEXT,
+    Cell,
+    Row,
+    cell_text,
+    ends,
+    group_quantities,
+    list_rows,
+    percent,
+)
+from bayesrep.studies.words import IMAGES, Words
+
+if TYPE_CHECKING:  # most tables are made without JAX
+    from bayesrep.estimators.annotators import Linearity
+
+
+STEEPEST = 10.0
+"""Slope of a line through classifiers, about 1 in every benchmark, beyond which it says nothing."""
+SHOWN_ROWS = 10
+"""Rows of a long table that are shown unless more are asked for."""
+
+
+def spread(count: int, wanted: int = 10) -> list[int]:
+    """At most ``wanted`` positions spread evenly over ``count``."""
+    return sorted(set(np.linspace(0, count - 1, min(count, wanted)).round().astype(int).tolist()))
+
+
+def side_by_side(table: pl.DataFrame, top: int | None, words: Words = IMAGES) -> str:
+    """Rows of `bayesrep.estimate`, a line a classifier and a column a method, in percent.
+
+    Of many classifiers some are shown, spread over all, and how many there are is said; with `top`
+    the first so many.
+    """
+    names = table["classifier"].unique(maintain_order=True).to_list()
+    methods = table["method"].unique(maintain_order=True).to_list()
+    rows: dict[str, dict[str, Any]] = {name: {"classifier": name, "of": {}} for name in names}
+    for row in table.iter_rows(named=True):
+        rows[row["classifier"]] |= {"reference": row["reference_accuracy"], **row}
+        rows[row["classifier"]]["of"][row["method"]] = row
+
+    def accuracy_cell(method: str) -> Cell:
+        return lambda row: percent(row["of"][method]["adjusted_accuracy"])
+
+    shown: dict[str, Cell] = {words.classifier: "{classifier}", "reference": "{reference:1p}"}
+    shown |= {label_of(method): accuracy_cell(method) for method in methods}
+    known = table.filter(pl.col("method") == methods[-1])["lower"].null_count() < len(names)
+    if known:
+        last = methods[-1]
+        shown[f"95 % ({label_of(last)})"] = lambda row: ends(
+            row["of"][last]["lower"], row["of"][last]["upper"]
+        )
+    every = list(rows.values())
+    chosen = _choose_places(len(every), top)
+    more = remaining(len(chosen), len(every), words.classifiers)
+    return list_rows([every[i] for i in chosen], shown) + more
+
+
+def _choose_places(count: int, top: int | None) -> list[int]:
+    """Places of the classifiers that are shown: the first so many, or some spread over all."""
+    return spread(count, SHOWN_ROWS) if top is None else list(range(min(top, count)))
+
+
+def remaining(shown: int, total: int, nouns: str) -> str:
+    """Say that not all rows are shown, and how to see them; empty where all are."""
+    return (
+        ""
+        if shown >= total
+        else f"\n{shown} of {total:,} {nouns}; --all shows them, --csv writes them."
+    )
+
+
+def estimates_table(table: pl.DataFrame, top: int | None, words: Words = IMAGES) -> str:
+    """Rows of `bayesrep.summarize`, accuracies in percent; those that `side_by_side` would show."""
+    shown: dict[str, Cell] = {
+        words.classifier: "{classifier}",
+        "method": _label,
+        "reference": "{reference_accuracy:1p}",
+        "replication": "{replication_accuracy:1p}",
+        "adjusted": "{adjusted_accuracy:1p}",
+        "95 % interval": "{lower:1p} to {upper:1p}",
+        "gap": "{bias_corrected_gap:1p}",
+        "R-hat": "{rhat:.3f}",
+        "ESS": _effective,
+    }
+    chosen = _choose_places(len(table), top)
+    return list_rows(table[chosen], shown) + remaining(len(chosen), len(table), words.classifiers)
+
+
+def _label(row: Row) -> str:
+    return label_of(row["method"])
+
+
+def _effective(row: Row) -> str:
+    sizes = row["ess_bulk"], row["ess_tail"]
+    return MISSING_TEXT if None in sizes else f"{min(sizes):.0f}"
+
+
+def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
+    """Rows of `bayesrep.estimate_gaps`, one line a method; gaps in points, shares in percent.
+
+    Without a ``clear`` drop there is nothing to take a share of, and beyond 0 and 1 it is none. A
+    line through classifiers that hardly differ has any slope, and is left out.
+    """
+
+    def share(row: Row) -> str:
+        told = row["share_explained"]
+        value = told["estimate"]
+        known = value is not None and is_share(Estimate(value, told["lower"], told["upper"]))
+        return _with_interval(told, "0p") if clear and known else MISSING_TEXT
+
+    def tells(row: Row) -> bool:
+        slope = row["slope"]["estimate"]
+        return slope is None or abs(slope) <= STEEPEST
+
+    shown: dict[str, Cell] = {
+        "method": _label,
+        "bias-corrected gap (points)": lambda row: _with_interval(row["bias_corrected_gap"]),
+        "selection gap (points)": lambda row: _with_interval(row["selection_gap"]),
+        "share explained (%)": share,
+        "slope": lambda row: _with_interval(row["slope"], ".3f") if tells(row) else MISSING_TEXT,
+    }
+    return list_rows(group_quantities(table, "method"), shown)
+
+
+def _with_interval(row: Row, form: str = "2p") -> str:
+    """An estimate with its interval, if it has one."""
+    told = cell_text(row, f"{{estimate:{form}}}")
+    interval = cell_text(row, f"({{lower:{form}}} to {{upper:{form}}})")
+    return told if interval == MISSING_TEXT else f"{told} {interval}"
+
+
+def populations_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
+    """What `bayesrep.summarize_gaps` says of the reference's population, in one line."""
+    by = {row["quantity"]: row for row in table.iter_rows(named=True)}
+    gap = _with_interval(by["population_gap"])
+    told = f"For other {words.images} of the same populations: gap {gap}"
+    if by["population_slope"]["estimate"] is not None:
+        told += f", slope {_with_interval(by['population_slope'], '.3f')}"
+    return f"{told}.".replace("-", "\N{MINUS SIGN}")
+
+
+def ranks_table(table: pl.DataFrame, top: int | None = None, words: Words = IMAGES) -> str:
+    """The first rows of `bayesrep.rank_classifiers`; of one classifier, that there are none."""
+    if len(table) == 1:
+        return _only_classifier_sentence(str(table["classifier"][0]), words)
+    shown: dict[str, Cell] = {
+        words.classifier: "{classifier}",
+        "adjusted": "{adjusted_accuracy:1p}",
+        "rank": "{rank:.1f}",
+        "95 % interval": "{lower:g} to {upper:g}",
+        "on reference": "{reference_rank:g}",
+        "on replication": "{replication_rank:g}",
+        "first (%)": "{best:0p}",
+    }
+    size = SHOWN_ROWS if top is None else top
+    more = remaining(min(size, len(table)), len(table), words.classifiers)
+    return list_rows(table.head(size), shown) + more
+
+
+def _only_classifier_sentence(name: str, words: Words) -> str:
+    return f"{plain_text(name)} is the only {words.classifier}: there is none to compare it with."
+
+
+def pairs_table(
+    table: pl.DataFrame,
+    classifiers: Sequence[str],
+    top: int | None = None,
+    words: Words = IMAGES,
+) -> str:
+    """The closest rows of `bayesrep.compare_classifiers`, differences in points."""
+    if len(classifiers) == 1:
+        return _only_classifier_sentence(classifiers[0], words)
+    shown: dict[str, Cell] = {
+        words.classifier: "{classifier}",
+        "other": "{other}",
+        "as measured": "{raw_difference:2p}",
+        "adjusted (points)": "{difference:2p}",
+        "95 % interval": "{lower:2p} to {upper:2p}",
+        "better (%)": "{probability:1p}",
+    }
+    size = SHOWN_ROWS if top is None else top
+    closest = closest_pairs(table, size)
+    return list_rows(closest, shown) + remaining(len(closest), len(table), "pairs")
+
+
+def images_table(table: pl.DataFrame, words: Words = IMAGES, shown: int = 10) -> str:
+    """The images of `bayesrep.describe_images` hardest for classifiers, and for people."""
+    machines, people = (
+        list_rows(
+            rows.head(shown),
+            {
+                words.image: "{image}",
+                "data set": "{dataset}",
+                "selected": "{selected}/{shown}",
+                "frequency": "{selection_frequency:1p} ± {selection_frequency_sd:1p}",
+                f"{words.classifiers} right": "{right:0p}",
+                "difficulty": "{difficulty:.2f} ± {difficulty_sd:.2f}",
+            },
+        )
+        for rows in (table.sort("difficulty", descending=True), table.sort("selection_frequency"))
+    )
+    return (
+        f"Hardest for {words.classifiers}, given how {words.people} see them:\n\n{machines}"
+        f"\n\nHardest for {words.people}:\n\n{people}"
+    )
+
+
+def components_table(table: pl.DataFrame) -> str:
+    """Rows of `compare_components`; the best of each criterion and data set has a star."""
+    criteria = {"aic": pl.Expr.min, "bic": pl.Expr.min, "held_out_log_likelihood": pl.Expr.max}
+    best = table.with_columns(
+        best(pl.col(name)).over("dataset").alias(f"best_{name}") for name, best in criteria.items()
+    )
+
+    def starred_value(name: str) -> Cell:
+        return lambda row: f"{row[name]:.2f}{'*' if row[name] == row[f'best_{name}'] else ' '}"
+
+    shown: dict[str, Cell] = {
+        "data set": "{dataset}",
+        "K": "{components}",
+        "log likelihood": "{log_likelihood:.2f}",
+        "AIC ": starred_value("aic"),
+        "BIC ": starred_value("bic"),
+        "held out ": starred_value("held_out_log_likelihood"),
+        "degenerate": "{degenerate}",
+        "converged": lambda row: "yes" if row["converged"] else "no",
+    }
+    return list_rows(best, shown)
+
+
+def annotators_table(table: pl.DataFrame, line: "Linearity | None", words: Words = IMAGES) -> str:
+    """Rows of `compare_annotators` as mean gaps, one line a number of annotators; the verdict."""
+    gaps = (
+        (pl.col("reference_accuracy") - pl.col(name)).mean().alias(name)
+        for name in ("naive", "jackknife")
+    )
+    shown: dict[str, Cell] = {
+        words.annotators: "{annotators}",
+        "naive": "{naive:2p}",
+        "jackknife": "{jackknife:2p}",
+    }
+    means = list_rows(table.group_by("annotators", maintain_order=True).agg(*gaps), shown)
+    text = [f"Mean bias-corrected gap over {words.classifiers}, in points:", means]
+    if line is not None:
+        reference = float(table["reference_accuracy"].mean())  # type: ignore[arg-type]
+        from_half, from_all = (
+            percent(reference - accuracy, 2)
+            for accuracy in (line.jackknife_from_half, line.jackknife)
+        )
+        text += [
+            "",
+            f"From {line.half} {words.annotators} on, the naive estimates follow a line in 1/n, n "
+            f"their number, with R² = {line.r_squared:.4f}.",
+            f"The jackknife from {line.half} {words.annotators} leaves a gap of {from_half} "
+            f"points, from {line.annotators} one of {from_all}.",
+            f"If the rest is quadratic in 1/n, that is {percent(abs(line.left), 2)} "
+            f"points too {'much' if line.left > 0 else 'little'}.",
+        ]
+    return "\n".join(text)
+
+
+def forward_table(told: pl.DataFrame, words: Words = IMAGES) -> str:
+    """What the naive estimate would say with other numbers of annotators."""
+    shown: dict[str, Cell] = {
+        words.annotators: "{annotators}",
+        "naive": "{gap:2p}",
+        "too much": "{left:2p}",
+    }
+    last = told.to_dicts()[-1]
+    return (
+        f"By EM + spline the naive gap would be, and lie above that without noise:\n"
+        f"{list_rows(told, shown)}\n\nWith {last['annotators']:,} {words.annotators} the naive "
+        f"estimate would still be {percent(abs(last['left']), 2)} points off."
+    )
+
+
+def method_table(methods: pl.DataFrame) -> str:
+    """One row per method of the demo: mean gap beside the truth, and what it is off by."""
+    shown: dict[str, Cell] = {
+        "method": _label,
+        "gap (points)": "{mean_gap:2p}",
+        "95 % interval": "{lower:2p} to {upper:2p}",
+        "error (points)": "{mean_error:+.2f}",
+        "explained (% of the drop)": "{share_explained:0p}",
+        "intervals right (%)": "{coverage:0p}",
+    }
+    return list_rows(methods.with_columns(pl.col("mean_error") * 100), shown)

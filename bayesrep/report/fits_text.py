@@ -1,0 +1,110 @@
+"""What checks say of a fit, what to do about it, and which of several predicts best."""
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from bayesrep.checks.finding import name_check
+from bayesrep.errors import plain_text, quote_word
+from bayesrep.report.text import align_columns
+from bayesrep.studies.words import IMAGES, Words
+
+if TYPE_CHECKING:  # most tables are made without JAX
+    from bayesrep.checks.diagnosis import Diagnosis
+
+
+def diagnosis_text(
+    diagnosis: "Diagnosis",
+    study: str = "STUDY",
+    posterior: str = "posterior.nc",
+    words: Words = IMAGES,
+) -> str:
+    """What `bayesrep.diagnose` says: the verdict, sentences, commands, and the table of checks.
+
+    Parameters
+    ----------
+    diagnosis
+        What it found.
+    study, posterior
+        Where they are.
+    words
+        Words of the study.
+    """
+    sentences = [f"- {plain_text(sentence)}" for sentence in diagnosis.sentences]
+    sentences += remedies(diagnosis.sentences, study, posterior)
+    checks = [
+        (name_check(check, words), *others) for check, *others in diagnosis.checks.iter_rows()
+    ]
+    table = align_columns([("check", "found", "wanted", "trust"), *checks])
+    return "\n".join([diagnosis.verdict, "", *sentences, *([""] if sentences else []), table])
+
+
+_SETTING = re.compile(r'\b([a-z_]+)=("?)([\w.-]+)\2')
+_OPTIONS = ("model", "method", "feedback", "groups", "datasets")
+
+
+def remedies(
+    sentences: Iterable[str], study: str = "STUDY", posterior: str = "posterior.nc"
+) -> list[str]:
+    """Commands to paste for the settings that sentences advise, a line each.
+
+    Parameters
+    ----------
+    sentences
+        Those of a diagnosis.
+    study, posterior
+        Where they are.
+    """
+    study, posterior = quote_word(study), quote_word(posterior)
+    commands: dict[str, None] = {}
+    for sentence in sentences:
+        for name, _, value in _SETTING.findall(plain_text(sentence)):
+            value = value.rstrip(".")
+            if name == "crowd_sd":
+                commands[f"summarize {study} {posterior} --crowd-sd {value}"] = None
+            elif name in _OPTIONS:
+                commands[f"fit {study} --out again.nc --{name} {value}"] = None
+            else:
+                commands[f"fit {study} --out again.nc --set {name}={value.lower()}"] = None
+    return [f"  $ bayesrep {command}" for command in commands]
+
+
+def fits_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
+    """Rows of `bayesrep.checks.compare_fits`, with what they decide."""
+    head = "difference ± s.e. (s.e. shared)"
+    rows = [("model", "elpd", "p_loo", head, "counts", "answers", "k > 0.7")]
+    for row in table.iter_rows(named=True):
+        rows.append(
+            (
+                row["model"],
+                f"{row['elpd']:.1f}",
+                f"{row['p_loo']:.1f}",
+                f"{row['difference']:.1f} ± {row['se']:.1f} ({row['se_shared']:.1f})",
+                f"{row['counts_difference']:.1f} ± {row['counts_se']:.1f}",
+                f"{row['answers_difference']:.1f} ± {row['answers_se']:.1f}",
+                str(row["pareto_k_high"]),
+            )
+        )
+    legend = (
+        f"s.e.: were the {words.classifiers}' answers independent; shared: as all answer the same "
+        f"{words.images}."
+    )
+    return f"{align_columns(rows)}\n{legend}\n\n{_decision(table, words)}"
+
+
+def _decision(table: pl.DataFrame, words: Words) -> str:
+    names = [plain_text(name) for name in table["model"]]
+    if len(names) < 2:
+        return "One model only: nothing to compare it with."
+    rival = table.row(1, named=True)
+    lead = -rival["difference"]
+    if lead < max(2 * rival["se"], 4):
+        return f"{names[0]} and {names[1]} predict equally well, as far as these data tell."
+    if lead < 2 * rival["se_shared"]:
+        return (
+            f"{names[0]} predicts better than {names[1]} if the {words.classifiers}' answers are "
+            f"independent; as they answer the same {words.images}, it may be chance."
+        )
+    return f"{names[0]} predicts better than {names[1]}."

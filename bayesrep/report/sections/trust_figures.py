@@ -1,0 +1,215 @@
+"""Figures of the checks: p-values, chains, energies, and the gap by how dependent answers are."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bayesrep.checks.finding import p_text
+from bayesrep.checks.predictions import check_predictions
+from bayesrep.errors import OptionError
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import Posterior
+from bayesrep.report import vega
+from bayesrep.report.picture import Figure, on_paper
+from bayesrep.report.sections.section import rows_of
+from bayesrep.studies.study import Study
+from bayesrep.studies.words import Words, words_of
+from bayesrep.types import Floats
+
+RANK_BINS = 20
+P_BINS = np.linspace(0, 1, 11)
+P_SCALE = {"domain": [-0.02, 1.02], "nice": False}
+"""What lies at 0, the worst, is not to lie under the axis."""
+
+
+def _answers(predictions: pl.DataFrame) -> Floats:
+    """The p-value of every classifier's answers, nearly uniform where the model holds."""
+    return predictions.filter(pl.col("kind") == "answers")["p"].to_numpy()
+
+
+def _counts(predictions: pl.DataFrame) -> dict[str, float | None]:
+    """The p-value of each data set's counts; None where they could not be tested."""
+    rows = predictions.filter(pl.col("kind") == "counts")
+    return dict(zip(rows["name"], rows["p"], strict=True))
+
+
+def checks_figure(predictions: pl.DataFrame, words: Words) -> Figure:
+    """P-values of the classifiers' answers and of each data set's counts."""
+    counts = np.histogram(_answers(predictions), P_BINS)[0]
+    of_counts = {name: (p, p_text(p)) for name, p in _counts(predictions).items()}
+    told = [f"{text} for the counts of the {name}" for name, (_, text) in of_counts.items()]
+    names = list(of_counts)
+    mixtures = [
+        {"p": p, "name": name, "told": text}
+        for name, (p, text) in of_counts.items()
+        if p is not None
+    ]
+    titled = vega.number("classifiers", title=words.classifiers)
+    whole = {"tickCount": int(min(counts.max(), 5)), "format": "d"}
+    bars = vega.mark(
+        {"type": "bar", "color": vega.POSTERIOR, "opacity": 0.6},
+        x=vega.number("low", title=f"p-value of a {words.classifier}'s answers", scale=P_SCALE),
+        x2={"field": "high"},
+        y=vega.number("classifiers", title=words.classifiers, axis=whole),
+        y2={"datum": 0},
+        tooltip=[vega.number("low"), vega.number("high"), titled],
+    )
+    rules = {
+        "data": {"values": mixtures},
+        "mark": {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 2},
+        "encoding": {
+            "x": vega.number("p", scale=P_SCALE),
+            "color": vega.colors("name", names, vega.ROLES[: len(names)], title=None),
+            "tooltip": [vega.name("name"), vega.name("told", title="counts")],
+        },
+    }
+    return Figure(
+        "pvalues",
+        f"Histogram of p-values of the {words.classifiers}' answers",
+        vega.chart("pvalues", bars, rules),
+        "Posterior predictive checks of the answers: flat where the curves fit; a heap at the left "
+        f"would be {words.classifiers} that they do not fit. Dashed lines are the mixtures' own: "
+        + ", ".join(told)
+        + ". Each p-value is of one test alone; the table's are adjusted for their number.",
+        {"pvalues": rows_of({"low": P_BINS[:-1], "high": P_BINS[1:], "classifiers": counts})},
+    )
+
+
+def chains_figure(chains: Floats) -> Figure:
+    """Histograms of the ranks of each chain's mean accuracy [chain, draw] among all draws'."""
+    rank, counts = _rank_histograms(chains)
+    lines = vega.mark(
+        {"type": "line", "interpolate": "step"},
+        x=vega.number(
+            "rank", title="rank among the draws of all chains (%)", scale={"domain": [0, 100]}
+        ),
+        y=vega.number("draws", title="draws", scale={"zero": True}),
+        color=vega.name("chain", scale={"scheme": "viridis"}, title=None),
+        tooltip=[vega.name("chain"), vega.number("draws")],
+    )
+    return Figure(
+        "chains",
+        "Rank histograms of the mean adjusted accuracy by chain",
+        vega.chart("chains", lines),
+        "Chains that agree have flat lines that lie over each other.",
+        {
+            "chains": [
+                row
+                for number, draws in enumerate(counts, start=1)
+                for row in rows_of({"rank": rank, "draws": draws}, chain=f"chain {number}")
+            ]
+        },
+    )
+
+
+def _rank_histograms(chains: Floats) -> tuple[Floats, list[Any]]:
+    """Middles of bins of ranks in percent, and each chain's draws in them."""
+    order = np.argsort(np.argsort(chains, axis=None)).reshape(chains.shape)
+    edges = np.linspace(0, chains.size, RANK_BINS + 1)
+    rank = (np.arange(RANK_BINS) + 0.5) * 100 / RANK_BINS
+    return rank, [np.histogram(each, edges)[0] for each in order]
+
+
+def energy_figure(energy: Floats) -> Figure:
+    """Energies [chain, draw] less their chain's mean, and their changes from draw to draw."""
+    middle, series = _energy_densities(energy)
+    areas = vega.mark(
+        {"type": "area", "opacity": 0.2, "line": {"strokeWidth": 2}, "interpolate": "step"},
+        x=vega.number("energy", title="energy less its mean"),
+        y=vega.number("density", title="density", stack=None),
+        color=vega.colors("which", list(series), [vega.POSTERIOR, vega.RAW_COLOR]),
+    )
+    return Figure(
+        "energy",
+        "Energy of the chains and its changes",
+        vega.chart("energy", areas),
+        "A change as wide as the energy itself means that the sampler moves freely.",
+        {
+            "energy": [
+                row
+                for which, density in series.items()
+                for row in rows_of({"energy": middle, "density": density}, which=which)
+            ]
+        },
+    )
+
+
+def _energy_densities(energy: Floats) -> tuple[Floats, dict[str, Floats]]:
+    series = {
+        "energy": (energy - energy.mean(axis=1, keepdims=True)).ravel(),
+        "change from draw to draw": np.diff(energy, axis=1).ravel(),
+    }
+    edges = np.histogram_bin_edges(np.concatenate(list(series.values())), 40)
+    densities = {
+        name: np.histogram(values, edges, density=True)[0] for name, values in series.items()
+    }
+    return (edges[1:] + edges[:-1]) / 2, densities
+
+
+def dependence_figure(band: pl.DataFrame, gap: Floats, words: Words) -> Figure:
+    """The mean gap along the correlation of an image's answers, from its draws at the fit's."""
+    x = vega.number("dependence", title=f"intraclass correlation of an {words.image}'s answers")
+    title = "mean gap at equal selection frequencies (points)"
+    area = vega.mark(
+        {"type": "area", "color": vega.POSTERIOR, "opacity": 0.2},
+        x=x,
+        y=vega.number("lower", title=title, scale={"zero": False}),
+        y2={"field": "upper"},
+    )
+    line = vega.mark(
+        {"type": "line", "color": vega.POSTERIOR, "point": True},
+        x=x,
+        y=vega.number("gap", title=title),
+        tooltip=[vega.number(name) for name in ("dependence", "gap", "lower", "upper")],
+    )
+    shift, widening = (band[name].to_numpy() for name in ("shift", "widening"))
+    middle = gap.mean() + shift
+    ends = (np.quantile(gap, end) - gap.mean() for end in (0.025, 0.975))
+    lower, upper = (middle + end * widening for end in ends)
+    shown = {"gap": middle, "lower": lower, "upper": upper}
+    return Figure(
+        "dependence",
+        f"The mean gap by the correlation of an {words.image}'s answers",
+        vega.chart("dependence", area, line),
+        f"What no check can see: how far {words.annotators} of an {words.image} answered alike "
+        "because they saw it in the same grid or context. The band is the 95 % interval if they "
+        "did so to that degree.",
+        {
+            "dependence": rows_of(
+                {"dependence": band["dependence"].to_numpy()}
+                | {name: np.round(100 * values, 3) for name, values in shown.items()}
+            )
+        },
+    )
+
+
+def draw_checks(study: Study, posterior: Posterior) -> vega.Spec:
+    """Posterior predictive checks: p-values of the classifiers' answers and of the counts."""
+    predictions = check_predictions(Fitted(study, posterior).posterior)
+    return on_paper(checks_figure(predictions, words_of(study)))
+
+
+def _of_chains(study: Study, posterior: Posterior) -> Fitted:
+    """A posterior that chains have drawn.
+
+    Raises
+    ------
+    OptionError
+        For weighted draws.
+    """
+    fitted = Fitted(study, posterior)
+    if (method := fitted.record.method) != "nuts":
+        raise OptionError("figure-of-chains", method=method)
+    return fitted
+
+
+def draw_chains(study: Study, posterior: Posterior) -> vega.Spec:
+    """Ranks of each chain's mean adjusted accuracy among all draws'."""
+    return on_paper(chains_figure(_of_chains(study, posterior).adjusted_draws.mean(axis=2)))
+
+
+def draw_energy(study: Study, posterior: Posterior) -> vega.Spec:
+    """Energies of the chains less their means, and their changes from draw to draw."""
+    stats = _of_chains(study, posterior).need("sample_stats", "energy")
+    return on_paper(energy_figure(np.asarray(stats["energy"].values, dtype=float)))

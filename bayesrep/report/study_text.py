@@ -1,0 +1,120 @@
+"""What a study holds, what may be had of it, and what its counts would be once more."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from bayesrep.errors import plain_text
+from bayesrep.report.text import MISSING_TEXT, Cell, Row, list_rows, percent
+from bayesrep.studies.shown import number
+from bayesrep.studies.study import Study
+from bayesrep.studies.words import IMAGES, Words, words_of
+
+if TYPE_CHECKING:  # most tables are made without JAX
+    from bayesrep.studies.allows import Allowed
+    from bayesrep.studies.selection import Selection
+
+
+def describe_study(study: Study) -> str:
+    """What a study holds, a line for each data set and the raw gap."""
+    words = words_of(study)
+    lines = [f"{plain_text(study.name)}: {number(len(study.classifiers), words.classifier)}"]
+    for role, data in study.datasets.items():
+        low, high = int(data.shown.min()), int(data.shown.max())
+        several = f"{low:,} to {high:,} {words.annotators}"
+        shown = number(low, words.annotator) if low == high else several
+        frequency = percent(float((data.selected / data.shown).mean()), 2)
+        lines.append(
+            f"  {role} ({plain_text(data.name)}): {number(len(data.images), words.image)}, "
+            f"{shown} each, mean selection frequency {frequency} %"
+        )
+        if data.selection is not None:
+            lines.append(f"    {selection_text(data.selection)}")
+    if study.classifiers:
+        gap = study.reference.correct.mean() - study.replication.correct.mean()
+        lines.append(
+            f"  mean accuracy drop, reference to replication: {percent(float(gap), 2)} points"
+        )
+        wrong = [
+            plain_text(data.name) for data in study.datasets.values() if not data.correct.any()
+        ]
+        if wrong:
+            lines.append(
+                f"  no {words.classifier} is ever right on {' and '.join(wrong)}: check the labels"
+            )
+    if study.provenance.get("source") == "cifar10h":
+        lines.append("  a placebo: both are random parts of one data set, and the true gap is zero")
+    return "\n".join(lines)
+
+
+def selection_text(selection: "Selection") -> str:
+    """By which rule images were kept, and what follows for the counts at hand."""
+    if selection.is_by_others:
+        return (
+            f"kept by the rule {selection.bare_rule}, on other answers: the counts at hand were "
+            "taken afterwards, and nothing about them is to be corrected"
+        )
+    return (
+        f"kept by these very counts ({selection.rule}): fits condition on it, point estimates do "
+        "not"
+    )
+
+
+def left_out_lines(left_out: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """How many images each data set is left without, a line each."""
+    return [
+        f"{plain_text(dataset)}: {len(images):,} image{'s' if len(images) != 1 else ''} left out, "
+        "which could not be decoded"
+        for dataset, images in left_out.items()
+    ]
+
+
+def allowed_text(what: str, found: "Sequence[Allowed]") -> str:
+    """What `bayesrep doctor` found: of each thing that may be wanted, whether it can be had."""
+    lines = [f"This is {what}.", ""]
+    for each in found:
+        lines.append(f"{each.what}: {each.state}")
+        lines.append(f"    {plain_text(each.because)}.")
+        if each.missing:
+            lines.append(f"    Missing: {plain_text(each.missing)}.")
+    return "\n".join(lines)
+
+
+def remeasured_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
+    """Rows of `bayesrep.remeasure`, and in words what they say."""
+
+    def value_with_interval(name: str) -> Callable[[Row], str]:
+        def cell(row: Row) -> str:
+            if row[name] is None:
+                return MISSING_TEXT
+            ends = f"{percent(row[f'{name}_lower'], 2)} to {percent(row[f'{name}_upper'], 2)}"
+            return f"{percent(row[name], 2)} ({ends})"
+
+        return cell
+
+    shown: dict[str, Cell] = {
+        "data set": "{dataset}",
+        "kept by": lambda row: row["selection"] or "no rule",
+        "items": "{images:,}",
+        "measured (%)": "{measured:2p}",
+        "truly selected (%)": value_with_interval("frequency"),
+        "falls by (points)": lambda row: percent(-row["regression"], 2),
+        "would drop (%)": value_with_interval("dropped"),
+    }
+    lines = [list_rows(table, shown), ""]
+    for row in table.iter_rows(named=True):
+        if row["selection"] is not None:
+            lines.append(
+                f"Measured again, {plain_text(row['dataset'])} would be selected "
+                f"{value_with_interval('frequency')(row)} % of the time, where "
+                f"{percent(row['measured'], 2)} % was measured, and "
+                f"{value_with_interval('dropped')(row)} % of its items would not pass the rule "
+                "again (95 % intervals, about these very items)."
+            )
+    if table["selection"].null_count() == len(table):
+        lines.append(
+            f"No data set states by which rule its {words.images} were kept: import it with "
+            "--selection 'NAME=all of 6'."
+        )
+    return "\n".join(lines)
