@@ -190,10 +190,7 @@ def given_options(arguments: Namespace, function: Callable[..., Any]) -> dict[st
 
 def read_fitted(arguments: Namespace) -> "tuple[bayesrep.Study, Any]":
     """The study and the posterior of a command, once its table can be written."""
-    from bayesrep.files import trial
-
     new_table(arguments)
-    trial.start()
     _ = bayesrep.read_study  # imports it
     with import_in_thread("xarray", "h5py", "scipy.special"):
         study = read_study(arguments.study)
