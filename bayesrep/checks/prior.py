@@ -227,11 +227,11 @@ def prior_sensitivity(posterior: Posterior, *, step: float = STEP) -> pl.DataFra
     likelihood = likelihood - (1 - made.weight) * by_classifier.sum(axis=2)
     mean_gap = group["bias_corrected_gap"].values[:, kept].mean(axis=2)
     rows = [_row(MEAN_GAP, mean_gap, parts.shared, likelihood, step)]
-    adjusted = group["adjusted_accuracy"]
-    for index, name in enumerate(adjusted["classifier"].values):
+    adjusted = group["adjusted_accuracy"].values[:, kept]
+    for index, name in enumerate(group["classifier"].values):
         likely = counts + by_classifier[:, :, index] if apart else likelihood
         prior = parts.shared + parts.own[:, :, index]
-        rows.append(_row(str(name), adjusted.values[:, kept, index], prior, likely, step))
+        rows.append(_row(str(name), adjusted[:, :, index], prior, likely, step))
     return pl.DataFrame(rows)
 
 

@@ -192,7 +192,7 @@ def read_fitted(arguments: Namespace) -> "tuple[bayesrep.Study, Any]":
     """The study and the posterior of a command, once its table can be written."""
     new_table(arguments)
     _ = bayesrep.read_study  # imports it
-    with import_in_thread("xarray", "h5py", "scipy.special"):
+    with import_in_thread("h5py", "scipy.special"):
         study = read_study(arguments.study)
     return study, read_draws(arguments.posterior)
 
