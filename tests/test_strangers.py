@@ -270,7 +270,7 @@ def test_a_sound_file_is_tried_once_until_it_changes(tmp_path, monkeypatch, own_
     file.rename(tmp_path / "other")
     file.write_bytes(b"new")  # what was tried are the contents
     assert ask() == 4
-    monkeypatch.setattr(trial, "_describe_readers", lambda: ["another version"])
+    monkeypatch.setattr(trial, "_describe_readers", lambda _: ["another version"])
     assert (ask(), ask()) == (5, 5)
 
 

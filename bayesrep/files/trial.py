@@ -82,7 +82,8 @@ def fault(
     trial = None
     with suppress(OSError):  # the trial says of a file that it cannot be read
         contents = [digest_file(each) for each in files]
-        trial = digest_value([function, arguments, contents, _describe_readers()])
+        readers = _describe_readers(examine.__code__.co_filename)
+        trial = digest_value([function, arguments, contents, readers])
     if trial in _sound.trials:
         return None
     request = {
@@ -97,9 +98,9 @@ def fault(
 
 
 @cache
-def _describe_readers() -> list[str]:
-    """Versions of what reads files: ours, the interpreter's and the libraries'."""
-    return [__version__, sys.version, *map(version, READERS)]
+def _describe_readers(source: str) -> list[str]:
+    """Versions of what reads files, of ours with the digest of the code that examines them."""
+    return [__version__, digest_file(source), sys.version, *map(version, READERS)]
 
 
 class _SoundFiles:
