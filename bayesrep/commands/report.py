@@ -50,7 +50,7 @@ def run(arguments: Namespace) -> int:
     keep_compiled()
     conditions = _conditions(arguments.fail_if)
     _ = bayesrep.read_study  # imports it
-    with import_in_thread("numpyro", "scipy.stats"):
+    with import_in_thread("numpyro"):
         study = read_study(arguments.study)
     from bayesrep.report.numbers import numbers_of
     from bayesrep.report.page import write_page
