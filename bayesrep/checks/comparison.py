@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 from scipy.special import log_expit, logsumexp
 
 from bayesrep.errors import PosteriorError
-from bayesrep.numerics.codes import decode
 from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.posterior.groups import Posterior, need_group, read_record, right_answers
-from bayesrep.posterior.likelihood import logit_codes
+from bayesrep.posterior.likelihood import decode_some, logit_codes
 from bayesrep.posterior.verdict import MAX_PARETO_K
 from bayesrep.types import Float
 
@@ -87,7 +86,7 @@ def leave_out_predictions(posterior: Posterior) -> dict[str, LeftOut]:
     images, answers = observed["replication_images"].values, right_answers(observed)
     for index, name in enumerate(observed["classifier"].values):
         right = answers[index]
-        logit = _by_draw(decode(codes.of(index)))
+        logit = _by_draw(decode_some(codes, index))
         yes, no = np.flatnonzero(right > 0), np.flatnonzero(images > right)
         density = log_expit(np.concatenate([logit[yes], -logit[no]]))
         units = np.concatenate([right[yes], (images - right)[no]]).astype(np.float64)

@@ -22,7 +22,6 @@ from bayesrep.checks.finding import (
     p_text,
 )
 from bayesrep.errors import PosteriorError
-from bayesrep.numerics.codes import decode
 from bayesrep.posterior.groups import (
     CellNames,
     Posterior,
@@ -32,7 +31,7 @@ from bayesrep.posterior.groups import (
     right_answers,
     thinned_draws,
 )
-from bayesrep.posterior.likelihood import logit_codes
+from bayesrep.posterior.likelihood import decode_some, logit_codes
 from bayesrep.types import Float, Floats, Int
 
 SMALLEST = 1e-300
@@ -115,7 +114,7 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     position = strata_of(cells["replication"]).position
     mean_accuracy = np.zeros(len(position))
     for index, name in enumerate(observed["classifier"].values):  # alone: there may be thousands
-        accuracy = expit(decode(codes.of(index))[0].astype(np.float64))
+        accuracy = expit(decode_some(codes, index)[0].astype(np.float64))
         fit = check_answers(right[index], shown, accuracy, position)
         row = _row("answers", str(name), fit, cells["replication"])
         fitted = accuracy.mean(axis=0)

@@ -1,6 +1,6 @@
 """Draws in two bytes each: whole numbers of steps from the middle of what they range over."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,10 +21,6 @@ class Codes(NamedTuple):
     code: Int[np.ndarray, "chain draw *quantity"]
     middle: Float[np.ndarray, "*quantity"]
     step: Float[np.ndarray, "*quantity"]
-
-    def of(self, *place: Any) -> "Codes":
-        """Those of some quantities, at a place along each of their dimensions."""
-        return Codes(self.code[:, :, *place], self.middle[place], self.step[place])
 
 
 def encode(draws: Float[np.ndarray, "chain draw *quantity"]) -> Codes:

@@ -135,7 +135,7 @@ def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = Fal
 
 def _written(posterior: Posterior) -> "xr.DataTree":
     """The tree that is written of an ArviZ object."""
-    if isinstance(posterior, StoredPosterior) or hasattr(posterior, "children"):
+    if hasattr(posterior, "children"):
         names, attributes = list(cast(Any, posterior).children), cast(Any, posterior).attrs
     else:
         names, attributes = cast(Any, posterior).groups(), cast(Any, posterior).attrs

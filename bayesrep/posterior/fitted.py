@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrep.errors import ConvergenceError, OptionError, PosteriorError, StudyError
 from bayesrep.files.netcdf import Group
-from bayesrep.numerics.codes import Codes, decode
+from bayesrep.numerics.codes import Codes
 from bayesrep.posterior.groups import (
     FitRecord,
     Posterior,
@@ -29,7 +29,7 @@ from bayesrep.posterior.joint_draws import (
     move_draws_along,
     reference_draws,
 )
-from bayesrep.posterior.likelihood import logit_codes
+from bayesrep.posterior.likelihood import decode_some, logit_codes
 from bayesrep.studies.shown import brief, number
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
@@ -206,7 +206,7 @@ class Fitted:
 
     def _logit_right(self, cell: int) -> Float[np.ndarray, "chain kept classifier"]:
         """Draws of the logit of P(correct | cell)."""
-        return decode(self._logit_codes.of(slice(None), cell))
+        return decode_some(self._logit_codes, slice(None), cell)
 
     @cached_property
     def _logit_codes(self) -> Codes:

@@ -8,7 +8,7 @@ It is as large as the logits themselves, so no file has both.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import log_expit
@@ -38,6 +38,11 @@ def logit_codes(posterior: Posterior) -> Codes:
     return Codes(*(group[name].values for name in LOGITS))
 
 
+def decode_some(codes: Codes, *place: Any) -> Float[np.ndarray, "chain draw *quantity"]:
+    """The draws of some quantities, at a place along each of their dimensions, in float32."""
+    return decode(Codes(codes.code[:, :, *place], codes.middle[place], codes.step[place]))
+
+
 def of_answers(posterior: Posterior) -> Iterator[Float[np.ndarray, "chain kept answered_cell"]]:
     """Yield the log likelihood of each classifier's answers by cell, of cells that have images.
 
@@ -51,7 +56,7 @@ def of_answers(posterior: Posterior) -> Iterator[Float[np.ndarray, "chain kept a
     images = observed["replication_images"].values
     some = np.flatnonzero(images)
     for index, right in enumerate(observed["correct"].values):
-        logit = decode(codes.of(index, some)).astype(np.float64)
+        logit = decode_some(codes, index, some).astype(np.float64)
         choices = log_binomial(images[some], right)
         yield choices + right * logit + images[some] * log_expit(-logit)
 
