@@ -115,7 +115,7 @@ def test_an_older_file_is_told_to_be_fitted_again(tmp_path):
     names = ("posterior", "observed_data", "log_density")
     older = {name: find_group(posterior, name) for name in names}
     density = older["log_density"]
-    older["log_density"] = density.only(*(set(density.data_vars) - set(LOGITS)))
+    older["log_density"] = density.select(*(set(density.data_vars) - set(LOGITS)))
     groups = {
         name: Group(
             group.data_vars, group.coords, {k: v for k, v in group.attrs.items() if k != "traits"}

@@ -79,7 +79,7 @@ class Group:
         """A variable or coordinate; KeyError where there is none."""
         return self.coords[name] if name in self.coords else self.data_vars[name]
 
-    def only(self, *names: str) -> "Group":
+    def select(self, *names: str) -> "Group":
         """The group with some of its variables."""
         return Group({name: self.data_vars[name] for name in names}, self.coords, self.attrs)
 
