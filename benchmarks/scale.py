@@ -18,6 +18,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 import bayesrep
 from bayesrep.choices import Method
 from bayesrep.report.text import MISSING_TEXT, columns
@@ -32,6 +34,7 @@ NAME = "benchmark-scale"
 
 def one(classifiers: int, images: int, method: Method) -> dict[str, Any]:
     """Fit a simulated study; time, memory, and the worst of every parameter's diagnostics."""
+    from bayesrep.posterior.groups import need_group
     from bayesrep.posterior.verdict import diagnostics
 
     study = bayesrep.simulate_study(classifiers=classifiers, images=images)
@@ -48,12 +51,12 @@ def one(classifiers: int, images: int, method: Method) -> dict[str, Any]:
     }
     if "ess" in facts:
         return found | {"ess": float(facts["ess"]), "pareto_k": float(facts["pareto_k"])}
-    checks = diagnostics(posterior["posterior"])
+    checks = diagnostics(need_group(posterior, "posterior"))
     return found | {
         "acceptance": float(made["acceptance_rate"].mean()),
-        "rhat": max(float(values.max()) for values in checks.rhat.values()),
-        "ess": min(float(values.min()) for values in checks.ess_bulk.values()),
-        "tail_ess": min(float(values.min()) for values in checks.ess_tail.values()),
+        "rhat": max(float(np.nanmax(each.values)) for each in checks.rhat.values()),
+        "ess": min(float(np.nanmin(each.values)) for each in checks.ess_bulk.values()),
+        "tail_ess": min(float(np.nanmin(each.values)) for each in checks.ess_tail.values()),
     }
 
 

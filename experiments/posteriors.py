@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 import bayesrep
 from bayesrep import ConvergenceWarning, Study
 from bayesrep.posterior.files import arviz
-from bayesrep.posterior.groups import Posterior
+from bayesrep.posterior.groups import Posterior, need_group
 from bayesrep.posterior.verdict import diagnostics
 from bayesrep.version import __version__
 from experiments.ledger import resume
@@ -207,7 +207,7 @@ def one_case(name: str, warmup: int, draws: int) -> dict[str, Any]:
     case = CASES[name]
     posterior = case.fit(chains=CHAINS, warmup=warmup, draws=case.longer * draws, seed=1)
     attributes = posterior["posterior"].attrs
-    checks = diagnostics(posterior["posterior"])
+    checks = diagnostics(need_group(posterior, "posterior"))
     return {
         "simulate": dict(case.simulate),
         "change": case.change,
@@ -215,8 +215,8 @@ def one_case(name: str, warmup: int, draws: int) -> dict[str, Any]:
         "fingerprint": attributes["study_fingerprint"],
         "schedule": json.loads(attributes["schedule"]),
         "verdict": attributes["verdict"],
-        "largest_rhat": round(max(float(v.max()) for v in checks.rhat.values()), 4),
-        "least_ess": round(min(float(v.min()) for v in checks.ess_bulk.values())),
+        "largest_rhat": round(max(float(np.nanmax(v.values)) for v in checks.rhat.values()), 4),
+        "least_ess": round(min(float(np.nanmin(v.values)) for v in checks.ess_bulk.values())),
         "quantities": {
             label: [float(f"{number:.6g}") for number in summary]
             for label, summary in summaries(posterior).items()

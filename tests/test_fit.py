@@ -37,6 +37,7 @@ from bayesrep import (
     SufficientStatistics,
 )
 from bayesrep.errors import EstimateWarning
+from bayesrep.files.netcdf import Variable
 from bayesrep.inference import components, modes
 from bayesrep.inference.cells import cell_names
 from bayesrep.inference.density import build_density
@@ -464,11 +465,14 @@ def test_bad_arguments(study, changes, broken):
 
 def test_verdict_names_the_worst_quantity():
     def array(values):
-        return {"a": xr.DataArray(values, dims="classifier", coords={"classifier": ["x", "y"]})}
+        return {"a": Variable(("classifier",), np.array(values))}
 
-    fine = Diagnostics(array([1.0, 1.001]), array([900.0, 800.0]), array([900.0, np.nan]))
+    def checks(*values):
+        return Diagnostics(*map(array, values), names={"classifier": np.array(["x", "y"])})
+
+    fine = checks([1.0, 1.001], [900.0, 800.0], [900.0, np.nan])
     assert judge(fine, 0, 100).converged
-    bad = Diagnostics(array([1.0, 1.2]), array([900.0, 80.0]), array([900.0, 800.0]))
+    bad = checks([1.0, 1.2], [900.0, 80.0], [900.0, 800.0])
     verdict = judge(bad, 3, 100)
     assert not verdict.converged
     nested = replace(bad, nested=True)

@@ -14,6 +14,7 @@ from scipy.special import expit
 from bayesrep import ConvergenceError, PosteriorError, SufficientStatistics
 from bayesrep.checks import compare_fits
 from bayesrep.errors import StudyError
+from bayesrep.numerics.codes import decode
 from bayesrep.posterior import joint_draws
 from bayesrep.posterior.files import build_posterior, read_posterior, write_posterior
 from bayesrep.posterior.fitted import Fitted
@@ -27,7 +28,7 @@ from bayesrep.posterior.joint_draws import (
     move_draws_along,
     reference_draws,
 )
-from bayesrep.posterior.likelihood import logits
+from bayesrep.posterior.likelihood import logit_codes
 from bayesrep.summary.tables import accuracies, gaps
 from experiments.fuzzing import samples
 
@@ -135,8 +136,14 @@ def test_the_excess_is_the_sum_over_images_less_what_the_posterior_has(weight):
             wanted -= weight * one[0].T @ squares @ one[1]
             wanted -= (1 - weight) * own[0].T @ squares @ own[1]
     wanted = (wanted + wanted.T) / (2 * BLOCKS * (BLOCKS - 1))
-    found = excess_covariance(Influences.from_draws(adjusted, shared, weight), logit, cell, correct)
+    influences = Influences.from_draws(adjusted, shared, weight)
+    found = excess_covariance(influences, of_cell(logit), cell, correct)
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+
+
+def of_cell(logit):
+    """Draws [chain, draw, classifier] of a cell."""
+    return lambda cell: logit[..., cell]
 
 
 def test_copies_of_a_classifier_add_nothing_to_what_they_share():
@@ -149,9 +156,11 @@ def test_copies_of_a_classifier_add_nothing_to_what_they_share():
     mean = expit(logit).mean()
     correct = np.repeat(np.arange(200)[:, None] < round(200 * mean), 4, axis=1)
     independent = excess_covariance(
-        Influences.from_draws(adjusted, shared, 1.0), logit, cell, correct
+        Influences.from_draws(adjusted, shared, 1.0), of_cell(logit), cell, correct
     )
-    copies = excess_covariance(Influences.from_draws(adjusted, shared, 0.25), logit, cell, correct)
+    copies = excess_covariance(
+        Influences.from_draws(adjusted, shared, 0.25), of_cell(logit), cell, correct
+    )
     assert np.abs(copies).max() < 1e-6 * independent.max()
 
 
@@ -235,7 +244,7 @@ def test_leading_directions_are_those_of_the_whole():
     adjusted = 0.7 + 0.01 * logit.mean(axis=3)
     hard = rng.normal(size=(images, 1)) + 0.5 * rng.normal(size=(images, classifiers))
     cell, correct = rng.integers(0, 4, images), hard < 0.5
-    among = (Influences.from_draws(adjusted, shared, 0.2), logit, cell, correct)
+    among = (Influences.from_draws(adjusted, shared, 0.2), of_cell(logit), cell, correct)
     whole, ones = excess_covariance(*among), np.ones((classifiers, 1))
     directions, excess = leading_excess(*among, ones)
     np.testing.assert_allclose(directions.T @ directions, np.eye(len(excess)), atol=1e-12)
@@ -293,24 +302,25 @@ def test_population_draws_of_many_have_the_moments_of_few(monkeypatch):
 def test_a_thinned_likelihood_is_met_with_its_own_draws(study, tmp_path):
     """What is kept of some draws only is combined with these."""
     posterior = samples.posterior()
-    some = {"log_density": find_group(posterior, "log_density").isel(draw=slice(0, None, 3))}
-    for name in ("posterior", "observed_data", "sample_stats"):
-        some[name] = find_group(posterior, name)
-    kind = type(posterior)
-    thinned = kind.from_dict(some) if kind is xr.DataTree else kind(**some)
+    names = ("posterior", "observed_data", "sample_stats", "log_density")
+    tree = isinstance(posterior, xr.DataTree)
+    some = {name: posterior[name].to_dataset() if tree else posterior[name] for name in names}
+    some["log_density"] = some["log_density"].isel(draw=slice(0, None, 3))
+    thinned = xr.DataTree.from_dict(some) if tree else type(posterior)(**some)
     kept = np.arange(0, 20, 3)
-    np.testing.assert_array_equal(draws_of(some["log_density"], some["posterior"]), kept)
+    whole = find_group(posterior, "posterior")
+    np.testing.assert_array_equal(draws_of(find_group(thinned, "log_density"), whole), kept)
     write_posterior(thinned, tmp_path / "thinned.nc")
     again = read_posterior(tmp_path / "thinned.nc")
     fitted = Fitted(study, again)
     assert fitted.joint_draws().adjusted.shape == fitted.adjusted_draws.shape
-    drawn = logits(again).values
+    drawn = of_cell(decode(logit_codes(again)))
     among = fitted.cell_of_images("replication"), study.replication.correct
     shared = some["posterior"]["population_curve"].values[:, kept]
     influences = Influences.from_draws(fitted.adjusted_draws[:, kept], shared, 1.0)
     wanted = move_draws(fitted.adjusted_draws, excess_covariance(influences, drawn, *among))
     np.testing.assert_array_equal(fitted.joint_draws().adjusted, wanted)
     assert len(compare_fits({"a": again})) == 1
-    foreign = some["log_density"].assign_coords(draw=kept + 100)
+    some["log_density"] = some["log_density"].assign_coords(draw=kept + 100)
     with refused(PosteriorError, "log-likelihood-draws-differ"):
-        draws_of(foreign, some["posterior"])
+        draws_of(find_group(some, "log_density"), whole)

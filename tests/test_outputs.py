@@ -40,6 +40,7 @@ ELSEWHERE = {
     "collect/grids.py write_csv": "into memory, for a digest",
     "files/parquet.py write_parquet": "into memory, to be sealed",
     "files/netcdf.py open": "appends the seal to a file that has not taken its place yet",
+    "files/trial.py open": "the digest of a file found sound; one cut short is no digest",
     "lab/spreading.py open": "a line more of work that is kept; a line cut short is dropped",
     "inference/checkpoint.py write_text": "a part of its own, of a name that stays the same",
     "inference/checkpoint.py open": "the same",

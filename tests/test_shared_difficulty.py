@@ -33,7 +33,7 @@ from bayesrep.models.answers import (
     log_answers,
 )
 from bayesrep.models.curves import EvenBends
-from bayesrep.posterior.likelihood import logits
+from bayesrep.posterior.likelihood import logit_codes
 from bayesrep.studies.statistics import Patterns, patterns_of
 from bayesrep.summary import joint_draws
 
@@ -353,7 +353,7 @@ def test_what_a_fit_holds(posterior):
         group["population_gap"].values, population - group["adjusted_accuracy"].values
     )
     assert group["loading"].dims == ("chain", "draw", "classifier", "factor")
-    assert logits(posterior).shape[2] == 4
+    assert logit_codes(posterior).code.shape[2] == 4
     assert group.attrs["model"] == "shared-difficulty"
 
 

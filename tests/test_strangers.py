@@ -237,7 +237,19 @@ def test_what_kills_a_reader_is_one_line(tmp_path, bad, name, broken):
     check(odd, "file-not-readable", {"where": "file", "reason": "odd"})
 
 
-def test_a_sound_file_is_tried_once_until_it_changes(tmp_path, monkeypatch):
+@pytest.fixture
+def own_record(tmp_path, monkeypatch):
+    """A cache of the test's own, and a process that has read nothing; made anew when called."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def begin():
+        monkeypatch.setattr(trial, "_sound", trial._SoundFiles())
+
+    begin()
+    return begin
+
+
+def test_a_sound_file_is_tried_once_until_it_changes(tmp_path, monkeypatch, own_record):
     file, tried = tmp_path / "file", []
     monkeypatch.setattr(trial._helper, "ask", lambda request: tried.append(request["function"][1]))
 
@@ -247,17 +259,46 @@ def test_a_sound_file_is_tried_once_until_it_changes(tmp_path, monkeypatch):
 
     file.write_bytes(b"old")
     assert (ask(), ask()) == (1, 1)
+    own_record()  # as in a later process
+    assert ask() == 1
     assert ask(parquet.examine) == 2
     assert ask(netcdf.examine, "otherwise") == 3
     before = file.stat()
     file.write_bytes(b"new")
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))  # as old as it was, it says
     assert (ask(), ask()) == (4, 4)
-    other = tmp_path / "other"
-    other.write_bytes(b"new")
-    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
-    other.replace(file)
+    file.rename(tmp_path / "other")
+    file.write_bytes(b"new")  # what was tried are the contents
+    assert ask() == 4
+    monkeypatch.setattr(trial, "_describe_readers", lambda _: ["another version"])
     assert (ask(), ask()) == (5, 5)
+
+
+def test_in_a_folder_of_others_nothing_is_kept_or_taken(tmp_path, monkeypatch, own_record):
+    file, tried = tmp_path / "file", []
+    monkeypatch.setattr(trial._helper, "ask", tried.append)
+    file.write_bytes(b"contents")
+    assert trial.fault(netcdf.examine, file, "file") is None
+    (tmp_path / "cache/bayesrep").chmod(0o777)
+    for number in (2, 3):
+        own_record()
+        assert trial.fault(netcdf.examine, file, "file") is None
+        assert len(tried) == number
+
+
+def test_a_damaged_or_large_record_is_made_anew(tmp_path, monkeypatch, own_record):
+    file, record = tmp_path / "file", tmp_path / "cache/bayesrep/sound-files"
+    monkeypatch.setattr(trial._helper, "ask", lambda _: None)
+    monkeypatch.setattr(trial, "LARGEST_RECORD", 100)
+    record.parent.mkdir(parents=True, mode=0o700)
+    record.write_bytes(b"\xff\x00")
+    sizes = []
+    for number in range(3):
+        own_record()
+        file.write_text(str(number))
+        assert trial.fault(netcdf.examine, file, "file") is None
+        sizes.append(record.stat().st_size if record.exists() else 0)
+    assert sizes == [67, 0, 65]
 
 
 def test_a_file_with_a_fault_is_tried_again(tmp_path, monkeypatch):
@@ -269,12 +310,16 @@ def test_a_file_with_a_fault_is_tried_again(tmp_path, monkeypatch):
     assert faults == []
 
 
-def test_the_helper_is_one_process_and_ends_with_its_parent():
+def test_the_helper_is_one_process_and_ends_with_its_parent(tmp_path):
+    (tmp_path / "file").write_bytes(b"not a posterior")
     program = (
-        "from bayesrep.files import trial; trial.start(); first = trial._helper.process.pid; "
-        "trial.start(); assert trial._helper.process.pid == first; print(first)"
+        "import sys; from bayesrep.files import netcdf, trial; "
+        "assert trial.fault(netcdf.examine, sys.argv[1], 'it'); first = trial._helper.process.pid; "
+        "assert trial.fault(netcdf.examine, sys.argv[1], 'it'); "
+        "assert trial._helper.process.pid == first; print(first)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    command = [sys.executable, "-c", program, str(tmp_path / "file")]
+    done = subprocess.run(command, capture_output=True, check=True)
     assert done.stderr == b""
     with pytest.raises(ProcessLookupError):
         os.kill(int(done.stdout), 0)
@@ -303,7 +348,7 @@ def test_with_a_helper_that_cannot_import_files_are_read_here(folder, monkeypatc
 def test_ctrl_c_while_the_helper_works_leaves_no_answer_behind(tmp_path, bad):
     file = tmp_path / "file"
     file.write_bytes(b"contents")
-    trial.start()
+    assert trial.fault(bad.wrong, file, "file", "any") is not None
     helper = trial._helper.process
 
     class Interrupted:

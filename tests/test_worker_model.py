@@ -20,6 +20,7 @@ from scipy.stats import norm
 import bayesrep
 from bayesrep import OptionError, PosteriorError, StudyError, SufficientStatistics
 from bayesrep.errors import IdentificationWarning
+from bayesrep.files.netcdf import Group, Variable
 from bayesrep.inference.problem import pose
 from bayesrep.models import workers as model
 from bayesrep.numerics import logit_quadrature
@@ -31,6 +32,7 @@ from bayesrep.numerics.leniency import (
     panel_logit,
     stretched_logit,
 )
+from bayesrep.posterior.files import StoredPosterior
 from bayesrep.posterior.fitted import Fitted
 
 FIT = {"model": "workers", **zoo.QUICK, "degree": 8, "terms": 3, "draws": 50}
@@ -281,9 +283,16 @@ def test_intervals_know_what_is_not_known_of_crowds(two_panels, fitted):
 
 def test_a_posterior_with_other_workers_is_refused(fitted, two_panels):
     group = fitted.need("posterior", "leniency_score")
-    fewer = group.assign(leniency_score=group["leniency_score"].isel(known_worker=slice(5)))
-    posterior = fitted.posterior.copy()
-    posterior["posterior"] = fewer
+    score = group["leniency_score"]
+    fewer = {**group.data_vars, "leniency_score": Variable(score.dims, score.values[:, :, :5])}
+    coords = {name: each for name, each in group.coords.items() if name != "known_worker"}
+    groups = {
+        "log_density": fitted.need("log_density"),
+        "observed_data": fitted.need("observed_data"),
+    }
+    posterior = StoredPosterior(
+        {**groups, "posterior": Group(fewer, coords, group.attrs)}, group.attrs
+    )
     with refused(PosteriorError, "posterior-of-other-workers"):
         bayesrep.summarize(two_panels, posterior)
 

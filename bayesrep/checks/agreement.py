@@ -16,10 +16,11 @@ from scipy.special import expit
 
 from bayesrep.checks.finding import ALPHA, Finding
 from bayesrep.models import MODELS
+from bayesrep.numerics.codes import decode
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, thinned_draws
-from bayesrep.posterior.likelihood import logits
+from bayesrep.posterior.likelihood import logit_codes
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats
 
@@ -125,7 +126,10 @@ def _predictions(
     cell = fitted.cell_of_images("replication")
     law = None if fitted.record.traits.collapsed else fitted.record.model.answers
     if law is None:
-        for logit in thinned_draws(logits(fitted.posterior), draws):
+        codes = logit_codes(fitted.posterior)
+        density = fitted.need("log_density")
+        some = thinned_draws(density["logit_right"], draws)[None]
+        for logit in decode(codes._replace(code=some))[0]:
             chance = expit(logit.astype(float)).T[cell]
             yield random.random(chance.shape) < chance
         return

@@ -4,14 +4,14 @@ Everything is computed again from the draws; what the file says of its own conve
 believed.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from bayesrep.checks.finding import Finding, missing_finding
+from bayesrep.files.netcdf import Group, Variable
 from bayesrep.posterior.groups import Posterior, find_group, need_group, read_record
 from bayesrep.posterior.verdict import (
     LEAST_BFMI,
@@ -55,13 +55,13 @@ def check_draws(posterior: Posterior) -> list[Finding]:
     return findings
 
 
-def _finite_values(values: Mapping[str, xr.DataArray]) -> Floats:
+def _finite_values(values: Mapping[str, Variable]) -> Floats:
     """Diagnostics of the reported quantities; constants have none."""
     every = np.concatenate([np.ravel(values[name].values) for name in REPORTED if name in values])
     return every[np.isfinite(every)]
 
 
-def _check_agreement(group: xr.Dataset) -> Finding:
+def _check_agreement(group: Group) -> Finding:
     """R-hat and effective sizes, of the reported quantities apart from the parameters."""
     tests = diagnostics(group)
     verdict = judge(tests, 0, 0)
@@ -161,7 +161,7 @@ def stuck_chains(draws: Float[np.ndarray, "chain draw quantity"]) -> list[int]:
     return [int(chain) for chain in np.flatnonzero(still | apart)]
 
 
-def _check_stuck(group: xr.Dataset) -> Finding:
+def _check_stuck(group: Group) -> Finding:
     stuck = stuck_chains(group["adjusted_accuracy"].values)
     check = "chains that stand still or apart"
     if not stuck:
@@ -175,13 +175,13 @@ def _check_stuck(group: xr.Dataset) -> Finding:
     return Finding(check, chains, "0", "no", sentence)
 
 
-def _number(made: Mapping[Hashable, Any], name: str) -> float | None:
+def _number(made: Mapping[str, Any], name: str) -> float | None:
     """An attribute, if it is there and a number."""
     value = made.get(name)
     return float(value) if isinstance(value, int | float | np.number) else None
 
 
-def _check_modes(group: xr.Dataset) -> list[Finding]:
+def _check_modes(group: Group) -> list[Finding]:
     """Modes that the fit found elsewhere; nothing where it found none."""
     elsewhere = _number(group.attrs, "elsewhere") or 0.0
     verdict = with_modes(Verdict(converged=True, sentence=""), elsewhere)
@@ -191,7 +191,7 @@ def _check_modes(group: xr.Dataset) -> list[Finding]:
     return [Finding("posterior around other modes", value, wanted, "no", verdict.sentence)]
 
 
-def _check_approximation(method: str, made: Mapping[Hashable, Any]) -> Finding:
+def _check_approximation(method: str, made: Mapping[str, Any]) -> Finding:
     """Pareto k and effective number of the importance weights of draws that no chain made."""
     check = f"Pareto k of the {method} approximation"
     k, ess = _number(made, "pareto_k"), _number(made, "ess")

@@ -20,13 +20,13 @@ from typing import LiteralString, NamedTuple
 
 import numpy as np
 import polars as pl
-import xarray as xr
+from numpy.typing import NDArray
 from scipy.special import log_expit, logsumexp
 
 from bayesrep.errors import PosteriorError
 from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.posterior.groups import Posterior, need_group, read_record, right_answers
-from bayesrep.posterior.likelihood import logits
+from bayesrep.posterior.likelihood import decode_some, logit_codes
 from bayesrep.posterior.verdict import MAX_PARETO_K
 from bayesrep.types import Float
 
@@ -74,19 +74,19 @@ def leave_out_predictions(posterior: Posterior) -> dict[str, LeftOut]:
     PosteriorError
         If the posterior lacks a group.
     """
-    logit_right = logits(posterior)
+    codes = logit_codes(posterior)
     likelihood = need_group(posterior, "log_density")
     observed = need_group(posterior, "observed_data", "correct")
     parts: dict[str, LeftOut] = {}
     for role in read_record(posterior).roles:
         images = observed[f"{role}_images"].values
         some = np.flatnonzero(images > 0)
-        density = _by_draw(likelihood[f"{role}_images"])[some] / images[some, None]
+        density = _by_draw(likelihood[f"{role}_images"].values)[some] / images[some, None]
         parts[role] = psis_loo(density, images[some] * 1.0)
     images, answers = observed["replication_images"].values, right_answers(observed)
     for index, name in enumerate(observed["classifier"].values):
         right = answers[index]
-        logit = _by_draw(logit_right[:, :, index])
+        logit = _by_draw(decode_some(codes, index))
         yes, no = np.flatnonzero(right > 0), np.flatnonzero(images > right)
         density = log_expit(np.concatenate([logit[yes], -logit[no]]))
         units = np.concatenate([right[yes], (images - right)[no]]).astype(np.float64)
@@ -94,9 +94,9 @@ def leave_out_predictions(posterior: Posterior) -> dict[str, LeftOut]:
     return parts
 
 
-def _by_draw(variable: xr.DataArray) -> Float[np.ndarray, "unit draw"]:
+def _by_draw(values: NDArray[np.floating]) -> Float[np.ndarray, "unit draw"]:
     """An array [chain, draw, unit] with all draws along one axis."""
-    return variable.values.reshape(-1, variable.shape[-1]).T.astype(np.float64)
+    return values.reshape(-1, values.shape[-1]).T.astype(np.float64)
 
 
 def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:

@@ -31,7 +31,7 @@ from bayesrep.posterior.groups import (
     right_answers,
     thinned_draws,
 )
-from bayesrep.posterior.likelihood import logits
+from bayesrep.posterior.likelihood import decode_some, logit_codes
 from bayesrep.studies.words import IMAGES, Words
 from bayesrep.types import Float, Floats, Int
 
@@ -97,8 +97,8 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     are approximate.
     """
     observed = need_group(posterior, "observed_data", "correct")
-    logit_right = logits(posterior)
-    likelihood = need_group(posterior, "log_density")
+    codes, likelihood = logit_codes(posterior), need_group(posterior, "log_density")
+    codes = codes._replace(code=thinned_draws(likelihood["logit_right"], draws)[None])
     roles = read_record(posterior).roles
     cells = {role: cells_along(observed, role) for role in roles}
     alike = {role for role in roles if _are_equal(cells[role], cells["replication"])}
@@ -115,7 +115,7 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     position = strata_of(cells["replication"]).position
     mean_accuracy = np.zeros(len(position))
     for index, name in enumerate(observed["classifier"].values):  # alone: there may be thousands
-        accuracy = expit(thinned_draws(logit_right[:, :, index], draws).astype(np.float64))
+        accuracy = expit(decode_some(codes, index)[0].astype(np.float64))
         fit = check_answers(right[index], shown, accuracy, position)
         row = _row("answers", str(name), fit, cells["replication"])
         fitted = accuracy.mean(axis=0)
@@ -226,7 +226,7 @@ def _count_probability(
         posterior, "posterior", "component_mean", "component_concentration", "component_weight"
     )
     mean, total, weight = (
-        thinned_draws(group[f"component_{name}"][:, :, which], MIXTURES)[:, :, None]
+        thinned_draws(group[f"component_{name}"], MIXTURES)[:, which, :, None]
         for name in ("mean", "concentration", "weight")
     )
     k, n, a, b = cells.selected, cells.shown, mean * total, (1 - mean) * total

@@ -26,7 +26,8 @@ likelihood sensitivity with power-scaling", Statistics and Computing 34; Nguyen 
 for the distance.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +46,7 @@ STEP = 0.01
 THRESHOLD = 0.05
 ABOVE_NOISE = 2.5
 SHUFFLES = 4
+TOGETHER = 32  # quantities
 MEAN_GAP = "(mean gap)"
 MOVES = 1.0
 """Smallest shift that is reported, in posterior sds: a quarter of a 95 % interval."""
@@ -167,11 +169,29 @@ def power_scaling(
     shuffles
         How often the part is shuffled to see what is noise; with 0 this is not known, NaN.
     """
-    values, log_part = quantity.ravel(), part.ravel() - part.mean()
-    rng = np.random.default_rng(0)
-    log_weights, shape = pareto_smooth(np.array([step, -step])[:, None] * log_part)
+    return next(_scale_powers([quantity], [part], step, shuffles))
+
+
+def _scale_powers(
+    quantities: Sequence[Floats], parts: Sequence[Floats], step: float, shuffles: int
+) -> Iterator[Scaling]:
+    """Yield what `power_scaling` says of quantities, whose weights are smoothed together."""
+    centred = [part.ravel() - part.mean() for part in parts]
+    powers = np.array([step, -step])[:, None]
+    log_weights, shapes = pareto_smooth(np.concatenate([powers * each for each in centred]))
+    smoothed = zip(
+        np.exp(log_weights).reshape(-1, 2, log_weights.shape[1]), shapes.reshape(-1, 2), strict=True
+    )
+    for quantity, part, (weights, shape) in zip(quantities, centred, smoothed, strict=True):
+        yield _scale_power(quantity, part, weights, float(shape.max()), step, shuffles)
+
+
+def _scale_power(
+    quantity: Floats, log_part: Floats, weights: Floats, shape: float, step: float, shuffles: int
+) -> Scaling:
+    """What weights for both powers of a part, and the part itself, say of a quantity."""
+    values, rng = quantity.ravel(), np.random.default_rng(0)
     # Weights are smoothed by their order alone: those of a shuffled part are shuffled alike.
-    weights = np.exp(log_weights)
     orders = (rng.permutation(len(values)) for _ in range(shuffles))
     versions = np.concatenate([weights, *(weights[:, order] for order in orders)])
     distances = jensen_shannon(values, versions)
@@ -181,7 +201,7 @@ def power_scaling(
     size = float(np.nan_to_num(mean_ess(terms.reshape(*quantity.shape, 1))[0], nan=terms.size))
     error = float(terms.std()) / np.sqrt(size)
     noise = float(np.sqrt(np.square(indices[1:]).mean())) if shuffles else float("nan")
-    return Scaling(float(indices[0]), noise, float(terms.mean()), error, float(shape.max()))
+    return Scaling(float(indices[0]), noise, float(terms.mean()), error, shape)
 
 
 def reading(prior: float, likelihood: float, noise: float) -> str:
@@ -227,18 +247,38 @@ def prior_sensitivity(posterior: Posterior, *, step: float = STEP) -> pl.DataFra
     counts = likelihood - by_classifier.sum(axis=2)
     likelihood = likelihood - (1 - made.weight) * by_classifier.sum(axis=2)
     mean_gap = group["bias_corrected_gap"].values[:, kept].mean(axis=2)
-    rows = [_row(MEAN_GAP, mean_gap, parts.shared, likelihood, step)]
-    adjusted = group["adjusted_accuracy"]
-    for index, name in enumerate(adjusted["classifier"].values):
+    adjusted = group["adjusted_accuracy"].values[:, kept]
+
+    def of_classifier(index: int, name: str) -> _Quantity:
         likely = counts + by_classifier[:, :, index] if apart else likelihood
         prior = parts.shared + parts.own[:, :, index]
-        rows.append(_row(str(name), adjusted.values[:, kept, index], prior, likely, step))
-    return pl.DataFrame(rows)
+        return _Quantity(name, adjusted[:, :, index], prior, likely)
+
+    gap = _Quantity(MEAN_GAP, mean_gap, parts.shared, likelihood)
+    every = chain([gap], starmap(of_classifier, enumerate(map(str, group["classifier"].values))))
+    return pl.DataFrame(list(_rows(every, step)))
 
 
-def _row(name: str, quantity: Floats, prior: Floats, likely: Floats, step: float) -> dict[str, Any]:
-    on_prior = power_scaling(quantity, prior, step=step)
-    on_data = power_scaling(quantity, likely, step=step, shuffles=0)
+class _Quantity(NamedTuple):
+    """A quantity, and the parts of the density that it is to be told from."""
+
+    name: str
+    draws: Floats
+    prior: Floats
+    likelihood: Floats
+
+
+def _rows(quantities: Iterator[_Quantity], step: float) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table; some quantities at a time, whose draws fit the cache."""
+    while some := list(islice(quantities, TOGETHER)):
+        draws = [each.draws for each in some]
+        on_prior = _scale_powers(draws, [each.prior for each in some], step, SHUFFLES)
+        on_data = _scale_powers(draws, [each.likelihood for each in some], step, 0)
+        for each, prior, data in zip(some, on_prior, on_data, strict=True):
+            yield _row(each.name, each.draws, prior, data)
+
+
+def _row(name: str, quantity: Floats, on_prior: Scaling, on_data: Scaling) -> dict[str, Any]:
     return {
         "quantity": name,
         "prior": on_prior.sensitivity,

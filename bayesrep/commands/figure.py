@@ -109,7 +109,7 @@ def run(arguments: Namespace) -> int:
 
 def _is_unconverged(given: Any) -> bool:
     """Whether something is a posterior, and one that has not converged."""
-    if not hasattr(given, "groups"):
+    if not (hasattr(given, "groups") or hasattr(given, "children")):
         return False
     from bayesrep.posterior.groups import find_group
 

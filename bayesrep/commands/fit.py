@@ -79,11 +79,8 @@ def run(arguments: Namespace) -> int:
     new_file(arguments.out, force=arguments.force)
     if why := _warn_of_short_chains(arguments):
         say(why)
-    from bayesrep.files import trial
-
     watch = Stopwatch()
     watch.stage("reading")
-    trial.start()
     _ = bayesrep.read_study  # imports it
     with import_in_thread("numpyro"):
         study = bayesrep.read_study(arguments.study)

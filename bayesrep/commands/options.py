@@ -186,12 +186,9 @@ def given_options(arguments: Namespace, function: Callable[..., Any]) -> dict[st
 
 def read_fitted(arguments: Namespace) -> "tuple[bayesrep.Study, Any]":
     """The study and the posterior of a command, once its table can be written."""
-    from bayesrep.files import trial
-
     new_table(arguments)
-    trial.start()
     _ = bayesrep.read_study  # imports it
-    with import_in_thread("xarray", "h5py", "scipy.special"):
+    with import_in_thread("h5py", "scipy.special"):
         study = bayesrep.read_study(arguments.study)
     return study, read_draws(arguments.posterior)
 

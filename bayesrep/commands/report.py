@@ -47,12 +47,9 @@ def run(arguments: Namespace) -> int:
         raise OptionError("out-not-html", out=arguments.out)
     new_file(arguments.out, force=arguments.force)
     keep_compiled()
-    from bayesrep.files import trial
-
     conditions = _conditions(arguments.fail_if)
-    trial.start()
     _ = bayesrep.read_study  # imports it
-    with import_in_thread("numpyro", "scipy.stats", "xarray"):
+    with import_in_thread("numpyro"):
         study = bayesrep.read_study(arguments.study)
     from bayesrep.report.numbers import numbers_of
     from bayesrep.report.page import write_page

@@ -21,7 +21,6 @@ import numpy as np
 from jax import Array
 from jax.scipy.special import xlogy
 from jax.typing import ArrayLike
-from scipy.stats import binom
 
 from bayesrep.estimators.betas import Betas
 from bayesrep.estimators.em import CellMatrices
@@ -61,6 +60,8 @@ class SplineCells(NamedTuple):
         """Cells of `selected` of `shown`, ready for one kind of quadrature."""
         likelihood = None
         if quadrature == "published":
+            from scipy.stats import binom  # takes long to import
+
             likelihood = jnp.asarray(
                 binom.pmf(selected[:, None], shown[:, None], published_grid()[None])
             )

@@ -4,9 +4,13 @@ Parquet and HDF5 are read by native code and pickles by a machine that the file 
 or forged file may make them abort the process, run for ever or fill the memory. So before such a
 file is read here, a helper process reads it with limits on time and memory. It is started when it
 is first needed, serves one file after the other, is replaced when it dies and ends with this
-process. A sound file is tried once, until it changes. Memory is limited on Linux, time on all
-systems but Windows: seconds of computing, so that a sound file is not refused where the machine is
-busy, and ten times as many by the clock.
+process. Memory is limited on Linux, time on all systems but Windows: seconds of computing, so that
+a sound file is not refused where the machine is busy, and ten times as many by the clock.
+
+A sound file is tried once: the digest of what was tried is kept for this user's later processes. It
+is of all contents, of what was asked of them, and of the versions of whatever reads them. So what
+has changed, or is read by others, is tried again, and who did not read a file here cannot vouch
+for it.
 """
 
 import atexit
@@ -19,14 +23,21 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache, cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from bayesrep.atomic import refuse_shared, user_cache
 from bayesrep.errors import Violation, kind_and_reason
+from bayesrep.files.seals import digest_file, digest_value
+from bayesrep.version import __version__
 
 SECONDS, BYTES_A_SECOND = 3.0, 5e6  # of computing
 CLOCK = 10  # times as many by the clock
 MEMORY, MEMORY_A_BYTE = 2**29, 100  # bytes; above what the helper has before it reads
+LARGEST_RECORD = 2**20  # bytes; of some 16,000 trials
+READERS = ("h5py", "numpy", "polars")  # what reads a file once it has been tried
 
 # The paths of modules are those of this process: the helper must not look in the current folder,
 # which may be the stranger's.
@@ -66,14 +77,14 @@ def fault(
         Further files that `examine` reads, which add to the limits.
     """
     path, function = os.path.abspath(file), [examine.__module__, examine.__name__]
-    statuses = [os.stat(each) for each in (file, *beside)]
-    size = sum(status.st_size for status in statuses)
-    states = [
-        (each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns)
-        for each in statuses
-    ]
-    trial = json.dumps([function, path, arguments, states])
-    if trial in _sound:
+    files = (file, *beside)
+    size = sum(os.stat(each).st_size for each in files)
+    trial = None
+    with suppress(OSError):  # the trial says of a file that it cannot be read
+        contents = [digest_file(each) for each in files]
+        readers = _describe_readers(examine.__code__.co_filename)
+        trial = digest_value([function, arguments, contents, readers])
+    if trial in _sound.trials:
         return None
     request = {
         "function": function,
@@ -81,14 +92,49 @@ def fault(
         "memory": MEMORY + MEMORY_A_BYTE * size,
         "seconds": SECONDS + size / BYTES_A_SECOND,
     }
-    if (found := _helper.ask(request)) is None:
+    if (found := _helper.ask(request)) is None and trial is not None:
         _sound.add(trial)
     return found
 
 
-def start() -> None:
-    """Start the helper, so that it is ready when the first file is read; returns at once."""
-    _helper.start()
+@cache
+def _describe_readers(source: str) -> list[str]:
+    """Versions of what reads files, of ours with the digest of the code that examines them."""
+    return [__version__, digest_file(source), sys.version, *map(version, READERS)]
+
+
+class _SoundFiles:
+    """Trials that found nothing, by their digests: this process's, and this user's before it."""
+
+    @cached_property
+    def file(self) -> Path | None:
+        """Where they are kept; None without a folder that this user alone can write to."""
+        folder = user_cache()
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            refuse_shared(folder)
+        except (OSError, RuntimeError):  # the latter is Python's word for a user without a home
+            return None
+        return folder / "sound-files"
+
+    @cached_property
+    def trials(self) -> set[str]:
+        """The digests."""
+        if self.file is not None:
+            with suppress(OSError, ValueError):
+                return set(self.file.read_text(encoding="ascii").split())
+        return set()
+
+    def add(self, trial: str) -> None:
+        """Keep one more; of too many, all are forgotten."""
+        self.trials.add(trial)
+        if self.file is None:
+            return
+        with suppress(OSError):  # without room nothing is kept
+            with open(self.file, "a", encoding="ascii") as stream:
+                stream.write(f"{trial}\n")
+            if self.file.stat().st_size > LARGEST_RECORD:
+                self.file.unlink()
 
 
 class _Helper:
@@ -99,10 +145,6 @@ class _Helper:
         self.process: subprocess.Popen[str] | None = None
         self.owner = 0
         self.ready = False
-
-    def start(self) -> None:
-        with self.lock:
-            self._start_process()
 
     def ask(self, request: dict[str, Any]) -> Violation | None:
         with self.lock:
@@ -164,8 +206,7 @@ class _Helper:
 
 
 _helper = _Helper()
-_sound: set[str] = set()
-"""Trials that found nothing: of which function, with which arguments, of which file as it was."""
+_sound = _SoundFiles()
 atexit.register(_helper.stop)
 
 

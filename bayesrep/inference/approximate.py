@@ -45,7 +45,7 @@ def distance(reference: Posterior, other: Posterior) -> pl.DataFrame:
 
 def _by_classifier(posterior: Posterior) -> dict[str, Float[np.ndarray, "draw"]]:
     """Draws of the adjusted accuracy by classifier."""
-    array = need_group(posterior, "posterior", "adjusted_accuracy")["adjusted_accuracy"]
-    array = array.transpose("classifier", "chain", "draw")
-    names = (str(name) for name in array["classifier"].values)
-    return dict(zip(names, array.values.reshape(len(array), -1), strict=True))
+    group = need_group(posterior, "posterior", "adjusted_accuracy")
+    draws = np.moveaxis(group["adjusted_accuracy"].values, 2, 0)
+    names = (str(name) for name in group["classifier"].values)
+    return dict(zip(names, draws.reshape(len(draws), -1), strict=True))

@@ -1,20 +1,24 @@
 """How a replication is made: planning it, choosing its images, and the bias that is left."""
 
-from bayesrep.lab.batches import Purchase, next_batch
-from bayesrep.lab.designs import Law, Limits, Option, Prices
-from bayesrep.lab.matching import (
-    METHODS,
-    Chosen,
-    Matching,
-    match_images,
-    next_answers,
-    remaining_gap,
-)
-from bayesrep.lab.outcomes import Outcome
-from bayesrep.lab.pipeline import explore
-from bayesrep.lab.planning import Plan, plan
-from bayesrep.lab.rematching import Rematched, rematch
-from bayesrep.lab.worlds import Design, leniency_of, published_world, worlds_of
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bayesrep.lab.batches import Purchase, next_batch
+    from bayesrep.lab.designs import Law, Limits, Option, Prices
+    from bayesrep.lab.matching import (
+        METHODS,
+        Chosen,
+        Matching,
+        match_images,
+        next_answers,
+        remaining_gap,
+    )
+    from bayesrep.lab.outcomes import Outcome
+    from bayesrep.lab.pipeline import explore
+    from bayesrep.lab.planning import Plan, plan
+    from bayesrep.lab.rematching import Rematched, rematch
+    from bayesrep.lab.worlds import Design, leniency_of, published_world, worlds_of
 
 __all__ = [
     "METHODS",
@@ -40,3 +44,25 @@ __all__ = [
     "rematch",
     "worlds_of",
 ]
+
+_DEFINED_IN = {
+    name: module
+    for module, names in {
+        "batches": "Purchase next_batch",
+        "designs": "Law Limits Option Prices",
+        "matching": "METHODS Chosen Matching match_images next_answers remaining_gap",
+        "outcomes": "Outcome",
+        "pipeline": "explore",
+        "planning": "Plan plan",
+        "rematching": "Rematched rematch",
+        "worlds": "Design leniency_of published_world worlds_of",
+    }.items()
+    for name in names.split()
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a name from the module that defines it: some import JAX, which takes a second."""
+    if name not in _DEFINED_IN:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_DEFINED_IN[name]}"), name)

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, sparse, stats
+from scipy import sparse
 
 from bayesrep.choices import REPLICATES
 from bayesrep.errors import EstimateWarning, OptionError, StudyError
@@ -38,7 +38,7 @@ from bayesrep.estimators.mixtures import (
 )
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.numerics.rounding import largest_remainders
-from bayesrep.types import Floats, Ints
+from bayesrep.types import Float, Floats, Ints
 
 BINS = 5
 GRID, COARSE = 400, 50
@@ -215,6 +215,15 @@ def fitted_mixtures(
     return fit.mixture(0), fit.mixture(1)
 
 
+def _chance_of_counts(
+    counts: Ints, answers: int, heard: Float[np.ndarray, "node"]
+) -> Float[np.ndarray, "count node"]:
+    """P(k of n) at each frequency."""
+    from scipy.stats import binom  # takes long to import
+
+    return binom.pmf(counts[:, None], answers, heard)
+
+
 def match_published(
     reference: tuple[Ints, Ints],
     pool: tuple[Ints, Ints],
@@ -284,7 +293,7 @@ def gaps_left_between(
     """
     k = np.arange(answers + 1)
     heard = (1 - careless) * NODES + careless / 2
-    says = stats.binom.pmf(k[:, None], answers, heard)  # [cell, node]
+    says = _chance_of_counts(k, answers, heard)  # [cell, node]
     held = largest_remainders(says @ candidates, pool)
     share = says @ reference
     n = np.full(answers + 1, answers)
@@ -319,7 +328,7 @@ def chosen_masses(
     """
     k = np.arange(answers + 1)
     heard = (1 - careless) * NODES + careless / 2
-    says = stats.binom.pmf(k[:, None], answers, heard)  # [count, node]
+    says = _chance_of_counts(k, answers, heard)  # [count, node]
     which = k if bins is None else np.minimum(bins * k // max(answers, 1), bins - 1)
     wanted, there = (np.bincount(which, says @ masses) for masses in (reference, candidates))
     rate = np.divide(wanted, there, out=np.zeros_like(wanted), where=there > 1e-300)
@@ -430,7 +439,9 @@ def _densities(fit: MixtureFit, version: int) -> tuple[Floats, Floats]:
 
 def masses_of(mixture: BetaMixture) -> Floats:
     """Masses of a mixture between the edges."""
-    below = stats.beta.cdf(EDGES[:, None], mixture.a, mixture.b) @ mixture.weights
+    from scipy.stats import beta  # takes long to import
+
+    below = beta.cdf(EDGES[:, None], mixture.a, mixture.b) @ mixture.weights
     mass = np.maximum(np.diff(below), 0)
     return mass / mass.sum()
 
@@ -514,7 +525,9 @@ def _posterior(cells: _Cells, reference: Floats, _: Floats, given: Floats) -> tu
         "bounds": [(0, most / total) for most in cells.pool.ravel().tolist()] + [(0, None)] * sides,
     }
     # Every class has enough images, so that there is a solution; a solver may give up all the same.
-    tries = (optimize.linprog(**program, method=each) for each in ("highs-ds", "highs-ipm"))
+    from scipy.optimize import linprog  # takes long to import
+
+    tries = (linprog(**program, method=each) for each in ("highs-ds", "highs-ipm"))
     solution = next((each for each in tries if each.success), None)
     if solution is None:
         warnings.warn(

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from bayesrep.errors import PosteriorError, StudyError, Violation
+from bayesrep.files.netcdf import Group, Variable
 from bayesrep.files.strict_json import parse
 from bayesrep.models import MODELS
 from bayesrep.posterior.groups import CellNames, Posterior, draws_of, find_group
@@ -104,7 +104,7 @@ def violations(posterior: Posterior) -> Iterator[Violation]:
         yield from _group_violations(name, group)
         for dim, size in group.sizes.items():
             known = f"{name}, {dim}" if (name, dim) in THINNED else dim
-            if sizes.setdefault(str(known), size) != size and dim in (*EVERY, *NAMES, *CELLS):
+            if sizes.setdefault(known, size) != size and dim in (*EVERY, *NAMES, *CELLS):
                 yield Violation("posterior-group-sizes-differ", dimension=dim)
     for name in {"log_likelihood", "log_density"} & groups.keys():
         try:
@@ -120,7 +120,7 @@ def _is_accuracy(accuracy: Floats) -> bool:
     return bool(((accuracy >= 0) & (accuracy <= 1)).all())  # NaN is not
 
 
-def _group_violations(name: str, group: xr.Dataset) -> Iterator[Violation]:
+def _group_violations(name: str, group: Group) -> Iterator[Violation]:
     known = DIMS[name]
     if name in ("observed_data", "log_density"):
         yield from (
@@ -128,9 +128,8 @@ def _group_violations(name: str, group: xr.Dataset) -> Iterator[Violation]:
             for each in IMAGES
             if each not in group
         )
-    for variable in map(str, group.data_vars):
-        array = group[variable]
-        dims = tuple(map(str, array.dims))
+    for variable, array in group.data_vars.items():
+        dims = array.dims
         if array.dtype.kind not in "biuf":
             yield Violation("posterior-variable-not-numbers", group=name, variable=variable)
         elif dims != known.get(variable, dims):
@@ -143,25 +142,25 @@ def _group_violations(name: str, group: xr.Dataset) -> Iterator[Violation]:
         elif name != "observed_data" and dims[:2] != EVERY == known.get(variable, EVERY)[:2]:
             yield Violation("posterior-variable-without-draws", group=name, variable=variable)
     for dim in NAMES:
-        if dim in group.dims:
+        if dim in group.sizes:
             yield from _name_violations(f"{name}/{dim}", group.coords.get(dim))
-    roles = [dim.removesuffix("_cell") for dim in map(str, group.dims) if dim.endswith("_cell")]
+    roles = [dim.removesuffix("_cell") for dim in group.sizes if dim.endswith("_cell")]
     for role in roles:
         yield from _cell_violations(name, group, role)
     coordinates = {f"{role}_{each}" for role in roles for each in CellNames._fields}
-    if strange := sorted(map(str, set(group.coords) - coordinates - set(group.dims))):
+    if strange := sorted(set(group.coords) - coordinates - set(group.sizes)):
         yield Violation("posterior-coordinate-foreign", group=name, coordinate=strange[0])
 
 
-def _name_violations(where: str, names: xr.DataArray | None) -> Iterator[Violation]:
+def _name_violations(where: str, names: Variable | None) -> Iterator[Violation]:
     values = [] if names is None else names.values.tolist()
-    if names is None or names.ndim != 1 or not all(map(_is_text, values)):
+    if names is None or len(names.dims) != 1 or not all(map(_is_text, values)):
         yield Violation("posterior-names-missing", where=where)
     elif len(set(values)) < len(values):
         yield Violation("posterior-name-repeated", where=where)
 
 
-def _cell_violations(name: str, group: xr.Dataset, role: str) -> Iterator[Violation]:
+def _cell_violations(name: str, group: Group, role: str) -> Iterator[Violation]:
     dim, where = f"{role}_cell", f"{name}/{role}_cell"
     coordinates = [group.coords.get(f"{role}_{each}") for each in CellNames._fields]
     if any(each is None or each.dims != (dim,) for each in coordinates):

@@ -1,29 +1,34 @@
 """Draws as an ArviZ object and as a file.
 
 ArviZ 0.23 keeps groups in `InferenceData`, ArviZ 1.x in xarray's `DataTree`; both are built
-here from one xarray data set per group, with names and coordinates alike.
+here from one xarray data set per group, with names and coordinates alike. Commands do without
+either.
 """
 
 import warnings
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import wraps
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ParamSpec, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import PosteriorError, Violation, reason
 from bayesrep.files import netcdf, trial
+from bayesrep.files.netcdf import Group, Variable
 from bayesrep.posterior import likelihood
 from bayesrep.posterior.contract import violations
 from bayesrep.posterior.groups import Posterior, find_group, read_record
 
-Group = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
+if TYPE_CHECKING:  # it takes half a second to import
+    import xarray as xr
+
+Contents = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
 """Variable name -> (dimension names, values)."""
 Coordinate = tuple[str, NDArray[Any]]
 """The dimension along which it is, and its values."""
@@ -41,7 +46,7 @@ def arviz() -> ModuleType:
 
 
 def build_posterior(
-    groups: Mapping[str, Group],
+    groups: Mapping[str, Contents],
     coordinates: Mapping[str, Coordinate],
     attributes: Mapping[str, str | int | float],
 ) -> Posterior:
@@ -49,7 +54,7 @@ def build_posterior(
     return in_arviz(build_tree)(groups, coordinates, attributes)
 
 
-def in_arviz(function: Callable[Arguments, xr.DataTree]) -> Callable[Arguments, Posterior]:
+def in_arviz(function: "Callable[Arguments, xr.DataTree]") -> Callable[Arguments, Posterior]:
     """A function that returns the tree of another as the installed ArviZ keeps it.
 
     It then has the log likelihood of the answers, too, which ArviZ looks for. ArviZ takes a second
@@ -68,10 +73,10 @@ def in_arviz(function: Callable[Arguments, xr.DataTree]) -> Callable[Arguments, 
 
 
 def build_tree(
-    groups: Mapping[str, Group],
+    groups: Mapping[str, Contents],
     coordinates: Mapping[str, Coordinate],
     attributes: Mapping[str, str | int | float],
-) -> xr.DataTree:
+) -> "xr.DataTree":
     """A tree of the given groups.
 
     Parameters
@@ -84,15 +89,19 @@ def build_tree(
     attributes
         Attached to every group, so that they survive a round trip through any version.
     """
+    import xarray as xr
+
     datasets = {name: _dataset(group, coordinates, attributes) for name, group in groups.items()}
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=dict(attributes)), **datasets})
 
 
 def _dataset(
-    group: Group,
+    group: Contents,
     coordinates: Mapping[str, Coordinate],
     attributes: Mapping[str, str | int | float],
-) -> xr.Dataset:
+) -> "xr.Dataset":
+    import xarray as xr
+
     sizes = {
         dim: size for dims, v in group.values() for dim, size in zip(dims, v.shape, strict=True)
     }
@@ -124,34 +133,65 @@ def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = Fal
         raise PosteriorError("file-not-writable", path=target, reason=reason(error)) from None
 
 
-def _written(posterior: Posterior) -> xr.DataTree:
+def _written(posterior: Posterior) -> "xr.DataTree":
     """The tree that is written of an ArviZ object."""
-    if isinstance(posterior, xr.DataTree):
-        names, attributes = list(posterior.children), posterior.attrs
+    if hasattr(posterior, "children"):
+        names, attributes = list(cast(Any, posterior).children), cast(Any, posterior).attrs
     else:
         names, attributes = cast(Any, posterior).groups(), cast(Any, posterior).attrs
     found = {name: group for name in names if (group := find_group(posterior, name)) is not None}
-    if set(likelihood.LOGITS) <= set(found.get("log_density", ())):
+    if "log_density" in found and all(name in found["log_density"] for name in likelihood.LOGITS):
         found.pop(likelihood.GROUP, None)
     smaller = {
-        name: group.assign({each: _smaller(each, group[each]) for each in group.data_vars})
+        name: Group(
+            {each: _smaller(each, variable) for each, variable in group.data_vars.items()},
+            group.coords,
+            group.attrs,
+        )
         for name, group in found.items()
     }
-    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attributes), **smaller})
+    return _build_xarray(smaller, attributes)
 
 
-def _smaller(name: Hashable, variable: xr.DataArray) -> xr.DataArray:
+def _build_xarray(groups: Mapping[str, Group], attributes: Mapping[str, Any]) -> "xr.DataTree":
+    """Groups as xarray has them."""
+    import xarray as xr
+
+    datasets = {
+        name: xr.Dataset(
+            {each: (variable.dims, variable.values) for each, variable in group.data_vars.items()},
+            {each: (variable.dims, variable.values) for each, variable in group.coords.items()},
+            dict(group.attrs),
+        )
+        for name, group in groups.items()
+    }
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=dict(attributes)), **datasets})
+
+
+def _smaller(name: str, variable: Variable) -> Variable:
     """A variable as it is written: smaller where nothing that is told of it changes."""
     values = variable.values
     if name == "classifier_curve":
-        return variable.astype(np.float32)
+        return Variable(variable.dims, values.astype(np.float32))
     if values.dtype.kind == "i" and values.size and np.abs(values).max() < SMALL:
-        return variable.astype(np.int16)
+        return Variable(variable.dims, values.astype(np.int16))
     return variable
 
 
+@dataclass(frozen=True, eq=False)
+class StoredPosterior:
+    """A posterior as its file holds it: groups by name, and what is told beside them."""
+
+    children: Mapping[str, Group]
+    attrs: Mapping[str, Any]
+
+    def __getitem__(self, name: str, /) -> Group:
+        """A group; KeyError where there is none."""
+        return self.children[name]
+
+
 @in_arviz
-def read_posterior(path: str | Path) -> xr.DataTree:
+def read_posterior(path: str | Path) -> "xr.DataTree":
     """Read what `write_posterior` wrote, wholly into memory.
 
     Raises
@@ -164,11 +204,11 @@ def read_posterior(path: str | Path) -> xr.DataTree:
         _ = read_record(posterior).options
     except PosteriorError as error:
         raise PosteriorError(netcdf.describe_foreign_file(error.violation, Path(path))) from error
-    return posterior
+    return _build_xarray(posterior.children, posterior.attrs)
 
 
-def read_tree(path: str | Path) -> xr.DataTree:
-    """What `read_posterior` reads, without ArviZ, and without JAX to make sense of options.
+def read_tree(path: str | Path) -> StoredPosterior:
+    """What `read_posterior` reads, without ArviZ and xarray, nor JAX to make sense of options.
 
     Raises
     ------
@@ -183,12 +223,10 @@ def read_tree(path: str | Path) -> xr.DataTree:
     if (line := trial.fault(netcdf.examine, source, str(source))) is not None:
         raise PosteriorError(line)
     try:
-        with warnings.catch_warnings():
-            # Said of attributes that contradict each other or their variable.
-            warnings.simplefilter("error", xr.SerializationWarning)
-            posterior = xr.DataTree.from_dict(netcdf.read(source))
+        groups = netcdf.read(source)
+        posterior = StoredPosterior(groups, groups.pop("/").attrs)
         broken = next(violations(posterior), None)
-    except Exception as error:  # three libraries on a stranger's file raise nearly anything
+    except Exception as error:  # a stranger's file makes these libraries raise nearly anything
         strange = Violation("posterior-file-unreadable", reason=reason(error))
         raise PosteriorError(netcdf.describe_foreign_file(strange, source)) from error
     if broken is not None:

@@ -6,9 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from bayesrep.errors import ConvergenceError, OptionError, PosteriorError, StudyError
+from bayesrep.files.netcdf import Group
+from bayesrep.numerics.codes import Codes
 from bayesrep.posterior.groups import (
     FitRecord,
     Posterior,
@@ -28,7 +29,7 @@ from bayesrep.posterior.joint_draws import (
     move_draws_along,
     reference_draws,
 )
-from bayesrep.posterior.likelihood import logits
+from bayesrep.posterior.likelihood import decode_some, logit_codes
 from bayesrep.studies.shown import brief, number
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
@@ -109,7 +110,7 @@ class Fitted:
         return self.statistics.words
 
     @cached_property
-    def group(self) -> xr.Dataset:
+    def group(self) -> Group:
         """The draws: the group "posterior"."""
         return self.need("posterior", "adjusted_accuracy")
 
@@ -118,7 +119,7 @@ class Fitted:
         """How the posterior was made."""
         return read_record(self.posterior)
 
-    def need(self, name: str, *variables: str) -> xr.Dataset:
+    def need(self, name: str, *variables: str) -> Group:
         """A group that must be there with some variables; `PosteriorError` where it is not."""
         return need_group(self.posterior, name, *variables)
 
@@ -209,18 +210,24 @@ class Fitted:
         reference = self.statistics.accuracy("reference")
         return leading_excess(*among, np.column_stack([np.ones_like(reference), reference]))
 
-    @cached_property
-    def _logit_right(self) -> Float[np.ndarray, "chain kept classifier cell"]:
+    def _logit_right(self, cell: int) -> Float[np.ndarray, "chain kept classifier"]:
         """Draws of the logit of P(correct | cell)."""
-        return logits(self.posterior).values
+        return decode_some(self._logit_codes, slice(None), cell)
+
+    @cached_property
+    def _logit_codes(self) -> Codes:
+        """Their codes, of which those of a cell lie together: cells are asked for one by one."""
+        codes = logit_codes(self.posterior)
+        together = np.ascontiguousarray(np.moveaxis(codes.code, -1, 0))
+        return codes._replace(code=np.moveaxis(together, 0, -1))
 
     @cached_property
     def _influences(self) -> Influences:
         """What classifiers' answers do to the adjusted accuracies."""
         group, made = self.need("posterior", "population_curve"), self.record
         kept = draws_of(self.need("log_density"), group)
-        sites = [group[name] for name in made.traits.shared if name in group]
-        flat = [site.values[:, kept].reshape(len(site), len(kept), -1) for site in sites]
+        sites = [group[name].values for name in made.traits.shared if name in group]
+        flat = [site[:, kept].reshape(len(site), len(kept), -1) for site in sites]
         shared = np.concatenate(flat, axis=2).astype(float)
         return Influences.from_draws(self._kept_draws, shared, self.record.weight)
 

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from bayesrep.errors import PosteriorError
+from bayesrep.files.netcdf import Group, Variable
 from bayesrep.models import MODELS
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.words import Words, named_words
@@ -22,19 +22,18 @@ if TYPE_CHECKING:
 
 @runtime_checkable  # the tests check every annotation at every call
 class Posterior(Protocol):
-    """An ArviZ object: `InferenceData` of ArviZ 0.23, xarray's `DataTree` from 1.0 on."""
+    """An ArviZ object: `InferenceData` of ArviZ 0.23, xarray's `DataTree` from 1.0 on.
+
+    Or the groups of a file.
+    """
 
     def __getitem__(self, name: str, /) -> Any:
         """A group by name; KeyError where there is none."""
         ...
 
-    def to_netcdf(self, *_: Any, **__: Any) -> Any:
-        """Write all groups."""
-        ...
 
-
-def find_group(posterior: Posterior, name: str) -> xr.Dataset | None:
-    """A group of an ArviZ object as a data set (its variables not copied); None if missing."""
+def find_group(posterior: Posterior, name: str) -> Group | None:
+    """A group of an ArviZ object (its variables not copied); None if missing."""
     try:
         group = posterior[name]
     except KeyError:
@@ -46,10 +45,16 @@ def find_group(posterior: Posterior, name: str) -> xr.Dataset | None:
             else f"an object of type {type(posterior).__name__}"
         )
         raise PosteriorError("object-not-a-posterior", found=what) from None
-    return group.to_dataset() if isinstance(group, xr.DataTree) else group
+    if isinstance(group, Group):
+        return group
+    data_vars, coords = (
+        {str(key): Variable(tuple(map(str, each.dims)), each.values) for key, each in part.items()}
+        for part in (group.data_vars, group.coords)
+    )
+    return Group(data_vars, coords, group.attrs)
 
 
-def need_group(posterior: Posterior, name: str, *variables: str) -> xr.Dataset:
+def need_group(posterior: Posterior, name: str, *variables: str) -> Group:
     """A group that must be there with some variables.
 
     Raises
@@ -65,7 +70,7 @@ def need_group(posterior: Posterior, name: str, *variables: str) -> xr.Dataset:
     return group
 
 
-def thinned_draws(variable: xr.DataArray, draws: int) -> NDArray[Any]:
+def thinned_draws(variable: Variable, draws: int) -> NDArray[Any]:
     """At most `draws` of the draws [chain, draw, ...], evenly spaced, as [S, ...]."""
     chains, length = variable.shape[:2]
     if draws < chains:
@@ -76,7 +81,7 @@ def thinned_draws(variable: xr.DataArray, draws: int) -> NDArray[Any]:
     return variable.values[:, chosen].reshape(-1, *variable.shape[2:])
 
 
-def draws_of(thinned: xr.Dataset, group: xr.Dataset) -> Int[np.ndarray, "kept"]:
+def draws_of(thinned: Group, group: Group) -> Int[np.ndarray, "kept"]:
     """Which draws of a group another holds that may have only some of them, in each chain.
 
     Raises
@@ -223,7 +228,7 @@ def cell_coordinates(role: str, cells: CellNames) -> dict[str, tuple[str, NDArra
     return {f"{role}_{name}": (f"{role}_cell", getattr(cells, name)) for name in CellNames._fields}
 
 
-def cells_along(group: xr.Dataset, role: str) -> CellNames:
+def cells_along(group: Group, role: str) -> CellNames:
     """The cells of one data set in a group of an ArviZ object.
 
     Raises
@@ -237,7 +242,7 @@ def cells_along(group: xr.Dataset, role: str) -> CellNames:
     return CellNames(*(group.coords[name].values for name in names))
 
 
-def right_answers(observed: xr.Dataset) -> Int[np.ndarray, "classifier cell"]:
+def right_answers(observed: Group) -> Int[np.ndarray, "classifier cell"]:
     """Every classifier's right answers by cell of the replication, none where nobody answered."""
     names, answered = cells_along(observed, "replication"), cells_along(observed, "answered")
     right = np.zeros((observed.sizes["classifier"], len(names.shown)), dtype=np.int64)

@@ -32,9 +32,9 @@ covariance with A comes from the reference's annotation counts. Both are taken a
 A model that has all classifiers' answers to an image in one likelihood needs none of this.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,8 @@ from scipy.special import expit
 
 from bayesrep.types import Bool, Bools, Float, Floats, Int, Ints
 
+LogitRight: TypeAlias = Callable[[int], Float[np.ndarray, "chain draw classifier"]]
+"""Draws of the logit of P(correct | cell), of a cell by its index."""
 BLOCKS = 5
 """Parts of the draws; covariances of different parts have independent errors."""
 LEAST_WHITE = 0.02
@@ -251,7 +253,7 @@ def _basis(
 
 def excess_covariance(
     influences: Influences,
-    logit_right: Float[np.ndarray, "chain draw classifier cell"],
+    logit_right: LogitRight,
     cell: Int[np.ndarray, "image"],
     correct: Bool[np.ndarray, "image classifier"],
 ) -> Float[np.ndarray, "classifier classifier"]:
@@ -264,7 +266,7 @@ def excess_covariance(
     influences
         What answers do.
     logit_right
-        Draws of the logit of P(correct | cell).
+        Draws of the logit of P(correct | cell), of a cell.
     cell, correct
         Cell and correctness of the replication's images.
     """
@@ -274,7 +276,7 @@ def excess_covariance(
 
 def leading_excess(
     influences: Influences,
-    logit_right: Float[np.ndarray, "chain draw classifier cell"],
+    logit_right: LogitRight,
     cell: Int[np.ndarray, "image"],
     correct: Bool[np.ndarray, "image classifier"],
     wanted: Float[np.ndarray, "classifier wanted"],
@@ -303,7 +305,7 @@ def leading_excess(
 
 def _excess_times(
     influences: Influences,
-    logit_right: NDArray[np.floating],
+    logit_right: LogitRight,
     cell: Ints,
     correct: Bools,
     directions: Floats,
@@ -328,7 +330,7 @@ def _excess_times(
 
 
 def _by_cell(
-    logit_right: NDArray[np.floating], cell: Ints, correct: Bools
+    logit_right: LogitRight, cell: Ints, correct: Bools
 ) -> Iterator[tuple[Floats, Floats]]:
     """Centered draws of logit q [block, S, C] of every cell, and its images' residuals [image, C].
 
@@ -339,7 +341,7 @@ def _by_cell(
     cell = cell[order]
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     for start, stop in zip(starts, [*starts[1:], len(cell)], strict=True):
-        logit = np.asarray(logit_right[..., cell[start]], dtype=float)
+        logit = np.asarray(logit_right(int(cell[start])), dtype=float)
         yield center_draws(logit), correct[order[start:stop]] - expit(logit).mean(axis=(0, 1))
 
 

@@ -8,23 +8,26 @@ It is as large as the logits themselves, so no file has both.
 """
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from scipy.special import log_expit
 
 from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.codes import Codes, decode
-from bayesrep.posterior.groups import Posterior, find_group, need_group
+from bayesrep.posterior.groups import Posterior, need_group
 from bayesrep.types import Float
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 GROUP = "log_likelihood"
 LOGITS = ("logit_right", "logit_middle", "logit_step")
 """Of P(correct | cell): codes of the draws, and what they mean (`bayesrep.numerics.codes`)."""
 
 
-def logits(posterior: Posterior) -> xr.DataArray:
-    """Draws of the logit of P(correct | cell): chain, draw, classifier, replication_cell.
+def logit_codes(posterior: Posterior) -> Codes:
+    """Codes of draws of the logit of P(correct | cell): chain, draw, classifier, replication_cell.
 
     Raises
     ------
@@ -32,8 +35,12 @@ def logits(posterior: Posterior) -> xr.DataArray:
         If the posterior lacks them.
     """
     group = need_group(posterior, "log_density", *LOGITS)
-    codes = group["logit_right"]
-    return codes.copy(data=decode(Codes(*(group[name].values for name in LOGITS))))
+    return Codes(*(group[name].values for name in LOGITS))
+
+
+def decode_some(codes: Codes, *place: Any) -> Float[np.ndarray, "chain draw *quantity"]:
+    """The draws of some quantities, at a place along each of their dimensions, in float32."""
+    return decode(Codes(codes.code[:, :, *place], codes.middle[place], codes.step[place]))
 
 
 def of_answers(posterior: Posterior) -> Iterator[Float[np.ndarray, "chain kept answered_cell"]]:
@@ -45,19 +52,22 @@ def of_answers(posterior: Posterior) -> Iterator[Float[np.ndarray, "chain kept a
         If the posterior lacks a group.
     """
     observed = need_group(posterior, "observed_data", "correct", "replication_images")
-    drawn = logits(posterior).values
+    codes = logit_codes(posterior)
     images = observed["replication_images"].values
     some = np.flatnonzero(images)
     for index, right in enumerate(observed["correct"].values):
-        logit = drawn[:, :, index, some].astype(np.float64)
+        logit = decode_some(codes, index, some).astype(np.float64)
         choices = log_binomial(images[some], right)
         yield choices + right * logit + images[some] * log_expit(-logit)
 
 
-def with_log_likelihood(tree: xr.DataTree) -> xr.DataTree:
+def with_log_likelihood(tree: "xr.DataTree") -> "xr.DataTree":
     """The same posterior with the group `log_likelihood`, which ArviZ looks for."""
-    density, observed = find_group(tree, "log_density"), find_group(tree, "observed_data")
-    if density is None or not set(LOGITS) <= set(density) or GROUP in tree.children:
+    import xarray as xr
+
+    groups = {name: each.to_dataset() for name, each in tree.children.items()}
+    density, observed = groups.get("log_density"), groups.get("observed_data")
+    if density is None or not set(LOGITS) <= set(density) or GROUP in groups:
         return tree
     if observed is None or "correct" not in observed:
         return tree
@@ -65,5 +75,4 @@ def with_log_likelihood(tree: xr.DataTree) -> xr.DataTree:
     dims = ("chain", "draw", *map(str, observed["correct"].dims))
     along = {name: density[name] for name in ("chain", "draw")} | dict(observed["correct"].coords)
     group = xr.Dataset({"correct": (dims, values)}, coords=along, attrs=density.attrs)
-    groups = {name: each.to_dataset() for name, each in tree.children.items()}
     return xr.DataTree.from_dict({"/": tree.to_dataset(), **groups, GROUP: group})

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-import xarray as xr
+from numpy.typing import NDArray
 
+from bayesrep.files.netcdf import Group, Variable
 from bayesrep.numerics.convergence import convergence
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.shown import number
@@ -49,12 +51,15 @@ class Diagnostics:
         By the variables' names.
     nested
         Whether R-hat compares groups of chains that began together.
+    names
+        What the places along dimensions are called.
     """
 
-    rhat: Mapping[str, xr.DataArray]
-    ess_bulk: Mapping[str, xr.DataArray]
-    ess_tail: Mapping[str, xr.DataArray]
+    rhat: Mapping[str, Variable]
+    ess_bulk: Mapping[str, Variable]
+    ess_tail: Mapping[str, Variable]
     nested: bool = False
+    names: Mapping[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
 
     @property
     def agreement(self) -> str:
@@ -67,7 +72,7 @@ SHIFTED = ("bias_corrected_gap", "selection_gap")
 """What is an adjusted accuracy less a constant, or a constant less it: as well sampled as that."""
 
 
-def diagnostics(group: xr.Dataset) -> Diagnostics:
+def diagnostics(group: Group) -> Diagnostics:
     """R-hat and effective sample sizes of all variables [chain, draw, ...] of a group.
 
     Where many chains began together, as the group's attribute `superchains` says, R-hat is nested.
@@ -75,17 +80,19 @@ def diagnostics(group: xr.Dataset) -> Diagnostics:
     superchains = int(group.attrs.get("superchains", 0))
     same = [name for name in SHIFTED if name in group and SOURCE in group]
     made = {
-        str(name): _measure_convergence(group[name], superchains)
-        for name in group.data_vars
+        name: _measure_convergence(variable, superchains)
+        for name, variable in group.data_vars.items()
         if name not in same
     }
     made |= {name: made[SOURCE] for name in same}
 
-    def collect_diagnostic(kind: int) -> Mapping[str, xr.DataArray]:
-        return {str(name): made[str(name)][kind] for name in group.data_vars}
+    def collect_diagnostic(kind: int) -> Mapping[str, Variable]:
+        return {name: made[name][kind] for name in group.data_vars}
 
     return Diagnostics(
-        *map(collect_diagnostic, range(3)), nested=_nests(superchains, group.sizes["chain"])
+        *map(collect_diagnostic, range(3)),
+        nested=_nests(superchains, group.sizes["chain"]),
+        names={name: each.values for name, each in group.coords.items()},
     )
 
 
@@ -93,17 +100,18 @@ def _nests(superchains: int, chains: int) -> bool:
     return 1 < superchains <= chains
 
 
-def _measure_convergence(draws: xr.DataArray, superchains: int) -> list[xr.DataArray]:
-    """R-hat, bulk and tail ESS of a variable, with its dimensions and names."""
+def _measure_convergence(draws: Variable, superchains: int) -> list[Variable]:
+    """R-hat, bulk and tail ESS of a variable, with its dimensions."""
     dims, shape = draws.dims[2:], draws.shape[2:]
-    names = {dim: draws.coords[dim].values for dim in dims if dim in draws.coords}
     values = draws.values.reshape(*draws.shape[:2], math.prod(shape))
     told = superchains if _nests(superchains, len(values)) else 0
     measures = convergence(values, told)
-    return [xr.DataArray(each.reshape(shape), names, dims) for each in measures]
+    return [Variable(dims, each.reshape(shape)) for each in measures]
 
 
-def _worst_entry(values: Mapping[str, xr.DataArray], *, largest: bool) -> tuple[str, float]:
+def _worst_entry(
+    values: Mapping[str, Variable], names: Mapping[str, NDArray[Any]], *, largest: bool
+) -> tuple[str, float]:
     """Name with coordinates and value of the extreme entry; constants (NaN) do not count."""
     label, extreme = "", -np.inf if largest else np.inf
     for name, array in values.items():
@@ -114,7 +122,7 @@ def _worst_entry(values: Mapping[str, xr.DataArray], *, largest: bool) -> tuple[
         if (flat[index] > extreme) == largest:
             place = np.unravel_index(index, array.shape)
             where = ", ".join(
-                str(array[dim].values[i]) if dim in array.coords else str(i)
+                str(names[dim][i]) if dim in names else str(i)
                 for dim, i in zip(array.dims, place, strict=True)
             )
             label, extreme = (f"{name}[{where}]" if where else name), float(flat[index])
@@ -132,11 +140,11 @@ def judge(checks: Diagnostics, divergences: int, draws: int) -> Verdict:
         Number of divergent draws and of all draws, over chains.
     """
     problems: list[str] = []
-    name, value = _worst_entry(checks.rhat, largest=True)
+    name, value = _worst_entry(checks.rhat, checks.names, largest=True)
     if value > MAX_RHAT:
         problems.append(f"{checks.agreement} of {name} is {value:.3f} (at most {MAX_RHAT} wanted)")
     for kind, sizes in (("bulk", checks.ess_bulk), ("tail", checks.ess_tail)):
-        name, value = _worst_entry(sizes, largest=False)
+        name, value = _worst_entry(sizes, checks.names, largest=False)
         if value < MIN_ESS:
             problems.append(f"{kind} ESS of {name} is {value:.0f} (at least {MIN_ESS:.0f} wanted)")
     if divergences:

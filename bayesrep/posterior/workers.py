@@ -31,7 +31,7 @@ from bayesrep.numerics.crowd import (
     stretch_of_workers,
 )
 from bayesrep.posterior.groups import CellNames
-from bayesrep.posterior.joint_draws import Influences, center_draws
+from bayesrep.posterior.joint_draws import Influences, LogitRight, center_draws
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.crowds import residuals_of
 from bayesrep.types import Bool, Float, Floats, Int
@@ -51,15 +51,15 @@ class AnsweredImages(NamedTuple):
         The posterior's cells, and that of every image.
     log_mass : [chain, draw, cell]
         Log probability of the cell's count.
-    logit_right : [chain, draw, classifier, cell] or None
-        Logit of P(correct | cell), where the model knows the data set's answers.
+    logit_right
+        Draws of the logit of P(correct | cell), where the model knows the data set's answers.
     """
 
     data: AnnotatedSet
     cells: CellNames
     cell: Int[np.ndarray, "image"]
     log_mass: NDArray[np.floating]
-    logit_right: NDArray[np.floating] | None
+    logit_right: LogitRight | None
 
 
 def worker_covariance(
@@ -170,7 +170,7 @@ def _parts(
     def derivatives_of_right(cell: int) -> tuple[Floats, Floats]:
         """By Σ log(1 − q) [block, direction], and by each logit q [block, c, direction]."""
         assert each.logit_right is not None
-        logit = np.asarray(each.logit_right[..., cell], dtype=float)
+        logit = np.asarray(each.logit_right(cell), dtype=float)
         wrong = influences.project(center_draws(log_expit(-logit)), directions)
         return wrong.sum(axis=1), influences.project(center_draws(logit), directions)
 

@@ -8,8 +8,7 @@ from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betainc, betaincinv
-from scipy.stats import norm
+from scipy.special import betainc, betaincinv, ndtri
 
 from bayesrep.choices import AccuracyInterval
 from bayesrep.errors import OptionError
@@ -64,7 +63,7 @@ def proportion_interval(
         lower = betaincinv(np.where(x > 0, x, 1), n - x + 1, INTERVAL[0])
         upper = betaincinv(x + 1, np.where(x < n, n - x, 1), INTERVAL[1])
     elif kind == "wilson":
-        z = norm.ppf(INTERVAL[1])
+        z = ndtri(INTERVAL[1])
         middle = (x + z**2 / 2) / (n + z**2)
         half = z / (n + z**2) * np.sqrt(x * (n - x) / n + z**2 / 4)
         return np.maximum(middle - half, 0), np.minimum(middle + half, 1)
@@ -201,7 +200,7 @@ def _quantile(
     A library's root finder would hold the nodes of every integral once per step.
     """
     low, high = np.full_like(mean, -1.0), np.full_like(mean, 1.0)
-    last, at = mean, np.clip(mean + norm.ppf(tail) * spread, -1, 1)
+    last, at = mean, np.clip(mean + ndtri(tail) * spread, -1, 1)
     last_excess, excess = below(last) - tail, below(at) - tail
     enough = _QUANTILE_TOLERANCE * spread
     for _ in range(100):

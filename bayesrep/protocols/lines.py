@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit, ndtr, ndtri
-from scipy.stats import t as student
 
 from bayesrep.numerics.estimands import INTERVAL, accuracy_line, slope_standard_error
 from bayesrep.types import Bools, Floats
@@ -141,11 +140,18 @@ def _scatter(x: Floats, y: Floats) -> tuple[float, float, float]:
     return float(slope_standard_error(x, y)) * np.sqrt(scale), float(x.mean()), scale
 
 
+def _student_end(freedom: int) -> float:
+    """The upper end of a 95 % interval of Student's t."""
+    from scipy.stats import t  # takes long to import
+
+    return float(t.ppf(INTERVAL[1], freedom))
+
+
 def _row(
     quantity: str, estimate: float, draws: Floats | None, error: float, freedom: int
 ) -> dict[str, object]:
     ends = (np.nan, np.nan) if draws is None else np.quantile(draws, INTERVAL)
-    half = student.ppf(INTERVAL[1], freedom) * error if freedom > 0 else np.nan
+    half = _student_end(freedom) * error if freedom > 0 else np.nan
     return {
         "quantity": quantity,
         "estimate": float(estimate),
@@ -184,7 +190,7 @@ def line_band(
     spread, centre, size = _scatter(x, y)
     middle = slope * where + intercept
     error = spread * np.sqrt(1 / len(x) + (where - centre) ** 2 / size)
-    half = student.ppf(INTERVAL[1], len(x) - 2) * error
+    half = _student_end(len(x) - 2) * error
     line, lower, upper = (
         restore_accuracies(end, scale) for end in (middle, middle - half, middle + half)
     )

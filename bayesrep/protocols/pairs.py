@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
-from scipy.stats import binom
 
 from bayesrep.protocols.intervals import paired_difference
 from bayesrep.types import Bools, Floats
@@ -26,6 +25,8 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> Floats:
         tosses of a coin, at most 1.
     """
     b, c = np.asarray(first), np.asarray(second)
+    from scipy.stats import binom  # takes long to import
+
     return np.minimum(2 * binom.cdf(np.minimum(b, c), b + c, 0.5), 1.0)
 
 

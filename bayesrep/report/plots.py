@@ -7,11 +7,10 @@ words of the study.
 from collections.abc import Sequence
 from typing import Any
 
-import xarray as xr
-
 from bayesrep.choices import REPLICATES
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.estimators import estimate_gaps
+from bayesrep.posterior.files import StoredPosterior
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group
 from bayesrep.report.answer import drop_of, measured_drop
@@ -185,7 +184,7 @@ def plot_curves(
     # A prior's draws have the sites and the facts of a posterior's.
     prior = find_group(posterior, "prior")
     if prior is not None and find_group(posterior, "posterior") is None:
-        posterior = xr.DataTree.from_dict({"posterior": prior})
+        posterior = StoredPosterior({"posterior": prior}, prior.attrs)
     known = Fitted(need_study(study), posterior).statistics.classifiers
     if strange := [name for name in classifiers or () if name not in known]:
         raise OptionError("study-lacks-classifiers", classifiers=listing(strange, "classifier"))

@@ -99,7 +99,7 @@ def _convergence(fitted: Fitted) -> tuple[Floats, Floats, Floats]:
     """R-hat, bulk and tail ESS of the adjusted accuracies; weighted draws have no R-hat."""
     if fitted.record.method == "nuts":
         name = "adjusted_accuracy"
-        checks = diagnostics(fitted.group[[name]])
+        checks = diagnostics(fitted.group.select(name))
         return checks.rhat[name].values, checks.ess_bulk[name].values, checks.ess_tail[name].values
     size = np.full(fitted.group.sizes["classifier"], float(fitted.group.attrs.get("ess", np.nan)))
     return np.full(len(size), np.nan), size, size

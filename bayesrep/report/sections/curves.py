@@ -148,8 +148,10 @@ def curve_draws(fitted: Fitted) -> Floats:
     if column := made.grouping:
         of_images = fitted.images.reference.groups[column]
         share = np.mean(of_images[:, None] == group["group"].values, axis=0)
+    # Compiled as one program: operation by operation each would be compiled for itself.
+    evaluate = jax.jit(lambda draws: made.model.curves(draws, made.options, GRID, share))
     with jax.enable_x64(new_val=True):
-        return np.asarray(made.model.curves(draws, made.options, GRID, share))
+        return np.asarray(evaluate(draws))
 
 
 def _expected_shares(fitted: Fitted, frequency: Floats, images: Ints) -> Floats | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.stats import beta
+from scipy.special import betaln, xlog1py, xlogy
 
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, cells_along, find_group, thinned_draws
@@ -214,6 +214,12 @@ def mixture_draws(fitted: Fitted) -> dict[str, MixtureDraws]:
     }
 
 
+def beta_density(s: Floats, a: Floats, b: Floats) -> Floats:
+    """Densities of betas; infinite at an end whose parameter is below one."""
+    with np.errstate(over="ignore"):
+        return np.exp(xlogy(a - 1, s) + xlog1py(b - 1, -s) - betaln(a, b))
+
+
 def replace_infinite_ends(values: Floats) -> Floats:
     """A density at 0 and 1 may be infinite; the value beside it is shown there."""
     values = values.copy()
@@ -235,7 +241,7 @@ def _shares_of(
         predicted = band(_into_bars(cells.selected / cells.shown, images, edges))
     if mixture is not None:
         a, b, weight = (part[:, :, None] for part in mixture)
-        density = replace_infinite_ends(np.sum(weight * beta.pdf(GRID, a, b), axis=1))
+        density = replace_infinite_ends(np.sum(weight * beta_density(GRID, a, b), axis=1))
         density = band(density * kept_factor(*mixture, data, GRID))
     return Shares(edges, observed, predicted, density)
 

@@ -6,7 +6,6 @@ from typing import Self
 
 import numpy as np
 from scipy.special import betaln
-from scipy.stats import beta
 
 from bayesrep.lab.matching import fitted_mixtures
 from bayesrep.posterior.fitted import Fitted
@@ -16,6 +15,7 @@ from bayesrep.report.picture import Figure, Reading, on_paper
 from bayesrep.report.sections.frequencies import (
     GRID,
     MixtureDraws,
+    beta_density,
     mixture_draws,
     replace_infinite_ends,
 )
@@ -177,7 +177,7 @@ def posterior_densities(mixture: MixtureDraws, n: int) -> Floats:
     log_weight = np.log(weight) + betaln(a + k, b + n - k) - betaln(a, b)
     weights = np.exp(log_weight - log_weight.max(axis=2, keepdims=True))
     weights /= weights.sum(axis=2, keepdims=True)  # [k, draw, K]
-    parts = beta.pdf(GRID, (a + k)[..., None], (b + n - k)[..., None])
+    parts = beta_density(GRID, (a + k)[..., None], (b + n - k)[..., None])
     return replace_infinite_ends(np.einsum("kdj,kdjs->ks", weights, parts) / len(a))
 
 
