@@ -18,6 +18,7 @@ import importlib
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -78,12 +79,14 @@ def fault(
     """
     path, function = os.path.abspath(file), [examine.__module__, examine.__name__]
     files = (file, *beside)
-    size = sum(os.stat(each).st_size for each in files)
+    statuses = [os.stat(each) for each in files]
+    size = sum(status.st_size for status in statuses)
     trial = None
-    with suppress(OSError):  # the trial says of a file that it cannot be read
-        contents = [digest_file(each) for each in files]
-        readers = _describe_readers(examine.__code__.co_filename)
-        trial = digest_value([function, arguments, contents, readers])
+    if all(stat.S_ISREG(status.st_mode) for status in statuses):  # a device need not end
+        with suppress(OSError):  # the trial says of a file that it cannot be read
+            contents = [digest_file(each) for each in files]
+            readers = _describe_readers(examine.__code__.co_filename)
+            trial = digest_value([function, arguments, contents, readers])
     if trial in _sound.trials:
         return None
     request = {
