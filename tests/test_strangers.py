@@ -286,6 +286,14 @@ def test_in_a_folder_of_others_nothing_is_kept_or_taken(tmp_path, monkeypatch, o
         assert len(tried) == number
 
 
+@on_linux
+def test_what_is_no_file_is_not_read_here(monkeypatch, own_record):
+    """A device need not end: the helper alone, which has limits, reads it."""
+    monkeypatch.setattr(trial._helper, "ask", lambda _: None)
+    assert trial.fault(netcdf.examine, "/dev/zero", "it") is None
+    assert trial._sound.trials == set()
+
+
 def test_a_damaged_or_large_record_is_made_anew(tmp_path, monkeypatch, own_record):
     file, record = tmp_path / "file", tmp_path / "cache/bayesrep/sound-files"
     monkeypatch.setattr(trial._helper, "ask", lambda _: None)

@@ -18,6 +18,7 @@ import importlib
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -79,11 +80,7 @@ def fault(
     path, function = os.path.abspath(file), [examine.__module__, examine.__name__]
     files = (file, *beside)
     size = sum(os.stat(each).st_size for each in files)
-    trial = None
-    with suppress(OSError):  # the trial says of a file that it cannot be read
-        contents = [digest_file(each) for each in files]
-        readers = _describe_readers(examine.__code__.co_filename)
-        trial = digest_value([function, arguments, contents, readers])
+    trial = _digest_trial(examine, arguments, files)
     if trial in _sound.trials:
         return None
     request = {
@@ -95,6 +92,23 @@ def fault(
     if (found := _helper.ask(request)) is None and trial is not None:
         _sound.add(trial)
     return found
+
+
+def _digest_trial(
+    examine: Callable[..., Violation | None],
+    arguments: Sequence[Any],
+    files: Sequence[str | Path],
+) -> str | None:
+    """A digest of what is tried; None where files are none, or cannot be read."""
+    if not all(stat.S_ISREG(os.stat(each).st_mode) for each in files):
+        return None  # a device need not end
+    try:
+        contents = [digest_file(each) for each in files]
+        readers = _describe_readers(examine.__code__.co_filename)
+    except OSError:
+        return None
+    function = [examine.__module__, examine.__name__]
+    return digest_value([function, list(arguments), contents, readers])
 
 
 @cache

@@ -182,10 +182,11 @@ def center_draws(draws: NDArray[np.floating]) -> Floats:
     flat = np.asarray(draws, dtype=float).reshape(-1, *draws.shape[2:])
     half = len(flat) // 2
     size = half // BLOCKS
-    pairs = np.stack([flat[:half], flat[half : 2 * half]])[:, : size * BLOCKS]
-    blocks = pairs.reshape(2, BLOCKS, size, *flat.shape[1:]).swapaxes(0, 1)
-    blocks = blocks.reshape(BLOCKS, 2 * size, *flat.shape[1:])
-    return blocks - blocks.mean(axis=1, keepdims=True)
+    shape = (BLOCKS, size, *flat.shape[1:])
+    pairs = [flat[start : start + size * BLOCKS].reshape(shape) for start in (0, half)]
+    blocks = np.concatenate(pairs, axis=1)
+    blocks -= blocks.mean(axis=1, keepdims=True)
+    return blocks
 
 
 @dataclass(frozen=True, eq=False)
