@@ -25,7 +25,7 @@ from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import predict_from_logits, predict_sets, read_suite
 from bayesrep.vision.among import read_among
 from bayesrep.vision.classes import IMAGENET
-from bayesrep.vision.evaluate import TopFive, rank_outputs
+from bayesrep.vision.evaluate import TopFive, compute_probabilities, rank_probabilities
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.logits import KeptLogits, read_logits
 from bayesrep.vision.results import Results
@@ -153,8 +153,10 @@ def test_answers_on_an_image_do_not_depend_on_the_other_rows(rows):
     outputs = 5 * torch.randn(96, 1000, generator=torch.Generator().manual_seed(0))
     outputs[:40] = outputs[:40].round()
     for classes in (IMAGENET, read_among("imagenet-a").chosen):
-        whole = rank_outputs(outputs, classes, 0.0)
-        parts = [rank_outputs(part, classes, 0.0) for part in outputs.split(rows)]
+        whole, *parts = (
+            rank_probabilities(compute_probabilities(part, classes), 0.0)
+            for part in (outputs, *outputs.split(rows))
+        )
         joined = TopFive.concatenate(parts)
         np.testing.assert_array_equal(joined.labels, whole.labels)
         np.testing.assert_array_equal(joined.probabilities, whole.probabilities)

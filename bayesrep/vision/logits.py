@@ -199,7 +199,7 @@ def _make_files(
     earlier: "LogitsFile | None",
 ) -> None:
     """Make all files, with what an earlier run left of images that are still there."""
-    new = place.with_name(f"{place.name}.new")
+    new = place.with_name(f".{place.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     try:
         new.mkdir(parents=True)
