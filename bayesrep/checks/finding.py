@@ -12,6 +12,10 @@ Trust = Literal["yes", "with care", "no"]
 BEARABLE = 0.5  # of a posterior sd: shifts of all classifiers that leave intervals 92 % coverage
 ALPHA = 0.05  # of p-values: what is below is a misfit
 UNTESTED = "not tested"
+LEGEND = (
+    "p: how often a model that is right would misfit as much; sd: posterior standard deviations by "
+    "which the mean gap moves where the prior counts twice."
+)
 
 
 @dataclass(frozen=True)

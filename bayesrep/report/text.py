@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
+from bayesrep.checks.finding import LEGEND
 from bayesrep.errors import plain_text, quote_word
-from bayesrep.report.answer import Estimate, is_share
+from bayesrep.report.answer import Estimate, is_share, measured_drop
 from bayesrep.report.methods import label_of
 from bayesrep.report.pairs import closest_pairs
 from bayesrep.studies.shown import align_rows, number
@@ -192,6 +193,11 @@ def describe_study(study: Study) -> str:
         lines.append(
             f"  mean accuracy drop, reference to replication: {percent(float(gap), 2)} points"
         )
+        if measured_drop(study).is_below_zero:
+            lines.append(
+                f"  {words.classifiers} are clearly more accurate on the replication: look whether "
+                "the roles are swapped (--reference, --replication)"
+            )
         wrong = [
             plain_text(data.name) for data in study.datasets.values() if not data.correct.any()
         ]
@@ -495,9 +501,7 @@ def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
 
     def share(row: Row) -> str:
         told = row["share_explained"]
-        value = told["estimate"]
-        known = value is not None and is_share(Estimate(value, told["lower"], told["upper"]))
-        return _with_interval(told, "0p") if clear and known else MISSING_TEXT
+        return _with_interval(told, "0p") if clear and _tells_share(told) else MISSING_TEXT
 
     def tells(row: Row) -> bool:
         slope = row["slope"]["estimate"]
@@ -511,6 +515,21 @@ def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
         "slope": lambda row: _with_interval(row["slope"], ".3f") if tells(row) else MISSING_TEXT,
     }
     return list_rows(_by_quantity(table, "method"), shown)
+
+
+def _tells_share(row: Row) -> bool:
+    value = row["estimate"]
+    return value is not None and is_share(Estimate(value, row["lower"], row["upper"]))
+
+
+def explain_missing_shares(table: pl.DataFrame, *, clear: bool) -> str:
+    """Why `gaps_table` leaves shares out, as a line; empty where it has all of them."""
+    if not clear:
+        return "No share explained (-): it is not clear that there is a drop.\n"
+    rows = table.filter(quantity="share_explained").iter_rows(named=True)
+    if all(map(_tells_share, rows)):
+        return ""
+    return "No share explained (-) where it, or its interval, goes beyond 0 to 100 %.\n"
 
 
 def _by_quantity(table: pl.DataFrame, *names: str) -> list[dict[str, Any]]:
@@ -884,7 +903,8 @@ def diagnosis_text(
     sentences = [f"- {plain_text(sentence)}" for sentence in diagnosis.sentences]
     sentences += remedies(diagnosis.sentences, study, posterior)
     table = align_columns([("check", "found", "wanted", "trust"), *diagnosis.checks.iter_rows()])
-    return "\n".join([diagnosis.verdict, "", *sentences, *([""] if sentences else []), table])
+    blank = [""] if sentences else []
+    return "\n".join([diagnosis.verdict, "", *sentences, *blank, table, LEGEND])
 
 
 _SETTING = re.compile(r'\b([a-z_]+)=("?)([\w.-]+)\2')
