@@ -136,8 +136,6 @@ def test_effects_of_a_fit():
         bayesrep.regress_classifiers(study, table, posterior)
     with refused(StudyError, "object-not-a-study"):
         bayesrep.regress_classifiers(posterior, study, table)
-    with refused(OptionError, "covariates-not-table"):
-        bayesrep.regress_classifiers(study, posterior, posterior)
 
 
 def test_of_covariates_those_are_named_that_others_tell():

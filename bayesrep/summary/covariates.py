@@ -20,6 +20,7 @@ the difference: about two percent of the accuracy's at 1,000 images (experiments
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,8 +112,10 @@ def regress_classifiers(
 
 
 def _read_table(covariates: Any) -> pl.DataFrame:
+    # Of a text polars would take the letters.
+    given = Path(covariates) if isinstance(covariates, str) else covariates
     try:
-        return pl.DataFrame(covariates, strict=False)
+        return pl.DataFrame(given, strict=False)
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise OptionError(
             "covariates-not-table", type_name=type(covariates).__name__, reason=reason(error)
