@@ -267,6 +267,22 @@ def test_a_disk_without_the_room_is_refused_before_anything_is_made(monkeypatch,
     assert list((tmp_path / "study" / "logits" / "val").iterdir()) == []
 
 
+def test_a_run_that_ends_while_it_takes_the_room_leaves_no_classifier(monkeypatch, tmp_path, place):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    logits = tmp_path / "study" / "logits" / "val"
+    monkeypatch.setattr(sys.modules["bayesrep.vision.logits"], "write", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        predict(place, tmp_path / "study", keep="logits")
+    monkeypatch.undo()
+    assert list(logits.iterdir())
+    with refused(PredictionError, "logits-folder-empty"):
+        predict_from_logits(logits, "again", tmp_path / "study")
+    predict(place, tmp_path / "study", keep="logits")
+    assert sorted(each.name for each in logits.iterdir()) == sorted(NAMES)
+
+
 def test_the_room_is_said_before_it_begins(capsys, tmp_path, place):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PredictionWarning)
@@ -414,12 +430,14 @@ def test_a_suite_goes_on_where_it_was_stopped(monkeypatch, tmp_path, place):
 
 def test_a_suite_on_the_command_line(capsys, tmp_path, place):
     words = ["predict", "--suite", place / "suite.toml", "--study", tmp_path / "study"]
-    words += ["--classifiers", "test_vit", "--weights", place / "weights", "--no-progress"]
+    words += ["--classifiers", "test_vit", "--weights", place / "weights"]
     words += ["--keep", "logits", "--results", tmp_path / "results"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PredictionWarning)
         assert main([*map(str, words), "--json"]) == 0
-        said = json.loads(capsys.readouterr().out)
+        heard = capsys.readouterr()
+        said = json.loads(heard.out)
+        assert "3 of 3 evaluations" in heard.err
         assert [row["dataset"] for row in said["rows"]] == ["val", "val, few", "v2"]
         assert said["sets"]["v2"]["outside"] == 5
         assert main([*map(str, words), "--csv", str(tmp_path / "all.csv")]) == 0

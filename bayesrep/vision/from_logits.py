@@ -111,7 +111,7 @@ def predict_from_logits(
     wanted = _list_classifiers(place) if classifiers is None else list(classifiers)
     together = {} if ensembles is None else ensembles
     check_ensembles(together, wanted)
-    # All that may be refused is refused before anything is written.
+    # What is wrong with what is kept is refused before anything is written.
     kept = _read_kept(place, chain(wanted, *together.values()))
     _check_alike(place, kept)
     temperatures = dict.fromkeys(kept, 1.0)
