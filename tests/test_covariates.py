@@ -10,7 +10,7 @@ from refusals import refused
 from scipy.stats import t as student
 
 import bayesrep
-from bayesrep.errors import OptionError, PosteriorError, StudyError
+from bayesrep.errors import OptionError, PosteriorError
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.summary.covariates import draw_effects, make_design, make_terms
 
@@ -132,9 +132,9 @@ def test_effects_of_a_fit():
         facts = {"type_name": type(other).__name__}
         with refused(OptionError, "covariates-not-table", facts):
             bayesrep.regress_classifiers(study, posterior, other)
-    with refused(PosteriorError, "object-not-a-posterior"):
+    with refused(PosteriorError, "posterior-part-missing"):
         bayesrep.regress_classifiers(study, table, posterior)
-    with refused(StudyError, "object-not-a-study"):
+    with refused(PosteriorError, "object-not-a-posterior"):
         bayesrep.regress_classifiers(posterior, study, table)
 
 

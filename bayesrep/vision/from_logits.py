@@ -24,7 +24,7 @@ from bayesrep.vision.evaluate import TopFive, choose_outputs
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.labels import class_numbers, read_labels
-from bayesrep.vision.logits import LogitsFile, logits_folder, read_logits
+from bayesrep.vision.logits import VALUES, LogitsFile, logits_folder, read_logits
 from bayesrep.vision.prediction import check_writable
 from bayesrep.vision.reports import Report, make_report
 from bayesrep.vision.results import Results
@@ -163,9 +163,9 @@ def _answer(run: DatasetRun, name: str, answering: Ensemble, rows: Ints, device:
 
 def _list_classifiers(place: Path) -> list[str]:
     """The classifiers of which outputs are kept in a data set's folder."""
-    if not (there := folders.names_in(place, "")):
+    if not any(place.glob(f"[!.]*/{VALUES}")):  # also where it is the folder of several data sets
         raise PredictionError("logits-folder-empty", folder=place)
-    return there
+    return folders.names_in(place, "")
 
 
 def _read_kept(place: Path, names: Iterable[str]) -> dict[str, LogitsFile]:
