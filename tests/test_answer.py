@@ -21,7 +21,8 @@ from bayesrep.report.answer import (
     headline,
     measured_drop,
 )
-from bayesrep.report.estimates_text import gaps_table
+from bayesrep.report.estimates_text import explain_missing_shares, gaps_table
+from bayesrep.report.study_text import describe_study
 
 
 def dropped(measured, remaining, selection=None, share=None):
@@ -209,6 +210,19 @@ def null():
     )
 
 
+def test_a_drop_the_other_way_round_asks_about_the_roles():
+    study = zoo.study("tiny")
+    later, earlier = (
+        {name: getattr(data, name) for name in ("selected", "shown", "correct")}
+        for data in (study.reference, study.replication)
+    )
+    swapped = bayesrep.Study.from_arrays(
+        reference=earlier, replication={**later, "name": "v1"}, classifiers=study.classifiers
+    )
+    assert "--reference" in describe_study(swapped)
+    assert "--reference" not in describe_study(study)
+
+
 @pytest.mark.filterwarnings("ignore::bayesrep.errors.InterpolationWarning")
 def test_without_a_drop_no_table_has_a_share(null):
     gaps = bayesrep.estimate_gaps(null, ("raw", "naive"))
@@ -219,6 +233,7 @@ def test_without_a_drop_no_table_has_a_share(null):
     assert "share explained (%)" in header
     for line in lines:
         assert re.split(r"\s{2,}", line)[3] == "-"
+    assert "not clear" in explain_missing_shares(gaps, clear=measured.is_above_zero)
     (_, naive) = gaps.partition_by("method")
     text = answer_for(null, drop_of(naive, measured))
     assert text.startswith("No clear drop from the reference to v2 (the replication): ")
@@ -233,3 +248,4 @@ def test_a_share_beyond_the_whole_is_no_share(share, shown):
     ).with_columns(lower=None, upper=None)
     (line,) = gaps_table(table, clear=True).splitlines()[2:]
     assert re.split(r"\s{2,}", line)[3] == shown
+    assert ("100 %" in explain_missing_shares(table, clear=True)) == (shown == "-")

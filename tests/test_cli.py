@@ -107,6 +107,8 @@ def test_simulate_check_estimate(capsys, tmp_path):
     status, text, _ = run(capsys, *arguments)
     assert status == 0
     assert "2 classifiers" in text
+    assert "truth into study.json" in text
+    assert len(bayesrep.read_study(out).truth.adjusted_accuracy) == 2
     status, text, _ = run(capsys, "check", out)
     assert status == 0
     assert "No rule is broken" in text
@@ -299,7 +301,7 @@ def test_bad_paths_are_refused_before_the_work(study_path, tmp_path, monkeypatch
         (existing, "output-path-exists"),
         (tmp_path / "no" / "such" / "p.nc", "output-folder-not-writable"),
         (existing / "below.nc", "output-folder-not-writable"),
-        (tmp_path, "output-path-exists"),
+        (tmp_path, "output-is-folder"),
     ):
         check(refusal(["fit", study_path, "--out", out]), rule, {"path": str(out)})
     assert existing.read_text() == "precious"

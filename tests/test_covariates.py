@@ -1,5 +1,7 @@
 """What goes with covariates of classifiers: closed forms of the regression, and what is refused."""
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -8,9 +10,9 @@ from refusals import refused
 from scipy.stats import t as student
 
 import bayesrep
-from bayesrep.errors import OptionError
+from bayesrep.errors import OptionError, PosteriorError
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.summary.covariates import draw_effects, make_terms
+from bayesrep.summary.covariates import draw_effects, make_design, make_terms
 
 NAMES = ("a", "b", "c", "d")
 TABLE = {"classifier": ["d", "c", "b", "a", "z"], "year": [2019, 2015, 2014, 2012, 2000]}
@@ -116,14 +118,39 @@ def test_effects_of_a_fit():
         slope = np.polyfit(table["year"], draws.mean(axis=(0, 1)), 1)[0]
         assert row["lower"] < row["estimate"] < row["upper"]
         assert row["estimate"] == pytest.approx(slope, rel=1e-6)
-    for columns, more in (
-        ("year, same", {"same": [1, 1, 1, 1]}),
-        ("year, twice", {"twice": [24, 28, 31, 38]}),
-        ("year, kind", {"kind": ["x", "y", "z", "x"]}),
+    for told, more in (
+        (["same"], {"same": [1, 1, 1, 1]}),
+        (["year", "twice"], {"twice": [24, 28, 31, 38]}),
     ):
-        facts = {"columns": columns, "classifiers": 4}
-        with refused(OptionError, "covariates-not-told-apart", facts):
+        with refused(OptionError, "covariates-not-told-apart", {"columns": told}):
             bayesrep.regress_classifiers(study, posterior, table | more)
+    facts = {"columns": ["year", "kind"], "classifiers": 4, "effects": 3}
+    with refused(OptionError, "covariates-too-many", facts):
+        bayesrep.regress_classifiers(study, posterior, table | {"kind": ["x", "y", "z", "x"]})
+    # What is not a table, and arguments in another order.
+    for other in ("covariates.csv", Path("covariates.csv"), 3, {"classifier": ["a"], "y": [1, 2]}):
+        facts = {"type_name": type(other).__name__}
+        with refused(OptionError, "covariates-not-table", facts):
+            bayesrep.regress_classifiers(study, posterior, other)
+    with refused(PosteriorError, "posterior-part-missing"):
+        bayesrep.regress_classifiers(study, table, posterior)
+    with refused(PosteriorError, "object-not-a-posterior"):
+        bayesrep.regress_classifiers(posterior, study, table)
+
+
+def test_of_covariates_those_are_named_that_others_tell():
+    """Also of words, which have several effects."""
+    kinds = ["x", "y", "z", "x", "y", "z", "x", "y"]
+    table = {
+        "classifier": list("abcdefgh"),
+        "year": [2012, 2013, 2014, 2016, 2015, 2019, 2011, 2020],
+        "kind": kinds,
+        "convolves": [kind == "x" for kind in kinds],
+    }
+    with refused(OptionError, "covariates-not-told-apart", {"columns": ["kind", "convolves"]}):
+        make_design(make_terms(pl.DataFrame(table), table["classifier"]), 8)
+    del table["convolves"]
+    assert make_design(make_terms(pl.DataFrame(table), table["classifier"]), 8).shape == (8, 4)
 
 
 def test_the_image_model_tells_no_effects():

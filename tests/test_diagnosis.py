@@ -429,6 +429,7 @@ def test_a_good_fit_is_trusted(posterior):
     lines = str(told).splitlines()
     assert lines[0].startswith(f"Trust: {told.trust}. ")
     assert any(line.startswith("check ") for line in lines)
+    assert lines[-1].startswith("p: ")
     assert told.predictions is not None
     assert told.sensitivity is not None
 

@@ -208,6 +208,8 @@ def test_the_figure_has_a_panel_for_each_data_set(tmp_path, family, folder):
         f"accuracy on {name} (%)" for name in ("v2", "sketch")
     ]
     out = tmp_path / "r.png"
-    words = ["figure", "robustness", folder, "--reference", "val", "--replication", "v2"]
+    words = ["figure", "robustness", folder, "--reference", "val"]
     assert cli.main([*map(str, words), "--out", str(out)]) == 0
     assert out.read_bytes().startswith(b"\x89PNG")
+    violation = refusal([*words, "--replication", "v9", "--out", tmp_path / "v9.png"])
+    check(violation, "data-set-without-predictions", {"dataset": "v9"})

@@ -420,6 +420,13 @@ def test_the_band_of_a_line_is_that_of_a_regression(scale, change, back):
         np.testing.assert_allclose(found, back(expected), rtol=1e-9)
 
 
+def test_too_few_accuracies_on_a_scale_have_no_line():
+    """0 has no place on the probit scale; accuracies that are all alike leave any slope."""
+    for x, scale in (([0, 0, 0.5, 0.6], "probit"), ([0.5] * 4, "linear")):
+        for found in line_band(x, [0.1, 0.2, 0.3, 0.4], [0.4, 0.5], scale):
+            assert np.isnan(found).all()
+
+
 # ------------------------------------------------------------------ what has been published
 
 

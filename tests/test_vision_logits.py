@@ -25,7 +25,7 @@ from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import predict_from_logits, predict_sets, read_suite
 from bayesrep.vision.among import read_among
 from bayesrep.vision.classes import IMAGENET
-from bayesrep.vision.evaluate import TopFive, rank_outputs
+from bayesrep.vision.evaluate import TopFive, compute_probabilities, rank_probabilities
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.logits import KeptLogits, read_logits
 from bayesrep.vision.results import Results
@@ -153,8 +153,10 @@ def test_answers_on_an_image_do_not_depend_on_the_other_rows(rows):
     outputs = 5 * torch.randn(96, 1000, generator=torch.Generator().manual_seed(0))
     outputs[:40] = outputs[:40].round()
     for classes in (IMAGENET, read_among("imagenet-a").chosen):
-        whole = rank_outputs(outputs, classes, 0.0)
-        parts = [rank_outputs(part, classes, 0.0) for part in outputs.split(rows)]
+        whole, *parts = (
+            rank_probabilities(compute_probabilities(part, classes), 0.0)
+            for part in (outputs, *outputs.split(rows))
+        )
         joined = TopFive.concatenate(parts)
         np.testing.assert_array_equal(joined.labels, whole.labels)
         np.testing.assert_array_equal(joined.probabilities, whole.probabilities)
@@ -265,6 +267,22 @@ def test_a_disk_without_the_room_is_refused_before_anything_is_made(monkeypatch,
     assert list((tmp_path / "study" / "logits" / "val").iterdir()) == []
 
 
+def test_a_run_that_ends_while_it_takes_the_room_leaves_no_classifier(monkeypatch, tmp_path, place):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    logits = tmp_path / "study" / "logits" / "val"
+    monkeypatch.setattr(sys.modules["bayesrep.vision.logits"], "write", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        predict(place, tmp_path / "study", keep="logits")
+    monkeypatch.undo()
+    assert list(logits.iterdir())
+    with refused(PredictionError, "logits-folder-empty"):
+        predict_from_logits(logits, "again", tmp_path / "study")
+    predict(place, tmp_path / "study", keep="logits")
+    assert sorted(each.name for each in logits.iterdir()) == sorted(NAMES)
+
+
 def test_the_room_is_said_before_it_begins(capsys, tmp_path, place):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PredictionWarning)
@@ -321,8 +339,9 @@ def test_outputs_made_otherwise_or_of_other_images(place, kept):
         predict(place, kept, keep="logits", precision="bfloat16")
     with refused(PredictionError, "logits-lack-classifiers", {"classifiers": ["resnet50"]}):
         predict_from_logits(logits, "again", kept, classifiers=["resnet50"])
-    with refused(PredictionError, "logits-folder-empty"):
-        predict_from_logits(logits.parent / "v2", "again", kept)
+    for other in (logits.parent / "v2", logits.parent, kept):
+        with refused(PredictionError, "logits-folder-empty"):
+            predict_from_logits(other, "again", kept)
     file = logits / "test_resnet" / "images.parquet"
     facts = pl.read_parquet_metadata(file)["bayesrep"]
     renamed = pl.read_parquet(file).with_columns(image=pl.col("image") + "x")
@@ -412,12 +431,14 @@ def test_a_suite_goes_on_where_it_was_stopped(monkeypatch, tmp_path, place):
 
 def test_a_suite_on_the_command_line(capsys, tmp_path, place):
     words = ["predict", "--suite", place / "suite.toml", "--study", tmp_path / "study"]
-    words += ["--classifiers", "test_vit", "--weights", place / "weights", "--no-progress"]
+    words += ["--classifiers", "test_vit", "--weights", place / "weights"]
     words += ["--keep", "logits", "--results", tmp_path / "results"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PredictionWarning)
         assert main([*map(str, words), "--json"]) == 0
-        said = json.loads(capsys.readouterr().out)
+        heard = capsys.readouterr()
+        said = json.loads(heard.out)
+        assert "3 of 3 evaluations" in heard.err
         assert [row["dataset"] for row in said["rows"]] == ["val", "val, few", "v2"]
         assert said["sets"]["v2"]["outside"] == 5
         assert main([*map(str, words), "--csv", str(tmp_path / "all.csv")]) == 0

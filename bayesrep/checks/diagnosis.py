@@ -14,7 +14,7 @@ from bayesrep.checks.chains import check_draws
 from bayesrep.checks.classes import judge_classes
 from bayesrep.checks.crowd import judge_crowd
 from bayesrep.checks.dependence import judge_dependence
-from bayesrep.checks.finding import Finding, Trust
+from bayesrep.checks.finding import LEGEND, Finding, Trust
 from bayesrep.checks.predictions import judge_predictions
 from bayesrep.checks.prior import judge_prior
 from bayesrep.checks.width import judge_width
@@ -68,8 +68,8 @@ class Diagnosis:
     def __str__(self) -> str:
         """What `bayesrep diagnose` prints."""
         sentences = [f"- {plain_text(sentence)}" for sentence in self.sentences]
-        table = align_rows([HEADER, *self.checks.iter_rows()])
-        return "\n".join([self.verdict, "", *sentences, *([""] if sentences else []), table])
+        table, blank = align_rows([HEADER, *self.checks.iter_rows()]), [""] if sentences else []
+        return "\n".join([self.verdict, "", *sentences, *blank, table, LEGEND])
 
     def __repr__(self) -> str:
         sentences, checks = (

@@ -25,6 +25,10 @@ CHECKS: Mapping[str, str] = {
     )
 }
 """Names of checks that speak of the study's parts, and how other words say them."""
+LEGEND = (
+    "p: how often a model that is right would misfit as much; sd: posterior standard deviations by "
+    "which the mean gap moves where the prior counts twice."
+)
 
 
 @dataclass(frozen=True)

@@ -310,7 +310,7 @@ def judge_prior(posterior: Posterior, words: Words) -> tuple[pl.DataFrame | None
         sentence = f"{why[0].upper()}{why[1:]}. How much the prior matters is not known."
         return None, Finding(check, "missing", wanted, "with care", sentence)
     mean = table.row(0, named=True)
-    value = f"{_shift(mean)} sd, index {mean['prior']:.2f}"
+    value = f"{_shift(mean)} sd"
     moved = table.filter(pl.col("shift").abs() - 2 * pl.col("shift_se") > MOVES)
     if not moved.is_empty():
         return table, Finding(

@@ -42,7 +42,7 @@ def run(arguments: Namespace) -> int:
     )
     from bayesrep.report.answer import measured_drop
     from bayesrep.report.closing import estimate_sentence
-    from bayesrep.report.estimates_text import gaps_table, side_by_side
+    from bayesrep.report.estimates_text import explain_missing_shares, gaps_table, side_by_side
 
     new_table(arguments)
     top = length(arguments)
@@ -50,13 +50,14 @@ def run(arguments: Namespace) -> int:
     options: dict[str, Any] = {"methods": METHODS, **given_options(arguments, bayesrep.estimate)}
     analyses = analyse(study, progress=not arguments.no_progress, **options)
     table, gaps = classifier_table(analyses), gap_table(analyses)
-    parts = gaps_table(gaps, clear=measured_drop(study).is_above_zero)
+    clear = measured_drop(study).is_above_zero
+    parts = f"{gaps_table(gaps, clear=clear)}\n{explain_missing_shares(gaps, clear=clear)}"
     matching = "".join(f"{sentence}\n" for sentence in matching_sentences(analyses))
     words = words_of(study)
     text = (
         f"Accuracy at the reference's selection frequencies, in percent:\n\n"
         f"{side_by_side(table, top, words)}\n\nMean over {words.classifiers} and "
-        f"line:\n\n{parts}\n\n{matching}{estimate_sentence(study, gaps)}"
+        f"line:\n\n{parts}\n{matching}{estimate_sentence(study, gaps)}"
     )
     facts = {"gaps": gaps.to_dicts(), "matching": matching_facts(analyses)}
     return emit_table(arguments, table, text, facts, study.left_out)

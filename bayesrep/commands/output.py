@@ -39,9 +39,9 @@ def new_study(path: Path, *, force: bool) -> None:
 
 def new_file(path: Path, *, force: bool = False) -> None:
     """Refuse, before any work, a file that exists or a folder that cannot hold it."""
-    new_study(path, force=force)
     if path.is_dir():
         raise OptionError("output-is-folder", path=path)
+    new_study(path, force=force)
     if path.exists() and not path.is_file():
         raise OptionError("output-not-a-file", path=path)
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):

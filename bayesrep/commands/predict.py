@@ -1,7 +1,7 @@
 """`bayesrep predict`: evaluate classifiers on images, and write their predictions into a study."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,10 +21,10 @@ from bayesrep.errors import OptionError
 
 _EVALUATING = ("classes", "keep", "batch_size", "precision", "compile", "workers", "weights")
 # What cannot be given beside a kind of images: a suite says it of each data set, what is kept has
-# been evaluated, and temperatures are of what is kept.
+# been evaluated, and temperatures and ensembles are of what is kept.
 _USELESS = {
-    "--images": ("calibrate_on",),
-    "--suite": ("dataset", "labels", "among", "calibrate_on"),
+    "--images": ("calibrate_on", "ensembles"),
+    "--suite": ("dataset", "labels", "among", "calibrate_on", "ensembles"),
     "--from-logits": (*_EVALUATING, "cache", "ray", "catalog"),
 }
 
@@ -72,6 +72,14 @@ def add(parser: ArgumentParser) -> None:
         metavar="FOLDER",
         help="with --from-logits: temperatures by kept logits of a data set and its labels",
     )
+    option(
+        "--ensembles",
+        type=_ensemble,
+        action="extend",
+        nargs="+",
+        metavar="NAME=A,B",
+        help="with --from-logits: more classifiers, each the mean of some networks' probabilities",
+    )
     # How the answers are computed, and what is kept beside them.
     option("--keep", choices=get_args(Kept), help="keep every output, not five labels alone")
     option("--device", help="auto, cpu, cuda, cuda:1, mps")
@@ -97,6 +105,13 @@ def add(parser: ArgumentParser) -> None:
         metavar="FOLDER",
         help="also write results-DATASET.csv there, in the columns of timm's results",
     )
+
+
+def _ensemble(text: str) -> tuple[str, list[str]]:
+    name, _, members = text.partition("=")
+    if not (name.strip() and members.strip()):
+        raise ArgumentTypeError(f"{text!r} is not NAME=A,B,..., an ensemble and its classifiers")
+    return name.strip(), names(members)
 
 
 def _count_or_auto(text: str) -> int | None:
@@ -174,6 +189,7 @@ def _predict(arguments: Namespace) -> dict[str, Any]:
     progress = not arguments.no_progress
     if arguments.from_logits is not None:
         options = given_options(arguments, vision.predict_from_logits)
+        options |= {"ensembles": _by_name(arguments.ensembles or [])}
         where = (arguments.from_logits, arguments.dataset, arguments.study)
         return {arguments.dataset: vision.predict_from_logits(*where, **options)}
     arguments.classifiers = _classifiers(arguments)
@@ -185,6 +201,14 @@ def _predict(arguments: Namespace) -> dict[str, Any]:
     options = given_options(arguments, bayesrep.predict)
     what = (arguments.images, arguments.dataset, arguments.classifiers, arguments.study)
     return {arguments.dataset: bayesrep.predict(*what, progress=progress, **options)}
+
+
+def _by_name(ensembles: Sequence[tuple[str, list[str]]]) -> dict[str, list[str]]:
+    """The networks of each ensemble."""
+    by_name = dict(ensembles)
+    if len(by_name) < len(ensembles):
+        raise OptionError("ensemble-twice", ensembles=", ".join(name for name, _ in ensembles))
+    return by_name
 
 
 def _text(report: Any) -> str:

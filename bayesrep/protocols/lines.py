@@ -179,10 +179,13 @@ def line_band(
     Returns
     -------
     line, lower, upper : float64 [P]
-        Accuracies on the replication.
+        Accuracies on the replication; NaN where fewer than three have a place on the scale.
     """
     x, y = np.asarray(reference, float), np.asarray(replication, float)
     used = can_be_shown(x, y, scale)
+    if np.count_nonzero(used) < 3:
+        nowhere = np.full(np.shape(at), np.nan)
+        return nowhere, nowhere, nowhere
     x, y, where = (
         transform_accuracies(each, scale) for each in (x[used], y[used], np.asarray(at, float))
     )

@@ -116,9 +116,7 @@ def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
 
     def share(row: Row) -> str:
         told = row["share_explained"]
-        value = told["estimate"]
-        known = value is not None and is_share(Estimate(value, told["lower"], told["upper"]))
-        return _with_interval(told, "0p") if clear and known else MISSING_TEXT
+        return _with_interval(told, "0p") if clear and _tells_share(told) else MISSING_TEXT
 
     def tells(row: Row) -> bool:
         slope = row["slope"]["estimate"]
@@ -132,6 +130,21 @@ def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
         "slope": lambda row: _with_interval(row["slope"], ".3f") if tells(row) else MISSING_TEXT,
     }
     return list_rows(group_quantities(table, "method"), shown)
+
+
+def _tells_share(row: Row) -> bool:
+    value = row["estimate"]
+    return value is not None and is_share(Estimate(value, row["lower"], row["upper"]))
+
+
+def explain_missing_shares(table: pl.DataFrame, *, clear: bool) -> str:
+    """Why `gaps_table` leaves shares out, as a line; empty where it has all of them."""
+    if not clear:
+        return "No share explained (-): it is not clear that there is a drop.\n"
+    rows = table.filter(quantity="share_explained").iter_rows(named=True)
+    if all(map(_tells_share, rows)):
+        return ""
+    return "No share explained (-) where it, or its interval, goes beyond 0 to 100 %.\n"
 
 
 def _with_interval(row: Row, form: str = "2p") -> str:

@@ -124,7 +124,10 @@ class Inputs:
         """The study or, where it awaits counts or others are answered too, all answers."""
         there = StudyFolder(self._path)
         if there.awaits_counts or set(there.predicted_datasets) - set(there.roles.values()):
-            return read_every_answer(self._path, self.given.roles)
+            # All are drawn: the replication need not be named.
+            names = there.dataset_names(self.given.roles)
+            unnamed = {REQUIRED_ROLES[1]} - set(there.predicted_datasets)
+            return read_every_answer(self._path, [each for each in names if each not in unnamed])
         return self.study
 
     @cached_property

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bayesrep.checks.finding import name_check
+from bayesrep.checks.finding import LEGEND, name_check
 from bayesrep.errors import plain_text, quote_word
 from bayesrep.report.text import align_columns
 from bayesrep.studies.words import IMAGES, Words
@@ -38,7 +38,8 @@ def diagnosis_text(
         (name_check(check, words), *others) for check, *others in diagnosis.checks.iter_rows()
     ]
     table = align_columns([("check", "found", "wanted", "trust"), *checks])
-    return "\n".join([diagnosis.verdict, "", *sentences, *([""] if sentences else []), table])
+    blank = [""] if sentences else []
+    return "\n".join([diagnosis.verdict, "", *sentences, *blank, table, LEGEND])
 
 
 _SETTING = re.compile(r'\b([a-z_]+)=("?)([\w.-]+)\2')

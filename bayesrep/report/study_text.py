@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from bayesrep.errors import plain_text
+from bayesrep.report.answer import measured_drop
 from bayesrep.report.text import MISSING_TEXT, Cell, Row, list_rows, percent
 from bayesrep.studies.shown import number
 from bayesrep.studies.study import Study
@@ -36,6 +37,11 @@ def describe_study(study: Study) -> str:
         lines.append(
             f"  mean accuracy drop, reference to replication: {percent(float(gap), 2)} points"
         )
+        if measured_drop(study).is_below_zero:
+            lines.append(
+                f"  {words.classifiers} are clearly more accurate on the replication: look whether "
+                "the roles are swapped (--reference, --replication)"
+            )
         wrong = [
             plain_text(data.name) for data in study.datasets.values() if not data.correct.any()
         ]

@@ -20,13 +20,14 @@ the difference: about two percent of the accuracy's at 1,000 images (experiments
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from scipy.stats import chi2
 
-from bayesrep.errors import OptionError, listing
+from bayesrep.errors import OptionError, listing, reason
 from bayesrep.files.names import normalize_names
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
@@ -96,7 +97,7 @@ def regress_classifiers(
     if not fitted.right_about_slopes:
         raise OptionError("regression-of-image-model", model=fitted.record.name)
     classifiers = fitted.statistics.classifiers
-    terms = make_terms(pl.DataFrame(covariates, strict=False), classifiers)
+    terms = make_terms(_read_table(covariates), classifiers)
     design = make_design(terms, len(classifiers))
     adjusted, population = fitted.joint_draws(seed)
     quantities = {"adjusted_accuracy": adjusted, "population_gap": population - adjusted}
@@ -108,6 +109,17 @@ def regress_classifiers(
         for quantity, draws in quantities.items()
     ]
     return pl.concat(tables)
+
+
+def _read_table(covariates: Any) -> pl.DataFrame:
+    # Of a text polars would take the letters.
+    given = Path(covariates) if isinstance(covariates, str) else covariates
+    try:
+        return pl.DataFrame(given, strict=False)
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        raise OptionError(
+            "covariates-not-table", type_name=type(covariates).__name__, reason=reason(error)
+        ) from error
 
 
 def _tabulate(
@@ -165,11 +177,19 @@ def _require_values(column: str, classifiers: Sequence[str], known: pl.Series) -
 def make_design(terms: Sequence[Term], classifiers: int) -> Float[np.ndarray, "classifier term"]:
     """The regression's matrix, an intercept first; refused where it cannot tell its effects."""
     design = np.column_stack([np.ones(classifiers), *(term.values for term in terms)])
-    effects = design.shape[1]
-    if classifiers <= effects or np.linalg.matrix_rank(design) < effects:
-        columns = ", ".join(dict.fromkeys(term.covariate for term in terms))
-        facts = {"columns": columns, "classifiers": classifiers, "effects": len(terms)}
-        raise OptionError("covariates-not-told-apart", **facts)
+    columns = list(dict.fromkeys(term.covariate for term in terms))
+    if classifiers <= design.shape[1]:
+        facts = {"classifiers": classifiers, "effects": len(terms)}
+        raise OptionError("covariates-too-many", columns=listing(columns, "covariate"), **facts)
+    rank = np.linalg.matrix_rank(design)
+    told: list[str] = []
+    for name in columns:
+        own = [False, *(term.covariate == name for term in terms)]
+        # Without one that others tell, less is lost than it has effects.
+        if rank - np.linalg.matrix_rank(design[:, np.logical_not(own)]) < sum(own):
+            told.append(name)
+    if told:
+        raise OptionError("covariates-not-told-apart", columns=listing(told, "covariate"))
     return design
 
 

@@ -5,7 +5,7 @@ networks. `sets` lists images by `images` and `labels`, also of archives (`tars`
 the `hub`; they are decoded and preprocessed by `pixels` and kept by `cache`. `architectures` knows
 classifiers by their names, also those with larger `heads`, and `networks` loads them; `evaluate`
 runs them on a block of images and ranks the classes that answers are `among`, `local` and `cluster`
-go through all blocks, `results` and `logits` keep what they found.
+go through all blocks, `results` and `logits` keep what they found, of which `ensembles` answer.
 
 Importing this package loads neither torch nor timm; both come with the extra `[timm]`.
 """

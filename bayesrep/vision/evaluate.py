@@ -307,7 +307,7 @@ def give_batch(
             logits = logits.float()
         if (head := network.architecture.head) is not None:
             logits = head.take_classes(logits)
-        ranked = _rank(logits.float(), classes)
+        ranked = _take_likeliest(compute_probabilities(logits.float(), classes))
         sent = (*ranked, finite, whole, *((logits,) if device.keeps_logits else ()))
         # On its way at once, behind what the device already does and before what it is given next.
         probabilities, labels, is_finite, is_whole, *kept = (
@@ -323,24 +323,25 @@ def give_batch(
     return GivenBatch((probabilities, labels), held, is_finite, is_whole, clock, redo)
 
 
-def rank_outputs(logits: Any, classes: Classes, start: float) -> TopFive:
-    """The likeliest of some classes by the outputs float32 [n, K] of a network, begun at `start`.
+def compute_probabilities(logits: Any, classes: Classes) -> Any:
+    """The softmax [n, C] of outputs among some classes."""
+    return choose_outputs(logits, classes).softmax(-1)
 
-    Where several outputs stand for one class, it has the largest of them.
+
+def rank_probabilities(probabilities: Any, start: float) -> TopFive:
+    """The likeliest classes by probabilities float32 [n, C], whose computation began at `start`.
 
     Raises
     ------
     PredictionError
-        Where the network has an output for none of the classes.
+        Where a network has an output for none of the classes.
     """
-    probabilities, labels = (each.cpu() for each in _rank(logits, classes))
-    return _make_top_five(probabilities, labels, time.perf_counter() - start)
+    values, labels = (each.cpu() for each in _take_likeliest(probabilities))
+    return _make_top_five(values, labels, time.perf_counter() - start)
 
 
-def _rank(logits: Any, classes: Classes) -> tuple[Any, Any]:
-    """Probabilities and labels [n, 5] of the likeliest classes, on the device of the outputs."""
-    chosen = choose_outputs(logits, classes)
-    return chosen.softmax(-1).topk(min(RANKS, chosen.shape[-1]))
+def _take_likeliest(probabilities: Any) -> tuple[Any, Any]:
+    return probabilities.topk(min(RANKS, probabilities.shape[-1]))
 
 
 def choose_outputs(logits: Any, classes: Classes) -> Any:

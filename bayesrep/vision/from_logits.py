@@ -1,11 +1,11 @@
-"""Answers of outputs that are kept: among other classes, or held against other labels.
+"""Answers of outputs that are kept: among other classes, held against other labels, or together.
 
 Nothing is decoded and no network is loaded; the answers are those that a network would give, to the
 bit (`bayesrep.vision.logits`).
 """
 
-import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,12 @@ from bayesrep.vision.among import check_few_classes, read_among
 from bayesrep.vision.calibration import fit_temperature
 from bayesrep.vision.contents import UNKNOWN_CONTENT, Contents
 from bayesrep.vision.devices import choose_device
-from bayesrep.vision.evaluate import TopFive, choose_outputs, rank_outputs
+from bayesrep.vision.ensembles import Ensemble, check_ensembles
+from bayesrep.vision.evaluate import TopFive, choose_outputs
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.labels import class_numbers, read_labels
-from bayesrep.vision.logits import LogitsFile, logits_folder, read_logits
+from bayesrep.vision.logits import VALUES, LogitsFile, logits_folder, read_logits
 from bayesrep.vision.prediction import check_writable
 from bayesrep.vision.reports import Report, make_report
 from bayesrep.vision.results import Results
@@ -53,6 +54,7 @@ def predict_from_logits(
     study: str | Path,
     *,
     classifiers: Sequence[str] | None = None,
+    ensembles: Mapping[str, Sequence[str]] | None = None,
     labels: str | Path | None = None,
     among: str | Path | None = None,
     calibrate_on: str | Path | None = None,
@@ -70,6 +72,9 @@ def predict_from_logits(
         The data set's name in the study that the answers go to, and its folder.
     classifiers
         Those wanted; all that are there by default.
+    ensembles
+        The networks of each ensemble, by the name that it gets as one more classifier; its
+        probabilities are the mean of theirs (`bayesrep.vision.ensembles`).
     labels
         A ground-truth file in place of the labels that were kept.
     among
@@ -102,55 +107,70 @@ def predict_from_logits(
         raise PredictionError("data-set-name-empty")
     place, target = Path(logits), Path(study)
     check_writable(target)
-    chosen_device = choose_device(device)
-    kept = {name: read_logits(file) for name, file in _find_kept(place, classifiers).items()}
+    chosen_device = choose_device(device).name
+    wanted = _list_classifiers(place) if classifiers is None else list(classifiers)
+    together = {} if ensembles is None else ensembles
+    check_ensembles(together, wanted)
+    # What is wrong with what is kept is refused before anything is written.
+    kept = _read_kept(place, chain(wanted, *together.values()))
+    _check_alike(place, kept)
+    temperatures = dict.fromkeys(kept, 1.0)
+    if calibrate_on is not None:
+        for name, fitted_on in _read_kept(Path(calibrate_on), kept).items():
+            temperatures[name] = _fit_temperature(fitted_on, kept[name], among)
     first = next(iter(kept.values()))
-    if other := [name for name, each in kept.items() if not _is_alike(each, first)]:
-        raise PredictionError(
-            "logits-of-different-images", folder=place, classifiers=listing(other, "classifier")
-        )
-    source = ImageSource(place, labels, among)
-    listed = choose_images(*_list_kept(source, first), target, dataset)
+    listed = choose_images(*_list_kept(ImageSource(place, labels, among), first), target, dataset)
     rows = listed.images.place[:, 1]
+    run = _begin_run(
+        *(target, dataset, listed.images, KnownContents(first.contents[rows])),
+        allow_failures=allow_failures,
+    )
     # Every classifier is finished before the next: what is held is one at a time.
-    run = None
-    for name, each in kept.items():
+    full: dict[str, str] = {}
+    for name, members in {**{each: [each] for each in wanted}, **together}.items():
         if force:
             Results.forget(target, dataset, name)
-        contents = KnownContents(each.contents[rows])
-        temperature, identity = 1.0, each.identity
-        if calibrate_on is not None:
-            fitted_on = read_logits(_find_kept(Path(calibrate_on), [name])[name])
-            temperature = _fit_temperature(fitted_on, each, among)
-            identity |= {"temperature": f"{temperature:.6g}"}
-        results = Results(target, dataset, name, listed.images, contents, identity)
-        run = run or _begin_run(
-            target, dataset, listed.images, contents, allow_failures=allow_failures
+        # Sums are the same in whatever order networks are given.
+        ordered = sorted(members)
+        answering = Ensemble(
+            tuple(kept[each] for each in ordered), tuple(temperatures[each] for each in ordered)
         )
-        run.results[name] = results
-        earlier = results.is_finished(run.undecodable_images())
-        missing = np.flatnonzero(~results.done & ~run.undecodable_images())
-        if len(missing):
-            parts = [
-                _rank(each.values[rows[some]], listed.images, chosen_device.name, temperature)
-                for some in (missing[at : at + _AT_ONCE] for at in range(0, len(missing), _AT_ONCE))
-            ]
-            results.add(missing, contents.known[missing], TopFive.concatenate(parts))
-        if not earlier:
-            results.finish(run.facts())
-            run.status[name] = "done"
-    assert run is not None
+        full[name] = answering.identity["full_name"]
+        _answer(run, name, answering, rows, chosen_device)
     run.save_failures()
-    full = {name: str(each.identity.get("full_name")) for name, each in kept.items()}
-    return make_report(run, list(kept), full, listed)
+    return make_report(run, list(full), full, listed)
 
 
-def _find_kept(place: Path, classifiers: Sequence[str] | None) -> dict[str, Path]:
-    """The folders of the classifiers wanted, by name."""
-    there = folders.names_in(place, "")
-    if not there:
+def _answer(run: DatasetRun, name: str, answering: Ensemble, rows: Ints, device: str) -> None:
+    """Write the answers that are missing of a classifier, or of networks together.
+
+    `rows` are those of the kept outputs, of the run's images in their order.
+    """
+    results = Results(run.study, run.dataset, name, run.images, run.contents, answering.identity)
+    run.results[name] = results
+    earlier = results.is_finished(run.undecodable_images())
+    missing = np.flatnonzero(~results.done & ~run.undecodable_images())
+    if len(missing):
+        parts = [
+            answering.rank(rows[some], run.images.classes, device)
+            for some in (missing[at : at + _AT_ONCE] for at in range(0, len(missing), _AT_ONCE))
+        ]
+        results.add(missing, run.contents.known[missing], TopFive.concatenate(parts))
+    if not earlier:
+        results.finish(run.facts())
+        run.status[name] = "done"
+
+
+def _list_classifiers(place: Path) -> list[str]:
+    """The classifiers of which outputs are kept in a data set's folder."""
+    if not any(place.glob(f"[!.]*/{VALUES}")):  # also where it is the folder of several data sets
         raise PredictionError("logits-folder-empty", folder=place)
-    wanted = there if classifiers is None else list(classifiers)
+    return folders.names_in(place, "")
+
+
+def _read_kept(place: Path, names: Iterable[str]) -> dict[str, LogitsFile]:
+    """What is kept of some classifiers in a data set's folder."""
+    there, wanted = _list_classifiers(place), dict.fromkeys(names)
     if missing := [name for name in wanted if name not in there]:
         raise PredictionError(
             "logits-lack-classifiers",
@@ -158,12 +178,25 @@ def _find_kept(place: Path, classifiers: Sequence[str] | None) -> dict[str, Path
             classifiers=listing(missing, "classifier"),
             kept_classifiers=listing(there, "classifier"),
         )
-    return {name: place / logits_folder(Path(), "any", name).name for name in wanted}
+    return {name: read_logits(place / logits_folder(Path(), "any", name).name) for name in wanted}
+
+
+def _check_alike(place: Path, kept: Mapping[str, LogitsFile]) -> None:
+    """Refuse outputs of other images than those of most, or of classifiers left half-way."""
+    most = max(kept, key=lambda name: np.count_nonzero(kept[name].contents))
+    if other := [name for name, each in kept.items() if not _is_alike(each, kept[most])]:
+        raise PredictionError(
+            "logits-of-different-images",
+            folder=place,
+            classifiers=listing(other, "classifier"),
+            other=most,
+        )
 
 
 def _is_alike(one: LogitsFile, other: LogitsFile) -> bool:
     same = one.table["image"].equals(other.table["image"])
-    return same and one.facts["outputs"] == other.facts["outputs"]
+    same = same and one.facts["outputs"] == other.facts["outputs"]
+    return same and np.array_equal(one.contents, other.contents)
 
 
 def _list_kept(source: ImageSource, kept: LogitsFile) -> tuple[ImageSet, Any]:
@@ -206,12 +239,3 @@ def _fit_temperature(fitted_on: LogitsFile, kept: LogitsFile, among: str | Path 
     known = fitted_on.contents[rows] != UNKNOWN_CONTENT
     values = torch.from_numpy(np.ascontiguousarray(fitted_on.values[rows[known]])).float()
     return fit_temperature(choose_outputs(values, taken.classes).numpy(), taken.labels[known])
-
-
-def _rank(values: NDArray[Any], images: ImageSet, device: str, temperature: float) -> TopFive:
-    """The likeliest classes by some rows of outputs; each row's do not depend on the others."""
-    import torch
-
-    outputs = torch.from_numpy(np.ascontiguousarray(values)).to(device).float()
-    with torch.inference_mode():
-        return rank_outputs(outputs / temperature, images.classes, time.perf_counter())

@@ -39,7 +39,7 @@ from bayesrep.vision.images import ImageSet
 
 FORMAT = 1
 LOGITS = "logits"
-_VALUES, _CONTENTS, _IMAGES = "logits.npy", "contents.npy", "images.parquet"
+VALUES, _CONTENTS, _IMAGES = "logits.npy", "contents.npy", "images.parquet"
 _KEY = "bayesrep"
 
 
@@ -96,7 +96,7 @@ class KeptLogits:
             _make_files(place, table, told, (len(images), len(classes)), dtype, earlier)
         elif not earlier.table.equals(table):
             write(table, place / _IMAGES, told)
-        self._values = np.load(place / _VALUES, mmap_mode="r+", allow_pickle=False)
+        self._values = np.load(place / VALUES, mmap_mode="r+", allow_pickle=False)
         self._marks = np.load(place / _CONTENTS, mmap_mode="r+", allow_pickle=False)
         self._known = np.array(self._marks)
         held = np.flatnonzero(self._known != UNKNOWN_CONTENT)
@@ -176,7 +176,7 @@ def check_room(
     size, need = _dtype_of(device).itemsize, 0
     for dataset, count in counts.items():
         for each in known:
-            file = logits_folder(study, dataset, each.name) / _VALUES
+            file = logits_folder(study, dataset, each.name) / VALUES
             there = file.stat().st_size if file.exists() else 0
             need += max(0, count * len(each.classes) * size - there)
     above = next(path for path in (study, *study.absolute().parents) if path.exists())
@@ -199,11 +199,11 @@ def _make_files(
     earlier: "LogitsFile | None",
 ) -> None:
     """Make all files, with what an earlier run left of images that are still there."""
-    new = place.with_name(f"{place.name}.new")
+    new = place.with_name(f".{place.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     try:
         new.mkdir(parents=True)
-        values = _new_array(new / _VALUES, shape, dtype)
+        values = _new_array(new / VALUES, shape, dtype)
         marks = _new_array(new / _CONTENTS, shape[:1], np.dtype(np.uint64))
         if earlier is not None:
             rows = {name: row for row, name in enumerate(earlier.table["image"])}
@@ -280,7 +280,7 @@ class LogitsFile:
                 )
 
 
-_ADVICE = "remove the folder, or give force (--force) to replace it"
+_ADVICE = "remove the folder, or replace it by predict with --keep logits and --force"
 
 
 def read_logits(place: Path) -> LogitsFile:
@@ -294,7 +294,7 @@ def read_logits(place: Path) -> LogitsFile:
     try:
         table = parquet.read(place / _IMAGES, str(place / _IMAGES), ["image", "label"])
         facts = strict_json.parse(pl.read_parquet_metadata(place / _IMAGES).get(_KEY) or "null")
-        values, contents = (_map_array(place / name) for name in (_VALUES, _CONTENTS))
+        values, contents = (_map_array(place / name) for name in (VALUES, _CONTENTS))
     except StudyError as error:
         raise PredictionError(error.violation) from error
     except (OSError, ValueError) as error:

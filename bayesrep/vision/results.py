@@ -42,6 +42,7 @@ _UNSAID = {  # of files that do not say
     "classes": "those of ImageNet",
     "among": "all classes",
     "temperature": "1",
+    "ensemble": "one network",
 }
 
 

@@ -258,7 +258,8 @@ def evaluate_together(
     )
     rest: Sequence[Architecture] = [a for a in known if any(a in waiting for waiting in todo)]
     first = True
-    with progress_bar(missing, "image", f"of {len(rest)} classifiers", show=show) as bar:
+    what = "classifiers" if len(runs) == 1 else "evaluations"
+    with progress_bar(missing, "image", f"of {sum(map(len, todo))} {what}", show=show) as bar:
         if taken := sum(each.byte_count for run in runs for each in run.kept.values()):
             bar.say(f"logits: {taken / 1e9:,.2f} GB are kept in {runs[0].study / LOGITS}")
         # Each turn takes as many classifiers as fit into memory, over all images.
