@@ -112,14 +112,13 @@ def regress_classifiers(
 
 
 def _read_table(covariates: Any) -> pl.DataFrame:
-    # Of a text polars would take the letters.
-    given = Path(covariates) if isinstance(covariates, str) else covariates
+    kind = type(covariates).__name__
+    if isinstance(covariates, str):  # polars would take its letters
+        raise OptionError("covariates-not-table", type_name=kind, reason="it is a text")
     try:
-        return pl.DataFrame(given, strict=False)
+        return pl.DataFrame(covariates, strict=False)
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        raise OptionError(
-            "covariates-not-table", type_name=type(covariates).__name__, reason=reason(error)
-        ) from error
+        raise OptionError("covariates-not-table", type_name=kind, reason=reason(error)) from error
 
 
 def _tabulate(
