@@ -20,7 +20,6 @@ the difference: about two percent of the accuracy's at 1,000 images (experiments
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
