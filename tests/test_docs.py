@@ -332,11 +332,12 @@ def test_the_page_on_models_runs(
     monkeypatch.chdir(written)
     names: dict = {}
     for code in execute["blocks"](told(DOCS / "how-to" / "own-model.md")):
-        code = code.replace('model="probit",', 'model="probit", method="laplace", progress=False,')
+        code = re.sub(r'model="[\w-]+",', r'\g<0> method="laplace", progress=False,', code)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of draws that are few
             exec(compile(code, "page", "exec"), names)
     assert "draws hold" in capsys.readouterr().out
+    check_covariate(names)
     fitted = names["posterior"]["posterior"]
     joint = zoo.posterior("tiny", **zoo.QUICK)["posterior"]
     means = [fit["adjusted_accuracy"].values.mean(axis=(0, 1)) for fit in (fitted, joint)]
@@ -358,6 +359,38 @@ def test_the_page_on_models_runs(
     weight = np.einsum("dk,dks->ds", few["component_weight"][:, 0], np.exp(log_density))
     wanted = np.einsum("dcs,ds->dc", curves, weight)
     np.testing.assert_allclose(few["adjusted_accuracy"], wanted, atol=1e-5)
+
+
+def check_covariate(names: dict):
+    """Its summary, report and ArviZ's table are there; without an effect it is the joint model."""
+    import arviz as az
+    import jax
+    from numpyro.infer.util import log_density
+    from scipy.stats import norm
+
+    study, fit = names["study"], names["by_year"]
+    assert np.isfinite(names["effect"].values).all()
+    assert bayesrep.summarize(study, fit, allow_unconverged=True).height == 3
+    assert "with-year" in bayesrep.report(study, fit, bootstrap=0).html
+    assert list(az.summary(fit, var_names=["effect", "log_scatter"]).index) == [
+        "effect",
+        "log_scatter",
+    ]
+    with jax.enable_x64(new_val=True):
+        own, joint = names["MODELS"]["with-year"], names["MODELS"]["joint"]
+        options = own.options(years=names["years"])
+        cells = [bayesrep.SufficientStatistics.of(study).cells]
+        data = own.data(cells, {}, options, None)
+        np.testing.assert_allclose(np.mean(data.year), 0, atol=1e-12)
+        with pytest.raises(ValueError, match="2 years of 3 classifiers"):
+            own.data(cells, {}, own.options(years=(1.0, 2.0)), None)
+        values = dict(own.start(data, options)) | {"log_scatter": np.log(0.75)}
+        with_year, without = (
+            float(jax.jit(lambda given, each=each: log_density(*each, {}, given)[0])(values))
+            for each in ((own.function, (data, options)), (joint.function, (data.joint, options)))
+        )
+    priors = norm(0, 0.5).logpdf(0) + norm(-1, 1).logpdf(np.log(0.75))
+    assert with_year - without == pytest.approx(priors, abs=1e-9)
 
 
 # The tiny study of the zoo, as the tutorial's own is slow to fit.

@@ -1,6 +1,6 @@
 """Structure, sizes and priors of the joint model, which further models share."""
 
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -97,6 +97,8 @@ class JointOptions:
 
     def __post_init__(self) -> None:
         for option in fields(self):
+            if option.default is MISSING:  # what a class that adds to these checks itself
+                continue
             value = getattr(self, option.name)
             if option.name != "dependence" and isinstance(option.default, tuple | float):
                 # Bends that are normal are not the Student t that their scale means.

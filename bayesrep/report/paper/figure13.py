@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import EMSpline, Naive, analyse
 from bayesrep.report.figures import accuracy_axes, interval_points, legend_below, panels, shades
 from bayesrep.report.methods import color_of, label_of
@@ -23,7 +24,6 @@ from bayesrep.report.paper.parts import (
 from bayesrep.studies.words import VOCABULARIES, Words
 
 METHODS = ("em-spline", "naive")
-BOOTSTRAP = 200
 QUARTERS = (1, 2, 3, 4)
 
 
@@ -31,7 +31,7 @@ def numbers(
     known: KnownStudy,
     *,
     quarters: Sequence[int] = QUARTERS,
-    bootstrap: int = BOOTSTRAP,
+    bootstrap: int = PAPER_REPLICATES,
     progress: bool = False,
 ) -> dict[str, Any]:
     """Adjusted accuracies and mean gaps of both methods for every n', so many quarters of n."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import EMSpline, analyse
 from bayesrep.report.figures import (
     PURPLE,
@@ -23,14 +24,13 @@ from bayesrep.report.paper.parts import analysis_numbers, line_at_truth, mark_tr
 from bayesrep.studies.words import VOCABULARIES, Words
 
 COMPONENTS = (1, 2, 3, 4, 5, 6)
-BOOTSTRAP = 200
 
 
 def numbers(
     known: KnownStudy,
     *,
     components: Sequence[int] = COMPONENTS,
-    bootstrap: int = BOOTSTRAP,
+    bootstrap: int = PAPER_REPLICATES,
     progress: bool = False,
 ) -> dict[str, Any]:
     """Adjusted accuracies, gaps and slopes for every K."""
