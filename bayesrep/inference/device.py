@@ -1,10 +1,9 @@
-"""Which device a fit runs on, by timing a few steps on each; and that its threads keep to it."""
+"""Which device a fit runs on, by timing a few steps on each."""
 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,8 +17,6 @@ WORTH = 2
 """How many times as fast as the CPU another device has to be."""
 STEPS = 16
 """How many steps are timed: one after the other without the host, as in a trajectory."""
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -54,21 +51,6 @@ def default_platform() -> str:
     """The platform on which this thread's programs run, such as "cpu"."""
     device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
     return jax.default_backend() if device is None else device.platform
-
-
-def keep_settings(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function for other threads: with this one's device, and 64-bit floats.
-
-    JAX keeps both settings per thread.
-    """
-    device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
-
-    @wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        with jax.enable_x64(new_val=True), jax.default_device(device):
-            return function(*args, **kwargs)
-
-    return run
 
 
 def choose(device: str, chains: int, build_steps: Callable[[int], Callable[[], Any]]) -> Choice:

@@ -49,9 +49,9 @@ from numpyro.infer.util import ParamInfo
 
 from bayesrep.inference.checkpoint import Checkpoint
 from bayesrep.inference.density import Density, Position
-from bayesrep.inference.device import keep_settings
 from bayesrep.inference.marginal import Marginal, MarginalTerms, Setting, UnitNormals, Units
 from bayesrep.inference.program import Compiled, kept_jit
+from bayesrep.numerics.batches import keep_settings
 from bayesrep.numerics.convergence import divide_chains
 from bayesrep.types import Float, Shaped
 

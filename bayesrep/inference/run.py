@@ -17,7 +17,7 @@ from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.checkpoint import Checkpoint
 from bayesrep.inference.dense import DenseWhitening, Transform
 from bayesrep.inference.density import Density, Draws, Position
-from bayesrep.inference.device import Choice, keep_settings
+from bayesrep.inference.device import Choice
 from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.nuts import (
     BLOCK,
@@ -36,6 +36,7 @@ from bayesrep.inference.problem import Problem, Programs, around_mode
 from bayesrep.inference.settle import Settled, learn_more, make_look, settle
 from bayesrep.machine import cores
 from bayesrep.models.model import Data
+from bayesrep.numerics.batches import keep_settings
 from bayesrep.progress import Progress
 from bayesrep.types import Shaped
 

@@ -23,13 +23,14 @@ import numpy as np
 
 from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
 from bayesrep.inference.density import Density
-from bayesrep.inference.device import default_platform, keep_settings
+from bayesrep.inference.device import default_platform
 from bayesrep.inference.marginal import Marginal, Setting, feature_count, sampled_rows
 from bayesrep.inference.mode import Expand
 from bayesrep.inference.program import kept_jit
 from bayesrep.inference.tuning import Visits, importance, learn, products, ridge
 from bayesrep.machine import cores
 from bayesrep.models.model import Data
+from bayesrep.numerics.batches import keep_settings
 from bayesrep.types import Float
 
 STEPS = 20
