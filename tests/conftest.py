@@ -75,6 +75,7 @@ TOGETHER = (
         "test_figures",
         "test_run",
         "test_docs",
+        "test_examples",
     ),
     ("test_collect_howto",),
     ("test_vision", "test_vision_resume", "test_vision_compile", "test_vision_cluster"),
@@ -141,6 +142,17 @@ def kept_fits(monkeypatch):
 
     zoo.fit.__signature__ = inspect.signature(bayesrep.fit)  # of which commands ask
     monkeypatch.setattr(bayesrep, "fit", zoo.fit)
+
+
+@pytest.fixture
+def own_models():
+    """What a page registers is gone afterwards."""
+    from bayesrep.models import MODELS
+
+    before = set(MODELS)
+    yield MODELS
+    for name in set(MODELS) - before:
+        del MODELS[name]
 
 
 @pytest.fixture(scope="session")

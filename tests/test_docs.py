@@ -308,17 +308,6 @@ def test_the_page_on_samplers_runs(
     assert (np.ptp(accuracy.values, axis=1) > 0).all()
 
 
-@pytest.fixture
-def own_models():
-    """What a page registers is gone afterwards."""
-    from bayesrep.models import MODELS
-
-    before = set(MODELS)
-    yield MODELS
-    for name in set(MODELS) - before:
-        del MODELS[name]
-
-
 def test_the_page_on_models_runs(
     written: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -1,0 +1,58 @@
+"""The notebooks of the documentation: executed as a reader gets them, and their code runs."""
+
+import ast
+import json
+import re
+import runpy
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+execute = runpy.run_path(str(DOCS / "execute.py"))
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
+SMALLER = (
+    "images=2000, annotators=20, classifiers=12, seed=1",
+    "images=500, annotators=8, classifiers=3, seed=1",
+)
+"""The tiny study of the zoo, as that of the notebooks is slow to fit."""
+
+
+UNWANTED = r'(?<![<\w.:/])/(home|root|tmp|usr|work)/|"stderr"|"output_type": "error"'
+"""Paths of the machine that ran them, warnings and errors."""
+
+
+def read_codes(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in cells if cell["cell_type"] == "code"]
+
+
+def test_notebooks_have_what_their_code_shows():
+    assert [path.stem for path in NOTEBOOKS] == ["first-steps", "own-data", "own-model"]
+    for path in NOTEBOOKS:
+        assert not re.search(UNWANTED, path.read_text(encoding="utf-8")), path
+        for number, cell in enumerate(read_codes(path), start=1):
+            assert cell["execution_count"] == number, (path, number)
+            last = ast.parse("".join(cell["source"])).body[-1]
+            shows = isinstance(last, ast.Expr) and not ast.unparse(last).startswith("print(")
+            results = [out for out in cell["outputs"] if out["output_type"] == "execute_result"]
+            assert len(results) == shows, (path, number)
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.errors.IdentificationWarning")  # few annotators
+@pytest.mark.usefixtures("kept_fits", "own_models")
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_code_of_notebooks_runs(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    codes = ["".join(cell["source"]) for cell in read_codes(path)]
+    assert SMALLER[0] in codes[0]
+    names = {}
+    shown = [execute["run"](code.replace(*SMALLER), names) for code in codes]
+    printed = "".join(text for text, _ in shown)
+    tables = [value for _, value in shown if isinstance(value, pl.DataFrame)]
+    assert {
+        "first-steps": "intervals hold the truth" in printed,
+        "own-data": len(tables) == 6 and shown[-1][1] is True,
+        "own-model": "points apart at most" in printed,
+    }[path.stem]
