@@ -148,8 +148,9 @@ def curve_draws(fitted: Fitted) -> Floats:
     if column := made.grouping:
         of_images = fitted.images.reference.groups[column]
         share = np.mean(of_images[:, None] == group["group"].values, axis=0)
+    curves, options = made.model.curves, made.options
     # Compiled as one program: operation by operation each would be compiled for itself.
-    evaluate = jax.jit(lambda draws: made.model.curves(draws, made.options, GRID, share))
+    evaluate = jax.jit(lambda draws: curves(draws, options, GRID, share))
     with jax.enable_x64(new_val=True):
         return np.asarray(evaluate(draws))
 
