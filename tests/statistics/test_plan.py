@@ -44,7 +44,7 @@ def test_a_study_of_a_world_has_its_accuracies(pilot):
 
 def test_normal_approximations_are_near(pilot):
     normal = Fitted(pilot.study, normal_posterior(pilot.study, seed=0))
-    for name in ("together", "adjusted"):
+    for name in ("draws_together", "adjusted_draws"):
         found, other = (getattr(each, name).reshape(-1, 4) for each in (normal, pilot))
         sd = other.std(axis=0)
         assert (np.abs(found.mean(axis=0) - other.mean(axis=0)) < 0.5 * sd).all()
