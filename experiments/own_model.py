@@ -13,7 +13,6 @@ finished studies are kept in DIR.
 """
 
 import argparse
-import runpy
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -34,9 +33,9 @@ from bayesrep.report.text import columns, percent
 from bayesrep.studies.populations import PROCESSES, make_world
 from bayesrep.studies.scenarios import find_scenario
 from experiments.ledger import resume
+from experiments.pages import run_page
 from experiments.results import save
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
 ANNOTATORS = 36
 BEGIN = 2003
 POPULATION, EFFECT, SCATTER, SLOPES = (-1.0, 3.0), 0.3, 0.4, 0.5
@@ -44,13 +43,8 @@ POPULATION, EFFECT, SCATTER, SLOPES = (-1.0, 3.0), 0.3, 0.4, 0.5
 
 @cache
 def register_model() -> None:
-    """What the page's code registers."""
-    execute = runpy.run_path(str(DOCS / "execute.py"))
-    text = (DOCS / "how-to" / "own-model.md").read_text(encoding="utf-8")
-    names: dict[str, Any] = {}
-    for code in execute["blocks"](text):
-        if "MODELS[" in code:
-            execute["run"](code, names)
+    """Register what the page's code does."""
+    run_page("how-to/own-model.md", only="MODELS[")
 
 
 def make_study(years: np.ndarray, images: int, random: np.random.Generator) -> Study:

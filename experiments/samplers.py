@@ -10,7 +10,6 @@ samples, which effective sizes give. Resumable: finished studies are kept in DIR
 
 import argparse
 import contextlib
-import runpy
 import sys
 import tempfile
 import warnings
@@ -26,9 +25,9 @@ from bayesrep.numerics.convergence import mean_ess
 from bayesrep.report.text import columns
 from bayesrep.types import Floats
 from experiments.ledger import resume
+from experiments.pages import run_page
 from experiments.results import save
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
 STUDIES: Mapping[str, Mapping[str, Any]] = {
     "10 annotators": {"images": 500, "classifiers": 5, "annotators": 10, "seed": 1},
     "2 to 12 annotators": {"images": 500, "classifiers": 3, "annotators": (2, 12), "seed": 2},
@@ -36,23 +35,19 @@ STUDIES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def run_page(study: bayesrep.Study) -> dict[str, Floats]:
+def draw_accuracies(study: bayesrep.Study) -> dict[str, Floats]:
     """Adjusted accuracies [draw, classifier] by sampler, of the page's code."""
-    execute = runpy.run_path(str(DOCS / "execute.py"))
-    text = (DOCS / "how-to" / "own-sampler.md").read_text(encoding="utf-8")
-    names: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         study.write("my-study")
         with warnings.catch_warnings(), jax.numpy_rank_promotion("allow"):
             warnings.simplefilter("ignore")  # of the libraries
-            for code in execute["blocks"](text):
-                execute["run"](code, names)
+            names = run_page("how-to/own-sampler.md")
     return {name: np.asarray(draws) for name, draws in names["accuracies"].items()}
 
 
 def one_study(name: str) -> dict[str, Any]:
     """Of each sampler: how far its means lie from those of `fit`, and ratios of their sds."""
-    drawn = run_page(bayesrep.simulate_study(**STUDIES[name]))
+    drawn = draw_accuracies(bayesrep.simulate_study(**STUDIES[name]))
     ours = drawn.pop("fit")
     known, found = mean_ess(ours[None]), dict[str, Any]()
     for sampler, draws in drawn.items():

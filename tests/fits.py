@@ -11,6 +11,12 @@ from bayesrep import (
     Study,
 )
 
+TUTORIALS = (
+    "images=2000, annotators=20, classifiers=12, seed=1",
+    "images=500, annotators=8, classifiers=3, seed=1",
+)
+"""The study of tutorials and notebooks, and the tiny one of the zoo, which is quick to fit."""
+
 
 def short_fit(study, **changes):
     with warnings.catch_warnings():

@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 import pytest
 import zoo
+from fits import TUTORIALS
 
 import bayesrep
 from bayesrep import collect as collecting
@@ -380,13 +381,6 @@ def check_covariate(names: dict):
         )
     priors = norm(0, 0.5).logpdf(0) + norm(-1, 1).logpdf(np.log(0.75))
     assert with_year - without == pytest.approx(priors, abs=1e-9)
-
-
-# The tiny study of the zoo, as the tutorial's own is slow to fit.
-TUTORIALS = (
-    "images=2000, annotators=20, classifiers=12, seed=1",
-    "images=500, annotators=8, classifiers=3, seed=1",
-)
 
 
 @pytest.mark.usefixtures("kept_fits")

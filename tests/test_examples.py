@@ -8,17 +8,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from fits import TUTORIALS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 execute = runpy.run_path(str(DOCS / "execute.py"))
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
-SMALLER = (
-    "images=2000, annotators=20, classifiers=12, seed=1",
-    "images=500, annotators=8, classifiers=3, seed=1",
-)
-"""The tiny study of the zoo, as that of the notebooks is slow to fit."""
-
-
 UNWANTED = r'(?<![<\w.:/])/(home|root|tmp|usr|work)/|"stderr"|"output_type": "error"'
 """Paths of the machine that ran them, warnings and errors."""
 
@@ -46,9 +40,9 @@ def test_notebooks_have_what_their_code_shows():
 def test_the_code_of_notebooks_runs(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     codes = ["".join(cell["source"]) for cell in read_codes(path)]
-    assert SMALLER[0] in codes[0]
+    assert TUTORIALS[0] in codes[0]
     names = {}
-    shown = [execute["run"](code.replace(*SMALLER), names) for code in codes]
+    shown = [execute["run"](code.replace(*TUTORIALS), names) for code in codes]
     printed = "".join(text for text, _ in shown)
     tables = [value for _, value in shown if isinstance(value, pl.DataFrame)]
     assert {

@@ -42,7 +42,7 @@ def run(arguments: Namespace) -> int:
     )
     from bayesrep.report.answer import measured_drop
     from bayesrep.report.closing import estimate_sentence
-    from bayesrep.report.estimates_text import explain_missing_shares, gaps_table, side_by_side
+    from bayesrep.report.estimates_text import gaps_text, side_by_side
 
     new_table(arguments)
     top = length(arguments)
@@ -50,8 +50,7 @@ def run(arguments: Namespace) -> int:
     options: dict[str, Any] = {"methods": METHODS, **given_options(arguments, bayesrep.estimate)}
     analyses = analyse(study, progress=not arguments.no_progress, **options)
     table, gaps = classifier_table(analyses), gap_table(analyses)
-    clear = measured_drop(study).is_above_zero
-    parts = f"{gaps_table(gaps, clear=clear)}\n{explain_missing_shares(gaps, clear=clear)}"
+    parts = gaps_text(gaps, clear=measured_drop(study).is_above_zero)
     matching = "".join(f"{sentence}\n" for sentence in matching_sentences(analyses))
     words = words_of(study)
     text = (

@@ -39,12 +39,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.checks.classes import judge_classes
     from bayesrep.posterior.fitted import Fitted
     from bayesrep.report.answer import answer_for, drop_of, measured_drop
-    from bayesrep.report.estimates_text import (
-        estimates_table,
-        explain_missing_shares,
-        gaps_table,
-        populations_text,
-    )
+    from bayesrep.report.estimates_text import estimates_table, gaps_text, populations_text
     from bayesrep.summary import tables
 
     top = length(arguments)
@@ -54,7 +49,6 @@ def run(arguments: Namespace) -> int:
     fitted = fitted.require_convergence(allow_unconverged=arguments.allow_unconverged)
     table, gaps = tables.accuracies(fitted), tables.gaps(fitted)
     measured = measured_drop(study)
-    clear = measured.is_above_zero
     answer = plain_text(answer_for(study, drop_of(gaps, measured)))
     # Notes cost time to compute: only where they are shown, or in the JSON.
     told = arguments.notes or arguments.json
@@ -62,7 +56,7 @@ def run(arguments: Namespace) -> int:
     band, notes = _judge_assumptions(study, posterior, fitted) if told else (None, [])
     text = (
         f"{estimates_table(table, top, words)}\n\nMean over {words.classifiers} and line:\n\n"
-        f"{gaps_table(gaps, clear=clear)}\n{explain_missing_shares(gaps, clear=clear)}\n"
+        f"{gaps_text(gaps, clear=measured.is_above_zero)}\n"
         f"{answer}\n{populations_text(gaps, words)}\n"
         f"This assumes that {list_assumptions(posterior, fitted)}"
     )

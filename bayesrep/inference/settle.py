@@ -14,7 +14,6 @@ equations 6 and 7.
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -30,7 +29,7 @@ from bayesrep.inference.program import kept_jit
 from bayesrep.inference.tuning import Visits, importance, learn, products, ridge
 from bayesrep.machine import cores
 from bayesrep.models.model import Data
-from bayesrep.numerics.batches import keep_settings
+from bayesrep.numerics.batches import in_batches
 from bayesrep.types import Float
 
 STEPS = 20
@@ -309,27 +308,6 @@ def compile_for_points(function: Callable[..., Any], density: Density, name: str
 
 def evaluate_points(program: PointProgram, setting: Setting, *points: Any) -> Any:
     """Results of a program for points [point, ...]: trees of arrays go in, of NumPy's come out."""
-    count = len(jax.tree.leaves(points)[0])
-    step = program.size
-    size = -(-count // step) * step
-    filled = jax.tree.map(lambda leaf: leaf[np.arange(size) % count], points)
-
-    @keep_settings
-    def some(begin: int) -> Any:
-        part = jax.tree.map(lambda leaf: leaf[begin : begin + step], filled)
-        return jax.tree.map(np.asarray, program.call(setting, part))
-
-    first = some(0)  # compiled once, not by every thread
-    whole = jax.tree.map(lambda leaf: np.empty((size, *leaf.shape[1:]), leaf.dtype), first)
-
-    def keep(begin: int, found: Any) -> None:
-        def put(leaf: Any, part: Any) -> None:
-            leaf[begin : begin + step] = part
-
-        jax.tree.map(put, whole, found)
-
-    keep(0, first)
-    with ThreadPoolExecutor(program.workers) as pool:
-        begins = range(step, size, step)
-        list(pool.map(lambda begin: keep(begin, some(begin)), begins))  # raises what they raise
-    return jax.tree.map(lambda leaf: leaf[:count], whole)
+    return in_batches(
+        lambda *some: program.call(setting, some), points, program.size, workers=program.workers
+    )

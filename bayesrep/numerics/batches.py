@@ -9,7 +9,6 @@ import jax
 import numpy as np
 
 from bayesrep.machine import cores
-from bayesrep.types import Ints
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,8 +29,10 @@ def keep_settings(function: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-def in_batches(program: Callable[..., Any], rows: Any, size: int) -> Any:
-    """Results of a program for all rows, so many at a time, a batch on each core.
+def in_batches(
+    program: Callable[..., Any], rows: Any, size: int, *, workers: int | None = None
+) -> Any:
+    """Results of a program for all rows, so many at a time, batches side by side.
 
     The last batch is filled up with the last row: batches of one size take one program, traced and
     compiled once for any number of rows.
@@ -44,6 +45,8 @@ def in_batches(program: Callable[..., Any], rows: Any, size: int) -> Any:
         A tuple of trees of arrays [row, ...], at least one row.
     size
         Rows of a batch.
+    workers
+        Batches at a time; as many as there are cores by default.
 
     Returns
     -------
@@ -52,14 +55,24 @@ def in_batches(program: Callable[..., Any], rows: Any, size: int) -> Any:
     """
     rows = jax.tree.map(np.asarray, rows)
     total = len(jax.tree.leaves(rows)[0])
-    whole = np.minimum(np.arange(-(-total // size) * size), total - 1)
 
     @keep_settings
-    def batch(some: Ints) -> Any:
+    def batch(begin: int) -> Any:
+        some = np.minimum(np.arange(begin, begin + size), total - 1)
         return jax.tree.map(np.asarray, program(*jax.tree.map(lambda leaf: leaf[some], rows)))
 
-    first, *others = np.split(whole, len(whole) // size)
-    ends = [batch(first)]  # compiled once, not by every thread
-    with ThreadPoolExecutor(cores()) as pool:
-        ends += pool.map(batch, others)
-    return jax.tree.map(lambda *parts: np.concatenate(parts)[:total], *ends)
+    first = batch(0)  # compiled once, not by every thread
+    # Filled in place: of thousands of units there is no room for a copy.
+    whole = jax.tree.map(lambda leaf: np.empty((total, *leaf.shape[1:]), leaf.dtype), first)
+
+    def keep(begin: int, found: Any) -> None:
+        def put(leaf: Any, part: Any) -> None:
+            leaf[begin : begin + size] = part[: total - begin]
+
+        jax.tree.map(put, whole, found)
+
+    keep(0, first)
+    with ThreadPoolExecutor(workers or cores()) as pool:
+        begins = range(size, total, size)
+        list(pool.map(lambda begin: keep(begin, batch(begin)), begins))  # raises what they raise
+    return whole

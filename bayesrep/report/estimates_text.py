@@ -137,6 +137,11 @@ def _tells_share(row: Row) -> bool:
     return value is not None and is_share(Estimate(value, row["lower"], row["upper"]))
 
 
+def gaps_text(table: pl.DataFrame, *, clear: bool) -> str:
+    """What `gaps_table` shows, and why it leaves shares out, where it does."""
+    return f"{gaps_table(table, clear=clear)}\n{explain_missing_shares(table, clear=clear)}"
+
+
 def explain_missing_shares(table: pl.DataFrame, *, clear: bool) -> str:
     """Why `gaps_table` leaves shares out, as a line; empty where it has all of them."""
     if not clear:

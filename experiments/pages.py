@@ -1,0 +1,25 @@
+"""The code of the documentation's pages, for experiments that are about it."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def run_page(page: str, only: str = "") -> dict[str, Any]:
+    """Run the Python of a page in order, and give the names that it leaves.
+
+    Parameters
+    ----------
+    page
+        Its path below docs/.
+    only
+        What a block has to hold to be run.
+    """
+    execute = runpy.run_path(str(DOCS / "execute.py"))
+    names: dict[str, Any] = {}
+    for code in execute["blocks"]((DOCS / page).read_text(encoding="utf-8")):
+        if only in code:
+            execute["run"](code, names)
+    return names
