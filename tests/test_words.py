@@ -12,7 +12,7 @@ from refusals import refused
 
 from bayesrep import Study, StudyError, SufficientStatistics, describe_crowd, estimate
 from bayesrep.checks.assumptions import assumption
-from bayesrep.checks.finding import CHECKS, name_check
+from bayesrep.checks.finding import CHECKS
 from bayesrep.checks.width import judge_width
 from bayesrep.cli import main
 from bayesrep.errors import EstimateWarning
@@ -208,10 +208,12 @@ def test_warnings_are_in_the_words_of_the_study():
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_names_of_checks_are_shown_in_other_words(check):
-    shown = name_check(check, VOCABULARIES["evaluation"])
+    shown = VOCABULARIES["evaluation"].restate(check, CHECKS)
     assert not OF_IMAGES.search(shown)
-    assert name_check(check, VOCABULARIES["images"]) == check
-    assert name_check("curves of {odd} roles", VOCABULARIES["evaluation"]).endswith("{odd} roles")
+    assert VOCABULARIES["images"].restate(check, CHECKS) == check
+    assert (
+        VOCABULARIES["evaluation"].restate("curves of {odd} roles", CHECKS).endswith("{odd} roles")
+    )
 
 
 def attempts(root, text):

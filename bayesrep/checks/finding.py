@@ -1,29 +1,26 @@
 """What a check says: a row of the table, what it means for the answer, and a sentence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.words import templates_by_name
 from bayesrep.types import Floats
 
 Trust = Literal["yes", "with care", "no"]
 BEARABLE = 0.5  # of a posterior sd: shifts of all classifiers that leave intervals 92 % coverage
 ALPHA = 0.05  # of p-values: what is below is a misfit
 UNTESTED = "not tested"
-CHECKS: Mapping[str, str] = {
-    IMAGES.fill(check): check
-    for check in (
-        "{annotators} identify the mixtures",
-        "{classifiers} agree as predicted",
-        "curves fit the {classifiers}",
-        "dependence of {annotators}' answers",
-        "{images} alike at the same frequency",
-        "{workers} who answered many {images}",
-    )
-}
+CHECKS = templates_by_name(
+    "{annotators} identify the mixtures",
+    "{classifiers} agree as predicted",
+    "curves fit the {classifiers}",
+    "dependence of {annotators}' answers",
+    "{images} alike at the same frequency",
+    "{workers} who answered many {images}",
+)
 """Names of checks that speak of the study's parts, and how other words say them."""
 LEGEND = (
     "p: how often a model that is right would misfit as much; sd: posterior standard deviations by "
@@ -54,11 +51,6 @@ class Finding:
     wanted: str
     trust: Trust = "yes"
     sentence: str = ""
-
-
-def name_check(check: str, words: Words) -> str:
-    """A check as it is shown of a study."""
-    return words.fill(CHECKS[check]) if check in CHECKS else check
 
 
 def missing_finding(check: str, needed: str) -> Finding:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bayesrep.checks.finding import LEGEND, name_check
+from bayesrep.checks.finding import CHECKS, LEGEND
 from bayesrep.errors import plain_text, quote_word
 from bayesrep.report.text import align_columns
 from bayesrep.studies.words import IMAGES, Words
@@ -35,7 +35,7 @@ def diagnosis_text(
     sentences = [f"- {plain_text(sentence)}" for sentence in diagnosis.sentences]
     sentences += remedies(diagnosis.sentences, study, posterior)
     checks = [
-        (name_check(check, words), *others) for check, *others in diagnosis.checks.iter_rows()
+        (words.restate(check, CHECKS), *others) for check, *others in diagnosis.checks.iter_rows()
     ]
     table = align_columns([("check", "found", "wanted", "trust"), *checks])
     blank = [""] if sentences else []

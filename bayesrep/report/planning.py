@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrep.report.text import Cell, list_rows
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.words import IMAGES, Words, templates_by_name
 
 FEW_ANSWERS = 10
 """Answers about an image below which the assumed shape of p(s) speaks."""
 
-_LABELS = {
-    IMAGES.fill(label): label
-    for label in (
-        "every answer another {worker}'s",
-        "answers about the {images} at hand",
-        "{images}",
-    )
-}
+_LABELS = templates_by_name(
+    "every answer another {worker}'s", "answers about the {images} at hand", "{images}"
+)
 """Crowds and purchases that speak of the study's parts, and how other words say them."""
 
 if TYPE_CHECKING:
@@ -139,7 +134,7 @@ def _describe_others(found: "Plan", prices: "Prices", words: Words) -> list[str]
     # What other crowds would do to the same design.
     crowd_rows = [
         {
-            "crowd": _name_label(label, words),
+            "crowd": words.restate(label, _LABELS),
             "workers": "" if size is None else f"{size:,}",
             "width": width,
         }
@@ -161,7 +156,7 @@ def batch_text(
     words: Words = IMAGES,
 ) -> str:
     """Go on, and with what."""
-    rows = [{**each._asdict(), "label": _name_label(each.label, words)} for each in found]
+    rows = [{**each._asdict(), "label": words.restate(each.label, _LABELS)} for each in found]
     shown: dict[str, Cell] = {
         "buy": "{label}",
         words.images: "{images:,}",
@@ -180,10 +175,6 @@ def batch_text(
         f"{100 * wanted:g} were asked.\nBuy {rows[0]['label']}: {100 * best.width:.2f} points "
         f"then, {reached}.\n\n{list_rows(rows, shown)}"
     )
-
-
-def _name_label(label: str, words: Words) -> str:
-    return words.fill(_LABELS.get(label, label))
 
 
 def _trade(found: "Plan", prices: "Prices", words: Words) -> str:

@@ -55,12 +55,23 @@ class Words:
         words = asdict(self)
         return template.format(**words, **{name.title(): words[name].title() for name in words})
 
+    def restate(self, name: str, templates: Mapping[str, str]) -> str:
+        """A name in these words, by its template (`templates_by_name`); one without stays."""
+        return self.fill(templates[name]) if name in templates else name
+
     def name_of(self, word: str) -> str:
         """What the study calls one of the library's words, such as "classifier"; others stay."""
         return asdict(self).get(word, word)
 
 
 IMAGES = Words()
+
+
+def templates_by_name(*templates: str) -> Mapping[str, str]:
+    """Templates of names, by the names that they are of images, which are kept and compared."""
+    return {IMAGES.fill(each): each for each in templates}
+
+
 VOCABULARIES: Mapping[str, Words] = {
     "images": IMAGES,
     "evaluation": Words(

@@ -10,7 +10,7 @@ import polars as pl
 
 from bayesrep.checks.dependence import AGAINST
 from bayesrep.checks.diagnosis import examine
-from bayesrep.checks.finding import name_check
+from bayesrep.checks.finding import CHECKS
 from bayesrep.errors import quote_word
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import find_group
@@ -113,7 +113,7 @@ class Trust(Section):
         """The verdict in words; at the end of the page what it rests on, and how to repeat it."""
         style, lead = VERDICTS.get(self.verdict, VERDICTS["with care"])
         checks = [
-            [name_check(check, self.words), *map(_cell, others)]
+            [self.words.restate(check, CHECKS), *map(_cell, others)]
             for check, *others in self.checks.select(CHECK_COLUMNS).rows()
         ]
         yield self.block(
