@@ -122,6 +122,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(stop.code or 0)
     with warnings.catch_warnings():
         warnings.showwarning = show_each_once()
+        # JAX writes a kept program in place: where another command is writing it, or was killed
+        # while it did, JAX says so and compiles it. The answer is the same.
+        warnings.filterwarnings("ignore", "Error reading persistent compilation cache entry")
         return copy_context().run(_run, arguments)  # the format of tables is this command's own
 
 

@@ -157,6 +157,41 @@ def test_programs_are_kept_for_later_processes_and_jax_is_left_as_it_was(home, c
     assert said
 
 
+@pytest.mark.compiles
+def test_a_program_that_is_half_written_is_compiled_without_a_word(home, monkeypatch, capsys):
+    """As another command leaves it that is writing it, or was killed."""
+    import jax
+    import jax.numpy as jnp
+
+    from bayesrep import cli
+    from bayesrep.inference import compiling
+
+    values = []
+
+    def run(_):
+        jax.clear_caches()  # as in a process that has just begun
+        with compiling.kept_programs():
+            values.append(float(jax.jit(lambda x: jnp.sin(x) + 1)(2.0)))
+        return 0
+
+    set_before = jax.config.jax_compilation_cache_dir
+    monkeypatch.setattr(compiling, "LEAST_COMPILATION", 0)
+    monkeypatch.setattr(cli, "_run", run)
+    compiling._configure({"jax_compilation_cache_dir": None})
+    warnings.simplefilter("always")  # until pytest puts its own back
+    try:
+        cli.main(["demo"])
+        programs = list((home / "bayesrep").glob("programs-*/*-cache"))
+        assert programs
+        for program in programs:
+            os.truncate(program, program.stat().st_size // 2)
+        cli.main(["demo"])
+    finally:
+        compiling._configure({"jax_compilation_cache_dir": set_before})
+    assert values[0] == values[1]
+    assert capsys.readouterr().err == ""
+
+
 def test_the_user_decides_where(home, tmp_path, compile_here):
     _, said, programs = compile_here(str(tmp_path / "own"))
     assert (said, programs) == ([], [])

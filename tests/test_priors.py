@@ -33,30 +33,38 @@ def wide():
         yield
 
 
-MIXTURE = dist.MixtureSameFamily(
-    dist.Categorical(probs=jnp.array([0.25, 0.75])),
-    dist.Normal(jnp.array([0.0, 2.0]), jnp.array([1.0, 0.5])),
-)
-MOVED = dist.TransformedDistribution(dist.Gumbel(), dist.transforms.AffineTransform(1.0, 2.0))
+# By functions: what is computed while tests are collected is compiled by every process at once.
+def mixture():
+    return dist.MixtureSameFamily(
+        dist.Categorical(probs=jnp.array([0.25, 0.75])),
+        dist.Normal(jnp.array([0.0, 2.0]), jnp.array([1.0, 0.5])),
+    )
+
+
+def moved():
+    return dist.TransformedDistribution(dist.Gumbel(), dist.transforms.AffineTransform(1.0, 2.0))
+
+
 WRITTEN = [
-    (dist.StudentT(4, 3, 2.5), "StudentT(df=4.0, loc=3.0, scale=2.5)"),
-    ("StudentT(4, loc=3, scale=2.5)", "StudentT(df=4.0, loc=3.0, scale=2.5)"),
-    (dist.Cauchy(0.1, 1 / 3), "Cauchy(loc=0.1, scale=0.3333333333333333)"),
+    (lambda: dist.StudentT(4, 3, 2.5), "StudentT(df=4.0, loc=3.0, scale=2.5)"),
+    (lambda: "StudentT(4, loc=3, scale=2.5)", "StudentT(df=4.0, loc=3.0, scale=2.5)"),
+    (lambda: dist.Cauchy(0.1, 1 / 3), "Cauchy(loc=0.1, scale=0.3333333333333333)"),
     (
-        MOVED,
+        moved,
         "TransformedDistribution(base_distribution=Gumbel(loc=0.0, scale=1.0), "
         "transforms=[AffineTransform(loc=1.0, scale=2.0)])",
     ),
     (
-        MIXTURE,
+        mixture,
         "MixtureSameFamily(mixing_distribution=CategoricalProbs(probs=[0.25, 0.75]), "
         "component_distribution=Normal(loc=[0.0, 2.0], scale=[1.0, 0.5]))",
     ),
 ]
 
 
-@pytest.mark.parametrize(("given", "text"), WRITTEN)
-def test_a_distribution_is_recorded_as_text_and_read_back_exactly(given, text):
+@pytest.mark.parametrize(("make", "text"), WRITTEN)
+def test_a_distribution_is_recorded_as_text_and_read_back_exactly(make, text):
+    given = make()
     options = JointOptions(slope=given)
     recorded = json.loads(json.dumps(asdict(options)))
     assert recorded["slope"] == text
@@ -94,44 +102,52 @@ def test_normals_are_the_short_form():
 
 
 REFUSED = [
-    ({"slope": dist.HalfNormal(1.0)}, "prior-not-of-real-numbers", {"support": "positive"}),
-    ({"level": dist.Poisson(2.0)}, "prior-not-of-real-numbers", {"option": "level"}),
-    ({"slope": dist.Normal(jnp.zeros(2), 1.0)}, "prior-not-of-one-number", {"shape": "[2]"}),
-    ({"level": dist.MultivariateNormal(jnp.zeros(2), jnp.eye(2))}, "prior-not-of-one-number", {}),
+    (lambda: {"slope": dist.HalfNormal(1.0)}, "prior-not-of-real-numbers", {"support": "positive"}),
+    (lambda: {"level": dist.Poisson(2.0)}, "prior-not-of-real-numbers", {"option": "level"}),
     (
-        {"slope": dist.ImproperUniform(dist.constraints.real, (), ())},
+        lambda: {"slope": dist.Normal(jnp.zeros(2), 1.0)},
+        "prior-not-of-one-number",
+        {"shape": "[2]"},
+    ),
+    (
+        lambda: {"level": dist.MultivariateNormal(jnp.zeros(2), jnp.eye(2))},
+        "prior-not-of-one-number",
+        {},
+    ),
+    (
+        lambda: {"slope": dist.ImproperUniform(dist.constraints.real, (), ())},
         "prior-not-proper",
         {"prior": "ImproperUniform"},
     ),
-    ({"weight": dist.Delta(0.0)}, "prior-not-proper", {"prior": "Delta"}),
-    ({"slope": "StudentT(4"}, "prior-not-readable", {"prior": "StudentT(4"}),
+    (lambda: {"weight": dist.Delta(0.0)}, "prior-not-proper", {"prior": "Delta"}),
+    (lambda: {"slope": "StudentT(4"}, "prior-not-readable", {"prior": "StudentT(4"}),
     (
-        {"slope": "StudentT(4, 0, -1)"},
+        lambda: {"slope": "StudentT(4, 0, -1)"},
         "prior-not-readable",
         {"reason": "StudentT distribution got invalid scale parameter"},
     ),
     (
-        {"slope": "Nromal(0, 1)"},
+        lambda: {"slope": "Nromal(0, 1)"},
         "prior-not-readable",
         {"reason": "NumPyro has no distribution 'Nromal'; did you mean 'Normal'?"},
     ),
-    ({"slope": "(0, x)"}, "prior-not-readable", {"reason": "'x' is not a number"}),
-    ({"slope": "(0, -1)"}, "prior-not-mean-and-sd", {"value": "(0.0, -1.0)"}),
-    ({"weight": "(0, 1)"}, "standard-deviation-not-positive", {"option": "weight"}),
-    ({"slope": "print('here')"}, "prior-not-readable", {}),
-    ({"slope": "Normal.sample(0)"}, "prior-not-readable", {}),
-    ({"slope": "spline"}, "prior-not-readable", {"option": "slope"}),
-    ({"slope": 3.0}, "prior-not-mean-and-sd", {"value": 3.0}),
-    ({"weight": (0.0, 1.0)}, "standard-deviation-not-positive", {"option": "weight"}),
-    ({"slope": dist.Cauchy(3, 1), "monotone": True}, "monotone-prior-not-normal", {}),
-    ({"classifier_bend": dist.Cauchy(), "monotone": True}, "monotone-prior-not-normal", {}),
+    (lambda: {"slope": "(0, x)"}, "prior-not-readable", {"reason": "'x' is not a number"}),
+    (lambda: {"slope": "(0, -1)"}, "prior-not-mean-and-sd", {"value": "(0.0, -1.0)"}),
+    (lambda: {"weight": "(0, 1)"}, "standard-deviation-not-positive", {"option": "weight"}),
+    (lambda: {"slope": "print('here')"}, "prior-not-readable", {}),
+    (lambda: {"slope": "Normal.sample(0)"}, "prior-not-readable", {}),
+    (lambda: {"slope": "spline"}, "prior-not-readable", {"option": "slope"}),
+    (lambda: {"slope": 3.0}, "prior-not-mean-and-sd", {"value": 3.0}),
+    (lambda: {"weight": (0.0, 1.0)}, "standard-deviation-not-positive", {"option": "weight"}),
+    (lambda: {"slope": dist.Cauchy(3, 1), "monotone": True}, "monotone-prior-not-normal", {}),
+    (lambda: {"classifier_bend": dist.Cauchy(), "monotone": True}, "monotone-prior-not-normal", {}),
 ]
 
 
 @pytest.mark.parametrize(("options", "rule", "facts"), REFUSED)
 def test_what_is_no_prior_is_refused_by_rule(options, rule, facts):
     with refused(OptionError, rule, facts):
-        JointOptions(**options)
+        JointOptions(**options())
 
 
 def test_a_distribution_of_ones_own_making_cannot_be_recorded():
@@ -187,17 +203,18 @@ def test_terms_with_laws_have_these_and_the_others_what_they_had():
     assert spread == pytest.approx(2 * 1.5 * np.log(2), rel=0.2)  # of a Laplace
 
 
-EVERY = {
-    "first_location": dist.StudentT(5, 0.7, 0.4),
-    "log_step": "Laplace(0.4, 0.2)",
-    "location_deviation": dist.Cauchy(0, 0.1),
-    "weight": dist.Logistic(0, 0.5),
-    "group_weight": dist.Laplace(0, 0.3),
-    "level": dist.StudentT(4, -1, 2),
-    "bend": dist.Laplace(0, 0.3),
-    "classifier_level": dist.StudentT(4, 0, 0.7),
-    "classifier_group_level": dist.Laplace(0, 0.2),
-}
+def every():
+    return {
+        "first_location": dist.StudentT(5, 0.7, 0.4),
+        "log_step": "Laplace(0.4, 0.2)",
+        "location_deviation": dist.Cauchy(0, 0.1),
+        "weight": dist.Logistic(0, 0.5),
+        "group_weight": dist.Laplace(0, 0.3),
+        "level": dist.StudentT(4, -1, 2),
+        "bend": dist.Laplace(0, 0.3),
+        "classifier_level": dist.StudentT(4, 0, 0.7),
+        "classifier_group_level": dist.Laplace(0, 0.2),
+    }
 
 
 @pytest.mark.parametrize("groups", [None, "breed"])
@@ -208,7 +225,7 @@ def test_the_model_has_the_priors_that_are_named(groups):
         breed = np.where(np.arange(60) % 2, "cat", "dog")
         sets = {r: replace(d, groups={"breed": breed}) for r, d in study.datasets.items()}
         study = replace(study, datasets=sets)
-    problem = pose(study, model="joint", options={**SMALL, **EVERY}, groups=groups)
+    problem = pose(study, model="joint", options={**SMALL, **every()}, groups=groups)
     data = problem.data()
     density = programs(problem, data).density
     random = np.random.default_rng(0)
@@ -238,7 +255,7 @@ def test_the_model_has_the_priors_that_are_named(groups):
         shift = values["classifier_group_effect"] - values["group_effect"][None]
         law, normal = scipy.stats.laplace(0, 0.2), scipy.stats.norm(0, 0.25)
         moved = (law.logpdf(shift) - normal.logpdf(shift)).sum()
-        found = prior_of(replace(usual.options, **{name: EVERY[name]})) - prior_of(usual.options)
+        found = prior_of(replace(usual.options, **{name: every()[name]})) - prior_of(usual.options)
         assert found == pytest.approx(moved, rel=1e-9)
 
 
