@@ -15,6 +15,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import takewhile
 from keyword import iskeyword
@@ -38,62 +39,118 @@ from bayesrep.commands.output import (
 from bayesrep.errors import BayesrepError, ConvergenceError, did_you_mean, plain_text, reason
 from bayesrep.version import __version__
 
-COMMANDS: Mapping[str, str] = {
-    "run": "from your tables to the report, in one go",
-    "demo": "simulate a study, fit it, compare with the truth",
-    "simulate": "write a simulated study of known truth",
-    "import": "turn published data or tables into a study",
-    "predict": "run timm classifiers over a folder of images (extra [timm])",
-    "check": "list everything that is wrong with tables or a study",
-    "doctor": "what data allow to say of two versions of a benchmark, and what is missing",
-    "estimate": "point estimates of adjusted accuracy",
-    "fit": "sample the joint posterior",
-    "mixtures": "compare mixtures of the selection frequency by size",
-    "sweep": "run a grid of studies, methods and options, and go on where it was stopped",
-    "annotators": "naive and jackknife estimates for every number of annotators, and whether they "
-    "are a line",
-    "collect": "ask people what images show: tasks, their forms, and the answers back",
-    "match-images": "choose a replication's images from a pool, and the bias that each way leaves",
-    "plan": "how many images, answers and workers a replication takes, and what they cost",
-    "lab": "what matching on noisy answers leaves of two populations; a page with sliders",
-    "rematch": "whether the bias of matching shows in the answers at hand",
-    "answers": "what annotators answered, as their tools export it, as one table",
-    "clean": "leave out answers by published rules of quality control, and say which",
-    "count": "counts, and the error over workers, of more answers than fit into memory",
-    "crowd": "who answered, how workers differ, and what that adds to errors",
-    "dependence": "how much annotators' answers about an image depend on each other",
-    "passk": "the share of items that k attempts solve, for any k",
-    "summarize": "adjusted accuracies with credible intervals",
-    "ranks": "rank classifiers by adjusted accuracy",
-    "pairs": "which of two classifiers is better once selection is removed",
-    "images": "how hard every image is, for people and for classifiers",
-    "remeasure": "what images kept by a rule would say if they were measured again",
-    "diagnose": "say whether to trust a fit, and what to change",
-    "loo": "compare fits of one study by how well they predict what is left out",
-    "match": "accuracy on images about which a classifier says alike",
-    "multilabel": "accuracy by all labels that are right on an image",
-    "compare": "classifiers beside people and each other on both data sets",
-    "figure": "draw a figure of a study or of a paper; list them all",
-    "paper": "all that a study can show of one paper, beside its printed numbers",
-    "report": "write a page of all results that needs no network",
-    "bench": "whether a GPU is seen, is right, and what it buys",
-    "completion": "a script that completes commands and options in bash, zsh or fish",
-}
-"""What each does; its module is the one of its name in `commands`."""
 
-GROUPS: Mapping[str, Sequence[str]] = {
-    "Start here": ("run", "demo", "check", "doctor"),
-    "A study from your data": ("import", "predict", "simulate", "count"),
-    "How much of the drop is real": ("estimate", "fit", "annotators", "mixtures", "sweep"),
-    "What a fit says": (
-        *("diagnose", "summarize", "ranks", "pairs", "images", "loo", "remeasure"),
-        *("figure", "paper", "report"),
-    ),
-    "Collect a new test set": ("collect", "match-images", "plan", "lab", "rematch"),
-    "Who answered": ("answers", "clean", "crowd", "dependence"),
-    "Other protocols": ("match", "multilabel", "compare", "passk"),
+@dataclass(frozen=True)
+class Group:
+    """Commands that are steps of one thing: what it is, and what each of its steps does."""
+
+    text: str
+    steps: Mapping[str, str]
+
+
+HEADINGS: Mapping[str, Mapping[str, str]] = {
+    "Start here": {
+        "run": "from your tables to the report, in one go",
+        "demo": "simulate a study, fit it, compare with the truth",
+        "check": "list everything that is wrong with tables or a study",
+        "doctor": "what data allow to say of two versions of a benchmark, and what is missing",
+    },
+    "A study from your data": {
+        "import": "turn published data or tables into a study",
+        "predict": "run timm classifiers over a folder of images (extra [timm])",
+        "simulate": "write a simulated study of known truth",
+    },
+    "How much of the drop is real": {
+        "estimate": "point estimates of adjusted accuracy",
+        "fit": "sample the joint posterior",
+        "sweep": "run a grid of studies, methods and options, and go on where it was stopped",
+    },
+    "What a fit says": {
+        "diagnose": "say whether to trust a fit, and what to change",
+        "summarize": "adjusted accuracies with credible intervals",
+        "ranks": "rank classifiers by adjusted accuracy",
+        "pairs": "which of two classifiers is better once selection is removed",
+        "images": "how hard every image is, for people and for classifiers",
+        "figure": "draw a figure of a study or of a paper; list them all",
+        "report": "write a page of all results that needs no network",
+    },
+    "The program itself": {
+        "bench": "whether a GPU is seen, is right, and what it buys",
+        "completion": "a script that completes commands and options in bash, zsh or fish",
+    },
 }
-"""Under which headings the help lists commands; those that are in none come last."""
+"""What each command does, under the headings by which the help lists them."""
+
+GROUPS: Mapping[str, Group] = {
+    "collect": Group(
+        "collect a new test set, from its plan to what people say of its images",
+        {
+            "plan": "how many images, answers and workers a replication takes, and what they cost",
+            "candidates": "labels to ask about: what classifiers take each image for, and its own",
+            "contains": "grids of images: which of them show this?",
+            "pilot": "simulated workers answer, to try everything before a cent is spent",
+            "read": "answers back, of Label Studio, Mechanical Turk or the offline page",
+            "labels": "the labels of each image that are worth a closer look",
+            "classify": "one image at a time: which objects, and which is the main one?",
+            "objects": "what each image shows, from what several people said of it",
+            "match": "choose a replication's images from a pool, and the bias that each way leaves",
+            "review": "predictions that nobody has judged, as tasks; nobody judges their own",
+        },
+    ),
+    "answers": Group(
+        "what annotators answered, which answers to count, and who gave them",
+        {
+            "import": "what annotators answered, as their tools export it, as one table",
+            "clean": "leave out answers by published rules of quality control, and say which",
+            "count": "counts, and the error over workers, of more answers than fit into memory",
+            "crowd": "who answered, how workers differ, and what that adds to errors",
+            "dependence": "how much annotators' answers about an image depend on each other",
+            "remeasure": "what images kept by a rule would say if they were measured again",
+        },
+    ),
+    "papers": Group(
+        "what papers measure, on your data",
+        {
+            "report": "all that a study can show of one paper, beside its printed numbers",
+            "match": "accuracy on images about which a classifier says alike",
+            "multilabel": "accuracy by all labels that are right on an image",
+            "compare": "classifiers beside people and each other on both data sets",
+            "annotators": "naive and jackknife estimates for every number of annotators, and "
+            "whether they are a line",
+            "lab": "what matching on noisy answers leaves of two populations; a page with sliders",
+            "rematch": "whether the bias of matching shows in the answers at hand",
+            "passk": "the share of items that k attempts solve, for any k",
+        },
+    ),
+    "models": Group(
+        "compare fits, and mixtures, by what they predict",
+        {
+            "loo": "compare fits of one study by how well they predict what is left out",
+            "mixtures": "compare mixtures of the selection frequency by size",
+        },
+    ),
+}
+"""The groups, whose commands are typed with the group's name before their own."""
+
+COMMANDS: Mapping[str, str] = {
+    **{name: text for commands in HEADINGS.values() for name, text in commands.items()},
+    **{
+        f"{name} {step}": text for name, each in GROUPS.items() for step, text in each.steps.items()
+    },
+}
+"""What each command does, by its whole name; its module is the one of its name in `commands`."""
+
+MOVED: Mapping[str, str] = {
+    "plan": "collect plan",
+    "match-images": "collect match",
+    **{name: f"answers {name}" for name in ("clean", "count", "crowd", "dependence", "remeasure")},
+    "paper": "papers report",
+    **{name: f"papers {name}" for name in ("match", "multilabel", "compare", "annotators")},
+    **{name: f"papers {name}" for name in ("lab", "rematch", "passk")},
+    "loo": "models loo",
+    "mixtures": "models mixtures",
+}
+"""What commands that had no group are called now."""
 FORMATS = ("text", "markdown", "latex")
 NOTHING_KEPT_TEXT = "nothing was written"
 
@@ -112,12 +169,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit status.
     """
     words = sys.argv[1:] if argv is None else argv
-    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
-        known = did_you_mean(words[0], COMMANDS)
-        say(f"there is no command {words[0]!r}{known or '; bayesrep --help lists them'}")
+    if refused := _refuse_name(words):
+        say(refused)
         return MISTAKE
     try:
-        arguments = _parser(words).parse_args(words)
+        arguments = _parse(words)
     except SystemExit as stop:
         return int(stop.code or 0)
     with warnings.catch_warnings():
@@ -138,17 +194,16 @@ def run_process() -> NoReturn:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that answers in one line, at the command whose option a mistyped one was to be."""
+    """A parser that answers in one line, and tells an option that there is not before all else."""
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """As argparse does; but an option that there is not is told, and nothing else before it."""
+        """As argparse does; but what it does not know is told in our words."""
         words = list(sys.argv[1:] if args is None else args)
-        before = takewhile(lambda word: word.startswith("-"), words)  # the name of a command
-        self._refuse_unknown(list(before) if self._subparsers else words)
+        self._refuse_unknown(words)
         parsed, left = super().parse_known_args(words, namespace)
-        if left and self._subparsers is None:
+        if left:
             self.error(f"one argument too many: {plain_text(' '.join(left))}")
         return parsed, left
 
@@ -170,53 +225,93 @@ class _Parser(argparse.ArgumentParser):
                 self.error(plain_text(f"there is no option {name}{hint}"))
 
 
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of all commands, of which only the one that is asked for is imported."""
-    asked = next((word for word in words if word in COMMANDS), None)
-    raw = argparse.RawDescriptionHelpFormatter
+def _find_name(words: Sequence[str]) -> str:
+    """The command, or else the group, that the words begin with; "" where they begin with none."""
+    first, second = [*words, "", ""][:2]
+    if first in GROUPS:
+        return f"{first} {second}" if second in GROUPS[first].steps else first
+    return first if first in COMMANDS and " " not in first else ""
+
+
+def _refuse_name(words: Sequence[str]) -> str:
+    """What is said where the words name a command, or a step of a group, that there is not."""
+    name = _find_name(words)
+    word = next(iter(words[len(name.split()) :]), "")
+    if name in COMMANDS or not word or word.startswith("-"):
+        return ""
+    if name:
+        lacking, known, listing = f"step {word!r} of {name}", GROUPS[name].steps, f"bayesrep {name}"
+    else:
+        lacking, known, listing = f"command {word!r}", [*COMMANDS, *GROUPS], "bayesrep"
+        if word in MOVED:
+            return f"there is no {lacking}; it is now: bayesrep {MOVED[word]}"
+    return f"there is no {lacking}{did_you_mean(word, known) or f'; {listing} --help lists them'}"
+
+
+def _parse(words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command, of which alone the module is imported."""
+    name = _find_name(words)
+    parser = _command_parser(name) if name in COMMANDS else _listing_parser(name)
+    arguments = parser.parse_args(words[len(name.split()) :])
+    if name not in COMMANDS:
+        parser.error(f"a {'step' if name else 'command'} must be given")
+    return arguments
+
+
+def _listing_parser(name: str) -> argparse.ArgumentParser:
+    """What explains a group by its steps, or the program, whose name is "", by its commands."""
+    program = f"bayesrep {name}".rstrip()
+    kind = "STEP" if name else "COMMAND"
+    if name:
+        text = f"{GROUPS[name].text}\n\n{_list_commands({'Steps': GROUPS[name].steps})}"
+    else:
+        groups = {
+            each: f"{group.text} ({', '.join(group.steps)})" for each, group in GROUPS.items()
+        }
+        listed = _list_commands({**HEADINGS, "Groups of commands": groups})
+        text = f"How much of a benchmark's accuracy drop is real?\n\n{listed}"
     parser = _Parser(
-        prog="bayesrep",
-        usage=None if asked else "bayesrep [-h] [--version] COMMAND ...",
-        description=f"How much of a benchmark's accuracy drop is real?\n\n{_list_commands()}",
-        epilog="bayesrep COMMAND --help says what each takes, with an example.",
-        formatter_class=raw,
+        prog=program,
+        usage=f"{program} [-h]{'' if name else ' [--version]'} {kind} ...",
+        description=text,
+        epilog=f"{program} {kind} --help says what each takes, with an example.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"bayesrep {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True, help=argparse.SUPPRESS)
-    for name, text in COMMANDS.items():
-        command = commands.add_parser(
-            name,
-            description=text,
-            epilog=epilog(name),
-            formatter_class=raw,
-            conflict_handler="resolve",  # a command may have a help of its own
-        )
-        if name == asked:
-            module = _module(name)
-            command.add_argument(
-                "--json", action="store_true", help="print one JSON object, nothing else"
-            )
-            command.add_argument(
-                "--format", choices=FORMATS, default="text", help="of printed tables (text)"
-            )
-            module.add(command)
-            command.set_defaults(module=module, command=name)
-            if name == "completion":
-                command.set_defaults(commands={each: _module_name(each) for each in COMMANDS})
+    if not name:
+        parser.add_argument("--version", action="version", version=f"bayesrep {__version__}")
     return parser
 
 
-def _list_commands() -> str:
-    """The commands under their headings."""
-    grouped = {name for names in GROUPS.values() for name in names}
-    groups = {**GROUPS, "More": [name for name in COMMANDS if name not in grouped]}
-    width = max(map(len, COMMANDS)) + 2
+def _command_parser(name: str) -> argparse.ArgumentParser:
+    """The parser of a command, and what runs it."""
+    parser = _Parser(
+        prog=f"bayesrep {name}",
+        description=COMMANDS[name],
+        epilog=epilog(name),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        conflict_handler="resolve",  # a command may have a help of its own
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+    parser.add_argument(
+        "--format", choices=FORMATS, default="text", help="of printed tables (text)"
+    )
+    module = _module(name)
+    module.add(parser)
+    parser.set_defaults(module=module, command=name)
+    if name == "completion":
+        parser.set_defaults(commands={each: _module_name(each) for each in COMMANDS})
+    return parser
+
+
+def _list_commands(headings: Mapping[str, Mapping[str, str]]) -> str:
+    """Commands under their headings."""
+    width = max(len(name) for commands in headings.values() for name in commands) + 2
     room = max(shutil.get_terminal_size().columns - width - 6, 40)
     lines: list[str] = []
-    for heading, names in groups.items():
+    for heading, commands in headings.items():
         lines += ["", f"  {heading}"]
-        for name in names:
-            first, *more = textwrap.wrap(COMMANDS[name], room)
+        for name, text in commands.items():
+            first, *more = textwrap.wrap(text, room)
             lines.append(f"    {name.ljust(width)}{first}")
             lines += [" " * (4 + width) + text for text in more]
     return "\n".join(lines[1:])
@@ -227,7 +322,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _module_name(name: str) -> str:
-    return f"bayesrep.commands.{name.replace('-', '_')}{'_' * iskeyword(name)}"
+    return f"bayesrep.commands.{name.replace(' ', '.')}{'_' * iskeyword(name.split()[-1])}"
 
 
 def _run(arguments: argparse.Namespace) -> int:

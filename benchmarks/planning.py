@@ -4,8 +4,8 @@
 
 Designs are all pairs of ten numbers of answers and numbers of images. Their studies, of five
 classifiers from the published populations, are drawn and fitted by normal approximations in a
-process a core, as `bayesrep plan` does, programs compiled within the time. Beside it some certified
-fits (Laplace) of one design, and by how much the widths of both ways differ.
+process a core, as `bayesrep collect plan` does, programs compiled within the time. Beside it some
+certified fits (Laplace) of one design, and by how much the widths of both ways differ.
 """
 
 import argparse

@@ -74,12 +74,12 @@ def prepare(root: Path, images: int, only: Sequence[str] = ()) -> list[Case]:
     return [
         Case("import", ("import", "tables", counts, answers, "--out", "{}")),
         Case("estimate", ("estimate", folder, "--bootstrap", "100", "--csv", "{}")),
-        Case("mixtures", ("mixtures", folder, "--components", "1:2", "--csv", "{}")),
+        Case("mixtures", ("models", "mixtures", folder, "--components", "1:2", "--csv", "{}")),
         Case("fit", ("fit", folder, "--out", "{}", *short)),
         Case("fit, kept", ("fit", folder, "--out", "{}.nc", *short, "--checkpoint", "{}")),
         Case("run", ("run", counts, answers, "--out", "{}", "--bootstrap", "5")),
-        Case("count", ("count", str(root / "workers.csv"), "--out", "{}.csv")),
-        Case("plan", ("plan", *PLANNED, "--keep", "{}"), root / "plan.jsonl"),
+        Case("count", ("answers", "count", str(root / "workers.csv"), "--out", "{}.csv")),
+        Case("plan", ("collect", "plan", *PLANNED, "--keep", "{}"), root / "plan.jsonl"),
         Case("report", ("report", folder, str(posterior), "--out", "{}.html")),
         Case(
             "predict",
@@ -91,7 +91,7 @@ def prepare(root: Path, images: int, only: Sequence[str] = ()) -> list[Case]:
 def begin_plan(root: Path) -> None:
     """Keep of a plan what comes before its own studies."""
     kept = root / "plan.jsonl"
-    command(("plan", *PLANNED, "--keep", str(kept)), root).wait()
+    command(("collect", "plan", *PLANNED, "--keep", str(kept)), root).wait()
     lines = kept.read_text(encoding="utf-8").splitlines(keepends=True)
     last = max(place for place, line in enumerate(lines) if LONGEST in line)
     kept.write_text("".join(lines[: last + 1]), encoding="utf-8")

@@ -32,7 +32,7 @@ from experiments.results import save
 CLASSIFIERS, PILOT, WORKERS = 5, 1_000, 200
 ANSWERS, WIDTHS = (5, 10, 20), (0.025, 0.03, 0.04)
 MANY = 5
-"""Answers about an image from which `bayesrep plan` looks by itself; here it may take three."""
+"""Answers about an image from which `bayesrep collect plan` looks; here it may take three."""
 CHOICES = (3, 5, 8, 10, 15, 20, 30, 40, 60)
 PRICES = Prices(answer=0.03, image=0.10)
 

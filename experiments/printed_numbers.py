@@ -82,10 +82,10 @@ def of_engstrom() -> Iterator[Found]:
     yield Found("classifiers", f"{len(names)}", _is(len(names) == 136), simulated)
     drop = float((reference - replication).mean())
     why = "table 2's own mean; the text does not say over which classifiers it averages"
-    yield Found("drop", percent(drop, 2), DIFFERS, "bayesrep compare full", why)
+    yield Found("drop", percent(drop, 2), DIFFERS, "bayesrep papers compare full", why)
     slope = float(np.polyfit(reference, replication, 1)[0])
     near = abs(slope - 1.13) <= 0.05
-    yield Found("slope", f"{slope:.2f}", _is(near), "bayesrep compare full --table lines")
+    yield Found("slope", f"{slope:.2f}", _is(near), "bayesrep papers compare full --table lines")
     half = 100 * 1.96 * np.sqrt(replication * (1 - replication) / 10_000)
     why = "a share of 10,000 images cannot be known so well: √(A (1 − A) / N)"
     ours = f"± {half.min():.2f} to {half.max():.2f}"
@@ -99,10 +99,10 @@ def of_engstrom() -> Iterator[Found]:
         *("reference-frequency", "replication-frequency", "cleaned-frequency", "naive-gain"),
         *("naive-gap", "jackknife-gap", "em-gap", "selection-gap", "em-slope", "half"),
     ):
-        yield Found(key, "–", NOT, "bayesrep paper engstrom2020 STUDY --out DIR", why)
+        yield Found(key, "–", NOT, "bayesrep papers report engstrom2020 STUDY --out DIR", why)
     why = "answers of Recht et al. about the pool of candidates are no files at hand"
     for key in ("candidates-10", "candidates-5", "held-out"):
-        yield Found(key, "–", NOT, "bayesrep rematch STUDY", why)
+        yield Found(key, "–", NOT, "bayesrep papers rematch STUDY", why)
 
 
 def _share_of_reference(n: int, a: float, b: float) -> float:
@@ -136,7 +136,9 @@ def of_anzaku(data: Path) -> Iterator[Found]:
     ]
     sizes = [len(each.images) for each in both]
     text = f"{sizes[0]:,} and {sizes[1]:,}"
-    command = "bayesrep import imagenetv2 imagenetv2/data --out study; bayesrep compare study"
+    command = (
+        "bayesrep import imagenetv2 imagenetv2/data --out study; bayesrep papers compare study"
+    )
     yield Found("sizes-imagenet", text, _is(sizes == [50_000, 10_000]), command)
     gaps = both[0].correct.mean(axis=1) - both[1].correct.mean(axis=1)
     network = [not name.startswith("fv_") for name in both[0].classifiers]
@@ -147,7 +149,9 @@ def of_anzaku(data: Path) -> Iterator[Found]:
     why = f"43 networks of 45 classifiers; the two Fisher vectors lose {others}"
     yield Found("drop-imagenet", text, _is(bool(within)), command, why)
     labels = data / "cifar10h" / "cifar10_test_set_original_labels.npy"
-    command = "bayesrep import cifar10.1 cifar10.1 LABELS --out study; bayesrep compare study"
+    command = (
+        "bayesrep import cifar10.1 cifar10.1 LABELS --out study; bayesrep papers compare study"
+    )
     cifar = read_answers(data / "cifar10.1", labels, version="v6")
     sizes = [len(each.images) for each in cifar]
     text, right = f"{sizes[0]:,} and {sizes[1]:,} (v6)", sizes == [10_000, 2_000]
@@ -162,7 +166,7 @@ def of_anzaku(data: Path) -> Iterator[Found]:
     yield Found("gap", "–", NOT, "python -m experiments.timm_results DIR", more)
     why = "published predictions with probabilities are no files at hand"
     for key in ("matched-gap", "unmatched-accuracy", "narrower"):
-        yield Found(key, "–", NOT, "bayesrep paper anzaku2022 STUDY --out DIR", why)
+        yield Found(key, "–", NOT, "bayesrep papers report anzaku2022 STUDY --out DIR", why)
 
 
 def _timm_gap(data: Path, model: str) -> float:
@@ -177,7 +181,7 @@ def _timm_gap(data: Path, model: str) -> float:
 def of_shankar(data: Path) -> Iterator[Found]:
     """Tables 1 and 2 against each other and the text; and what label sets of others say."""
     masks, table = imagenet_subsets(), shankar2020()
-    command = "bayesrep paper shankar2020 study --labels real.json --out DIR"
+    command = "bayesrep papers report shankar2020 study --labels real.json --out DIR"
     for key, name, printed in (
         ("objects", "objects", 590),
         ("organisms", "organisms", 410),
@@ -188,7 +192,7 @@ def of_shankar(data: Path) -> Iterator[Found]:
         why = "398 animals, 3 kinds of people, 2 plants, 7 fungi" if key == "organisms" else ""
         yield Found(key, f"{size}", _is(size == printed), command, why)
     every = table.filter(subset="all")
-    published = "bayesrep compare study --published"
+    published = "bayesrep papers compare study --published"
     for role in ("reference", "replication"):
         right = np.rint(1000 * every[f"{role}_accuracy"].to_numpy())
         ends = proportion_interval(right, np.full(8, 1000), "clopper-pearson")
@@ -219,7 +223,7 @@ def of_shankar(data: Path) -> Iterator[Found]:
 
 
 def _changes(table: pl.DataFrame) -> Iterator[Found]:
-    command = "bayesrep compare study --table subsets --humans FILE --labels FILE"
+    command = "bayesrep papers compare study --table subsets --humans FILE --labels FILE"
     printed = {
         "dogs-humans": ("without dogs", 1.9, 1.8),
         "dogs-best": ("without dogs", 0.6, 1.1),
@@ -241,7 +245,7 @@ def _changes(table: pl.DataFrame) -> Iterator[Found]:
 
 
 def _arithmetic() -> Iterator[Found]:
-    pairs = "bayesrep compare STUDY --table pairs --humans FILE --labels FILE"
+    pairs = "bayesrep papers compare STUDY --table pairs --humans FILE --labels FILE"
     for key, lead, printed in (("mcnemar", 18, 0.037), ("mcnemar-v2", 43, 0.0002)):
         fitting = [
             n
@@ -256,7 +260,7 @@ def _arithmetic() -> Iterator[Found]:
     why = (
         "of 1,000 images each; 756 and 714 are 77 and 73 % of 982 and 978, which the text names not"
     )
-    fast = "bayesrep compare STUDY --table subsets --humans FILE --fast 60"
+    fast = "bayesrep papers compare STUDY --table subsets --humans FILE --fast 60"
     yield Found("fast", f"{75.6} and {71.4}", DIFFERS, fast, why)
     total = 1320 + 531 + 239
     why = "90 more than there were; some were both, or are counted twice"
@@ -264,7 +268,7 @@ def _arithmetic() -> Iterator[Found]:
     yield Found("reviewed", f"{total:,}", DIFFERS, review, why)
     total = 19 + 8
     why = "the sum of the text's parts; the images themselves are no files at hand"
-    missed = "bayesrep compare STUDY --table missed --humans FILE --labels FILE"
+    missed = "bayesrep papers compare STUDY --table missed --humans FILE --labels FILE"
     yield Found("missed-classifiers", f"{total}", _is(total == 27), missed, why)
     why = "people's answers are no files at hand"
     yield Found("missed-people", "–", NOT, missed, why)
@@ -275,7 +279,7 @@ def _by_label_sets(data: Path, predictions: object) -> Iterator[Found]:
 
     assert isinstance(predictions, Predictions)
     sets = read_label_sets([data / "reassessed-imagenet" / "real.json"], predictions)
-    command = "bayesrep multilabel study --labels real.json"
+    command = "bayesrep papers multilabel study --labels real.json"
     other = "other label sets (Beyer et al., 2020), 45 other classifiers; their own are not at hand"
     keys = np.arange(len(predictions.images)) * len(predictions.classes) + predictions.first
     distinct = len(np.unique(keys))
@@ -314,7 +318,7 @@ def of_tsipras(data: Path) -> Iterator[Found]:
     said = pl.DataFrame(judged(predictions, people))
     mean = dict(said.group_by("statistic").agg(pl.col("share").mean()).rows())
     half = "3,380 of 6,761 images: half would be {:,}"
-    command = f"{first}; bayesrep multilabel study --table people --objects objects.csv"
+    command = f"{first}; bayesrep papers multilabel study --table people --objects objects.csv"
     several = sees["with several objects, the main one is another"]
     for key, number, whole in (
         ("several-objects", several["of"], 2156),
@@ -329,7 +333,7 @@ def of_tsipras(data: Path) -> Iterator[Found]:
         yield Found(key, f"{number:,}", word, command, half.format(round(whole / 2)))
     total = several["of"] / sees["1 object"]["of"]
     with_clear = "and as large a part of the 2,923 images that were clear, which show one object"
-    of_judged = f"{first}; bayesrep multilabel study --table judged --objects objects.csv"
+    of_judged = f"{first}; bayesrep papers multilabel study --table judged --objects objects.csv"
     yield Found("fifth", percent(total), _is(total > 0.2), command, with_clear)
     one, many = (f"{part}: right by the own label" for part in ("one object", "several objects"))
     drop = mean[one] - mean[many]
@@ -347,7 +351,9 @@ def of_tsipras(data: Path) -> Iterator[Found]:
     yield Found("agree", percent(agree), _is(abs(agree - 0.8) < 0.05), command, why)
     why = "answers of the Contains task are no files at hand"
     for key in ("as-often", "half-as-often"):
-        yield Found(key, "–", NOT, "bayesrep paper tsipras2020 STUDY --counts FILE --out DIR", why)
+        yield Found(
+            key, "–", NOT, "bayesrep papers report tsipras2020 STUDY --counts FILE --out DIR", why
+        )
     rows = [predictions.classifiers.index(name) for name in TEN]
     labels = label_numbers(predictions, rows).mean()
     why = f"by {len(rows)} of the ten ({', '.join(TEN)}): the others are not among the 45"
@@ -357,7 +363,7 @@ def of_tsipras(data: Path) -> Iterator[Found]:
     sizes = sorted(int((groups == name).sum()) for name in set(groups.tolist()) if name)
     text = ", ".join(map(str, sorted(sizes, reverse=True)))
     fits = sizes == sorted(SUPERCLASSES)
-    command = "bayesrep multilabel study --labels FILE --classes superclasses.npy"
+    command = "bayesrep papers multilabel study --labels FILE --classes superclasses.npy"
     yield Found("superclasses", f"{text} ({sum(sizes):,} in all)", _is(fits), command)
     wanted = {"alexnet": 56.52, "vgg13": 69.43, "vgg16": 71.59, "resnet50": 76.13}
     accuracy = dict(zip(predictions.classifiers, predictions.correct.mean(axis=1), strict=True))
@@ -367,7 +373,7 @@ def of_tsipras(data: Path) -> Iterator[Found]:
         f"weights and sizes {percent(float(accuracy['inceptionv3']), 2)}"
     )
     same = [abs(100 * accuracy[name] - value) < 0.011 for name, value in wanted.items()]
-    yield Found("accuracies", text, _is(all(same)), "bayesrep compare study", why)
+    yield Found("accuracies", text, _is(all(same)), "bayesrep papers compare study", why)
 
 
 def _tasks() -> Iterator[Found]:

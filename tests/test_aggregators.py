@@ -52,7 +52,7 @@ def test_one_row_a_method_and_data_set_of_known_workers(kit):
 
 def test_the_command_prints_them_beside_the_crowd(kit, tmp_path, capsys):
     _study().write(tmp_path / "s")
-    assert main(["crowd", str(tmp_path / "s"), "--aggregators"]) == 0
+    assert main(["answers", "crowd", str(tmp_path / "s"), "--aggregators"]) == 0
     said = capsys.readouterr().out
     assert "Dawid-Skene" in said
     assert "Aggregators look for one true answer" in said

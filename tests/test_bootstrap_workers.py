@@ -123,7 +123,7 @@ def test_replicates_are_possible_and_repeat(two_crowds):
 
 
 def test_one_worker_for_everything_adds_nothing(two_crowds):
-    """He is his own crowd: of another one nothing can be known, and `crowd` says so."""
+    """He is his own crowd: of another one nothing can be known, and `answers crowd` says so."""
     datasets = {}
     for role, data in two_crowds.datasets.items():
         shown = np.ones_like(data.shown)

@@ -216,7 +216,7 @@ def test_wrong_methods_are_one_line(capsys, study_path, methods, broken):
 @FEW
 def test_mixtures_side_by_side(capsys, study_path, tmp_path):
     table = tmp_path / "m.csv"
-    arguments = ("mixtures", study_path, "--components", "1:2", "--csv", table)
+    arguments = ("models", "mixtures", study_path, "--components", "1:2", "--csv", table)
     status, text, _ = run(capsys, *arguments)
     assert status == 0
     assert "held out" in text
@@ -224,26 +224,26 @@ def test_mixtures_side_by_side(capsys, study_path, tmp_path):
     assert table_text.count("*") == 6  # the best by each of three criteria in both data sets
     assert re.search(r"Components that are enough: reference [12], replication [12] ", text)
     assert pl.read_csv(table)["components"].to_list() == [1, 2, 1, 2]
-    status, out, _ = run(capsys, "mixtures", study_path, "--components", "2", "--json")
+    status, out, _ = run(capsys, "models", "mixtures", study_path, "--components", "2", "--json")
     assert [row["components"] for row in json.loads(out)["rows"]] == [2, 2]
-    found = refusal(["mixtures", study_path, "--components", "0"])
+    found = refusal(["models", "mixtures", study_path, "--components", "0"])
     check(found, "components-or-starts-below-one", {"components": 0})
     for wrong, message in (("3:2", "runs backwards"), ("x", "is not N")):
-        status, _, err = run(capsys, "mixtures", study_path, "--components", wrong)
+        status, _, err = run(capsys, "models", "mixtures", study_path, "--components", wrong)
         assert status == 2
         assert message in err
-    found = refusal(["mixtures", study_path, "--folds", 1])
+    found = refusal(["models", "mixtures", study_path, "--folds", 1])
     check(found, "folds-out-of-range", {"folds": 1, "most": 500})
 
 
 @FEW
 def test_every_number_of_annotators(capsys, study_path, tmp_path):
     table = tmp_path / "a.csv"
-    status, text, _ = run(capsys, "annotators", study_path, "--csv", table)
+    status, text, _ = run(capsys, "papers", "annotators", study_path, "--csv", table)
     assert status == 0
     assert "follow a line in 1/n, n their number" in text
     assert pl.read_csv(table)["annotators"].max() == 8
-    status, out, _ = run(capsys, "annotators", study_path, "--json")
+    status, out, _ = run(capsys, "papers", "annotators", study_path, "--json")
     facts = json.loads(out)
     assert facts["linearity"]["half"] == 4
     assert len(facts["rows"]) == 24
@@ -340,12 +340,12 @@ def test_an_interrupt_names_what_is_kept_only_where_it_is(capsys, tmp_path, monk
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    for module in ("fit", "plan", "run"):
+    for module in ("fit", "collect.plan", "run"):
         monkeypatch.setattr(f"bayesrep.commands.{module}.run", interrupted)
     price = ("--cost-answer", 1, "--cost-image", 0)
     lines = (
         ("fit", "study", "--out", out, "--checkpoint", kept),
-        ("plan", "--pilot", "study", *price, "--keep", kept),
+        ("collect", "plan", "--pilot", "study", *price, "--keep", kept),
         ("run", "counts.csv", "--out", kept),
     )
     nothing = "bayesrep: interrupted; nothing was written\n"
@@ -471,7 +471,7 @@ def test_diagnose_and_loo_in_words_and_in_json(capsys, study_path, posterior_pat
     found = json.loads(text)
     assert found["trust"] in ("yes", "with care", "no")
     assert {check["trust"] for check in found["checks"]} <= {"yes", "with care", "no"}
-    status, text, _ = run(capsys, "loo", posterior_path)
+    status, text, _ = run(capsys, "models", "loo", posterior_path)
     assert status == 0
     assert "elpd" in text
     found = refusal(["diagnose", study_path])
@@ -578,16 +578,20 @@ FITTED = ("STUDY", "FIT", "--allow-unconverged")
         ("estimate", ("STUDY", "--bootstrap", "2", "--no-progress", "--top", "1"), "3 models;"),
         ("diagnose", ("FIT",), "curves fit the models"),
         ("diagnose", ("FIT", "--study", "STUDY"), "models agree as predicted"),
-        ("loo", ("FIT",), "the models' answers"),
-        ("remeasure", ("STUDY",), "its items were kept"),
-        ("remeasure", FITTED, "its items were kept"),
-        ("annotators", ("STUDY", "--half"), "With half of the items"),
-        ("mixtures", ("STUDY", "--components", "1", "--no-progress"), "predict items left out"),
+        ("models loo", ("FIT",), "the models' answers"),
+        ("answers remeasure", ("STUDY",), "its items were kept"),
+        ("answers remeasure", FITTED, "its items were kept"),
+        ("papers annotators", ("STUDY", "--half"), "With half of the items"),
+        (
+            "models mixtures",
+            ("STUDY", "--components", "1", "--no-progress"),
+            "predict items left out",
+        ),
         ("check", ("STUDY",), "for other items"),
         ("doctor", ("STUDY",), "8 answers per item"),
-        ("compare", ("STUDY",), "participant"),
-        ("compare", ("STUDY", "--table", "lines"), "95 %, other models"),
-        ("compare", ("STUDY", "--table", "robustness"), "on the line"),
+        ("papers compare", ("STUDY",), "participant"),
+        ("papers compare", ("STUDY", "--table", "lines"), "95 %, other models"),
+        ("papers compare", ("STUDY", "--table", "robustness"), "on the line"),
     ],
 )
 def test_what_is_printed_is_in_the_words_of_the_study(
@@ -595,7 +599,7 @@ def test_what_is_printed_is_in_the_words_of_the_study(
 ):
     given = dict(zip(("STUDY", "FIT"), evaluation, strict=True))
     arguments = [given.get(each, each) for each in arguments]
-    _, text, err = run(capsys, command, *arguments)
+    _, text, err = run(capsys, *command.split(), *arguments)
     for said in (text, err):
         assert not OURS.search(said), OURS.search(said)
         assert not re.search(r"(?i)\ba items?\b|\ban (model|judge)", said)
@@ -607,12 +611,12 @@ def test_names_of_columns_stay_for_programs_and_names_of_parts_in_any_form(capsy
     path, fit = evaluation
     _, out, _ = run(capsys, "ranks", path, fit, "--allow-unconverged", "--json")
     assert "classifier" in json.loads(out)["rows"][0]
-    _, out, _ = run(capsys, "annotators", path, "--json")
+    _, out, _ = run(capsys, "papers", "annotators", path, "--json")
     assert "annotators" in json.loads(out)["rows"][0]
     _, out, _ = run(capsys, "diagnose", fit, "--json")
     checks = [row["check"] for row in json.loads(out)["checks"]]
     assert "curves fit the classifiers" in checks
-    _, text, _ = run(capsys, "compare", path, "--format", "latex")
+    _, text, _ = run(capsys, "papers", "compare", path, "--format", "latex")
     assert r"95 \%" in text
     assert not OURS.search(text)
     _, text, _ = run(capsys, "ranks", path, fit, "--allow-unconverged", "--format", "latex")
@@ -624,7 +628,7 @@ def test_names_of_columns_stay_for_programs_and_names_of_parts_in_any_form(capsy
 def test_lines_are_even_in_either_words(capsys, study_path, evaluation):
     """A cell is put into words before its column is made as wide as it."""
     for path in (study_path, evaluation[0]):
-        _, text, _ = run(capsys, "annotators", path)
+        _, text, _ = run(capsys, "papers", "annotators", path)
         rows = text.splitlines()[1:11]
         assert len({len(row) for row in rows}) == 1
         assert len(rows[1].split()[0]) == len(rows[0].split()[0])

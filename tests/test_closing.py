@@ -222,7 +222,11 @@ def test_completion_in_bash(capsys):
     assert complete(script, "bayesrep", "fit", "s", "--checkp") == ["--checkpoint"]
     assert set(complete(script, "bayesrep", "import", "")) >= {"tables", "sql"}
     assert complete(script, "bayesrep", "figure", "paper-12") == ["paper-12"]
+    assert complete(script, "bayesrep", "pap") == ["papers"]
     assert complete(script, "bayesrep", "collect", "pil") == ["pilot"]
+    assert complete(script, "bayesrep", "papers", "--h") == ["--help"]
+    assert {"import", "remeasure"} < set(complete(script, "bayesrep", "answers", ""))
+    assert complete(script, "bayesrep", "answers", "import", "lab") == ["label-studio"]
     assert complete(script, "bayesrep", "collect", "pilot", "c", "--peo") == ["--people"]
     assert complete(script, "bayesrep", "collect", "candidates", "--peo") == []
 
@@ -231,7 +235,7 @@ def test_completion_in_bash(capsys):
 def test_every_command_is_completed(capsys, shell):
     assert cli.main(["completion", shell]) == 0
     said = capsys.readouterr().out
-    assert all(name in said for name in cli.COMMANDS)
+    assert all(word in said for name in cli.COMMANDS for word in name.split())
     step = r"pilot' -l people" if shell == "fish" else r'"collect pilot"\)\n.*--people'
     assert re.search(step, said)
 
@@ -240,7 +244,8 @@ def test_the_help_lists_every_command_once(capsys):
     cli.main(["--help"])
     lines = capsys.readouterr().out.splitlines()
     listed = [line.split()[0] for line in lines if line.startswith("    ") and line[4] != " "]
-    assert sorted(listed) == sorted(cli.COMMANDS)
+    assert sorted(listed) == sorted([*(n for n in cli.COMMANDS if " " not in n), *cli.GROUPS])
+    assert all(name in " ".join(lines) for group in cli.GROUPS.values() for name in group.steps)
 
 
 def test_a_slope_that_means_nothing_is_left_out():

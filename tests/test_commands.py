@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
-from argparse import ArgumentParser, _SubParsersAction
+from argparse import ArgumentParser
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Literal, get_args, get_origin
@@ -19,9 +19,9 @@ from refusals import check, refusal
 import bayesrep
 from bayesrep import cli, commands, protocols
 from bayesrep.choices import AccuracyInterval, Empty, Kept, Key, PassTarget, Precision, Prior
-from bayesrep.cli import COMMANDS
-from bayesrep.commands import collect, import_
-from bayesrep.commands.examples import SOURCES
+from bayesrep.cli import COMMANDS, GROUPS, MOVED
+from bayesrep.commands import import_
+from bayesrep.commands.examples import EXAMPLES, SOURCES
 from bayesrep.errors import reason
 from bayesrep.estimators.annotators import extrapolate
 from bayesrep.estimators.components import compare_components
@@ -43,22 +43,21 @@ FUNCTIONS = {
     "predict": [bayesrep.predict],
     "estimate": [bayesrep.estimate],
     "fit": [bayesrep.fit],
-    "mixtures": [compare_components],
-    "match": [protocols.match],
-    "match-images": [match_images],
-    "plan": [plan, next_batch],
-    "lab": [explore],
-    "rematch": [rematch],
-    "annotators": [extrapolate],
-    "multilabel": [protocols.multilabel, protocols.co_occurrence],
-    "compare": [protocols.compare, protocols.confusion],
+    "models mixtures": [compare_components],
+    "collect match": [match_images],
+    "collect plan": [plan, next_batch],
+    "papers match": [protocols.match],
+    "papers lab": [explore],
+    "papers rematch": [rematch],
+    "papers annotators": [extrapolate],
+    "papers multilabel": [protocols.multilabel, protocols.co_occurrence],
+    "papers compare": [protocols.compare, protocols.confusion],
     "report": [gather],
     "run": [gather],
 }
 WORDS = {
-    ("collect", "step"): tuple(collect.STEPS),
-    ("answers", "source"): tuple(raw_answers.SOURCES),
-    ("answers", "maybe_is"): raw_answers.MAYBE_RULES,
+    ("answers import", "source"): tuple(raw_answers.SOURCES),
+    ("answers import", "maybe_is"): raw_answers.MAYBE_RULES,
     ("simulate", "process"): tuple(PROCESSES),
     ("import", "source"): tuple(SOURCES),
     ("import", "dialect"): tuple(DIALECTS),
@@ -66,15 +65,15 @@ WORDS = {
     ("import", "words"): tuple(VOCABULARIES),
     ("predict", "precision"): get_args(Precision),
     ("predict", "keep"): get_args(Kept),
-    ("match", "interval"): protocols.INTERVALS,
-    ("match-images", "method"): tuple(METHODS),
-    ("plan", "prior"): get_args(Prior),
-    ("plan", "crowds"): (1, 2),
-    ("multilabel", "interval"): protocols.INTERVALS,
-    ("multilabel", "empty"): get_args(Empty),
-    ("compare", "interval"): protocols.INTERVALS,
-    ("paper", "paper"): tuple(PAPERS),
-    ("passk", "target"): get_args(PassTarget),
+    ("papers match", "interval"): protocols.INTERVALS,
+    ("collect match", "method"): tuple(METHODS),
+    ("collect plan", "prior"): get_args(Prior),
+    ("collect plan", "crowds"): (1, 2),
+    ("papers multilabel", "interval"): protocols.INTERVALS,
+    ("papers multilabel", "empty"): get_args(Empty),
+    ("papers compare", "interval"): protocols.INTERVALS,
+    ("papers report", "paper"): tuple(PAPERS),
+    ("papers passk", "target"): get_args(PassTarget),
 }
 OWN = {"humans", "sets", "posterior"}  # of these, what is typed is a file that is read first
 
@@ -166,12 +165,63 @@ def test_the_help_names_every_model_and_method():
 
 
 def test_every_module_is_a_command():
-    held = {path.stem for path in Path(commands.__file__).parent.glob("*.py")}
-    named = {
-        name.rstrip("_").replace("_", "-")
-        for name in held - {"__init__", "examples", "options", "output"}
+    """Of a group in its folder; beside them lie what several share, and schemas."""
+    room = Path(commands.__file__).parent
+    files = [path.relative_to(room).with_suffix("") for path in room.rglob("*.py")]
+    held = {
+        " ".join(path.parts).rstrip("_")
+        for path in files
+        if path.parts[0] != "schemas" and path.name != "__init__"
     }
-    assert named == set(COMMANDS)
+    assert held - {"examples", "options", "output", "collect questions"} == set(COMMANDS)
+
+
+def test_few_commands_and_groups():
+    assert sum(" " not in name for name in COMMANDS) <= 19
+    assert len(GROUPS) <= 5
+    assert set(GROUPS).isdisjoint(COMMANDS)
+
+
+def test_an_old_name_is_answered_by_the_new_one(capsys):
+    assert set(MOVED).isdisjoint({*COMMANDS, *GROUPS})
+    assert set(MOVED.values()) <= set(COMMANDS)
+    for old, new in MOVED.items():
+        status, (line,) = said(capsys, old, "x", "--out", "y")
+        assert (status, line.endswith(f"bayesrep {new}")) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "start", "told"),
+    [
+        ("colect read", "bayesrep: ", "did you mean 'collect'?"),
+        ("collect raed x", "bayesrep: ", "did you mean 'read'?"),
+        ("papers zzzzz", "bayesrep: ", "bayesrep papers --help lists them"),
+        ("zzzzz", "bayesrep: ", "bayesrep --help lists them"),
+        ("collect", "bayesrep collect: error: ", "(bayesrep collect --help says more)"),
+        ("collect --json", "bayesrep collect: error: ", "(bayesrep collect --help says more)"),
+        ("", "bayesrep: error: ", "(bayesrep --help says more)"),
+        ("-- fit", "bayesrep: error: ", "(bayesrep --help says more)"),
+    ],
+)
+def test_a_name_that_there_is_not_is_one_line(capsys, words, start, told):
+    status, (line,) = said(capsys, *words.split())
+    assert (status, line.startswith(start), line.endswith(told)) == (2, True, True)
+
+
+def test_the_help_of_a_group_lists_its_steps(capsys):
+    for name, group in GROUPS.items():
+        assert cli.main([name, "--help"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        listed = [line.split()[0] for line in lines if re.match(r" {4}\S", line)]
+        assert listed == list(group.steps)
+
+
+def test_every_command_has_an_example_that_it_takes():
+    assert set(EXAMPLES) == set(COMMANDS)
+    for name, line in EXAMPLES.items():
+        words = shlex.split(line.split(">")[0])
+        assert " ".join(words[: len(name.split())]) == name
+        assert cli._parse(words).command == name
 
 
 def test_every_source_is_told():
@@ -212,17 +262,20 @@ def loaded():
 with contextlib.redirect_stdout(io.StringIO()):
     main(["--help"])
     before = loaded() - {"bayesrep.commands.output", "bayesrep.commands.examples"}
+    main(["collect", "--help"])
+    group = loaded() - {"bayesrep.commands.output", "bayesrep.commands.examples"}
     main(["fit", "--help"])
+    main(["collect", "read", "--help"])
     after = loaded() - before
     light = {"numpy", "polars"}.isdisjoint(sys.modules)
     for name in COMMANDS:
-        main([name, "--help"])
-json.dump([sorted(before), sorted(after), light, sorted(sys.modules)], sys.stdout)
+        main([*name.split(), "--help"])
+json.dump([sorted(before | group), sorted(after), light, sorted(sys.modules)], sys.stdout)
 """
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     before, after, light, modules = json.loads(said.stdout)
     assert before == []
-    names = ("examples", "fit", "options", "output")
+    names = ("collect", "collect.read", "examples", "fit", "options", "output")
     shared = [f"bayesrep.commands.{name}" for name in names]
     assert after == shared
     assert light
@@ -238,7 +291,7 @@ json.dump([sorted(before), sorted(after), light, sorted(sys.modules)], sys.stdou
             ["fit", "nowhere", "--out", "nowhere/p.nc"],
             ("output-folder-not-writable", {"path": "nowhere/p.nc", "parent": "nowhere"}),
         ),
-        (["loo", "nowhere.nc"], ("posterior-file-missing", {"path": "nowhere.nc"})),
+        (["models", "loo", "nowhere.nc"], ("posterior-file-missing", {"path": "nowhere.nc"})),
     ],
 )
 def test_mistakes_end_with_two(arguments, broken, tmp_path, monkeypatch):
@@ -308,21 +361,15 @@ def test_a_mistyped_option_is_answered_by_its_command(capsys, words, command, to
 
 
 def test_every_argument_has_a_help():
-    def unexplained(parser):
-        for action in parser._actions:
-            if isinstance(action, _SubParsersAction):
-                for part in action.choices.values():
-                    yield from unexplained(part)
-            elif not action.help:
-                yield parser.prog, action.dest
-
-    assert [each for name in cli.COMMANDS for each in unexplained(cli._parser([name]))] == []
+    parsers = map(cli._command_parser, COMMANDS)
+    actions = [(parser.prog, each) for parser in parsers for each in parser._actions]
+    assert [(program, each.dest) for program, each in actions if not each.help] == []
 
 
 def test_a_source_is_explained_under_the_name_that_everyone_types(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/somewhere/bayesrep/__main__.py"])
     with pytest.raises(SystemExit):
-        cli._parser(["import"]).parse_args(["import", "tables", "--help"])
+        cli._parse(["import", "tables", "--help"])
     assert capsys.readouterr().out.startswith("usage: bayesrep import tables ")
 
 
@@ -406,7 +453,7 @@ def test_completion_is_written_without_a_compiler_of_arrays():
 def test_chains_too_short_to_pass_are_told_before_the_work(words, told):
     from bayesrep.commands.fit import _warn_of_short_chains
 
-    arguments = cli._parser(whole := ["fit", "s", "--out", "p.nc", *words]).parse_args(whole)
+    arguments = cli._parse(["fit", "s", "--out", "p.nc", *words])
     assert _warn_of_short_chains(arguments).startswith(told)
     assert bool(_warn_of_short_chains(arguments)) == bool(told)
 

@@ -117,7 +117,7 @@ def test_numbers_and_names_have_the_same_sums(tmp_path_factory, seed, annotators
 def test_bad_tables_are_one_line(tmp_path, text, broken):
     (tmp_path / "a.csv").write_text(text)
     out = tmp_path / "c.csv"
-    check(refusal(["count", tmp_path / "a.csv", "--out", out]), *broken)
+    check(refusal(["answers", "count", tmp_path / "a.csv", "--out", out]), *broken)
     assert not out.exists()
 
 
@@ -212,7 +212,7 @@ def test_a_million_workers_with_one_answer_each_add_nothing(tmp_path):
 def test_counts_go_into_a_study(tmp_path, capsys):
     _answers(3, datasets=("v1", "v2")).write_csv(tmp_path / "a.csv")
     counts, right = tmp_path / "c.csv", tmp_path / "p.csv"
-    assert main(["count", str(tmp_path / "a.csv"), "--out", str(counts), "--json"]) == 0
+    assert main(["answers", "count", str(tmp_path / "a.csv"), "--out", str(counts), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert [row["dataset"] for row in facts["rows"]] == ["v1", "v2"]
     pl.read_csv(counts).select("dataset", "image", c=pl.lit(value=True)).write_csv(right)
@@ -220,5 +220,5 @@ def test_counts_go_into_a_study(tmp_path, capsys):
     assert main(["import", "tables", str(counts), str(right), *names]) == 0
     assert bayesrep.read_study(tmp_path / "s").reference.shown.sum() == 190 * 5 + 10
     capsys.readouterr()
-    assert main(["count", str(tmp_path / "a.csv"), "--out", str(counts), "--force"]) == 0
+    assert main(["answers", "count", str(tmp_path / "a.csv"), "--out", str(counts), "--force"]) == 0
     assert "state --crowd-sd 0." in capsys.readouterr().out

@@ -350,22 +350,22 @@ def test_import_writes_codes_for_workers_unless_they_are_to_be_kept(tmp_path, ca
 def test_command_crowd(tmp_path, capsys):
     path = str(tmp_path / "s")
     zoo.study("workers").write(path)
-    assert main(["crowd", path, "--workers", str(tmp_path / "w.csv"), "--json"]) == 0
+    assert main(["answers", "crowd", path, "--workers", str(tmp_path / "w.csv"), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["in_common"] == 0
     assert [row["workers"] for row in facts["rows"]] == [100, 100]
     assert len(pl.read_csv(tmp_path / "w.csv")) == 200
-    assert main(["crowd", path]) == 0
+    assert main(["answers", "crowd", path]) == 0
     text = capsys.readouterr().out
     assert "Two crowds, no worker in common" in text
     assert "a1 " not in text
-    again = refusal(["crowd", path, "--workers", tmp_path / "w.csv"])
+    again = refusal(["answers", "crowd", path, "--workers", tmp_path / "w.csv"])
     check(again, "output-path-exists", {"path": str(tmp_path / "w.csv")})
 
 
 def test_crowd_without_workers_is_refused(tmp_path):
     zoo.cut(zoo.study("tiny"), images=50, classifiers=2).write(tmp_path / "s")
-    check(refusal(["crowd", tmp_path / "s"]), "study-without-known-workers")
+    check(refusal(["answers", "crowd", tmp_path / "s"]), "study-without-known-workers")
 
 
 def test_diagnose_says_by_how_much_workers_widen_the_answer(two_crowds):
@@ -479,7 +479,7 @@ def test_drift_is_the_slope_along_places_and_survives_the_files(tmp_path, capsys
     for row in rows.to_dicts():
         assert 0.01 < row["drift_error"] < 0.06
         assert row["drift"] == pytest.approx(by_hand(table.filter(dataset=row["dataset"])))
-    main(["crowd", out])
+    main(["answers", "crowd", out])
     assert capsys.readouterr().out.count("at the end of their answers than at the beginning") == 2
 
 

@@ -25,8 +25,7 @@ from fits import TUTORIALS
 import bayesrep
 from bayesrep import collect as collecting
 from bayesrep import estimators, inference, lab, protocols, sources
-from bayesrep.cli import main
-from bayesrep.commands import collect
+from bayesrep.cli import COMMANDS, GROUPS, _find_name, main
 from bayesrep.estimators import ESTIMATORS
 from bayesrep.report.figure_names import FIGURES
 
@@ -148,16 +147,26 @@ def test_the_site_lists_every_page_once():
     assert "results/README.md" in listed
 
 
-def test_every_command_is_on_its_page(capsys: pytest.CaptureFixture[str]):
+def test_every_command_is_on_its_page():
     """The texts themselves are put there when the site is built."""
-    main(["--help"])
-    commands = re.findall(r"^ {4}([a-z]\S*)", capsys.readouterr().out, flags=re.MULTILINE)
-    assert {"demo", "fit", "summarize"} < set(commands)
     text = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
-    assert sorted(re.findall(r"^## bayesrep (\S+)$", text, flags=re.MULTILINE)) == sorted(commands)
     helped = re.findall(r"<!-- help: (.+) -->", text)
-    steps = [f"collect {step}" for step in collect.STEPS]
-    assert sorted(helped) == sorted([*commands, *steps])
+    assert sorted(helped) == sorted([*COMMANDS, *GROUPS])
+    titled = re.findall(r"^##+ bayesrep (.+)$", text, flags=re.MULTILINE)
+    assert titled == helped
+
+
+TYPED = re.compile(r"(?:`|(?:^|&& )[$>] )bayesrep ([a-z][\w .-]*)", flags=re.MULTILINE)
+
+
+def test_every_command_that_is_told_exists():
+    """On a page, or in a sentence of the package or of an experiment; a group is told alone."""
+    rooms = ("bayesrep", "docs", "experiments", "benchmarks")
+    kinds = ("py", "toml", "csv", "html", "js", "ipynb")
+    files = [path for room in rooms for kind in kinds for path in ROOT.glob(f"{room}/**/*.{kind}")]
+    typed = {words for path in (*PAGES, *files) for words in TYPED.findall(told(path))}
+    assert len(typed) > 150
+    assert {words for words in typed if _find_name(words.split()) not in COMMANDS} <= set(GROUPS)
 
 
 def test_every_public_name_is_in_the_reference():

@@ -45,7 +45,7 @@ def folder(tmp_path, family):
 
 
 def run(capsys, *words):
-    status = cli.main(["compare", *map(str, words)])
+    status = cli.main(["papers", "compare", *map(str, words)])
     return status, *capsys.readouterr()
 
 
@@ -135,7 +135,7 @@ def test_a_data_set_alone_is_refused(family, tmp_path):
     with refused(StudyError, "no-answers-beside-reference", told):
         measure_shifts(family[:1])
     StudyContents(answers=family[:1]).write(tmp_path / "s")
-    words = ["compare", tmp_path / "s", "--table", "robustness", "--reference"]
+    words = ["papers", "compare", tmp_path / "s", "--table", "robustness", "--reference"]
     check(refusal([*words, "val"]), "no-answers-beside-reference", told)
     told = {"dataset": "v3", "known_datasets": ["val"]}
     check(refusal([*words, "v3"]), "data-set-without-predictions", told)
@@ -167,7 +167,17 @@ def test_the_command_prints_what_the_function_finds(capsys, tmp_path, family, fo
 
 def test_options_of_robustness_are_for_its_tables(folder):
     for option in ("baseline", "posterior"):
-        words = ["compare", folder, "--reference", "val", "--table", "lines", f"--{option}", "a"]
+        words = [
+            "papers",
+            "compare",
+            folder,
+            "--reference",
+            "val",
+            "--table",
+            "lines",
+            f"--{option}",
+            "a",
+        ]
         facts = {"option": option, "table": "robustness or baseline"}
         check(refusal(words), "option-of-another-table", facts)
 
@@ -190,14 +200,14 @@ def test_adjusted_accuracies_take_the_place_of_those_measured(capsys, tmp_path):
         assert row["lower"] < row["robustness"] < row["upper"]
         assert row["reference_accuracy"] == other["reference_accuracy"]
     name = study.replication.name
-    words = ["compare", *words, "--posterior", file, "--reference", name]
+    words = ["papers", "compare", *words, "--posterior", file, "--reference", name]
     check(refusal(words), "posterior-of-another-reference", {"reference": study.reference.name})
 
 
 def test_a_model_that_tells_no_line_is_refused(tmp_path):
     zoo.study("images").write(tmp_path / "s")
     path = zoo.posterior_path("images", model="shared-difficulty", **zoo.QUICK)
-    words = ["compare", tmp_path / "s", "--table", "robustness", "--posterior", path]
+    words = ["papers", "compare", tmp_path / "s", "--table", "robustness", "--posterior", path]
     check(refusal(words), "posterior-tells-no-line")
 
 

@@ -506,7 +506,7 @@ def test_the_command_writes_answers_that_compare_takes_and_later_counts(tmp_path
     assert "awaits counts" in said
     assert "id (Inspect)" in said
     assert read_attempts(out)[0].attempts.tolist() == [2] * 6
-    assert main(["compare", str(out)]) == 0
+    assert main(["papers", "compare", str(out)]) == 0
     capsys.readouterr()
     rows = [(task, str(i), 1, 2) for task in TASKS for i in range(6)]
     table = pl.DataFrame(rows, ["dataset", "item", "selected", "shown"], orient="row")

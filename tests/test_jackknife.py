@@ -357,7 +357,7 @@ def test_images_that_hold_the_number_of_annotators_down_are_said():
 @pytest.mark.filterwarnings("ignore::bayesrep.estimators.InterpolationWarning")
 def test_few_images_with_few_annotators_are_why_nothing_can_be_said_of_more(tmp_path, capsys):
     ragged_study({0: 2, 1: 2, 2: 2}).write(tmp_path / "study")
-    assert main(["annotators", str(tmp_path / "study")]) == 0
+    assert main(["papers", "annotators", str(tmp_path / "study")]) == 0
     text = capsys.readouterr().out
     assert "nothing can be said of more" not in text
     assert "Matched with n' = 2 the naive estimates show no curve" in text
@@ -376,12 +376,12 @@ def test_all_numbers_of_annotators_are_of_the_same_images():
 
 
 @pytest.mark.filterwarnings("ignore::bayesrep.estimators.InterpolationWarning")
-@pytest.mark.parametrize("command", ["estimate", "annotators"])
+@pytest.mark.parametrize("command", ["estimate", "papers annotators"])
 def test_commands_say_which_images_they_take(tmp_path, capsys, command: str):
     """And every warning once, whichever method gives it."""
     study = ragged_study({7: 2})
     study.write(tmp_path / "study")
-    arguments = [command, str(tmp_path / "study")]
+    arguments = [*command.split(), str(tmp_path / "study")]
     if command == "estimate":
         arguments += ["--methods", "naive,jackknife"]
     with warnings.catch_warnings():

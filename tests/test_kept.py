@@ -283,7 +283,7 @@ def test_the_command_takes_tables(tmp_path, monkeypatch, capsys):
     pl.DataFrame({"item": range(len(selected)), "selected": selected, "shown": 5}).write_csv(
         "c.csv"
     )
-    assert main(["remeasure", "c.csv", "--selection", "at least 3 of 5"]) == 0
+    assert main(["answers", "remeasure", "c.csv", "--selection", "at least 3 of 5"]) == 0
     assert "would not pass the rule again" in capsys.readouterr().out
-    violation = refusal(["remeasure", "c.csv", "--selection", "all of 5"])
+    violation = refusal(["answers", "remeasure", "c.csv", "--selection", "all of 5"])
     check(violation, "image-not-kept-by-selection", {"selection": "all of 5"})

@@ -191,13 +191,16 @@ def test_candidates_of_too_low_a_frequency_are_left_out():
 
 def test_lab_command(tmp_path, capsys):
     page = tmp_path / "lab.html"
-    assert main(["lab", "--answers", "4,10", "--out", str(page), "--json"]) == 0
+    assert main(["papers", "lab", "--answers", "4,10", "--out", str(page), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert [row["answers"] for row in facts["rows"]] == [4, 10]
     assert facts["rows"][0]["fine"] == pytest.approx(0.05)
     assert "What does matching on a few answers leave?" in page.read_text("utf-8")
     two = "8,1,0.8+2,3,0.2"
-    assert main(["lab", "--reference", two, "--pool", "4,1.5,.5+1,2,.5", "--answers", "3"]) == 0
+    assert (
+        main(["papers", "lab", "--reference", two, "--pool", "4,1.5,.5+1,2,.5", "--answers", "3"])
+        == 0
+    )
     assert "3 " in capsys.readouterr().out
 
 
@@ -210,7 +213,7 @@ def test_lab_command(tmp_path, capsys):
     ],
 )
 def test_lab_command_cannot_read(words, said, capsys):
-    assert main(["lab", *words]) == 2
+    assert main(["papers", "lab", *words]) == 2
     assert said in capsys.readouterr().err
 
 
@@ -226,20 +229,20 @@ def test_lab_command_cannot_read(words, said, capsys):
     ],
 )
 def test_lab_command_refuses(words, broken):
-    check(refusal(["lab", *words]), *broken)
+    check(refusal(["papers", "lab", *words]), *broken)
 
 
 def test_rematch_command(tmp_path, capsys):
     study_of(EASY, HARD, size=800).write(tmp_path / "study")
     words = [str(tmp_path / "study"), "--images", "100", "--deals", "2", "--bootstrap", "5"]
-    assert main(["rematch", *words]) == 0
+    assert main(["papers", "rematch", *words]) == 0
     out = capsys.readouterr().out
     assert "D.1" in out
     assert "D.2" in out
     assert "D.3" in out
-    check(refusal(["rematch", *words, "--per-class", "3"]), "images-and-per-class-given")
-    assert main(["lab", "--study", str(tmp_path / "study"), "--answers", "5"]) == 0
-    violation = refusal(["lab", "--study", tmp_path / "study", "--pool-role", "pool"])
+    check(refusal(["papers", "rematch", *words, "--per-class", "3"]), "images-and-per-class-given")
+    assert main(["papers", "lab", "--study", str(tmp_path / "study"), "--answers", "5"]) == 0
+    violation = refusal(["papers", "lab", "--study", tmp_path / "study", "--pool-role", "pool"])
     check(violation, "no-dataset-in-pool-role", {"pool_role": "pool"})
 
 

@@ -172,7 +172,7 @@ def test_as_it_is_typed(tmp_path, capsys):
     pl.DataFrame(rows, columns, orient="row").write_csv(tmp_path / "counts.csv")
 
     def run(*words):
-        status = main(["match-images", str(tmp_path / "counts.csv"), *map(str, words)])
+        status = main(["collect", "match", str(tmp_path / "counts.csv"), *map(str, words)])
         return status, *capsys.readouterr()
 
     both = ("--reference", "v1", "--pool", "pool", "--replicates", 5)
@@ -196,6 +196,6 @@ def test_as_it_is_typed(tmp_path, capsys):
         (unknown, "no-images-of-dataset", {"dataset": "x"}),
         ((*both, "--images", 5_000), "too-few-pool-images", {"size": 5_000}),
     ):
-        command = ["match-images", tmp_path / "counts.csv", *words, "--out", tmp_path / "p.csv"]
+        command = ["collect", "match", tmp_path / "counts.csv", *words, "--out", tmp_path / "p.csv"]
         check(refusal(command), rule, facts)
     assert not (tmp_path / "p.csv").exists()

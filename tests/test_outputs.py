@@ -91,7 +91,7 @@ def test_the_look_for_writers_finds_them():
     assert written(ast.parse(inside)) == set()
 
 
-@pytest.mark.parametrize("command", ["estimate", "crowd"])
+@pytest.mark.parametrize("command", ["estimate", "answers crowd"])
 def test_an_older_table_stays_where_the_new_one_has_no_room(tmp_path, monkeypatch, command):
     """As polars says it, without the name of a file."""
     study, table = tmp_path / "study", tmp_path / "table.csv"
@@ -103,10 +103,10 @@ def test_an_older_table_stays_where_the_new_one_has_no_room(tmp_path, monkeypatc
         raise pl.exceptions.ComputeError("No space left on device (os error 28)")
 
     monkeypatch.setattr(pl.DataFrame, "write_csv", full)
-    option = ["--workers"] if command == "crowd" else ["--methods", "raw", "--csv"]
+    option = ["--workers"] if command == "answers crowd" else ["--methods", "raw", "--csv"]
     told = io.StringIO()
     monkeypatch.setattr(sys, "stderr", told)
-    assert cli.main([command, str(study), *option, str(table), "--force"]) == 1
+    assert cli.main([*command.split(), str(study), *option, str(table), "--force"]) == 1
     assert told.getvalue().splitlines()[-1] == f"bayesrep: {table}: No space left on device"
     assert table.read_text() == "precious"
     assert {path.name for path in tmp_path.iterdir()} == {"study", "table.csv"}

@@ -183,7 +183,7 @@ def test_labels_of_an_image_are_counted_once(world):
 def test_all_of_a_paper_on_one_page(paper, world, tmp_path, capsys):
     root, _ = world
     out = tmp_path / "page"
-    arguments = ["paper", paper, root / "study", "--out", out, "--json", "--no-progress"]
+    arguments = ["papers", "report", paper, root / "study", "--out", out, "--json", "--no-progress"]
     arguments += ["--labels", root / "sets.csv", "--humans", root / "humans.csv"]
     arguments += ["--objects", root / "objects.csv", "--counts", root / "counts.csv"]
     arguments += ["--classes", root / "classes.csv", "--images", root / "pictures"]
@@ -315,7 +315,7 @@ def test_check_and_annotators_print_them(study, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "for other images)" in said
     assert "finite-sample term of the drop: 0 ± " in said
-    assert cli.main(["annotators", str(tmp_path / "sim"), "--half", "--json"]) == 0
+    assert cli.main(["papers", "annotators", str(tmp_path / "sim"), "--half", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["half"]) == 21
 
 

@@ -225,7 +225,7 @@ def table(tmp_path: Path, pair: list[Attempts]) -> Path:
 
 def test_the_command_answers_in_words(table: Path, capsys: pytest.CaptureFixture[str]):
     figure, csv = table.with_name("curves.svg"), table.with_name("out.csv")
-    words = ["passk", str(table), "--k", "1,50", "--no-progress"]
+    words = ["papers", "passk", str(table), "--k", "1,50", "--no-progress"]
     assert main([*words, "--figure", str(figure), "--csv", str(csv)]) == 0
     text = capsys.readouterr().out
     assert "a less b" in text
@@ -252,7 +252,7 @@ def test_the_command_answers_in_words(table: Path, capsys: pytest.CaptureFixture
 def test_mistakes_of_the_command_are_one_line(
     options: list[str], broken: tuple[Any, ...], table: Path
 ):
-    check(refusal(["passk", table, "--no-progress", *options]), *broken)
+    check(refusal(["papers", "passk", table, "--no-progress", *options]), *broken)
 
 
 def test_rows_of_single_attempts_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -260,7 +260,7 @@ def test_rows_of_single_attempts_are_counted(tmp_path: Path, capsys: pytest.Capt
     rng = np.random.default_rng(0)
     rows = {"item": np.repeat(np.arange(30), 4), "model": "m", "correct": rng.random(120) < 0.5}
     pl.DataFrame(rows).write_csv(path)
-    assert main(["passk", str(path), "--k", "1,4", "--json", "--no-progress"]) == 0
+    assert main(["papers", "passk", str(path), "--k", "1,4", "--json", "--no-progress"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["models"][0]["items"] == 30
     assert facts["models"][0]["most"] == 4

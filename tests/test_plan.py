@@ -297,7 +297,7 @@ def of_a_pilot(tmp_path):
     folder = tmp_path / "pilot"
     zoo.study("tiny").write(folder)
     posterior = zoo.posterior_path("tiny", **zoo.QUICK)
-    return ["plan", "--pilot", str(folder), "--posterior", str(posterior), *PILOT_COSTS]
+    return ["collect", "plan", "--pilot", str(folder), "--posterior", str(posterior), *PILOT_COSTS]
 
 
 def test_a_plan_from_a_pilot(fits, of_a_pilot, capsys):
@@ -325,7 +325,7 @@ def test_a_batch_from_a_pilot(fits, of_a_pilot, capsys):
 
 PRIOR = ["--prior", "imagenet-v2"]
 WIDTH = [*PRIOR, "--width", "1"]
-COSTS = ["plan", "--cost-answer", "0.03", "--cost-image", "0.1", "--no-progress"]
+COSTS = ["collect", "plan", "--cost-answer", "0.03", "--cost-image", "0.1", "--no-progress"]
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ with contextlib.redirect_stdout(io.StringIO()):
         main(["ranks", study, posterior]),
         main(["check", study]),
         main(["doctor", study]),
-        main(["loo", posterior]),
+        main(["models", "loo", posterior]),
     ]
 json.dump([codes, sorted({"jax", "numpyro", "arviz", "matplotlib"} & set(sys.modules))], sys.stdout)
 """

@@ -207,7 +207,7 @@ def study_path(tmp_path_factory):
 @pytest.mark.compiles
 @pytest.mark.parametrize(
     "command",
-    [("estimate", "--bootstrap", "3000", "--methods", "em-spline"), ("mixtures",)],
+    [("estimate", "--bootstrap", "3000", "--methods", "em-spline"), ("models", "mixtures")],
     ids=["estimate", "mixtures"],
 )
 def test_programs_that_run_when_the_interrupt_comes_crash_nothing(study_path, command):
@@ -280,7 +280,7 @@ def too_large(option, value, largest):
             too_large("em-spline: components", 10**6, 64),
         ),
         (
-            "mixtures STUDY --components 99999999999999999999",
+            "models mixtures STUDY --components 99999999999999999999",
             too_large("components", 10**20 - 1, 64),
         ),
         ("simulate OUT --images 99999999999", too_large("images", 10**11 - 1, 15_790_320)),

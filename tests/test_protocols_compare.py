@@ -627,7 +627,7 @@ def files(tmp_path, write, both):
 
 
 def arguments(files, *more):
-    return ("compare", files / "s", "--reference", "v1", "--replication", "v2", *more)
+    return ("papers", "compare", files / "s", "--reference", "v1", "--replication", "v2", *more)
 
 
 def test_the_command_prints_what_the_function_finds(capsys, files, both):
@@ -759,23 +759,26 @@ def test_right_and_wrong_are_enough_to_compare(tmp_path, capsys):
     """Accuracies, their lines and pairs; not what is taken for what."""
     study = zoo.study("evaluation")
     study.write(tmp_path / "s")
-    assert cli.main(["compare", str(tmp_path / "s"), "--json"]) == 0
+    assert cli.main(["papers", "compare", str(tmp_path / "s"), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     found = {row["participant"]: row for row in rows}
     for place, name in enumerate(study.classifiers):
         for role in REQUIRED_ROLES:
             mean = study.datasets[role].correct[:, place].mean()
             assert found[name][f"{role}_accuracy"] == pytest.approx(mean)
-    assert cli.main(["compare", str(tmp_path / "s"), "--table", "pairs"]) == 0
-    check(refusal(["compare", tmp_path / "s", "--table", "confusion"]), "answers-not-recorded")
+    assert cli.main(["papers", "compare", str(tmp_path / "s"), "--table", "pairs"]) == 0
+    check(
+        refusal(["papers", "compare", tmp_path / "s", "--table", "confusion"]),
+        "answers-not-recorded",
+    )
 
 
 def test_answers_without_counts_know_which_is_the_reference(both, tmp_path, capsys):
     StudyContents(answers=both).write(tmp_path / "answers")
-    assert cli.main(["compare", str(tmp_path / "answers"), "--json"]) == 0
+    assert cli.main(["papers", "compare", str(tmp_path / "answers"), "--json"]) == 0
     found = capsys.readouterr().out
     names = ("--reference", "v1", "--replication", "v2")
-    assert cli.main(["compare", str(tmp_path / "answers"), *names, "--json"]) == 0
+    assert cli.main(["papers", "compare", str(tmp_path / "answers"), *names, "--json"]) == 0
     assert capsys.readouterr().out == found
     file = tmp_path / "answers" / "roles.json"
     for text, rule, place in (
@@ -784,7 +787,7 @@ def test_answers_without_counts_know_which_is_the_reference(both, tmp_path, caps
         ('{"a": 1}', "roles-file-not-mapping", "file"),
     ):
         file.write_text(text, "utf-8")
-        check(refusal(["compare", tmp_path / "answers"]), rule, {place: str(file)})
+        check(refusal(["papers", "compare", tmp_path / "answers"]), rule, {place: str(file)})
 
 
 def few(name, right):
@@ -820,14 +823,14 @@ def test_small_data_sets_are_compared_without_a_warning_and_in_words(
     tmp_path, capsys, old, new, said
 ):
     StudyContents(answers=[few("old", old), few("new", new)]).write(tmp_path / "s")
-    status, text, error = run(capsys, "compare", tmp_path / "s")
+    status, text, error = run(capsys, "papers", "compare", tmp_path / "s")
     assert (status, error) == (0, "")
     last = text.splitlines()[-1]
     assert last.startswith(said)
     assert last.endswith("Accuracies alone do not say why.")
     assert ("It may be chance." in last) == (old == {"m": [1, 1, 1]})
     for table in ("pairs", "lines"):
-        status, text, error = run(capsys, "compare", tmp_path / "s", "--table", table)
+        status, text, error = run(capsys, "papers", "compare", tmp_path / "s", "--table", table)
         assert (status, error) == (0, "")
 
 
@@ -857,7 +860,7 @@ def test_answers_of_models_are_spoken_of_as_such(tmp_path, capsys, counted):
         roles = ("--reference", "old", "--replication", "new")
         command = ("import", "tables", counts, *roles, "--out", tmp_path / "s")
         assert run(capsys, *command)[0] == 0
-    _, text, _ = run(capsys, "compare", tmp_path / "s")
+    _, text, _ = run(capsys, "papers", "compare", tmp_path / "s")
     assert "The 2 models are as accurate" in text
     assert "classifier 1" in text
     assert text.count("classifier") == text.count("classifier 1")

@@ -574,7 +574,15 @@ def files(tmp_path):
 
 
 def arguments(files, *more):
-    fixed = ("multilabel", files / "s", "--dataset", "v1", "--labels", files / "sets.json")
+    fixed = (
+        "papers",
+        "multilabel",
+        files / "s",
+        "--dataset",
+        "v1",
+        "--labels",
+        files / "sets.json",
+    )
     return (*fixed, "--trials", 5, *more)
 
 

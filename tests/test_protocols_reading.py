@@ -697,13 +697,15 @@ def test_matching_by_command_is_matching_by_function(capsys, root, tmp_path):
     for table in ("accuracies", "curves", "confidence"):
         path = tmp_path / f"{table}.csv"
         status, text, error = run(
-            capsys, "match", root, *ROLES, *options, "--table", table, "--csv", path
+            capsys, "papers", "match", root, *ROLES, *options, "--table", table, "--csv", path
         )
         assert (status, error) == (0, "")
         rows = json.loads(text)["rows"]
         assert rows == getattr(expected, table).to_dicts()
         assert pl.read_csv(path).height == len(rows)
-        assert run(capsys, "match", root, *ROLES, "--no-progress", "--table", table)[0] == 0
+        assert (
+            run(capsys, "papers", "match", root, *ROLES, "--no-progress", "--table", table)[0] == 0
+        )
 
 
 @pytest.mark.parametrize(
@@ -718,14 +720,14 @@ def test_matching_by_command_is_matching_by_function(capsys, root, tmp_path):
     ],
 )
 def test_wrong_matching_is_one_line(capsys, root, arguments, broken):
-    check(refusal(["match", root, *ROLES, "--no-progress", *arguments]), *broken)
+    check(refusal(["papers", "match", root, *ROLES, "--no-progress", *arguments]), *broken)
     assert capsys.readouterr().out == ""
 
 
 def test_a_csv_that_exists_is_refused_before_the_work(root, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("precious")
-    words = ["match", root, *ROLES, "--csv", path, "--no-progress"]
+    words = ["papers", "match", root, *ROLES, "--csv", path, "--no-progress"]
     check(refusal(words), "output-path-exists", {"path": str(path)})
     assert path.read_text() == "precious"
 
@@ -742,7 +744,9 @@ def hostile(root):
 
 @pytest.mark.parametrize("table", ["accuracies", "curves", "confidence"])
 def test_a_hostile_name_cannot_steer_the_terminal(capsys, hostile, table):
-    status, out, error = run(capsys, "match", hostile, *ROLES, "--table", table, "--no-progress")
+    status, out, error = run(
+        capsys, "papers", "match", hostile, *ROLES, "--table", table, "--no-progress"
+    )
     assert status == 0
     assert "owned" in out
     assert "\x1b" not in out + error
@@ -750,7 +754,7 @@ def test_a_hostile_name_cannot_steer_the_terminal(capsys, hostile, table):
 
 def test_a_hostile_name_cannot_steer_the_terminal_by_an_error(capsys, hostile):
     put(hostile, "v1", HOSTILE, prediction_table(IMAGES["v1"]).drop("label_1"))
-    status, out, error = run(capsys, "match", hostile, *ROLES, "--no-progress")
+    status, out, error = run(capsys, "papers", "match", hostile, *ROLES, "--no-progress")
     assert status == 2
     assert "owned" in error
     assert "\x1b" not in out + error

@@ -185,7 +185,7 @@ def test_images_that_all_miss(both, world, capsys):
         for n, i in enumerate(both[0].images.tolist())
     ]
     assert missed_by_all(both[0], labels).tolist() == expected
-    arguments = ["compare", folder / "study", "--table", "missed"]
+    arguments = ["papers", "compare", folder / "study", "--table", "missed"]
     arguments += ["--labels", folder / "sets.csv", "--humans", folder / "people.csv", "--json"]
     status, out, _ = run(capsys, *arguments)
     assert status == 0
@@ -203,7 +203,7 @@ def test_one_labelled_data_set_is_answered_for_and_the_other_named(both, world, 
     some = pl.read_csv(folder / "sets.csv").filter(dataset=name)
     some.write_csv(folder / "some.csv")
     labels = read_label_sets([folder / "some.csv"], both[role])
-    shared = ["compare", folder / "study", "--labels", folder / "some.csv", "--json"]
+    shared = ["papers", "compare", folder / "study", "--labels", folder / "some.csv", "--json"]
     status, out, error = run(capsys, *shared, "--table", "missed")
     assert status == 0
     assert f"no label set of any image of {both[1 - role].dataset!r}" in error
@@ -223,9 +223,17 @@ def test_one_labelled_data_set_is_answered_for_and_the_other_named(both, world, 
     assert status == 0
     assert "multi-label" in out
     pl.DataFrame({"image": ["x"], "label": [CLASSES[0]]}).write_csv(folder / "none.csv")
-    of_none = ["compare", folder / "study", "--labels", folder / "none.csv", "--table", "missed"]
+    of_none = [
+        "papers",
+        "compare",
+        folder / "study",
+        "--labels",
+        folder / "none.csv",
+        "--table",
+        "missed",
+    ]
     check(refusal(of_none), "label-sets-of-other-images", {"dataset": "v1"})
-    more = ["multilabel", *shared[1:], "--table", "co-occurrence"]
+    more = ["papers", "multilabel", *shared[1:], "--table", "co-occurrence"]
     status, out, error = run(capsys, *more)
     assert status == 0
     assert (f"no label set of any image of {both[0].dataset!r}" in error) == (role == 1)
@@ -253,11 +261,11 @@ def test_objects_are_label_sets_of_the_labels_that_name_one(both, world, capsys)
     expected = {(image, label) for image, label, named, _ in rows if named}
     found = zip(both[0].images[sets.image].tolist(), sets.label.tolist(), strict=True)
     assert {(image, both[0].classes[label]) for image, label in found} == expected
-    base = ["multilabel", folder / "study", "--table", "co-occurrence", "--json"]
+    base = ["papers", "multilabel", folder / "study", "--table", "co-occurrence", "--json"]
     status, out, _ = run(capsys, *base, "--objects", folder / "objects.csv")
     assert status == 0
     assert json.loads(out)["rows"] == co_occurrence(both[0], sets).to_dicts()
-    missed = ["compare", folder / "study", "--table", "missed", "--json"]
+    missed = ["papers", "compare", folder / "study", "--table", "missed", "--json"]
     status, out, _ = run(capsys, *missed, "--labels", folder / "objects.csv")
     assert status == 0
     images = both[0].images[missed_by_all(both[0], sets)].tolist()
@@ -267,7 +275,7 @@ def test_objects_are_label_sets_of_the_labels_that_name_one(both, world, capsys)
 def test_the_command_prints_everybody_on_subsets(world, capsys):
     folder, *_ = world
     files = ["--humans", folder / "people.csv", "--labels", folder / "sets.csv"]
-    base = ["compare", folder / "study", "--table", "subsets"]
+    base = ["papers", "compare", folder / "study", "--table", "subsets"]
     status, out, _ = run(capsys, *base, *files, "--fast", "60")
     assert status == 0
     assert "(60 s)" in out

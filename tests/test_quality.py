@@ -135,7 +135,7 @@ def test_every_rule_is_in_the_docs_and_in_the_help(capsys):
 
     page = (Path(__file__).parents[1] / "docs" / "crowd.md").read_text(encoding="utf-8")
     assert all(f"| `{name}` |" in page for name in RULES)
-    assert main(["clean", "--help"]) == 0
+    assert main(["answers", "clean", "--help"]) == 0
     assert ", ".join(RULES) in " ".join(capsys.readouterr().out.split())
 
 
@@ -143,7 +143,17 @@ def test_command_clean(tmp_path, capsys):
     source, out = str(tmp_path / "a.csv"), str(tmp_path / "clean.csv")
     table = pl.concat([_grid("007", w, [1, 0, 1], ["positive"]) for w in "abc"])
     table.write_csv(source)
-    command = ["clean", source, "--out", out, "--rules", "controls,equal", "--answers", "2"]
+    command = [
+        "answers",
+        "clean",
+        source,
+        "--out",
+        out,
+        "--rules",
+        "controls,equal",
+        "--answers",
+        "2",
+    ]
     assert main([*command, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert [row["answers"] for row in facts["rows"]] == [3, 2]
@@ -168,6 +178,6 @@ def test_broken_tables_of_answers_are_one_line(tmp_path, column):
     table = _grid("t", "a", [1, 0]).with_columns(pl.lit(value).alias(column))
     table.write_csv(tmp_path / "a.csv")
     out = tmp_path / "o.csv"
-    found = refusal(["clean", tmp_path / "a.csv", "--out", out, "--rules", "repeats"])
+    found = refusal(["answers", "clean", tmp_path / "a.csv", "--out", out, "--rules", "repeats"])
     check(found, rule, {"column": column, "rows": rows})
     assert not out.exists()

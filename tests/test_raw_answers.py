@@ -153,8 +153,16 @@ def test_what_quality_control_needs_goes_along(tmp_path):
     file = _write(tmp_path, "t.csv", text)
     columns = ["--image", "site", "--worker", "who", "--answer", "said", "--keep-workers"]
     out = tmp_path / "a.csv"
-    assert main(["answers", "table", f"v={file}", *columns, "--out", str(out)]) == 0
-    clean = ["clean", str(out), "--rules", "controls,time", "--out", str(tmp_path / "b.csv")]
+    assert main(["answers", "import", "table", f"v={file}", *columns, "--out", str(out)]) == 0
+    clean = [
+        "answers",
+        "clean",
+        str(out),
+        "--rules",
+        "controls,time",
+        "--out",
+        str(tmp_path / "b.csv"),
+    ]
     assert main(clean) == 0
     assert pl.read_csv(tmp_path / "b.csv")["image"].to_list() == [1]
 
@@ -278,7 +286,15 @@ def test_rules_that_say_nothing_are_refused(rule, broken):
 
 def test_the_command_writes_a_table_that_import_takes(tmp_path, capsys):
     file = _write(tmp_path, "b.csv", GRID)
-    command = ["answers", "mturk", f"v1={file}", f"v2={file}", "--out", str(tmp_path / "a.csv")]
+    command = [
+        "answers",
+        "import",
+        "mturk",
+        f"v1={file}",
+        f"v2={file}",
+        "--out",
+        str(tmp_path / "a.csv"),
+    ]
     command += ["--image", "Input.image*", "--answer", "Answer.image*", "--yes", "on"]
     check(refusal(command), "answer-without-meaning", {"answers": ["(empty) (4 times)"]})
     assert not (tmp_path / "a.csv").exists()
@@ -301,9 +317,13 @@ def test_the_command_writes_a_table_that_import_takes(tmp_path, capsys):
 def test_repeats_are_told_and_left_out_by_their_rule(tmp_path, capsys):
     file = _write(tmp_path, "c.csv", "task,worker,label\n1,w,1\n1,w,0\n2,w,1\n")
     out = str(tmp_path / "a.csv")
-    assert main(["answers", "crowd-kit", f"v={file}", "--out", out, "--keep-workers"]) == 0
+    assert (
+        main(["answers", "import", "crowd-kit", f"v={file}", "--out", out, "--keep-workers"]) == 0
+    )
     assert "v: 1 answers " in capsys.readouterr().out
-    assert main(["clean", out, "--rules", "repeats", "--out", str(tmp_path / "b.csv")]) == 0
+    assert (
+        main(["answers", "clean", out, "--rules", "repeats", "--out", str(tmp_path / "b.csv")]) == 0
+    )
     assert pl.read_csv(tmp_path / "b.csv")["selected"].to_list() == [True, True]
 
 

@@ -119,7 +119,7 @@ def finished(tables):
         file.parent.mkdir(exist_ok=True)
         file.write_text(place)
     record = {
-        "asked": command._describe_request(cli._parser(words := typed(tables)).parse_args(words)),
+        "asked": command._describe_request(cli._parse(typed(tables))),
         "seconds": dict.fromkeys(command.STAGES, 0.5),
         "seals": {name: seal_files(out, place) for name, place in command.STAGES.items()},
         "found": {

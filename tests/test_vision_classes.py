@@ -125,7 +125,7 @@ def test_import_predict_and_compare_fit_together(capsys, tmp_path, pictures, wei
     assert both[0].classifiers == ("mine", "nas", "resnext")
     assert set(both[0].classes) == set(CLASSES)
     capsys.readouterr()
-    assert main(["compare", study, "--json"]) == 0
+    assert main(["papers", "compare", study, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert "mine" in json.dumps(rows)
     # The labels of what was imported are not to be contradicted.

@@ -142,7 +142,12 @@ def test_a_studys_names_are_no_words(capsys, tmp_path):
     Study(simulated.datasets, names, **parts).write(tmp_path / "workers")
     options = ("--methods", "raw,naive", "--no-progress")
     texts = []
-    for command in (("check",), ("estimate", *options), ("annotators",), ("compare",)):
+    for command in (
+        ("check",),
+        ("estimate", *options),
+        ("papers", "annotators"),
+        ("papers", "compare"),
+    ):
         assert main([command[0], str(tmp_path / "workers"), *command[1:]]) == 0
         texts.append(capsys.readouterr().out)
     assert "hard images: 2 models" in texts[0]
@@ -158,7 +163,7 @@ def test_those_who_answered_are_judges(capsys, tmp_path):
     study = zoo.study("workers")
     evaluation = replace(study, provenance={"words": "evaluation"})
     evaluation.write(tmp_path / "s")
-    assert main(["crowd", str(tmp_path / "s")]) == 0
+    assert main(["answers", "crowd", str(tmp_path / "s")]) == 0
     text = capsys.readouterr().out
     assert "s.e. items" in text
     assert "s.e. judges" in text
@@ -174,7 +179,7 @@ def test_sentences_are_written_in_the_words_of_the_study():
     assert assumption(posterior) == f"annotators' {said}"
     assert assumption(posterior, words) == f"judges' {said.replace('image', 'item')}"
     assert judge_width(np.array([[[0.0]], [[1.0]]]), words).sentence.endswith(
-        "More items or more judges per item would narrow it; bayesrep plan says how many."
+        "More items or more judges per item would narrow it; bayesrep collect plan says how many."
     )
 
 

@@ -42,6 +42,7 @@ def judge_width(
     sentence = (
         f"The data say next to nothing of the mean gap: it is known to within {value} only, so "
         f"that a large drop cannot be told from none. More {words.images} or more "
-        f"{words.annotators} per {words.image} would narrow it; bayesrep plan says how many."
+        f"{words.annotators} per {words.image} would narrow it; bayesrep collect plan says how "
+        "many."
     )
     return Finding(check, value, wanted, "with care", sentence)

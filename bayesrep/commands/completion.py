@@ -17,8 +17,8 @@ INSTALL: Mapping[str, str] = {
     "fish": "bayesrep completion fish > ~/.config/fish/completions/bayesrep.fish",
 }
 Options = Mapping[str, Sequence[str]]
-"""The options of a command or of its step ("collect read"), each with the words that it takes;
-positional choices under ""."""
+"""The options of a command or of a group, each with the words that it takes; positional choices,
+as the steps of a group, under ""."""
 
 
 def add(parser: ArgumentParser) -> None:
@@ -43,33 +43,23 @@ def script_of(shell: str, commands: Mapping[str, str]) -> str:
     """
     from bayesrep.report.catalogue import entries
 
-    options: dict[str, Options] = {}
-    for name, module in commands.items():
-        options |= _options(name, module)
+    options = {name: _options_of(module) for name, module in commands.items()}
+    for group, _, step in (name.partition(" ") for name in commands if " " in name):
+        steps = options.get(group, {"": ()})[""]
+        options[group] = {"": (*steps, step), "--help": ()}
     figures = tuple(dict.fromkeys(each.name for each in entries() if each.name))
     # No choices of the parser, whose message would list all of them.
     options["figure"] = {**options["figure"], "": figures}
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](options)
 
 
-def _options(name: str, module: str) -> dict[str, Options]:
-    """Options of a command and of each of its steps."""
+def _options_of(module: str) -> Options:
+    """The options of the command of a module."""
     parser = ArgumentParser(add_help=False, conflict_handler="resolve")
     parser.add_argument("--help")
     parser.add_argument("--json")
     parser.add_argument("--format", choices=("text", "markdown", "latex"))
     import_module(module).add(parser)
-    steps = {
-        f"{name} {step}": _of_parser(each)
-        for action in parser._actions  # pyright: ignore[reportPrivateUsage]
-        if isinstance(action.choices, dict)
-        for step, each in action.choices.items()
-        if isinstance(each, ArgumentParser)
-    }
-    return {name: _of_parser(parser), **steps}
-
-
-def _of_parser(parser: ArgumentParser) -> Options:
     options: dict[str, list[str]] = {}
     for action in parser._actions:  # pyright: ignore[reportPrivateUsage]
         words = [str(each) for each in action.choices or ()]
@@ -78,7 +68,8 @@ def _of_parser(parser: ArgumentParser) -> Options:
     return options
 
 
-def _without_steps(commands: Mapping[str, Options]) -> str:
+def _list_first(commands: Mapping[str, Options]) -> str:
+    """What may be typed after the program: commands of no group, and groups."""
     return " ".join(name for name in commands if " " not in name)
 
 
@@ -104,7 +95,7 @@ def _bash(commands: Mapping[str, Options]) -> str:
         '  local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}"\n'
         '  local flags="" words="" first="" first_at=2 command="${COMP_WORDS[1]}"\n'
         '  if [ "$COMP_CWORD" -eq 1 ]; then\n'
-        f'    COMPREPLY=($(compgen -W "{_without_steps(commands)} --help --version" -- "$word"))\n'
+        f'    COMPREPLY=($(compgen -W "{_list_first(commands)} --help --version" -- "$word"))\n'
         "    return\n  fi\n"
         '  if [ "$COMP_CWORD" -gt 2 ]; then\n'
         '    case "$command ${COMP_WORDS[2]}" in\n'
@@ -128,7 +119,7 @@ def _zsh(commands: Mapping[str, Options]) -> str:
 def _fish(commands: Mapping[str, Options]) -> str:
     lines = [
         "complete -c bayesrep -n __fish_use_subcommand -f "
-        f"-a '{_without_steps(commands)}' -d 'command of bayesrep'"
+        f"-a '{_list_first(commands)}' -d 'command of bayesrep'"
     ]
     for name, options in commands.items():
         typed = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in name.split())

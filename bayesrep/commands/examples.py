@@ -8,28 +8,52 @@ FITTED_ARGUMENTS = "my-study posterior.nc"
 EXAMPLES: Mapping[str, str] = {
     "run": f"run {TABLES} --out my-folder",
     "demo": "demo --quick --out demo-output",
-    "simulate": "simulate world --classifiers 10 --images 2000",
+    "check": f"check {TABLES}",
+    "doctor": "doctor my-study",
     "import": f"import tables {TABLES} --out my-study",
     "predict": "predict --images val/ --dataset v1 --study my-study --classifiers resnet50",
-    "check": f"check {TABLES}",
+    "simulate": "simulate world --classifiers 10 --images 2000",
     "estimate": "estimate my-study --bootstrap 450",
     "fit": "fit my-study --out posterior.nc",
-    "mixtures": "mixtures my-study --components 1:4",
-    "annotators": "annotators my-study",
     "sweep": "sweep grid.toml --out sweep",
+    "diagnose": "diagnose posterior.nc --study my-study",
     "summarize": f"summarize {FITTED_ARGUMENTS} --csv adjusted.csv",
     "ranks": f"ranks {FITTED_ARGUMENTS}",
     "pairs": f"pairs {FITTED_ARGUMENTS} --between resnet50,vit_b16",
     "images": "images my-study all.nc --csv images.csv",
-    "diagnose": "diagnose posterior.nc --study my-study",
-    "loo": "loo posterior.nc k3.nc",
-    "match": "match my-study",
-    "compare": "compare my-study",
     "figure": f"figure accuracies {FITTED_ARGUMENTS} --out figure.pdf",
     "report": f"report {FITTED_ARGUMENTS} --out report.html",
     "bench": "bench --quick",
+    "completion": "completion bash > bayesrep.bash",
+    "collect plan": "collect plan --pilot my-pilot --width 2 --cost-answer 0.03 --cost-image 0.1",
+    "collect candidates": "collect candidates my-study --out candidates.csv",
+    "collect contains": "collect contains candidates.csv --images v1=val --out tasks",
+    "collect pilot": "collect pilot tasks --out trial",
+    "collect read": "collect read tasks batch.csv --own --out answers.csv --counts counts.csv",
+    "collect labels": "collect labels counts.csv --out labels.csv",
+    "collect classify": "collect classify labels.csv --images v1=val --out closer",
+    "collect objects": "collect objects objects-answers.csv --out objects.csv",
+    "collect match": "collect match counts.csv --reference v1 --pool pool --images 2000 "
+    "--out chosen.csv",
+    "collect review": "collect review my-study --reviewers ann,bob --out review.csv",
+    "answers import": "answers import label-studio v1=export.json --yes fits --out answers.csv",
+    "answers clean": "answers clean answers.csv --rules repeats,controls --out clean.csv",
+    "answers count": "answers count answers.parquet --out counts.csv",
+    "answers crowd": "answers crowd my-study",
+    "answers dependence": "answers dependence answers.csv --context grid",
+    "answers remeasure": f"answers remeasure {FITTED_ARGUMENTS}",
+    "papers report": "papers report engstrom2020 my-study --out figures",
+    "papers match": "papers match my-study",
+    "papers multilabel": "papers multilabel my-study --labels real.json",
+    "papers compare": "papers compare my-study",
+    "papers annotators": "papers annotators my-study",
+    "papers lab": "papers lab --reference 3,2 --pool 2,2 --out lab.html",
+    "papers rematch": "papers rematch my-study --images 2000",
+    "papers passk": "papers passk attempts.csv --k 1,10,100",
+    "models loo": "models loo posterior.nc k3.nc",
+    "models mixtures": "models mixtures my-study --components 1:4",
 }
-"""What follows `bayesrep`; the guides of the commands that are missing have several each."""
+"""What follows `bayesrep`, of every command."""
 
 SOURCES: Mapping[str, tuple[str, str]] = {
     "tables": (
@@ -58,14 +82,14 @@ SOURCES: Mapping[str, tuple[str, str]] = {
     "cifar10.1": (
         "What 20 classifiers answered on CIFAR-10 and CIFAR-10.1: the folder "
         "github.com/modestyachts/CIFAR-10.1 and the labels of CIFAR-10's test set as a .npy "
-        "vector. Nobody counted annotators, so it is for `compare` and `match`; counts may be "
-        "added as a table.",
+        "vector. Nobody counted annotators, so it is for `papers compare` and `papers match`; "
+        "counts may be added as a table.",
         "import cifar10.1 CIFAR-10.1 cifar10_test_set_original_labels.npy --out cifar",
     ),
     "imagenetv2": (
         "What 45 classifiers answered on ImageNet and ImageNet-v2: the folder `data` of "
         "github.com/modestyachts/ImageNetV2. With a table of counts (dataset, image, selected, "
-        "shown) it is a study; alone it is for `compare` and `match`.",
+        "shown) it is a study; alone it is for `papers compare` and `papers match`.",
         "import imagenetv2 ImageNetV2/data counts.csv --out imagenet-v2",
     ),
     "madrylab": (
@@ -78,7 +102,7 @@ SOURCES: Mapping[str, tuple[str, str]] = {
         "A folder a data set, the reference's first, for data sets that come as arrays, such as "
         "CIFAR-10.2 and CINIC-10: labels.npy (whole numbers), classes.txt if classes have names, "
         "and NAME.npy a classifier (probabilities [N, K], class numbers [N], or the best [N, R]); "
-        "for `compare` and `match`.",
+        "for `papers compare` and `papers match`.",
         "import arrays cifar-10 cinic-10 --out cinic",
     ),
     "sql": (
@@ -95,7 +119,7 @@ def epilog(name: str) -> str:
     if name == "import":
         more = "bayesrep import SOURCE --help says what each source is and takes."
         return f"{_list_examples([line for _, line in SOURCES.values()])}\n\n{more}"
-    return _list_examples([EXAMPLES[name]]) if name in EXAMPLES else ""
+    return _list_examples([EXAMPLES[name]])
 
 
 def source_epilog(source: str) -> str:

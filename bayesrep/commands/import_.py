@@ -350,7 +350,7 @@ def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
     """What was written of answers alone, and what is to be done next."""
     names = " and ".join(plain_text(each.dataset) for each in contents.answers)
     count = len(contents.answers[0].classifiers)
-    following = f"Next: {process.command('compare', out)}"
+    following = f"Next: {process.command('papers', 'compare', out)}"
     if vocabulary_of(contents.provenance) == "evaluation":
         return [
             f"Answers of {count:,} model{'s' if count != 1 else ''} on {names}",
@@ -362,7 +362,7 @@ def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
         f"Answers of {count} classifiers on {names}",
         f"Written to {out}",
         following,
-        f"With labels: {process.command('multilabel', out, '--labels', 'FILE')}",
+        f"With labels: {process.command('papers', 'multilabel', out, '--labels', 'FILE')}",
         f"With counts: {process.command('import', 'tables', 'counts.csv', '--out', out)}",
     ]
 

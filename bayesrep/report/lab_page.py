@@ -257,6 +257,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Block:
         lead="Points of the mean selection frequency, for the populations this page was made with. "
         "The reference's share is n / (n + α + β) of equation 1 of Engstrom et al. (2020), in "
         "percent: the rest of the replication is like the candidates. Posterior: chosen such that "
-        "the expected distribution of true frequencies is the reference's (bayesrep match-images).",
+        "the expected distribution of true frequencies is the reference's (bayesrep collect "
+        "match).",
         table=Table("lab-table", "What each way to choose leaves", header, cells),
     )

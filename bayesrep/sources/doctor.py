@@ -115,7 +115,7 @@ def _of_logs(paths: Sequence[Path], asked: LogChoices) -> tuple[str, list[Allowe
             passes.what,
             "yes",
             f"up to {most} attempts of a model at an item",
-            "import evals writes them; then bayesrep passk",
+            "import evals writes them; then bayesrep papers passk",
         )
     what = f"{len(logs)} log{'s' if len(logs) > 1 else ''} of the {tools}"
     return what, [*judged, passes]

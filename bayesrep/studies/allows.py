@@ -107,7 +107,7 @@ def of_answers(
             f"nobody was asked about the {words.images}, so that a drop may be the "
             f"{words.classifiers}' or the {words.images}' own",
             f"answers of people or judges about the {words.images} of both: {ENOUGH} each are "
-            f"{answers:,}, 10 each {2 * answers:,} (bayesrep plan says how few do)",
+            f"{answers:,}, 10 each {2 * answers:,} (bayesrep collect plan says how few do)",
         ),
         Allowed(WHO, "no", "there are no answers", "keep who gave each of them"),
     ]

@@ -292,7 +292,7 @@ def workbook(rows: Sequence[Sequence[object]]) -> bytes:
 
 
 def counted_tables() -> Files:
-    """What `bayesrep count` takes, each kind alone."""
+    """What `bayesrep answers count` takes, each kind alone."""
     found = answers_tables()
     return {name: found[name] for name in ("answers.csv", "answers.parquet")}
 

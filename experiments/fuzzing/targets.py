@@ -219,7 +219,7 @@ def _changed(root: Path) -> Path:
 
 
 def _exported(root: Path) -> Any:
-    """As `bayesrep answers` reads what a tool exports."""
+    """As `bayesrep answers import` reads what a tool exports."""
     from bayesrep.sources import raw_answers
 
     file = _changed(root)
@@ -233,7 +233,7 @@ def _exported(root: Path) -> Any:
 
 
 def _attempts(root: Path) -> Any:
-    """As `bayesrep passk` does, without what it makes of them."""
+    """As `bayesrep papers passk` does, without what it makes of them."""
     from bayesrep.studies.attempts import read_attempts
 
     return read_attempts(_changed(root))
@@ -297,17 +297,17 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("estimate", "{study}", "--seed", "{n}"),
     ("estimate", "{study}", "--methods", "{n}"),
     ("estimate", "{study}", "--interval", "{n}"),
-    ("mixtures", "{study}", "--components", "{n}"),
-    ("mixtures", "{study}", "--folds", "{n}"),
+    ("models", "mixtures", "{study}", "--components", "{n}"),
+    ("models", "mixtures", "{study}", "--folds", "{n}"),
     ("fit", "{study}", "--out", "{out}.nc", "--set", "{n}"),
     ("fit", "{study}", "--out", "{out}.nc", "--set", "components={n}"),
     ("fit", "{study}", "--out", "{out}.nc", "--set", "degree={n}"),
     ("fit", "{study}", "--out", "{out}.nc", "--chains", "{n}"),
     ("fit", "{study}", "--out", "{out}.nc", "--model", "{n}"),
-    ("match", "{study}", "--seed", "{n}"),
-    ("match", "{study}", "--runs", "{n}"),
-    ("multilabel", "{study}", "--trials", "{n}"),
-    ("compare", "{study}", "--level", "{n}"),
+    ("papers", "match", "{study}", "--seed", "{n}"),
+    ("papers", "match", "{study}", "--runs", "{n}"),
+    ("papers", "multilabel", "{study}", "--trials", "{n}"),
+    ("papers", "compare", "{study}", "--level", "{n}"),
 )
 ODD_OPTIONS: tuple[str, ...] = ("-1", "1e9", "99999999999", "9" * 20, "9" * 5000, "nan", "inf", "")
 ODD_OPTIONS += ("components=1000000", "=", "a=b", "²", "\x1b[31m", "1:0", "0:99999999999", "1e-400")

@@ -66,7 +66,16 @@ def test_a_plan_from_a_tiny_pilot(tmp_path, capsys):
     """Twenty images, from the command line, with real fits."""
     folder = tmp_path / "pilot"
     draw_study(WORLD, Design(20, 5), leniency=0.0, seed=1).write(folder)
-    words = ["plan", "--pilot", str(folder), "--cost-answer", "0.03", "--cost-image", "0.1"]
+    words = [
+        "collect",
+        "plan",
+        "--pilot",
+        str(folder),
+        "--cost-answer",
+        "0.03",
+        "--cost-image",
+        "0.1",
+    ]
     words += ["--answers", "5", "--studies", "2", "--jobs", "1", "--no-progress"]
     status = main([*words, "--width", "8", "--json"])
     said = capsys.readouterr()
@@ -81,7 +90,7 @@ def test_a_batch_from_a_pilot(pilot, tmp_path, capsys):
     folder, posterior = tmp_path / "pilot", tmp_path / "posterior.nc"
     pilot.study.write(folder)
     bayesrep.write_posterior(pilot.posterior, posterior)
-    words = ["plan", "--pilot", str(folder), "--posterior", str(posterior)]
+    words = ["collect", "plan", "--pilot", str(folder), "--posterior", str(posterior)]
     words += ["--cost-answer", "0.03", "--cost-image", "0.1", "--jobs", "1", "--no-progress"]
     assert main([*words, "--width", "50", "--batch", "50"]) == 0
     assert capsys.readouterr().out.startswith("Stop: the interval is")

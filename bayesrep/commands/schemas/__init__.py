@@ -9,30 +9,34 @@ from collections.abc import Mapping
 from bayesrep.commands.schemas import (
     answers,
     bench,
-    collecting,
+    collect,
     drop,
     fits,
+    models,
     own_data,
-    protocols,
+    papers,
     start,
 )
 from bayesrep.commands.schemas.shapes import Schema, text, thing
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
+_GROUPS = {"collect": collect, "answers": answers, "papers": papers, "models": models}
 FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
     **start.FORMS,
     **own_data.FORMS,
     **drop.FORMS,
     **fits.FORMS,
-    **collecting.FORMS,
-    **answers.FORMS,
-    **protocols.FORMS,
     **bench.FORMS,
     "completion": {"": {"shell": text(), "script": text("to be run by the shell")}},
+    **{
+        f"{group} {step}": forms
+        for group, stated in _GROUPS.items()
+        for step, forms in stated.FORMS.items()
+    },
 }
-"""What is in the object: by command (of `collect` by its step), then by when, where what is asked
-for decides about the names. Every object has `format` too, which `schema_of` adds."""
+"""What is in the object: by command (its whole name), then by when, where what is asked for
+decides about the names. Every object has `format` too, which `schema_of` adds."""
 
 
 def schema_of(command: str) -> Schema:

@@ -1,4 +1,4 @@
-"""Who answered: answers, clean, crowd and dependence."""
+"""What annotators answered: the group answers."""
 
 from collections.abc import Mapping
 
@@ -46,7 +46,7 @@ COUNT_FIELDS = {
 }
 
 FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
-    "answers": {
+    "import": {
         "": {
             "rows": rows(
                 {
@@ -64,6 +64,12 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
         }
     },
     "clean": {"": {"rows": DROPPED_ROWS, "effect": EFFECT, "out": OUT_FILE}},
+    "count": {
+        "": {
+            "rows": rows(COUNT_FIELDS),
+            "out": OUT_FILE,
+        }
+    },
     "crowd": {
         "": {
             "rows": rows(
@@ -112,6 +118,26 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                     "answers": count("about these"),
                 }
             )
+        }
+    },
+    "remeasure": {
+        "": {
+            "rows": rows(
+                {
+                    "dataset": text(),
+                    "role": nullable(text("null without a posterior")),
+                    "selection": nullable(text("the rule by which images were kept")),
+                    "images": count(),
+                    "measured": fraction("mean of selected / shown"),
+                    "frequency": fraction("mean true selection frequency, posterior median"),
+                    **{f"frequency_{end}": fraction() for end in ("lower", "upper")},
+                    "regression": fraction("frequency less measured"),
+                    **{f"regression_{end}": fraction() for end in ("lower", "upper")},
+                    "dropped": nullable(fraction("images that would not pass the rule again")),
+                    **{f"dropped_{end}": nullable(fraction()) for end in ("lower", "upper")},
+                }
+            ),
+            **LEFT_OUT_FIELD,
         }
     },
 }

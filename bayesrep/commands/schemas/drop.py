@@ -1,4 +1,4 @@
-"""How much of the drop is real: estimate, fit, annotators and mixtures."""
+"""How much of the drop is real: estimate, fit and sweep."""
 
 from collections.abc import Mapping
 
@@ -9,12 +9,10 @@ from bayesrep.commands.schemas.shapes import (
     TRIED_FIELD,
     Schema,
     by_name,
-    conditional_name,
     count,
     ends,
     flag,
     fraction,
-    nats,
     nullable,
     number,
     probability,
@@ -47,7 +45,7 @@ GAPS = rows(
     },
     "means over classifiers, and the line of adjusted on reference accuracies",
 )
-_MATCHING = rows(
+MATCHING = rows(
     {
         "method": text(),
         "annotators": count("n', to which images were thinned"),
@@ -65,17 +63,6 @@ _MATCHING = rows(
         "gap_standard_error": nullable(fraction("of the mean gap, over images, by the bootstrap")),
     },
     "naive matching and the jackknife: which images they take",
-)
-_LINEARITY = thing(
-    {
-        "annotators": count("the most that 99 % of the images have"),
-        "half": count("half of these, rounded up"),
-        "r_squared": nullable(number("of the line through the naive estimates")),
-        "jackknife": nullable(fraction("mean estimate from all annotators")),
-        "jackknife_from_half": nullable(fraction("and from half of them")),
-        "left": nullable(fraction("of the bias after the jackknife")),
-    },
-    "whether the naive estimates are a line; null for too few annotators",
 )
 _SWEPT = rows(
     {
@@ -99,7 +86,7 @@ _SWEPT = rows(
 
 FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
     "estimate": {
-        "": {"rows": rows(ACCURACIES), "gaps": GAPS, "matching": _MATCHING, **LEFT_OUT_FIELD}
+        "": {"rows": rows(ACCURACIES), "gaps": GAPS, "matching": MATCHING, **LEFT_OUT_FIELD}
     },
     "fit": {
         "": {
@@ -109,44 +96,6 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             **COMPONENTS,
             **TRIED_FIELD,
             "seconds": by_name(seconds(), "by stage"),
-            **LEFT_OUT_FIELD,
-        }
-    },
-    "annotators": {
-        "": {
-            "rows": rows(
-                {
-                    "annotators": count(),
-                    "classifier": text(),
-                    "reference_accuracy": fraction(),
-                    "naive": nullable(fraction("adjusted accuracy by so many annotators")),
-                    "jackknife": nullable(fraction("likewise; null of one annotator")),
-                }
-            ),
-            "linearity": nullable(_LINEARITY),
-            "matching": _MATCHING,
-            "forward": conditional_name(
-                "with `--forward`",
-                rows(
-                    {
-                        "annotators": count(),
-                        "gap": fraction("mean by the naive estimate"),
-                        "left": fraction("by how much that is larger than without noise"),
-                    }
-                ),
-            ),
-            "half": conditional_name(
-                "with `--half`",
-                rows(
-                    {
-                        "repeat": count("0 is all images"),
-                        "reference_images": count(),
-                        "replication_images": count(),
-                        "gap": nullable(fraction("mean over classifiers")),
-                        "change": nullable(fraction("from that of all images")),
-                    }
-                ),
-            ),
             **LEFT_OUT_FIELD,
         }
     },
@@ -160,25 +109,5 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
         },
         "with `--table`": {"runs": count("of the grid"), "finished": count(), "rows": _SWEPT},
         "with `--figure`": {"out": OUT_FILE},
-    },
-    "mixtures": {
-        "": {
-            "rows": rows(
-                {
-                    "dataset": text(),
-                    "components": count(),
-                    "parameters": count(),
-                    "log_likelihood": nats(),
-                    "aic": number("smaller is better"),
-                    "bic": number("smaller is better"),
-                    "held_out_log_likelihood": nullable(nats("over all images; larger is better")),
-                    "converged": flag(),
-                    "degenerate": count("components shrunk to a point"),
-                    "held_out_behind": nullable(nats("the best")),
-                    "held_out_error": nullable(nats("standard error of that, over images")),
-                }
-            ),
-            **LEFT_OUT_FIELD,
-        }
     },
 }

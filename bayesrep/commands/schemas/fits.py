@@ -1,4 +1,4 @@
-"""What a fit says: diagnose, summarize, ranks, pairs, images, loo, remeasure, figures, report."""
+"""What a fit says: diagnose, summarize, ranks, pairs, images, figure and report."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,6 @@ from bayesrep.commands.schemas.shapes import (
     conditional_name,
     count,
     ends,
-    file,
     fraction,
     list_of,
     nats,
@@ -80,7 +79,7 @@ _ESTIMATE = thing(
     }
 )
 _COLUMN = list_of(nullable(number()))
-_FIGURE = {
+FIGURE = {
     "name": nullable(text("by which `figure` draws it")),
     "number": text("in the paper"),
     "shows": text(),
@@ -176,54 +175,13 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             **LEFT_OUT_FIELD,
         }
     },
-    "loo": {
-        "": {
-            "rows": rows(
-                {
-                    "model": file("the posterior"),
-                    "elpd": nats("larger is better"),
-                    "p_loo": number("effective number of parameters"),
-                    "difference": nats("to the best"),
-                    "se": nats("standard error of that"),
-                    "se_shared": nats("the same where errors go together"),
-                    "counts_difference": nats(),
-                    "counts_se": nats(),
-                    "answers_difference": nats(),
-                    "answers_se": nats(),
-                    "pareto_k_high": count("units whose share of elpd is not reliable"),
-                    "waic": nats("the same as elpd by another formula"),
-                },
-                "the best first",
-            )
-        }
-    },
-    "remeasure": {
-        "": {
-            "rows": rows(
-                {
-                    "dataset": text(),
-                    "role": nullable(text("null without a posterior")),
-                    "selection": nullable(text("the rule by which images were kept")),
-                    "images": count(),
-                    "measured": fraction("mean of selected / shown"),
-                    "frequency": fraction("mean true selection frequency, posterior median"),
-                    **{f"frequency_{end}": fraction() for end in ("lower", "upper")},
-                    "regression": fraction("frequency less measured"),
-                    **{f"regression_{end}": fraction() for end in ("lower", "upper")},
-                    "dropped": nullable(fraction("images that would not pass the rule again")),
-                    **{f"dropped_{end}": nullable(fraction()) for end in ("lower", "upper")},
-                }
-            ),
-            **LEFT_OUT_FIELD,
-        }
-    },
     "figure": {
         "": {"figure": text("its name"), "out": OUT_FILE, **LEFT_OUT_FIELD},
         "with `--list`": {
             "figures": rows(
                 {
-                    **_FIGURE,
-                    "number": nullable(_FIGURE["number"]),
+                    **FIGURE,
+                    "number": nullable(FIGURE["number"]),
                     "paper": nullable(text("null of our own")),
                     "needs": list_of(text(), "of a study and of options"),
                     "lacks": conditional_name(
@@ -232,14 +190,6 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                 }
             )
         },
-    },
-    "paper": {
-        "": {
-            "figures": rows(
-                {**_FIGURE, "file": nullable(text("in the folder")), "command": text()}
-            ),
-            "out": OUT_FILE,
-        }
     },
     "report": {
         "": {

@@ -1,8 +1,7 @@
-"""A study from your data: import, predict, simulate and count."""
+"""A study from your data: import, predict and simulate."""
 
 from collections.abc import Mapping
 
-from bayesrep.commands.schemas.answers import COUNT_FIELDS
 from bayesrep.commands.schemas.shapes import (
     LEFT_OUT_FIELD,
     OUT_FILE,
@@ -107,10 +106,4 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
         "with `--list`": {"catalogs": {"type": "object", "additionalProperties": rows(_CATALOG)}},
     },
     "simulate": {"": _WRITTEN},
-    "count": {
-        "": {
-            "rows": rows(COUNT_FIELDS),
-            "out": OUT_FILE,
-        }
-    },
 }

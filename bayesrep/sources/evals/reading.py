@@ -7,7 +7,7 @@ of how many said yes of it. The first is in the logs. The second is told by one 
     solvers    models whose attempts are counted (k of n solve the item); the others are evaluated
     counts     a table of dataset, item, selected, shown
 
-and without any of them the answers alone are returned, which `bayesrep compare` takes.
+and without any of them the answers alone are returned, which `bayesrep papers compare` takes.
 
 Of several attempts of an evaluated model its first counts as its answer: it is one draw, as the
 answer of a model that was asked once is. All of them are in `attempts`.
@@ -147,7 +147,7 @@ def read_evaluations(
     # Where all this came from.
     facts: dict[str, JSON] = {**_describe_logs(logs), "threshold": threshold, "notes": notes}
     attempts, models = _attempts(evidence.verdicts, tasks), tuple(evidence.models)
-    # Without counts there is no study, but answers that `compare` takes.
+    # Without counts there is no study, but answers that `papers compare` takes.
     named = dict(zip(REQUIRED_ROLES, scored, strict=True))
     datasets = {role: each.counted_set() for role, each in named.items() if each.counted}
     if not datasets:

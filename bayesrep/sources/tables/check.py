@@ -337,7 +337,7 @@ def repeat_violations(
         return
     names = [" on ".join(values) for values in repeated.iter_rows()]
     noun = "image" if len(key) == 1 else "worker"
-    how = "" if noun == "image" else ", as bayesrep clean --rules repeats does"
+    how = "" if noun == "image" else ", as bayesrep answers clean --rules repeats does"
     of_first = [pl.col(name) == value for name, value in repeated.row(0, named=True).items()]
     these = pl.all_horizontal(pl.col("dataset") == dataset, *of_first)
     at = tables[0].lines(these) if len(tables) == 1 else ""

@@ -1,4 +1,4 @@
-"""`bayesrep compare`: classifiers beside people and each other on both data sets, or on all."""
+"""`bayesrep papers compare`: classifiers beside people and each other on all data sets."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`bayesrep dependence`: how much annotators' answers depend on each other, from two contexts."""
+"""`bayesrep answers dependence`: how much annotators' answers depend on each other."""
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict

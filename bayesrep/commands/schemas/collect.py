@@ -1,17 +1,15 @@
-"""Collect a new test set: collect and its steps, match-images, plan, lab and rematch."""
+"""Collect a new test set: the group collect."""
 
 from collections.abc import Mapping
 
 from bayesrep.commands.schemas.answers import DROPPED_ROWS, EFFECT
 from bayesrep.commands.schemas.shapes import (
-    LEFT_OUT_FIELD,
     OUT_FILE,
     Schema,
     by_name,
     conditional_name,
     count,
     ends,
-    file,
     flag,
     fraction,
     list_of,
@@ -96,7 +94,7 @@ _COLLECT: Mapping[str, Mapping[str, Schema]] = {
         "out": OUT_FILE,
     },
 }
-_GAP_LEFT = fraction("reference's mean selection frequency less that of the images chosen")
+GAP_LEFT = fraction("reference's mean selection frequency less that of the images chosen")
 _DESIGN = {
     "images": count("of each data set"),
     "answers": count("about an image"),
@@ -126,14 +124,14 @@ _EXPECTED_OUTCOME = thing(
 )
 
 FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
-    **{f"collect {step}": {"": names} for step, names in _COLLECT.items()},
-    "match-images": {
+    **{step: {"": names} for step, names in _COLLECT.items()},
+    "match": {
         "": {
             "rows": rows(
                 {
                     "method": word("published", "fine", "posterior"),
                     "images": count("chosen"),
-                    "gap": _GAP_LEFT,
+                    "gap": GAP_LEFT,
                     **ends(),
                     "distance": number("between distributions of selection frequencies"),
                     "moved": count("images from another bin than the one that was short"),
@@ -190,62 +188,5 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                 "the narrowest first",
             ),
         },
-    },
-    "lab": {
-        "": {
-            "rows": rows(
-                {
-                    "answers": count(),
-                    "weight": nullable(fraction("of the reference's distribution")),
-                    **{name: _GAP_LEFT for name in ("published", "fine", "posterior")},
-                    "simulated": fraction("of fine, by sampling"),
-                    "error": fraction("standard error of that"),
-                    "measured_reference": fraction("mean frequency by answers given afresh"),
-                    "measured_replication": fraction("likewise"),
-                }
-            ),
-            "reference_mean": fraction("selection frequency"),
-            "pool_mean": fraction("selection frequency"),
-            "out": nullable(file("the page; null without `--out`")),
-        }
-    },
-    "rematch": {
-        "": {
-            "by_answers": rows(
-                {
-                    "annotators": count(),
-                    "gap": fraction("mean over classifiers, to the weighted candidates"),
-                    **ends(each=nullable(fraction())),
-                },
-                "appendix D.1",
-            ),
-            "held_out": rows(
-                {
-                    "reference_answers": count("by which the reference was known"),
-                    "by": word("matched", "held out"),
-                    "reference": fraction("mean selection frequency"),
-                    "sampled": fraction("likewise"),
-                    "difference": fraction(),
-                    "error": nullable(fraction("standard error of that")),
-                },
-                "appendix D.2",
-            ),
-            "by_source": nullable(
-                rows(
-                    {
-                        "source": text(),
-                        "candidates": number("how many, mean over deals"),
-                        "frequency": nullable(fraction("of the sampled images")),
-                        "frequency_difference": nullable(fraction("to all candidates")),
-                        "frequency_error": nullable(fraction("standard error of that")),
-                        "accuracy": nullable(fraction("of them, mean over classifiers")),
-                        "accuracy_difference": nullable(fraction("to all candidates")),
-                        "accuracy_error": nullable(fraction("standard error of that")),
-                    },
-                    "appendix D.3; null where there are too few answers to hold out",
-                )
-            ),
-            **LEFT_OUT_FIELD,
-        }
     },
 }

@@ -1,4 +1,4 @@
-"""`bayesrep paper`: everything of one paper that a study can show, beside its printed numbers."""
+"""`bayesrep papers report`: all that a study can show of one paper, beside its printed numbers."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`bayesrep count`: counts, and the error over workers, of more answers than fit into memory."""
+"""`bayesrep answers count`: counts of more answers than fit into memory."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`bayesrep mixtures`: compare mixtures of the selection frequency by size."""
+"""`bayesrep models mixtures`: compare mixtures of the selection frequency by size."""
 
 import warnings
 from argparse import ArgumentParser, Namespace

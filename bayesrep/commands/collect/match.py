@@ -1,4 +1,4 @@
-"""`bayesrep match-images`: choose a replication's images from a pool."""
+"""`bayesrep collect match`: choose a replication's images from a pool."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`bayesrep clean`: leave out answers by the published rules of quality control, and say which."""
+"""`bayesrep answers clean`: leave out answers by published rules of quality control."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path

@@ -1,12 +1,18 @@
-"""Other protocols: match, multilabel, compare and passk."""
+"""What papers measure: the group papers."""
 
 from collections.abc import Mapping
 
+from bayesrep.commands.schemas.collect import GAP_LEFT
+from bayesrep.commands.schemas.drop import MATCHING
+from bayesrep.commands.schemas.fits import FIGURE
 from bayesrep.commands.schemas.shapes import (
     LEFT_OUT_FIELD,
+    OUT_FILE,
     Schema,
+    conditional_name,
     count,
     ends,
+    file,
     flag,
     fraction,
     nullable,
@@ -14,6 +20,7 @@ from bayesrep.commands.schemas.shapes import (
     probability,
     rows,
     text,
+    thing,
     word,
 )
 
@@ -74,7 +81,25 @@ _STATISTIC: Mapping[str, Schema] = {
     **_ENDS,
 }
 
+_LINEARITY = thing(
+    {
+        "annotators": count("the most that 99 % of the images have"),
+        "half": count("half of these, rounded up"),
+        "r_squared": nullable(number("of the line through the naive estimates")),
+        "jackknife": nullable(fraction("mean estimate from all annotators")),
+        "jackknife_from_half": nullable(fraction("and from half of them")),
+        "left": nullable(fraction("of the bias after the jackknife")),
+    },
+    "whether the naive estimates are a line; null for too few annotators",
+)
+
 FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
+    "report": {
+        "": {
+            "figures": rows({**FIGURE, "file": nullable(text("in the folder")), "command": text()}),
+            "out": OUT_FILE,
+        }
+    },
     "match": {
         "with `--table accuracies`, or without": _table(
             {
@@ -201,6 +226,101 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                 **ends(),
             }
         ),
+    },
+    "annotators": {
+        "": {
+            "rows": rows(
+                {
+                    "annotators": count(),
+                    "classifier": text(),
+                    "reference_accuracy": fraction(),
+                    "naive": nullable(fraction("adjusted accuracy by so many annotators")),
+                    "jackknife": nullable(fraction("likewise; null of one annotator")),
+                }
+            ),
+            "linearity": nullable(_LINEARITY),
+            "matching": MATCHING,
+            "forward": conditional_name(
+                "with `--forward`",
+                rows(
+                    {
+                        "annotators": count(),
+                        "gap": fraction("mean by the naive estimate"),
+                        "left": fraction("by how much that is larger than without noise"),
+                    }
+                ),
+            ),
+            "half": conditional_name(
+                "with `--half`",
+                rows(
+                    {
+                        "repeat": count("0 is all images"),
+                        "reference_images": count(),
+                        "replication_images": count(),
+                        "gap": nullable(fraction("mean over classifiers")),
+                        "change": nullable(fraction("from that of all images")),
+                    }
+                ),
+            ),
+            **LEFT_OUT_FIELD,
+        }
+    },
+    "lab": {
+        "": {
+            "rows": rows(
+                {
+                    "answers": count(),
+                    "weight": nullable(fraction("of the reference's distribution")),
+                    **{name: GAP_LEFT for name in ("published", "fine", "posterior")},
+                    "simulated": fraction("of fine, by sampling"),
+                    "error": fraction("standard error of that"),
+                    "measured_reference": fraction("mean frequency by answers given afresh"),
+                    "measured_replication": fraction("likewise"),
+                }
+            ),
+            "reference_mean": fraction("selection frequency"),
+            "pool_mean": fraction("selection frequency"),
+            "out": nullable(file("the page; null without `--out`")),
+        }
+    },
+    "rematch": {
+        "": {
+            "by_answers": rows(
+                {
+                    "annotators": count(),
+                    "gap": fraction("mean over classifiers, to the weighted candidates"),
+                    **ends(each=nullable(fraction())),
+                },
+                "appendix D.1",
+            ),
+            "held_out": rows(
+                {
+                    "reference_answers": count("by which the reference was known"),
+                    "by": word("matched", "held out"),
+                    "reference": fraction("mean selection frequency"),
+                    "sampled": fraction("likewise"),
+                    "difference": fraction(),
+                    "error": nullable(fraction("standard error of that")),
+                },
+                "appendix D.2",
+            ),
+            "by_source": nullable(
+                rows(
+                    {
+                        "source": text(),
+                        "candidates": number("how many, mean over deals"),
+                        "frequency": nullable(fraction("of the sampled images")),
+                        "frequency_difference": nullable(fraction("to all candidates")),
+                        "frequency_error": nullable(fraction("standard error of that")),
+                        "accuracy": nullable(fraction("of them, mean over classifiers")),
+                        "accuracy_difference": nullable(fraction("to all candidates")),
+                        "accuracy_error": nullable(fraction("standard error of that")),
+                    },
+                    "appendix D.3; null where there are too few answers to hold out",
+                )
+            ),
+            **LEFT_OUT_FIELD,
+        }
     },
     "passk": {
         "": {

@@ -1,4 +1,4 @@
-"""`bayesrep answers`: what annotators answered, as their tools export it, as one table."""
+"""`bayesrep answers import`: what annotators answered, as their tools export it, as one table."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`bayesrep remeasure`: what items that were kept would say if they were measured again."""
+"""`bayesrep answers remeasure`: what items that were kept would say if they were measured again."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`bayesrep rematch`: whether the bias of matching shows in the answers at hand."""
+"""`bayesrep papers rematch`: whether the bias of matching shows in the answers at hand."""
 
 from argparse import ArgumentParser, Namespace
 

@@ -1,4 +1,4 @@
-"""`bayesrep lab`: the paper's pipeline on two populations of your own."""
+"""`bayesrep papers lab`: the paper's pipeline on two populations of your own."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`bayesrep plan`: what a replication takes whose intervals have some width."""
+"""`bayesrep collect plan`: what a replication takes whose intervals have some width."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path

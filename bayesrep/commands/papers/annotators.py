@@ -1,4 +1,4 @@
-"""`bayesrep annotators`: estimates for every number of annotators, and whether they are a line."""
+"""`bayesrep papers annotators`: estimates for every number of annotators."""
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict

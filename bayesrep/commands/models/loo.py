@@ -1,4 +1,4 @@
-"""`bayesrep loo`: compare fits of one study by how well they predict what is left out."""
+"""`bayesrep models loo`: compare fits of one study by how well they predict what is left out."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`bayesrep passk`: the share of items that k attempts solve, for any k."""
+"""`bayesrep papers passk`: the share of items that k attempts solve, for any k."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`bayesrep crowd`: who answered, how workers differ, and what that adds to errors."""
+"""`bayesrep answers crowd`: who answered, how workers differ, and what that adds to errors."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path

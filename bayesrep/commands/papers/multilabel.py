@@ -1,4 +1,4 @@
-"""`bayesrep multilabel`: accuracy by all labels that are right on an image."""
+"""`bayesrep papers multilabel`: accuracy by all labels that are right on an image."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -45,12 +45,12 @@ def run(arguments: Namespace) -> int:
     by_people = arguments.table in ("people", "judged", "confusion")
     if by_people and arguments.objects is None and arguments.counts is None:
         return report_missing_arguments(
-            f"multilabel --table {arguments.table}", ["--objects or --counts"]
+            f"papers multilabel --table {arguments.table}", ["--objects or --counts"]
         )
     # Label sets come from their own files, or from the table of objects.
     files: Sequence[Path] = arguments.labels or list(filter(None, [arguments.objects]))
     if not by_people and not files:
-        return report_missing_arguments("multilabel", ["--labels or --objects"])
+        return report_missing_arguments("papers multilabel", ["--labels or --objects"])
     asked = arguments.dataset or REQUIRED_ROLES[0]
     (answers,) = protocols.read_predictions(arguments.study, (asked,))
     there = StudyFolder(arguments.study)

@@ -1,4 +1,4 @@
-"""`bayesrep match`: accuracy on images about which a classifier says alike."""
+"""`bayesrep papers match`: accuracy on images about which a classifier says alike."""
 
 from argparse import ArgumentParser, Namespace
 

@@ -1,0 +1,1 @@
+"""`bayesrep answers`: what annotators answered, which answers to count, and who gave them."""

@@ -1,0 +1,38 @@
+"""`bayesrep collect classify`: tasks of one image each, about its objects and the main one."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from bayesrep.commands.collect.questions import add_pictures, gather_questions, read_descriptions
+from bayesrep.commands.options import add_shared, given_options, seed
+from bayesrep.commands.output import emit, new_study
+from bayesrep.errors import OptionError
+
+
+def add(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option("table", type=Path, help="dataset, image, label, own, as `collect labels` writes them")
+    add_pictures(parser)
+    option("--answers", type=int, default=9, help="of every image (9)")
+    option("--seed", type=seed, help="of the order (0)")
+    option("--out", type=Path, required=True, metavar="FOLDER", help="of the collection")
+    add_shared(parser, "--force")
+
+
+def run(arguments: Namespace) -> int:
+    from bayesrep import collect
+    from bayesrep.report.collecting import tasks_text
+
+    new_study(arguments.out, force=arguments.force)
+    if arguments.answers < 1:
+        raise OptionError("answers-option-below-one", answers=arguments.answers)
+    asked = gather_questions(arguments)
+    options = given_options(arguments, collect.plan_classify)
+    tasks = collect.plan_classify(asked, **options)
+    made = {"answers": arguments.answers, **options}
+    collection = collect.Collection("classify", tasks, arguments.answers, made)
+    files = collect.write_collection(arguments.out, collection, read_descriptions(arguments, asked))
+    number = tasks["task"].n_unique()
+    facts = {"tasks": number, "assignments": number * arguments.answers, "images": number}
+    where = {"files": files, "out": str(arguments.out)}
+    return emit(arguments, tasks_text("classify", facts, where), facts | where)

@@ -1,0 +1,68 @@
+"""What tasks are about: tables of images and labels, folders of pictures, and what labels mean."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+from typing import Any
+
+from bayesrep.errors import OptionError
+
+
+def named_folder(text: str) -> tuple[str, Path]:
+    """NAME=FOLDER."""
+    name, separator, folder = text.partition("=")
+    if not (separator and name and folder):
+        raise ArgumentTypeError(f"{text!r} is not NAME=FOLDER, the data set's name and its images")
+    return name, Path(folder)
+
+
+def add_pictures(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option(
+        "--images",
+        type=named_folder,
+        nargs="+",
+        default=[],
+        metavar="NAME=FOLDER",
+        help="data sets and their images, a folder for each class",
+    )
+    option("--address", metavar="URL", help="where people find the images: before NAME/class/file")
+    option(
+        "--labels",
+        type=Path,
+        metavar="FILE",
+        help="what to say of labels: a table with label, name, description, link (WordNet's words "
+        "for classes of ImageNet)",
+    )
+
+
+def gather_questions(arguments: Namespace) -> Any:
+    """The images and labels of the table, with the folders' pictures, or all of the folders."""
+    import polars as pl
+
+    from bayesrep.collect.pictures import find_pictures, labelled_images
+    from bayesrep.sources.collected import read_questions
+
+    base = arguments.address and arguments.address.rstrip("/")
+    parts = [
+        labelled_images(name, folder, base and f"{base}/{name}")
+        for name, folder in arguments.images
+    ]
+    if arguments.table is None:
+        if not parts:
+            raise OptionError("nothing-to-ask-about")
+        return pl.concat(parts)
+    table = read_questions(arguments.table)
+    return find_pictures(table, pl.concat(parts)) if parts else table
+
+
+def read_descriptions(arguments: Namespace, asked: Any) -> Any:
+    """What is said of labels: the user's table, or WordNet's words."""
+    import polars as pl
+
+    from bayesrep.collect import wordnet
+    from bayesrep.sources.table_files import read_table
+
+    if arguments.labels is not None:
+        return read_table(arguments.labels, ("label", "name", "description", "link", "wnid"))
+    known = wordnet.descriptions()
+    return known if asked["label"].cast(pl.String).is_in(known["label"].to_list()).any() else None

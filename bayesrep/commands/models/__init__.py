@@ -1,0 +1,1 @@
+"""`bayesrep models`: compare fits, and mixtures, by what they predict."""

@@ -1,0 +1,1 @@
+"""`bayesrep papers`: what other papers measure, on a study of yours."""
