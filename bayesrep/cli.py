@@ -41,7 +41,7 @@ from bayesrep.version import __version__
 
 
 @dataclass(frozen=True)
-class Group:
+class CommandGroup:
     """Commands that are steps of one thing: what it is, and what each of its steps does."""
 
     text: str
@@ -81,8 +81,8 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
 }
 """What each command does, under the headings by which the help lists them."""
 
-GROUPS: Mapping[str, Group] = {
-    "collect": Group(
+GROUPS: Mapping[str, CommandGroup] = {
+    "collect": CommandGroup(
         "collect a new test set, from its plan to what people say of its images",
         {
             "plan": "how many images, answers and workers a replication takes, and what they cost",
@@ -97,7 +97,7 @@ GROUPS: Mapping[str, Group] = {
             "review": "predictions that nobody has judged, as tasks; nobody judges their own",
         },
     ),
-    "answers": Group(
+    "answers": CommandGroup(
         "what annotators answered, which answers to count, and who gave them",
         {
             "import": "what annotators answered, as their tools export it, as one table",
@@ -108,7 +108,7 @@ GROUPS: Mapping[str, Group] = {
             "remeasure": "what images kept by a rule would say if they were measured again",
         },
     ),
-    "papers": Group(
+    "papers": CommandGroup(
         "what papers measure, on your data",
         {
             "report": "all that a study can show of one paper, beside its printed numbers",
@@ -122,7 +122,7 @@ GROUPS: Mapping[str, Group] = {
             "passk": "the share of items that k attempts solve, for any k",
         },
     ),
-    "models": Group(
+    "models": CommandGroup(
         "compare fits, and mixtures, by what they predict",
         {
             "loo": "compare fits of one study by how well they predict what is left out",

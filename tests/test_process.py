@@ -207,13 +207,13 @@ def study_path(tmp_path_factory):
 @pytest.mark.compiles
 @pytest.mark.parametrize(
     "command",
-    [("estimate", "--bootstrap", "3000", "--methods", "em-spline"), ("models", "mixtures")],
+    [("estimate", "--bootstrap", "3000", "--methods", "em-spline"), ("models mixtures",)],
     ids=["estimate", "mixtures"],
 )
 def test_programs_that_run_when_the_interrupt_comes_crash_nothing(study_path, command):
     """These two ended in a segmentation fault: XLA was still computing when Python ended."""
     name, *options = command
-    arguments = [sys.executable, "-m", "bayesrep", name, study_path, *options]
+    arguments = [sys.executable, "-m", "bayesrep", *name.split(), study_path, *options]
     with subprocess.Popen(
         list(map(str, arguments)), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as child:

@@ -223,17 +223,9 @@ def test_one_labelled_data_set_is_answered_for_and_the_other_named(both, world, 
     assert status == 0
     assert "multi-label" in out
     pl.DataFrame({"image": ["x"], "label": [CLASSES[0]]}).write_csv(folder / "none.csv")
-    of_none = [
-        "papers",
-        "compare",
-        folder / "study",
-        "--labels",
-        folder / "none.csv",
-        "--table",
-        "missed",
-    ]
+    of_none = [*shared[:4], folder / "none.csv", "--table", "missed"]
     check(refusal(of_none), "label-sets-of-other-images", {"dataset": "v1"})
-    more = ["papers", "multilabel", *shared[1:], "--table", "co-occurrence"]
+    more = ["papers", "multilabel", *shared[2:], "--table", "co-occurrence"]
     status, out, error = run(capsys, *more)
     assert status == 0
     assert (f"no label set of any image of {both[0].dataset!r}" in error) == (role == 1)

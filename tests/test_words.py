@@ -142,13 +142,9 @@ def test_a_studys_names_are_no_words(capsys, tmp_path):
     Study(simulated.datasets, names, **parts).write(tmp_path / "workers")
     options = ("--methods", "raw,naive", "--no-progress")
     texts = []
-    for command in (
-        ("check",),
-        ("estimate", *options),
-        ("papers", "annotators"),
-        ("papers", "compare"),
-    ):
-        assert main([command[0], str(tmp_path / "workers"), *command[1:]]) == 0
+    commands = ("check",), ("estimate", *options), ("papers annotators",), ("papers compare",)
+    for name, *more in commands:
+        assert main([*name.split(), str(tmp_path / "workers"), *more]) == 0
         texts.append(capsys.readouterr().out)
     assert "hard images: 2 models" in texts[0]
     assert all(name in text for text in (texts[1], texts[3]) for name in names)
