@@ -524,7 +524,7 @@ def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path, re
     request.getfixturevalue("kept_fits")
     status, text, _ = run(capsys, *quick, "--force")
     assert status == 0
-    assert "The weighted draws hold: weights with Pareto k" in text
+    assert "the Pareto k of their importance weights is" in text
 
 
 def test_ranks_pairs_and_images(capsys, tmp_path, study_path, posterior_path):

@@ -335,7 +335,7 @@ def test_the_page_on_models_runs(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of draws that are few
             exec(compile(code, "page", "exec"), names)
-    assert "draws hold" in capsys.readouterr().out
+    assert "draws can be trusted" in capsys.readouterr().out
     check_covariate(names)
     fitted = names["posterior"]["posterior"]
     joint = zoo.posterior("tiny", **zoo.QUICK)["posterior"]

@@ -230,6 +230,7 @@ def test_a_diagnosis_reads_as_the_command_prints_it(study, posterior, capsys):
         ("posterior.nc", "'posterior.nc'"),
         (None, "an object of type NoneType"),
         (3, "an object of type int"),
+        ({}, "an object of type dict"),
     ],
 )
 def test_what_is_no_posterior_is_refused(study, given, found):

@@ -33,18 +33,21 @@ class Posterior(Protocol):
 
 
 def find_group(posterior: Posterior, name: str) -> Group | None:
-    """A group of an ArviZ object (its variables not copied); None if missing."""
+    """A group of an ArviZ object (its variables not copied); None if missing.
+
+    Raises
+    ------
+    PosteriorError
+        Of what is no such object.
+    """
     try:
         group = posterior[name]
-    except KeyError:
-        return None
-    except TypeError:
-        what = (
-            repr(posterior)
-            if isinstance(posterior, str)
-            else f"an object of type {type(posterior).__name__}"
-        )
-        raise PosteriorError("object-not-a-posterior", found=what) from None
+    except (KeyError, TypeError) as error:
+        if isinstance(error, KeyError) and not isinstance(posterior, dict):
+            return None
+        kind = f"an object of type {type(posterior).__name__}"
+        found = repr(posterior) if isinstance(posterior, str) else kind
+        raise PosteriorError("object-not-a-posterior", found=found) from None
     if isinstance(group, Group):
         return group
     data_vars, coords = (

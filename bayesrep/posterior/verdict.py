@@ -168,9 +168,13 @@ def judge_weights(pareto_k: float, ess: float) -> Verdict:
     ess
         Their effective number.
     """
-    said = f"weights with Pareto k {pareto_k:.2f} and effective size {ess:.0f}"
     if pareto_k < MAX_PARETO_K and ess >= MIN_ESS:
-        return Verdict(converged=True, sentence=f"The weighted draws hold: {said}.")
+        said = (
+            "The approximation's draws can be trusted: the Pareto k of their importance weights is "
+            f"{pareto_k:.2f} (below {MAX_PARETO_K} wanted) and their effective size {ess:.0f} "
+            f"(at least {MIN_ESS:.0f} wanted)."
+        )
+        return Verdict(converged=True, sentence=said)
     problem = (
         f"Pareto k is {pareto_k:.2f} (below {MAX_PARETO_K} wanted)"
         if not pareto_k < MAX_PARETO_K
