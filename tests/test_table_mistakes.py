@@ -574,6 +574,18 @@ def test_columns_that_mean_nothing_are_named(tmp_path):
     assert line.endswith("did you mean 'label_1'?")
 
 
+def test_groups_that_would_be_a_classifier_are_named(tmp_path):
+    """Without labels beside them; where no other table names classifiers, these are some."""
+    indoor = [["dataset", "image", "indoor"], *([*r[:2], "yes"] for r in COUNTS[1:])]
+    with pytest.warns(TableWarning) as caught:
+        study = read_tables(files(tmp_path, sound() | {"images.csv": indoor}), **ROLES)
+    assert study.classifiers == ("resnet50", "vit", "indoor")
+    (line,) = (str(each.message) for each in caught)
+    assert line.startswith(f"{tmp_path}/images.csv: ")
+    assert "'indoor'" in line
+    read_tables(files(tmp_path, {"c.csv": COUNTS, "images.csv": indoor}), **ROLES)  # no word
+
+
 def test_labels_are_matched_by_name_too(tmp_path):
     images = [["dataset", "image", "label"], *([r[0], r[1][:-4], "cat"] for r in COUNTS[1:])]
     with pytest.warns(TableWarning, match="without endings"):

@@ -8,6 +8,7 @@ import pytest
 from refusals import check, refusal, refused
 
 from bayesrep import StudyError, cli, read_study
+from bayesrep.errors import TableWarning
 from bayesrep.sources import READERS
 from bayesrep.sources.tables import read_tables
 
@@ -205,9 +206,10 @@ def test_row_order_and_shards_do_not_matter_for_predictions(write):
         .sort("classifier", maintain_order=True)
     )
     check_study(read(write(c=counts(), p1=shuffled[:4], p2_parquet=shuffled[4:])))
-    # One classifier in a long table, the other in a wide one.
+    # One classifier in a long table, the other in a wide one, which could be of groups too.
     long = predictions().filter(pl.col("classifier") == "resnet")
-    check_study(read(write(c=counts(), p3=long, p4=wide().drop("resnet"))))
+    with pytest.warns(TableWarning, match="'vgg'"):
+        check_study(read(write(c=counts(), p3=long, p4=wide().drop("resnet"))))
 
 
 def test_crowd_kit_names(write):

@@ -62,6 +62,7 @@ from bayesrep.sources.tables.recognise import (
     TypedTable,
     recognise_frame,
     recognise_sheet,
+    warn_of_unnamed_classifiers,
 )
 from bayesrep.studies import rules
 from bayesrep.studies.contents import StudyContents
@@ -255,6 +256,7 @@ def _read(
             named &= bool(parts)
             every += parts
     tables = GivenTables(every, called)
+    warn_of_unnamed_classifiers(tables)
     return join_tables(tables, paths, needed, problems, named=named), problems
 
 

@@ -140,6 +140,22 @@ def recognise_frame(frame: pl.DataFrame, kind: str, problems: Problems) -> list[
     return [TypedTable(kind, converted, str(place), place, others)]
 
 
+def warn_of_unnamed_classifiers(tables: GivenTables) -> None:
+    """Say what is taken for classifiers by its place, where others are named in a column of theirs.
+
+    Groups of images come without a word else, where they are yes and no and no label is beside.
+    """
+    if not tables.of_kinds(LONG_KIND):
+        return
+    for table in tables.of_kinds(WIDE_KIND):
+        columns = listing([name for name in table.frame.columns if name not in KEY], "column")
+        text = (
+            f"{table.where}: taken for classifiers, as answers about images: {columns}; "
+            "groups of images stand beside a column 'label'"
+        )
+        warnings.warn(TableWarning(text), stacklevel=2)
+
+
 def _convert_rows(frame: pl.DataFrame, kind: str, place: Place, problems: Problems) -> pl.DataFrame:
     """The columns of a kind, each in its type; counts that can be read are checked."""
     rows = _convert_columns(frame, kind, place, problems)
