@@ -92,7 +92,8 @@ def independent_difference(
     -------
     lower, upper, positive : float64
         Ends of the equal-tailed 95 % interval of first less second, and the probability that it
-        is positive.
+        is positive. As the ends of one accuracy go to 0 and 1 where nothing or everything is right,
+        these go as far as what was observed.
     """
     x, n, y, m = np.broadcast_arrays(
         *(np.asarray(value, float) for value in (right, images, other_right, other_images))
@@ -113,12 +114,11 @@ def independent_difference(
     low, high = (
         _quantile(probability_below, a / (a + b) - c / (c + d), spread, tail) for tail in INTERVAL
     )
+    low, high = np.where(swap, -high, low), np.where(swap, -low, high)
     negative = probability_below(np.zeros_like(a))
-    return (
-        np.where(swap, -high, low),
-        np.where(swap, -low, high),
-        np.where(swap, negative, 1 - negative),
-    )
+    with np.errstate(invalid="ignore"):
+        observed = x / n - y / m
+    return np.fmin(low, observed), np.fmax(high, observed), np.where(swap, negative, 1 - negative)
 
 
 def paired_difference(
