@@ -320,6 +320,11 @@ REFUSED = {
         "count-with-thousands-separated",
         {"where": "counts.csv", "column": "shown", "rows": "line 2 ('1,000')"},
     ),
+    "a point of thousands": (  # or three decimals: nothing in a file says so
+        sound(c=text(put(COUNTS, 2, "shown", "1.000"), ";")),
+        "count-with-thousands-separated",
+        {"where": "counts.csv", "column": "shown", "rows": "line 2 ('1.000')"},
+    ),
     "selected exceeds shown": (
         sound(c=put(COUNTS, 3, "selected", "12")),
         "selected-exceeds-shown-in-rows",

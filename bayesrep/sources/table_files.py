@@ -20,6 +20,7 @@ from bayesrep.studies.columns import COLUMNS, in_our_words
 
 _ABSENT = ["", "nan", "none", "null", "na", "n/a"]
 _DECIMAL_COMMA, _GROUPED_DIGITS = r"^([+-]?\d+),(\d+)$", r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
+_GROUPED_COUNT = r"^[1-9]\d{0,2}([.,]\d{3})+$"  # 1.000 may be a thousand or one, too
 
 
 class UnreadableError(StudyError):
@@ -137,6 +138,8 @@ def whole_numbers(column: pl.Series, where: str | Place) -> pl.Series:
     """
     numbers = _numbers(column)
     whole = (numbers.is_finite() & (numbers == numbers.floor())).fill_null(value=False)
+    if not column.dtype.is_numeric():
+        whole &= ~column.cast(pl.String).str.strip_chars().str.contains(_GROUPED_COUNT)
     _refuse(~whole, column, _count_rule(column, ~whole), where)
     large = numbers.abs() > rules.LARGEST_COUNT  # beyond, floats and int64 part company
     _refuse(large, column, "count-too-large-in-rows", where)
@@ -149,7 +152,7 @@ def _count_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
     share = text.str.contains("%", literal=True) | (_numbers(text) < 1)
     if len(text) and share.fill_null(value=False).all():
         return "count-given-as-share"
-    if len(text) and text.str.contains(_GROUPED_DIGITS).any():
+    if len(text) and text.str.contains(_GROUPED_COUNT).any():
         return "count-with-thousands-separated"
     return "count-not-whole-in-rows"
 
