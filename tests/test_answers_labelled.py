@@ -257,3 +257,20 @@ def test_the_command_says_which_answers_are_left_out(tmp_path, capsys):
     assert "1 images have answers and no label; these are left out: image 'b'" in err
     assert "Left out, about images without a label: 1 answers." in out
     assert "about another label" not in out
+
+
+def test_a_file_that_is_read_is_neither_replaced_nor_counted_twice(tmp_path, capsys):
+    text = "dataset,image,worker,selected\nv,a,w1,1\nv,a,w2,0\n"
+    given = written(tmp_path, text, "answers.csv")
+    again = written(tmp_path, text, "again.csv")
+    for words in (
+        ["answers", "count", str(given)],
+        ["answers", "clean", str(given), "--rules", "repeats"],
+        ["answers", "import", "table", f"v={given}", "--answer", "selected"],
+    ):
+        assert main([*words, "--out", str(given), "--force"]) == 2
+        assert "is read" in capsys.readouterr().err
+    twice = ["answers", "import", "table", f"v={given}", f"w={again}", "--answer", "selected"]
+    assert main([*twice, "--out", str(tmp_path / "o.csv")]) == 2
+    assert given.read_text() == text
+    assert not (tmp_path / "o.csv").exists()

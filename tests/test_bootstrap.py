@@ -313,8 +313,8 @@ def test_wrong_requests():
     study = study_of()
     with refused(ValueError, "bca-with-one-image", {"dataset": "reference"}):
         estimate(study_of(images=1), "raw", bootstrap=3, interval="bca")
-    for bad in (-1, -450):
-        with refused(ValueError, "bootstrap-below-zero", {"bootstrap": bad}):
+    for bad in (-1, -450, 1):
+        with refused(ValueError, "bootstrap-too-small", {"bootstrap": bad}):
             estimate(study, bootstrap=bad)
     with refused(
         ValueError,

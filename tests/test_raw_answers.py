@@ -285,13 +285,13 @@ def test_rules_that_say_nothing_are_refused(rule, broken):
 
 
 def test_the_command_writes_a_table_that_import_takes(tmp_path, capsys):
-    file = _write(tmp_path, "b.csv", GRID)
+    files = _write(tmp_path, "b.csv", GRID), _write(tmp_path, "c.csv", GRID + "\n")
     command = [
         "answers",
         "import",
         "mturk",
-        f"v1={file}",
-        f"v2={file}",
+        f"v1={files[0]}",
+        f"v2={files[1]}",
         "--out",
         str(tmp_path / "a.csv"),
     ]

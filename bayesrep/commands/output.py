@@ -37,10 +37,15 @@ def new_study(path: Path, *, force: bool) -> None:
         raise OptionError("output-path-exists", path=path)
 
 
-def new_file(path: Path, *, force: bool = False) -> None:
-    """Refuse, before any work, a file that exists or a folder that cannot hold it."""
+def new_file(path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) -> None:
+    """Refuse, before any work, a file that exists or a folder that cannot hold it.
+
+    Forced or not, a file that is read is never replaced.
+    """
     if path.is_dir():
         raise OptionError("output-is-folder", path=path)
+    if any(each.exists() and path.exists() and path.samefile(each) for each in inputs):
+        raise OptionError("output-is-input", path=path)
     new_study(path, force=force)
     if path.exists() and not path.is_file():
         raise OptionError("output-not-a-file", path=path)
@@ -48,11 +53,11 @@ def new_file(path: Path, *, force: bool = False) -> None:
         raise OptionError("output-folder-not-writable", path=path, parent=path.parent)
 
 
-def new_table_file(path: Path, *, force: bool = False) -> None:
+def new_table_file(path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) -> None:
     """Refuse, before any work, a name that is neither CSV nor Parquet, or as `new_file` does."""
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise OptionError("output-not-table-file", path=path)
-    new_file(path, force=force)
+    new_file(path, force=force, inputs=inputs)
 
 
 def write_csv(table: Any, path: Path) -> None:

@@ -217,8 +217,8 @@ def _to_resample(
     study: Study | SufficientStatistics, bootstrap: int, interval: Interval
 ) -> Study | None:
     """The study whose images are to be resampled, if any are."""
-    if bootstrap < 0:
-        raise OptionError("bootstrap-below-zero", bootstrap=bootstrap)
+    if bootstrap < 0 or bootstrap == 1:
+        raise OptionError("bootstrap-too-small", bootstrap=bootstrap)
     bounds.refuse_above("bootstrap", bootstrap, bounds.BOOTSTRAP)
     if interval not in get_args(Interval):
         raise OptionError(

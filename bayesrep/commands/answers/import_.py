@@ -48,14 +48,17 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     import polars as pl
 
+    from bayesrep.files.copies import refuse_copies
     from bayesrep.report.answers_text import answers_text
     from bayesrep.sources import labelled, raw_answers
     from bayesrep.sources.table_files import read_table
     from bayesrep.studies.worker_answers import code_workers
 
     out, counts, separator = arguments.out, arguments.counts, arguments.separator
+    files = [file for _, file in arguments.files]
     for path in (out, *([] if counts is None else [counts])):
-        new_table_file(path, force=arguments.force)
+        new_table_file(path, force=arguments.force, inputs=files)
+    refuse_copies(files)
     asked = raw_answers.Columns(
         arguments.image, arguments.worker, arguments.answer, arguments.label, separator
     )
