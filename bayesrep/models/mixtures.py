@@ -58,11 +58,14 @@ def contrasts(datasets: int) -> Float[np.ndarray, "dataset contrast"]:
 
 def heights(steps: Float[Array, "*batch step"]) -> Float[Array, "*batch component"]:
     """Logit means of the components above the lowest one's, of log steps between them."""
-    return _after_zero(jnp.cumsum(jnp.exp(steps), axis=-1))
+    # Products with 0/1 matrices, here and below, become part of what comes before and after them;
+    # sums and joined arrays would be programs of their own, in every gradient.
+    below = np.triu(np.ones((steps.shape[-1], steps.shape[-1] + 1)), 1)
+    return jnp.exp(steps) @ below
 
 
 def _after_zero(values: Float[Array, "*batch step"]) -> Float[Array, "*batch component"]:
-    return jnp.concatenate([jnp.zeros((*values.shape[:-1], 1)), values], axis=-1)
+    return values @ np.eye(values.shape[-1], values.shape[-1] + 1, 1)
 
 
 def sample_mixtures(options: JointOptions, datasets: int, groups: int) -> list[Mixtures]:
