@@ -1,9 +1,13 @@
-"""Ray clusters: joining one, or starting one on this machine (extra `[ray]`)."""
+"""Ray clusters: joining one, or starting one here, and work on it (extra `[ray]`)."""
 
 import socket
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bayesrep.errors import PredictionError, reason
+
+RETRIES = 3
+"""How often a task whose worker died is tried again."""
 
 
 def join_cluster(address: str, workers: int | None = None) -> tuple[Any, bool]:
@@ -42,3 +46,34 @@ def join_cluster(address: str, workers: int | None = None) -> tuple[Any, bool]:
             "ray-cluster-unreachable", address=address, reason=reason(error)
         ) from error
     return ray, True
+
+
+def map_on_cluster(
+    ray: Any, work: Callable[[Any], Any], tasks: Sequence[Any], **needs: float
+) -> Iterator[tuple[int, Any]]:
+    """Yield places of tasks and what a module's function makes of them, as each is done.
+
+    Parameters
+    ----------
+    ray
+        From `join_cluster`.
+    work, tasks
+        The function, and its arguments.
+    needs
+        What a task has for itself, as Ray takes it: such as `num_gpus=1`.
+
+    Raises
+    ------
+    PredictionError
+        Where a task's worker dies each time that Ray tries it.
+    """
+    remote = ray.remote(work).options(max_retries=RETRIES, **needs)
+    places = {remote.remote(task): place for place, task in enumerate(tasks)}
+    waiting, failed = list(places), ray.exceptions
+    while waiting:
+        (ready, *_), waiting = ray.wait(waiting, num_returns=1)
+        try:
+            yield places[ready], ray.get(ready)
+        except (failed.WorkerCrashedError, failed.NodeDiedError, failed.OutOfMemoryError) as error:
+            facts = {"deaths": 1 + RETRIES, "reason": reason(error)}
+            raise PredictionError("ray-workers-keep-dying", **facts) from error

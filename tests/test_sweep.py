@@ -1,6 +1,7 @@
 """Grids, their runs, what is kept of them when a process is killed, and what they come to."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -396,6 +397,27 @@ def test_a_sweep_that_is_killed_goes_on_and_ends_as_if_it_had_not_been(grid, tmp
     status, out, err = swept(capsys, path, "--out", killed)
     assert (status, "0 made now" in out, "up to date" in err) == (0, True, True)
     assert (killed / folder.RUNS_TABLE).read_bytes() == before
+
+
+@pytest.mark.compiles
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # Ray leaves pipes to be collected
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning:ray")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_cluster_makes_what_is_missing_with_the_same_bits(grid, tmp_path, capsys, monkeypatch):
+    zoo.cut(zoo.study("tiny"), images=60).write(tmp_path / "study")
+    grid("method = ['raw', 'em-spline', 'naive']", study="folder = 'study'")
+    monkeypatch.chdir(tmp_path)  # workers find a study by a path from here
+    assert swept(capsys, "grid.toml", "--out", "here", "--no-progress")[0] == 0
+    here, spread = tmp_path / "here", tmp_path / "spread"
+    shutil.copytree(here, spread)
+    (lost,) = (run.key for run in runs_of(tmp_path / "grid.toml") if run.method == "em-spline")
+    (spread / "runs" / f"{lost}.json").unlink()
+    kept = {file: file.stat().st_mtime_ns for file in spread.glob("runs/*.json")}
+    status, out, _ = swept(capsys, "grid.toml", "--out", "spread", "--ray", "local")
+    assert (status, "3 runs, 1 made now" in out, len(kept)) == (0, True, 2)
+    assert {file: file.stat().st_mtime_ns for file in kept} == kept
+    equal_tables(spread, here)
 
 
 def test_a_grid_that_grew_is_continued_and_another_is_refused(grid, tmp_path, capsys, monkeypatch):

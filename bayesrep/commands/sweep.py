@@ -32,6 +32,7 @@ def add(parser: ArgumentParser) -> None:
         help="processes at a time, each with its share of the cores and a GPU of its own (as many "
         "as there are GPUs, else 1)",
     )
+    option("--ray", metavar="ADDRESS", help="a Ray cluster in their place: local, auto, HOST:PORT")
     option("--table", type=Path, metavar="FOLDER", help="print what a sweep came to so far")
     option("--figure", type=Path, metavar="FOLDER", help="draw it (FOLDER/figure.png)")
     add_shared(parser, "--no-progress", "--force")
@@ -48,7 +49,8 @@ def describe_kept(arguments: Namespace) -> str:
     if arguments.grid is None:
         return "nothing was written"
     jobs = () if arguments.jobs is None else ("--jobs", arguments.jobs)
-    again = process.command("sweep", arguments.grid, "--out", arguments.out, *jobs)
+    ray = () if arguments.ray is None else ("--ray", arguments.ray)
+    again = process.command("sweep", arguments.grid, "--out", arguments.out, *jobs, *ray)
     return f"this makes what is missing: {again}"
 
 
@@ -67,12 +69,17 @@ def _make_runs(arguments: Namespace) -> int:
     # A stopped sweep goes on: only runs without a result are made.
     done = folder.read_results(out, (each.key for each in runs))
     missing = [each for each in runs if each.key not in done]
-    if missing:
+
+    def watch(jobs: int) -> work.Heard:
+        return _Watch(runs, done, jobs, show=not arguments.no_progress).take_run
+
+    if missing and arguments.ray is not None:
+        work.make_on_cluster(missing, out, cluster=arguments.ray, heard=watch)
+    elif missing:
         gpus = work.count_gpus()
         jobs = min(arguments.jobs or max(gpus, 1), len(missing))
-        watch = _Watch(runs, done, jobs, show=not arguments.no_progress)
         try:
-            work.make(missing, out, jobs=jobs, gpus=gpus, heard=watch.take_run)
+            work.make(missing, out, jobs=jobs, gpus=gpus, heard=watch(jobs))
         except BrokenProcessPool:
             return finding(f"a process was ended from outside; {describe_kept(arguments)}")
     else:

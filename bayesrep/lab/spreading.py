@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrep.atomic import replaced_file, writing_to
-from bayesrep.clusters import join_cluster
+from bayesrep.clusters import join_cluster, map_on_cluster
 from bayesrep.errors import OptionError, reason
 from bayesrep.machine import cores
 
@@ -83,7 +83,7 @@ class Spread:
 
     def _make_results(self, work: Work, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         if self._ray is not None:
-            yield from _on_cluster(self._ray, work, tasks)
+            yield from map_on_cluster(self._ray, work, tasks)
         elif self._jobs == 1 or len(tasks) < 2:
             yield from ((place, work(task)) for place, task in enumerate(tasks))
         else:
@@ -114,15 +114,6 @@ def spread_over(**options: Any) -> Generator[Spread]:
 def _deaf_to_interrupts() -> None:
     """Processes are ended by the one that began them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _on_cluster(ray: Any, work: Work, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-    remote = ray.remote(work)
-    places = {remote.remote(task): place for place, task in enumerate(tasks)}
-    waiting = list(places)
-    while waiting:
-        (ready, *_), waiting = ray.wait(waiting, num_returns=1)
-        yield places[ready], ray.get(ready)
 
 
 def _read(path: Path, identity: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Making the runs that are missing, in this process or in several, and when that will end.
 
 Each process has its share of the cores, and its own GPU where there are any. A finished run is
-written by the process that made it, before anything is said of it.
+written before anything is said of it: by the process that made it, or where a Ray cluster makes the
+runs by the one that asked for them.
 """
 
 import os
@@ -17,6 +18,7 @@ from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from bayesrep.clusters import join_cluster, map_on_cluster
 from bayesrep.inference.compiling import kept_programs
 from bayesrep.sweeps.folder import keep, working_seconds
 from bayesrep.sweeps.one import Result, result_of
@@ -128,6 +130,45 @@ def make(missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, heard:
         pool.shutdown(cancel_futures=True)  # as they have ended, soon; and lets go what they shared
         raise
     pool.shutdown()
+
+
+def make_on_cluster(
+    missing: Sequence[SweepRun], out: Path, *, cluster: str, heard: Callable[[int], Heard]
+) -> None:
+    """Make runs on a Ray cluster and keep what each comes to.
+
+    Every GPU makes one run at a time; without any, every machine does, with all its cores.
+
+    Parameters
+    ----------
+    missing, out
+        As `make` has them.
+    cluster
+        "local", "auto" or HOST:PORT.
+    heard
+        Given how many runs are made at a time, what is called after every run.
+    """
+    ray, own = join_cluster(cluster)
+    try:
+        every = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        cores = [machine["CPU"] for machine in every if machine.get("CPU")]
+        gpus = int(sum(machine.get("GPU", 0) for machine in every))
+        needs = {"num_gpus": 1} if gpus else {"num_cpus": min(cores)}
+        take_run = heard(gpus or len(cores))
+        tasks = [(run, Path.cwd()) for run in missing]
+        for place, result in map_on_cluster(ray, _make_elsewhere, tasks, **needs):
+            keep(out, missing[place].key, result)
+            take_run(missing[place], result)
+    finally:
+        if own:
+            ray.shutdown()
+
+
+def _make_elsewhere(task: tuple[SweepRun, Path]) -> Result:
+    run, folder = task
+    os.chdir(folder)  # a grid's paths may start there
+    with kept_programs():
+        return result_of(run)
 
 
 def _make_run(run: SweepRun, out: Path) -> Result:
