@@ -34,6 +34,12 @@ def box(few):
     return bayesrep.numpyro_model(few, **SMALL)
 
 
+@pytest.fixture(scope="module")
+def density_of(box):
+    """Of data and sites, by NumPyro; jitted, since each operation alone would be a program."""
+    return jax.jit(lambda data, sites: log_density(box.function, (data,), {}, sites)[0])
+
+
 def log_law_of_chains(study, model, points, options):
     """Log density of flat vectors' parameters where chains of `fit` are, from the fit's own parts.
 
@@ -97,11 +103,11 @@ def test_the_density_of_shared_difficulty_is_its_own():
     assert float(box.log_density(at)) == pytest.approx(-float(plain), abs=1e-10)
 
 
-def test_what_it_gives_is_of_one_piece(few, box):
+def test_what_it_gives_is_of_one_piece(few, box, density_of):
     at = box.start + 0.05 * np.random.default_rng(1).standard_normal(len(box.start))
     sites = box.unravel(at)
     np.testing.assert_array_equal(box.ravel(sites), at)
-    whole = log_density(box.function, box.arguments, {}, sites)[0]
+    whole = density_of(*box.arguments, sites)
     assert float(box.log_density(at)) == pytest.approx(float(whole), abs=1e-10)
     step = 1e-5 * np.eye(len(at))
     for place in (0, len(at) // 2, len(at) - 1):
@@ -117,7 +123,7 @@ def test_what_it_gives_is_of_one_piece(few, box):
     assert repr(box) == f"<NumpyroModel: {len(at)} parameters, weight {box.weight:.3g}>"
 
 
-def test_with_a_weight_of_one_it_is_the_plain_model(few, box):
+def test_with_a_weight_of_one_it_is_the_plain_model(few, box, density_of):
     """As the page says, whatever images classifiers share."""
     assert box.weight < 1
     sites = box.unravel(box.start)
@@ -125,7 +131,7 @@ def test_with_a_weight_of_one_it_is_the_plain_model(few, box):
     problem = pose(few, model="joint", options=SMALL)
     tools = programs(problem, problem.data())
     shared, units = tools.density.potentials(tools.density.to_position(sites), problem.data())
-    found = log_density(box.function, (data,), {}, sites)[0]
+    found = density_of(data, sites)
     assert float(found) == pytest.approx(-float(shared + units.sum()), abs=1e-10)
 
 

@@ -22,7 +22,6 @@ from scipy.special import expit, logsumexp
 import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import OptionError, PosteriorError, StudyError
-from bayesrep.inference.dense import dense_hessian
 from bayesrep.inference.device import spread_over
 from bayesrep.inference.problem import around_mode, pose, programs
 from bayesrep.models.answers import (
@@ -316,7 +315,7 @@ def test_the_mode_is_one_and_the_whitening_whitens():
     problem, data, tools = ready(study)
     white = around_mode(problem, tools, data)
     gradient = jax.jit(jax.grad(tools.density.potential))(white.center, data)
-    hessian = np.asarray(jax.jit(lambda at: dense_hessian(tools.density, at, data))(white.center))
+    hessian = np.asarray(tools.hessian(white.center, data))
     flat = np.concatenate([np.ravel(gradient[name]) for name in ("shared", "units")])
     assert np.abs(white.root.T @ flat).max() < 1e-3
     identity = np.asarray(white.root).T @ hessian @ np.asarray(white.root)

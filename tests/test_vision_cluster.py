@@ -11,6 +11,7 @@ from refusals import refused
 from small_networks import paint, save_weights
 
 import bayesrep
+from bayesrep.clusters import join_cluster
 from bayesrep.errors import PredictionError, PredictionWarning
 from bayesrep.studies import folder
 from bayesrep.studies.imagenet import synsets
@@ -46,6 +47,32 @@ def place(tmp_path_factory):
     return root
 
 
+def test_a_cluster_that_is_not_there(place):
+    """Before Ray is started here, and found."""
+    with refused(PredictionError, "ray-cluster-unreachable", {"address": "127.0.0.1:1"}):
+        bayesrep.predict(
+            place / "images",
+            "v1",
+            NAMES,
+            place / "elsewhere",
+            among="all",
+            weights=place / "weights",
+            ray="127.0.0.1:1",
+            progress=False,
+        )
+
+
+@pytest.fixture(scope="module")
+def two_cores():
+    """Ray with two cores, started once: whoever finds it joined leaves it as it is."""
+    ray, own = join_cluster("local", 2)
+    assert own
+    yield
+    assert ray.is_initialized()
+    ray.shutdown()
+
+
+@pytest.mark.usefixtures("two_cores")
 def test_a_killed_worker_costs_nothing_but_its_batch(place):
     from bayesrep.vision.cluster import Cluster
 
@@ -88,6 +115,7 @@ def test_a_killed_worker_costs_nothing_but_its_batch(place):
         assert one.equals(other)
 
 
+@pytest.mark.usefixtures("two_cores")
 def test_sets_go_to_the_workers_one_after_the_other(place):
     """Another set's images, classes and outputs: as on one machine."""
     chosen = place / "chosen.txt"
@@ -117,17 +145,3 @@ def test_sets_go_to_the_workers_one_after_the_other(place):
                 for study in ("together", "on-workers")
             ]
             np.testing.assert_array_equal(*values)
-
-
-def test_a_cluster_that_is_not_there(place):
-    with refused(PredictionError, "ray-cluster-unreachable", {"address": "127.0.0.1:1"}):
-        bayesrep.predict(
-            place / "images",
-            "v1",
-            NAMES,
-            place / "elsewhere",
-            among="all",
-            weights=place / "weights",
-            ray="127.0.0.1:1",
-            progress=False,
-        )

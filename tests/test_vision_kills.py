@@ -1,5 +1,6 @@
 """A suite that is killed at ten moments of its writing, and goes on to the same answers."""
 
+import signal
 import subprocess
 import sys
 import tarfile
@@ -20,16 +21,18 @@ WNIDS = synsets()
 NAMES = ["test_vit", "test_resnet"]
 MOMENTS = 10
 pytestmark = pytest.mark.compiles  # in its child processes
-# Runs in processes that know torch but have not used it; the k-th writing of a file ends them.
+# Runs in processes that know torch but have not used it. The first counts the writings of files;
+# of each other one the k-th writing is the end.
 SCRIPT = """
-    import os, signal, sys, warnings
+    import os, sys, warnings
+    import numpy as np
     import polars
     from bayesrep.vision import predict_sets, read_suite, run
     from bayesrep.vision.imports import load_timm
     load_timm()
     warnings.simplefilter("ignore")
     run.SAVE_SECONDS = 0.0
-    root, moments = sys.argv[1], [int(moment) for moment in sys.argv[2:]]
+    (root,) = sys.argv[1:]
     WRITES = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir")
 
     def evaluate(study, moment):
@@ -42,19 +45,25 @@ SCRIPT = """
                 return
             count += 1
             if count == moment:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), 9)
         sys.addaudithook(watch)
         predict_sets(read_suite(root + "/suite.toml"), NAMES, study, weights=root + "/weights",
                      keep="logits", workers=1, progress=False)
-        print(count, flush=True)
+        with open(root + "/writings", "w") as file:
+            file.write(str(count))
 
-    for moment in moments:
+    def end_of(moment):
         if not (child := os.fork()):
             try:
                 evaluate(f"{root}/killed-{moment}", moment)
             finally:
                 os._exit(1)
-        os.waitpid(child, 0)
+        return os.waitpid(child, 0)[1]
+
+    end_of(0)
+    writings = int(open(root + "/writings").read())
+    for moment in np.unique(np.linspace(1, writings, MOMENTS).astype(int)):
+        print(moment, end_of(moment), flush=True)
 """
 
 
@@ -73,12 +82,12 @@ def place(tmp_path_factory):
     return root
 
 
-def start(place, *moments):
-    """Run the script; the numbers of writings of those runs that ended by themselves."""
-    text = textwrap.dedent(SCRIPT).replace("NAMES", repr(NAMES))
-    command = [sys.executable, "-c", text, place, *moments]
-    ended = subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True)
-    return [int(line) for line in ended.stdout.split()]
+def kill_at_moments(place):
+    """Run the script; each moment, and the signal that ended the run."""
+    text = textwrap.dedent(SCRIPT).replace("NAMES", repr(NAMES)).replace("MOMENTS", str(MOMENTS))
+    command = [sys.executable, "-c", text, str(place)]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    return {int(moment): int(end) for moment, end in map(str.split, ended.stdout.splitlines())}
 
 
 def finish(place, study):
@@ -89,10 +98,8 @@ def finish(place, study):
 
 
 def test_a_suite_goes_on_after_kill_9_at_ten_moments(place):
-    (writings,) = start(place, 0)
-    moments = np.unique(np.linspace(1, writings, MOMENTS).astype(int)).tolist()
-    assert len(moments) == MOMENTS
-    assert start(place, *moments) == []
+    moments = kill_at_moments(place)
+    assert list(moments.values()) == [signal.SIGKILL] * MOMENTS
     left = set()
     for moment in moments:
         study = f"killed-{moment}"
