@@ -68,6 +68,16 @@ RULES = {
 }
 
 
+@jax.jit  # here and below: each operation alone would be a program
+def law_of_counts(a, laid_out):
+    """Log probabilities of the pairs that are kept, of every group, and of all counts."""
+    log_mass = counts.log_pair_masses(mixture()._replace(a=a), laid_out.pairs)
+    return counts.log_pairs_kept(laid_out, log_mass), counts.log_likelihood_of(laid_out, log_mass)
+
+
+slope_of_counts = jax.jit(jax.grad(lambda a, laid_out: law_of_counts(a, laid_out)[1]))
+
+
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("sizes", SHOWN)
@@ -77,8 +87,7 @@ def test_the_likelihood_is_that_of_counts_that_pass(sizes, rule):
     cells = SufficientStatistics.of(study).reference
     data = joint_data([SufficientStatistics.of(study).cells])
     laid_out = data.datasets[0]
-    log_mass = counts.log_pair_masses(mixture(), laid_out.pairs)
-    log_kept = counts.log_pairs_kept(laid_out, log_mass)[0]
+    log_kept = law_of_counts(jnp.asarray(A), laid_out)[0][0]
 
     def total(n):
         k = np.arange(n + 1)
@@ -96,12 +105,7 @@ def test_the_likelihood_is_that_of_counts_that_pass(sizes, rule):
     # All counts that can be there of an n have probability 1 together.
     sums = {n: np.exp(log_kept[at])[tables[0].shown == n].sum() for n in totals}
     assert list(sums.values()) == pytest.approx([1.0] * len(sums), abs=1e-12)
-    gradient = jax.grad(
-        lambda a: counts.log_likelihood_of(
-            laid_out, counts.log_pair_masses(mixture()._replace(a=a), laid_out.pairs)
-        )
-    )(jnp.asarray(A))
-    assert np.isfinite(gradient).all()
+    assert np.isfinite(slope_of_counts(jnp.asarray(A), laid_out)).all()
 
 
 @pytest.mark.usefixtures("float64")
@@ -113,9 +117,14 @@ def test_averages_are_those_of_the_images_kept(sizes, family):
     laid_out = joint_data([SufficientStatistics.of(study).cells]).datasets[0]
     curves = curve_family(family, 8, 5, monotone=False)
     terms = jnp.asarray([[0.3, 1.5, -0.4, 0.2, 0.1]])
-    right = curves.probability(terms)[:, None, :]
-    accuracy = counts.average_accuracy(right, mixture(), laid_out, curves)
-    frequency = counts.average_frequency(mixture(), laid_out)
+
+    @jax.jit
+    def averages(terms, laid_out):
+        right = curves.probability(terms)[:, None, :]
+        accuracy = counts.average_accuracy(right, mixture(), laid_out, curves)
+        return accuracy, counts.average_frequency(mixture(), laid_out)
+
+    accuracy, frequency = averages(terms, laid_out)
     sizes, count = np.unique(study.reference.shown, return_counts=True)
     share = count / count.sum()
 

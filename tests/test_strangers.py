@@ -202,16 +202,24 @@ def prints(file, where): os.write(1, b"noise\\n"); print("noise")
 """
 
 
-@pytest.fixture
-def bad(tmp_path, monkeypatch):
-    """Functions that the helper can import, and short limits."""
-    (tmp_path / "bad_readers.py").write_text(BAD)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(trial, "SECONDS", 0.3)
-    trial._helper.stop()  # the next one knows the path
-    yield __import__("bad_readers")
-    trial._helper.stop()
+@pytest.fixture(scope="module")
+def bad_readers(tmp_path_factory):
+    """Functions that the helper can import."""
+    folder = tmp_path_factory.mktemp("bad")
+    (folder / "bad_readers.py").write_text(BAD)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        trial._helper.stop()  # the next one knows the path
+        yield __import__("bad_readers")
+        trial._helper.stop()
     sys.modules.pop("bad_readers")
+
+
+@pytest.fixture
+def bad(bad_readers, monkeypatch):
+    """Those, and short limits."""
+    monkeypatch.setattr(trial, "SECONDS", 0.3)
+    return bad_readers
 
 
 @pytest.mark.parametrize(

@@ -197,15 +197,19 @@ def _weighted(
     """The same with what shared images take off as a factor."""
     coordinates, marginal = _coordinates_of(setting.whitening), Marginal(density)
 
+    @jax.jit  # NumPyro runs the model again and again, at first each operation by itself
+    def log_factor(position: Position, data: Data) -> Array:
+        there = setting._replace(data=data)
+        log_z = _log_integrals(marginal, there, *coordinates(position))
+        return (density.weight(data) - 1) * log_z.sum()
+
     def weighted(data: Data) -> None:
         with handlers.trace() as trace:
             function(data)
+        values = {name: trace[name]["value"] for name in density.sites}
         with handlers.block(), TRACING:  # the density traces the model again
-            position = density.to_position({n: trace[n]["value"] for n in density.sites})
-            there = setting._replace(data=data)
-            log_z = _log_integrals(marginal, there, *coordinates(position))
-            taken = (1 - density.weight(data)) * log_z.sum()
-        numpyro.factor("shared_images", -taken)
+            factor = log_factor(density.to_position(values), data)
+        numpyro.factor("shared_images", factor)
 
     return weighted
 
