@@ -116,12 +116,12 @@ def compile_here(home, monkeypatch):
     names = [name for name in jax.config.values if "cache" in name]
 
     def compiled(where=None):
-        jax.clear_caches()  # as in a process that has just begun
         compiling._configure({"jax_compilation_cache_dir": where})
         before = {name: jax.config.values[name] for name in names}
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             with compiling.kept_programs():
+                # A new function, compiled as in a process that has just begun.
                 value = float(jax.jit(lambda x: jnp.sin(x) + 1)(2.0))
         assert {name: jax.config.values[name] for name in names} == before
         jax.jit(lambda x: jnp.cos(x) + 1)(2.0)
@@ -169,7 +169,6 @@ def test_a_program_that_is_half_written_is_compiled_without_a_word(home, monkeyp
     values = []
 
     def run(_):
-        jax.clear_caches()  # as in a process that has just begun
         with compiling.kept_programs():
             values.append(float(jax.jit(lambda x: jnp.sin(x) + 1)(2.0)))
         return 0
