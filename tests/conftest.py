@@ -32,7 +32,8 @@ os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).st
 # Most of the suite's time is compilation: programs are kept in the checkout for later runs, and for
 # the other processes of this one.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(kept.programs_folder(os.environ["XLA_FLAGS"]))
+    programs = kept.mark_used(kept.programs_folder(os.environ["XLA_FLAGS"]))
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(programs)
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 # XLA's own caches, of GPUs alone, would lie in that folder, and its path in every program's key: in
 # another checkout no program that was copied there would be found.

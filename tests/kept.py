@@ -25,6 +25,13 @@ def programs_folder(flags: str) -> Path:
     return FOLDER / "programs" / f"jaxlib-{version('jaxlib')}-{os.cpu_count()}-cores-{digest}"
 
 
+def mark_used(folder: Path) -> Path:
+    """Make a folder, or note that it is used now: no run that begins later takes it for old."""
+    folder.mkdir(parents=True, exist_ok=True)
+    os.utime(folder)
+    return folder
+
+
 def forget_old() -> None:
     """Keep the folders used last, and of the programs in each those used last."""
     for kind in ("programs", "posteriors"):

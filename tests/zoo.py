@@ -230,9 +230,7 @@ def _folder() -> Path:
     digest.update(
         " ".join(version(name) for name in ("jax", "jaxlib", "numpyro", "arviz")).encode()
     )
-    folder = kept.FOLDER / "posteriors" / digest.hexdigest()[:16]
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    return kept.mark_used(kept.FOLDER / "posteriors" / digest.hexdigest()[:16])
 
 
 @contextmanager
