@@ -132,10 +132,9 @@ def test_effects_of_a_fit():
         facts = {"type_name": type(other).__name__}
         with refused(OptionError, "covariates-not-table", facts):
             bayesrep.regress_classifiers(study, posterior, other)
-    with refused(PosteriorError, "posterior-part-missing"):
-        bayesrep.regress_classifiers(study, table, posterior)
-    with refused(PosteriorError, "object-not-a-posterior"):
-        bayesrep.regress_classifiers(posterior, study, table)
+    for given in ((study, table, posterior), (posterior, study, table)):
+        with refused(PosteriorError, "object-not-a-posterior"):
+            bayesrep.regress_classifiers(*given)
 
 
 def test_of_covariates_those_are_named_that_others_tell():

@@ -38,7 +38,7 @@ def find_group(posterior: Posterior, name: str) -> Group | None:
     Raises
     ------
     PosteriorError
-        Of what is no such object.
+        If it is no such object.
     """
     try:
         group = posterior[name]
