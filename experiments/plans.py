@@ -23,6 +23,7 @@ import bayesrep
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
 from bayesrep.lab import Design, Prices, plan, published_world, worlds_of
 from bayesrep.lab.outcomes import Outcome, average_outcomes, outcome
+from bayesrep.lab.planning import STUDIES
 from bayesrep.lab.worlds import LENIENCY, draw_study
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.text import columns, percent
@@ -49,7 +50,7 @@ def planned(number: int) -> dict[str, Any]:
             warnings.simplefilter("ignore", category)
         posterior = bayesrep.fit(study, method="laplace", seed=number, progress=False)
         fitted = Fitted(study, posterior)
-        worlds = worlds_of(fitted, count=20, classifiers=CLASSIFIERS, seed=number)
+        worlds = worlds_of(fitted, count=STUDIES, classifiers=CLASSIFIERS, seed=number)
         found = plan(worlds, PRICES, width=width, workers=workers, answers=CHOICES, seed=number)
     return {
         "pilot_answers": pilot.answers,
@@ -61,7 +62,7 @@ def planned(number: int) -> dict[str, Any]:
         "single_width": found.expected.single_width,
         "cost": found.cost,
         "certified": found.certified,
-        "normal": found.normal_over_certified,
+        "correction": found.correction,
     }
 
 

@@ -11,10 +11,13 @@ from bayesrep.errors import OptionError
 from bayesrep.lab.designs import MOST_IMAGES, Prices
 from bayesrep.lab.outcomes import average_outcomes
 from bayesrep.lab.spreading import spread_over
-from bayesrep.lab.studied import STUDIES_PER_SIZE, Studied, identity_of
+from bayesrep.lab.studied import Studied, identity_of
 from bayesrep.lab.worlds import LENIENCY, Design
 from bayesrep.progress import progress_bar
 from bayesrep.studies.populations import Populations
+
+STUDIES = 12
+"""Simulated studies of every design that money could buy."""
 
 
 class Purchase(NamedTuple):
@@ -85,7 +88,7 @@ def next_batch(
     with progress_bar(len(ends), "piece", show=progress) as bar:
         options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "kept": kept}
         with spread_over(identity=bound, told=bar.advance, **options) as spread:
-            outcomes = Studied(spread, worlds, leniency, seed)(designs, 2 * STUDIES_PER_SIZE)
+            outcomes = Studied(spread, worlds, leniency, seed)(designs, STUDIES)
     widths = [average_outcomes(each).mean_width for each in outcomes]
     squares = {end: width**2 for end, width in zip(ends, widths, strict=True)}
     now = design.images, design.answers

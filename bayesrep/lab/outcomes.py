@@ -62,6 +62,11 @@ class Outcome(NamedTuple):
     error: float
     converged: float
 
+    @property
+    def added(self) -> float:
+        """What workers add to the squared width of the mean."""
+        return self.mean_width**2 - self.alone_width**2
+
 
 def outcome(world: Populations, design: Design, *, leniency: float, seed: int, way: Way) -> Outcome:
     """Draw a study, fit it and look.

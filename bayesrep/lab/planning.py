@@ -28,13 +28,14 @@ from bayesrep.lab.outcomes import Outcome, average_outcomes
 from bayesrep.lab.spreading import spread_over
 from bayesrep.lab.studied import (
     CROWDS,
-    STUDIES_PER_SIZE,
+    STUDIES_OF_CROWDS,
     Certified,
     Studied,
     certify_option,
     find_laws,
     identity_of,
     left_by_workers,
+    simulated_numbers,
 )
 from bayesrep.lab.worlds import LENIENCY, Design
 from bayesrep.progress import progress_bar
@@ -43,6 +44,8 @@ from bayesrep.studies.populations import Populations
 MOST_ANSWERS = 200
 ANSWERS = (5, 8, 10, 15, 20, 30, 40, 60)
 """Numbers of answers to choose from; fewer leave much of p(s) to its assumed shape."""
+STUDIES = 12
+"""Simulated studies of the design that is chosen."""
 DIFFERENCES = (0.0025, 0.005, 0.01, 0.02)
 Z = float(norm.ppf(0.975))
 
@@ -69,8 +72,9 @@ class Plan:
         How many these are.
     certified
         How many of them were certified.
-    normal_over_certified
-        Ratio of the widths, without what workers add, by both ways to fit the same studies.
+    correction
+        Factor by which widths of these fits, without what workers add, differ from those that
+        normal approximations say; all designs are corrected by it.
     laws
         By number of answers, corrected.
     options
@@ -93,7 +97,7 @@ class Plan:
     expected: Outcome
     studies: int
     certified: int
-    normal_over_certified: float
+    correction: float
     laws: Sequence[Law]
     options: Sequence[Option]
     by_money: Sequence[Option]
@@ -111,7 +115,7 @@ def plan(
     crowds: int = 1,
     leniency: float = LENIENCY,
     answers: Sequence[int] = ANSWERS,
-    studies: int = 20,
+    studies: int = STUDIES,
     seed: int = 0,
     jobs: int | None = None,
     cluster: str | None = None,
@@ -169,7 +173,7 @@ def plan(
     each = None if workers is None else workers // crowds
     aim = Aim(prices, limits, width, Design(LEAST_IMAGES, numbers[0], each, crowds))
     bound = identity_of(worlds, leniency, seed)
-    pieces = 2 * len(numbers) + 2 * STUDIES_PER_SIZE + studies + 1
+    pieces = len(simulated_numbers(numbers)) + 2 * STUDIES_OF_CROWDS + studies
     with progress_bar(pieces, "piece", show=progress) as bar:
         options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "kept": kept}
         with spread_over(identity=bound, told=bar.advance, **options) as spread:
@@ -178,12 +182,12 @@ def plan(
             bar.stage("designs")
             laws = find_laws(studied, numbers, aim)
             bar.stage("workers")
-            left = {kind: left_by_workers(studied, kind, workers) for kind in (1, 2)}
+            left = left_by_workers(studied, workers)
             if each is not None:
                 laws = [law._replace(floor=left[crowds] / each) for law in laws]
             bar.stage("the plan")
             certified = certify_option(studied, aim.cheapest(laws), studies)
-    return _conclude(aim, laws, left, certified, workers)
+    return _conclude(aim, laws, left, certified, workers, studies)
 
 
 def _conclude(
@@ -192,6 +196,7 @@ def _conclude(
     left: Mapping[int, float],
     certified: Certified,
     workers: int | None,
+    studies: int,
 ) -> Plan:
     """The plan, by laws that fits of the chosen design correct.
 
@@ -205,22 +210,30 @@ def _conclude(
         Fits of the design that these laws chose.
     workers
         How many there are in all.
+    studies
+        How many were fitted.
     """
-    middle, like = average_outcomes(certified.trusted_outcomes), aim.like
+    middle, like = average_outcomes(certified.outcomes), aim.like
     law = law_of(laws, certified.design)
     ratio = (middle.alone_width / law.width_without_workers(certified.design.images)) ** 2
     # What workers add to the squared width does not fall with the images.
     floor = 0.0
     if like.workers is not None:
-        floor = max(float(np.square(middle.mean_width) - np.square(middle.alone_width)), 0.0)
-        left = {**left, like.crowds: floor * like.workers}
+        # It varies severalfold from study to study, so those of the trial size count, too.
+        # Normal approximations cannot tell.
+        known = len(certified.outcomes) if certified.certified > 1 else 0
+        added = max(float(np.mean([each.added for each in certified.outcomes])), 0.0)
+        pooled = np.average(
+            [added * like.workers, left[like.crowds]], weights=[known, STUDIES_OF_CROWDS]
+        )
+        floor, left = pooled / like.workers, {**left, like.crowds: float(pooled)}
     laws = [law._replace(slope=ratio * law.slope, floor=floor) for law in laws]
     # The design is chosen again, of as many answers; outcomes were simulated at another size.
     law = law_of(laws, certified.design)
     chosen = aim.option(law)
     images = chosen.design.images
     stretch = law.width(images) / middle.mean_width
-    widths = np.array([outcome.mean_width for outcome in certified.trusted_outcomes]) * stretch
+    widths = np.array([outcome.mean_width for outcome in certified.outcomes]) * stretch
     alone = law.width_without_workers(images)
     smaller = alone / middle.alone_width
     expected = middle._replace(
@@ -239,9 +252,9 @@ def _conclude(
         wanted=aim.width,
         reached=aim.is_reached(chosen.width),
         expected=expected,
-        studies=len(certified.certified),
-        certified=int(sum(each.converged for each in certified.certified)),
-        normal_over_certified=certified.normal_over_certified,
+        studies=studies,
+        certified=certified.certified,
+        correction=float(np.sqrt(ratio)),
         laws=laws,
         options=aim.options(laws),
         by_money=aim.by_money(laws, chosen.cost),
@@ -258,7 +271,7 @@ def possible_answers(
     workers: int | None = None,
     crowds: int = 1,
     answers: Sequence[int] = ANSWERS,
-    studies: int = 20,
+    studies: int = STUDIES,
 ) -> list[int]:
     """The numbers of answers that a plan may choose from; arguments and errors are `plan`'s."""
     if width is None and not np.isfinite(limits.budget):

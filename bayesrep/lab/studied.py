@@ -15,11 +15,14 @@ from bayesrep.studies.populations import Populations
 
 SIZES = (1_000, 4_000, 16_000)
 """Images of simulated studies: the first size decides at which of the others A is estimated."""
+STUDIES_OF_SIZE = (2, 4)
+"""Simulated studies of the first size, and of the other."""
+MOST_SIMULATED = 5
+"""Numbers of answers that are simulated; what lies between them follows from these."""
 TRIAL = {"images": 4_000, "answers": 10}
 """Images and answers of the simulated studies that β is estimated from."""
-LAWS_TO_SMOOTH = 5
-STUDIES_PER_SIZE = 6
-"""Simulated studies of each size."""
+STUDIES_OF_CROWDS = 6
+"""Simulated studies with one crowd, and with two."""
 CROWDS = (50, 200, 1_000)
 """Workers to compare, where it is not said how many there are."""
 
@@ -54,6 +57,13 @@ class Studied:
             outcomes = [flat[place : place + count] for place in range(0, len(flat), count)]
         return [[Outcome(*each) for each in of_design] for of_design in outcomes]
 
+    def slopes(self, numbers: Sequence[int], aim: Aim) -> list[float]:
+        """A of every number of answers."""
+        common = self._worlds, self._leniency, self._seed
+        wanted = [(n, aim.width, aim.limits.images_at(aim.prices, n)) for n in numbers]
+        names = [f"law answers={n} width={width} most={most:g}" for n, width, most in wanted]
+        return self._spread(_find_slope, [(*common, *each) for each in wanted], names)
+
 
 def _simulate_one(task: tuple[Populations, Design, float, int, Any]) -> list[float]:
     world, design, leniency, seed, way = task
@@ -66,78 +76,104 @@ def _simulate_tasks(
     return [_simulate_one(task) for task in tasks]
 
 
+def _find_slope(
+    task: tuple[Sequence[Populations], float, int, int, float | None, float],
+) -> float:
+    """A of a number of answers, at the simulated size that is nearer to the one a plan will need.
+
+    In one process, which compiles its programs once.
+    """
+    worlds, leniency, seed, answers, width, most = task
+
+    def mean_square(images: int, count: int) -> float:
+        outcomes = [
+            _simulate_one(
+                (worlds[number % len(worlds)], Design(images, answers), leniency)
+                + (seed + number, "normal")
+            )
+            for number in range(count)
+        ]
+        return average_outcomes([Outcome(*each) for each in outcomes]).mean_width ** 2
+
+    wanted = most
+    if width is not None:
+        wanted = min(wanted, SIZES[0] * mean_square(SIZES[0], STUDIES_OF_SIZE[0]) / width**2)
+    images = SIZES[1] if wanted < 2 * SIZES[1] else SIZES[2]
+    return images * mean_square(images, STUDIES_OF_SIZE[1])
+
+
 def _name(design: Design) -> str:
     return " ".join(f"{name}={value}" for name, value in asdict(design).items())
 
 
+def simulated_numbers(numbers: Sequence[int]) -> list[int]:
+    """Those numbers of answers of which studies are simulated: few, from the first to the last."""
+    places = np.linspace(0, len(numbers) - 1, min(len(numbers), MOST_SIMULATED))
+    return [numbers[place] for place in places.round().astype(int)]
+
+
 def find_laws(studied: Studied, numbers: Sequence[int], aim: Aim) -> list[Law]:
     """The law of each number of answers, workers left out, by normal approximations."""
-    small = [Design(SIZES[0], n) for n in numbers]
-    first = [average_outcomes(each).mean_width for each in studied(small, STUDIES_PER_SIZE)]
+    simulated = simulated_numbers(numbers)
+    slopes = studied.slopes(simulated, aim)
+    if len(simulated) == MOST_SIMULATED:
+        # A falls smoothly with the answers: a parabola of logarithms says what lies between, and
+        # takes out what is of few studies.
+        at, simulated_at = np.log(numbers), np.log(simulated)
+        line = np.polynomial.Polynomial.fit(simulated_at, np.log(slopes), 2)
+        slopes = np.exp(line(at))
+    return [Law(n, float(slope)) for n, slope in zip(numbers, slopes, strict=True)]
 
-    def aim_size(design: Design, mean_width: float) -> Design:
-        """The design at the simulated size that is nearer to the one the plan will need."""
-        wanted = aim.limits.images_at(aim.prices, design.answers)
-        if aim.width is not None:
-            wanted = min(wanted, design.images * (mean_width / aim.width) ** 2)
-        return replace(design, images=SIZES[1] if wanted < 2 * SIZES[1] else SIZES[2])
 
-    larger = [aim_size(*each) for each in zip(small, first, strict=True)]
-    laws = [
-        Law(design.answers, average_outcomes(each).mean_width ** 2 * design.images)
-        for design, each in zip(larger, studied(larger, STUDIES_PER_SIZE), strict=True)
+def left_by_workers(studied: Studied, workers: int | None) -> dict[int, float]:
+    """β of one crowd and of two: what W workers add to the squared width, times W."""
+    size = max(TRIAL["answers"], CROWDS[1] if workers is None else workers)
+    of_crowds = [max(size // crowds, TRIAL["answers"]) for crowds in (1, 2)]
+    designs = [
+        Design(TRIAL["images"], TRIAL["answers"], each, crowds)
+        for crowds, each in enumerate(of_crowds, 1)
     ]
-    if len(laws) < LAWS_TO_SMOOTH:
-        return laws
-    # A falls smoothly with the answers: a parabola of logarithms takes out what is of few studies.
-    at = np.log([law.answers for law in laws])
-    line = np.polynomial.Polynomial.fit(at, np.log([law.slope for law in laws]), 2)
-    slopes = np.exp(line(at))
-    return [law._replace(slope=float(each)) for law, each in zip(laws, slopes, strict=True)]
-
-
-def left_by_workers(studied: Studied, crowds: int, workers: int | None) -> float:
-    """β of one crowd or of two: what W workers add to the squared width, times W."""
-    size = max(TRIAL["answers"], CROWDS[1] if workers is None else workers) // crowds
-    design = Design(TRIAL["images"], TRIAL["answers"], max(size, TRIAL["answers"]), crowds)
-    (outcomes,) = studied([design], STUDIES_PER_SIZE, "laplace")
-    held = [each for each in outcomes if each.converged] or outcomes
-    added = [np.square(each.mean_width) - np.square(each.alone_width) for each in held]
-    assert design.workers is not None
-    return max(float(np.mean(added)), 0.0) * design.workers
+    left: dict[int, float] = {}
+    for design, outcomes in zip(
+        designs, studied(designs, STUDIES_OF_CROWDS, "laplace"), strict=True
+    ):
+        held = [each for each in outcomes if each.converged] or outcomes
+        assert design.workers is not None
+        added = float(np.mean([each.added for each in held]))
+        left[design.crowds] = max(added, 0.0) * design.workers
+    return left
 
 
 class Certified(NamedTuple):
-    """Fits of the same studies in both ways."""
+    """What fits of a design found.
+
+    Attributes
+    ----------
+    design
+        Of the simulated studies.
+    outcomes
+        Those to go by.
+    certified
+        How many fits were certified.
+    """
 
     design: Design
-    certified: list[Outcome]
-    normal: list[Outcome]
-
-    @property
-    def trusted_outcomes(self) -> list[Outcome]:
-        """The certified ones; where hardly any is, the normal ones."""
-        held = [each for each in self.certified if each.converged]
-        return held if len(held) > 1 else self.normal
-
-    @property
-    def normal_over_certified(self) -> float:
-        """Ratio of their widths, on the studies whose fit was certified."""
-        pairs = [
-            (normal.alone_width, other.alone_width)
-            for normal, other in zip(self.normal, self.certified, strict=True)
-            if other.converged
-        ]
-        normal, certified = np.mean(pairs, axis=0) if pairs else (np.nan, np.nan)
-        return float(normal / certified)
+    outcomes: list[Outcome]
+    certified: int
 
 
 def certify_option(studied: Studied, option: Option, studies: int) -> Certified:
-    """Fits of a design, no larger than can be simulated, in both ways."""
+    """Fits of a design, no larger than can be simulated.
+
+    Those that hold; where hardly any does, normal approximations of the same studies.
+    """
     design = replace(option.design, images=min(option.design.images, MOST_IMAGES))
     (outcomes,) = studied([design], studies, "laplace")
+    held = [each for each in outcomes if each.converged]
+    if len(held) > 1:
+        return Certified(design, held, len(held))
     (normal,) = studied([design], studies)
-    return Certified(design, outcomes, normal)
+    return Certified(design, normal, len(held))
 
 
 def identity_of(worlds: Sequence[Populations], leniency: float, seed: int) -> str:

@@ -40,9 +40,7 @@ def plan_facts(found: "Plan", prices: "Prices") -> dict[str, Any]:
         },
         "studies": found.studies,
         "certified": found.certified,
-        "normal_over_certified": found.normal_over_certified
-        if np.isfinite(found.normal_over_certified)
-        else None,
+        "correction": found.correction,
         "prices": asdict(prices),
         "options": [_row(option) for option in found.options],
         "by_money": [_row(option) for option in found.by_money],
@@ -96,11 +94,10 @@ def _describe_basis(found: "Plan", words: Words) -> list[str]:
             "distribution of selection frequencies: the rest comes from the prior. With "
             f"{FEW_ANSWERS} or more (--answers) it comes from the data."
         )
-    if np.isfinite(found.normal_over_certified):
-        lines.append(
-            f"Normal approximations of the same are {found.normal_over_certified:.2f} times as "
-            "wide; other designs are by these, corrected."
-        )
+    lines.append(
+        "Widths of other designs are by normal approximations, times "
+        f"{found.correction:.2f} as these studies say."
+    )
     if found.power:
         told = ", ".join(
             f"{100 * difference:g} points {100 * power:.0f} %"

@@ -73,7 +73,7 @@ def add(parser: ArgumentParser) -> None:
         help="say what to buy next for so much, after this pilot",
     )
     # How the plan is computed.
-    option("--studies", type=int, help="simulated studies of the plan (20)")
+    option("--studies", type=int, help="simulated studies of the plan (12)")
     option("--jobs", type=int, metavar="N", help="processes (one a core)")
     option("--ray", metavar="ADDRESS", help="a Ray cluster in their place: local, auto, HOST:PORT")
     option("--keep", type=Path, metavar="FILE", help="what is done, so that a stopped run goes on")
@@ -142,6 +142,7 @@ def _check(arguments: Namespace) -> None:
 def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
     """Populations by the pilot's posterior, itself, its workers' leniency, and what to say."""
     from bayesrep.lab import leniency_of, worlds_of
+    from bayesrep.lab.planning import STUDIES
     from bayesrep.lab.worlds import LENIENCY
     from bayesrep.posterior.fitted import Fitted
 
@@ -152,7 +153,9 @@ def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
         posterior = _fit_pilot(study, arguments)
     fitted = Fitted(study, posterior).require_convergence()
     seed = arguments.seed or 0
-    worlds = worlds_of(fitted, count=arguments.studies or 20, classifiers=CLASSIFIERS, seed=seed)
+    worlds = worlds_of(
+        fitted, count=arguments.studies or STUDIES, classifiers=CLASSIFIERS, seed=seed
+    )
     known = leniency_of(fitted)
     leniency = arguments.leniency
     if leniency is None:

@@ -161,7 +161,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             "expected": _EXPECTED_OUTCOME,
             "studies": count("simulated"),
             "certified": count("of these fits"),
-            "normal_over_certified": nullable(number("ratio of widths by both ways to fit")),
+            "correction": number("factor by which these fits correct the widths of all designs"),
             "prices": thing({"answer": money(), "image": money()}),
             "options": {**_OPTIONS, "description": "the cheapest design of each number of answers"},
             "by_money": {**_OPTIONS, "description": "the best design at several budgets"},
