@@ -4,8 +4,14 @@ import os
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
+import pytest
+from refusals import refused
+
+from bayesrep.errors import OptionError
 from bayesrep.inference.device import choose_fastest
+from bayesrep.inference.fit import _check_spread
 
 ON_THE_SECOND = """
     from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +22,7 @@ ON_THE_SECOND = """
     import numpy as np
     import numpyro
     import numpyro.distributions as dist
+    from jax.sharding import Mesh
 
     from bayesrep.inference import device, nuts, settle
     from bayesrep.inference.density import build_density
@@ -54,6 +61,24 @@ ON_THE_SECOND = """
         assert len(found) == 10 and {d for x in found for d in x.devices()} == {second}
         chains = nuts._run_jobs(pool, Event(), [(lambda: jnp.ones(1).devices(),)] * 3)
         assert chains == [{second}] * 3, chains
+
+    # Chains that two devices share are those of one batch.
+    schedule = nuts.Schedule(chains=4, warmup=25, draws=10)
+    given = jnp.zeros((4, nuts.BLOCK, 0))
+    with jax.enable_x64(True):
+        target, keys = nuts.of_marginal(marginal), schedule.keys(jax.random.key(0))
+        made = []
+        for mesh in (None, Mesh(jax.devices(), ("devices",))):
+            whole = nuts.build_sampler(target, schedule, vectorized=True, mesh=mesh)
+            sampler = nuts.compile_sampler(whole, keys, setting, given)
+            made.append(
+                nuts.sample(
+                    sampler, sampler.states(keys), setting, lambda chain, begin: given, schedule,
+                    lambda draws, divergences: None, tune=lambda setting, draws: setting, workers=1,
+                )
+            )
+        assert made[1].position["units"].shape == (4, 10, 3, 1)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), *made)
 """
 
 
@@ -76,3 +101,17 @@ def test_the_faster_device_is_chosen_and_the_choice_explained():
     begin = "cpu: one step of all chains takes 0.20 ms on cpu, 0.15 ms on gpu; "
     assert choice.reason.startswith(begin)
     assert choose_fastest(devices, {"cpu": 2e-2, "gpu": 3e-3}).device == "b"
+
+
+@pytest.mark.parametrize(
+    ("processes", "method", "chains", "broken"),
+    [
+        (1, "nuts", 8, ("chains-not-shared-evenly", {"devices": 3, "chains": 8})),
+        (1, "laplace", 9, ("devices-without-chains", {"method": "laplace"})),
+        (2, "nuts", 9, ("chains-over-several-processes",)),
+    ],
+)
+def test_devices_that_cannot_share_chains(unannotated, processes, method, chains, broken):
+    mesh = SimpleNamespace(size=3, is_multi_process=processes > 1)
+    with refused(OptionError, *broken):
+        _check_spread(mesh, method, chains)

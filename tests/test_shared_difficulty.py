@@ -460,8 +460,6 @@ def test_more_is_refused(study, joint):
         fitted(two, factors=3)
     with refused(OptionError, "model-needs-study", {"model": "shared-difficulty"}):
         fitted(bayesrep.SufficientStatistics.from_study(study))
-    with refused(OptionError, "model-takes-one-device", {"model": "joint"}):
-        pose(study, model="joint", options={}, mesh=spread_over("cpu", 1))
     with refused(PosteriorError, "model-without-image-difficulty", {"model": "joint"}):
         bayesrep.describe_images(study, joint)
     with refused(PosteriorError, "posterior-of-another-study"):

@@ -67,7 +67,7 @@ def add(parser: ArgumentParser) -> None:
         "--devices",
         type=int,
         metavar="N",
-        help="spread the images over this many (shared-difficulty; 1)",
+        help="share the chains, or the images of shared-difficulty, over this many (1)",
     )
     option("--checkpoint", type=Path, metavar="DIR", help="keep draws here; go on after a break")
     for name, default in (("chains", "4"), ("warmup", "250"), ("draws", "3,000 in all")):

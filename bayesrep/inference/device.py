@@ -29,13 +29,13 @@ class Choice:
         A JAX device.
     reason
         One sentence with the times that were compared, if any were.
-    together
-        Whether it is the first of several that work on the same images.
+    mesh
+        All devices, where it is the first of several.
     """
 
     device: Any
     reason: str
-    together: bool = False
+    mesh: Mesh | None = None
 
 
 def find_devices() -> dict[str, Any]:
@@ -102,7 +102,7 @@ def find_platform(device: str) -> str:
 
 
 def spread_over(device: str, count: int) -> Mesh:
-    """A mesh of the first `count` devices of a kind, for images to be spread over.
+    """A mesh of the first `count` devices of a kind, for images or chains to be spread over.
 
     Parameters
     ----------
@@ -124,12 +124,12 @@ def spread_over(device: str, count: int) -> Mesh:
         raise OptionError(
             "device-count-out-of-range", least=least, most=len(devices), platform=name, count=count
         )
-    return Mesh(np.array(devices[:count]), ("images",))
+    return Mesh(np.array(devices[:count]), ("devices",))
 
 
 def use_all(mesh: Mesh) -> Choice:
     """All devices of a mesh; what they need not share each process does on its own first one."""
-    return Choice(mesh.local_devices[0], f"{mesh.size} devices, as asked", together=True)
+    return Choice(mesh.local_devices[0], f"{mesh.size} devices, as asked", mesh)
 
 
 def choose_fastest(devices: Mapping[str, Any], seconds: Mapping[str, float]) -> Choice:

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import xarray as xr
 from jax import Array
+from jax.sharding import Mesh
 
 from bayesrep import bounds
 from bayesrep.choices import Feedback, Method
@@ -182,9 +183,10 @@ def fit(
         GPU if it is twice as fast; or a platform, "cpu" or "gpu". The attribute `device_choice`
         says why.
     devices
-        Spread the images of `model="shared-difficulty"` over this many devices of the kind chosen
-        (`jax.sharding`); chains then run as one batch. Under `jax.distributed` every process makes
-        this call, with devices of all of them, and ends with the same draws.
+        Spread chains, or the images of `model="shared-difficulty"`, over this many devices of the
+        kind chosen (`jax.sharding`); chains then run as one batch, of which each device has a part.
+        For images there may be several processes (`jax.distributed`): every one makes this call,
+        with devices of all of them, and ends with the same draws.
     checkpoint
         A folder for the draws as they are made. After an interruption of any kind the same call
         goes on there and ends with the same draws.
@@ -247,7 +249,10 @@ def fit(
     if checkpoint is not None and mesh is not None and mesh.is_multi_process:
         raise OptionError("checkpoint-with-several-processes")
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets, mesh=mesh)
+    of_chains = of_chains or mesh is not None
     ways = _ways(problem, method, feedback, of_chains=of_chains)
+    if mesh is not None and not problem.model.of_images:
+        _check_spread(mesh, method, chains)
     if ways[-1].name not in (known := problem.model.methods):
         allowed = "method=" + " or ".join(repr(name) for name in known if name != "cut")
         allowed += "" if "cut" in known else " with feedback='full'"
@@ -383,6 +388,16 @@ def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> 
     if method not in get_args(Method):
         allowed = " or ".join(map(repr, get_args(Method)))
         raise OptionError("unknown-fit-method", allowed=allowed, method=method)
+
+
+def _check_spread(mesh: Mesh, method: str, chains: int) -> None:
+    """Refuse chains that devices cannot share."""
+    if method == "laplace":
+        raise OptionError("devices-without-chains", method=method)
+    if mesh.is_multi_process:
+        raise OptionError("chains-over-several-processes")
+    if chains % mesh.size:
+        raise OptionError("chains-not-shared-evenly", devices=mesh.size, chains=chains)
 
 
 def _identity(facts: Mapping[str, Any], schedule: Schedule) -> dict[str, Any]:

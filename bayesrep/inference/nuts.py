@@ -44,6 +44,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
+from jax.sharding import Mesh, PartitionSpec
 from numpyro.infer.hmc import hmc
 from numpyro.infer.util import ParamInfo
 
@@ -231,6 +232,8 @@ class Sampler:
         `given` [draw, H] are the values of the first H shared coordinates.
     vectorized
         Whether all take keys, states and held values stacked over chains.
+    mesh
+        Devices that share these.
     shape
         Shapes and types of what a compiled `block` returns.
     """
@@ -238,6 +241,7 @@ class Sampler:
     start: Callable[..., Any]
     block: Callable[..., Any]
     vectorized: bool
+    mesh: Mesh | None = None
     shape: Any = None
 
     def states(self, keys: Array) -> list[Any]:
@@ -246,7 +250,12 @@ class Sampler:
 
 
 def build_sampler(
-    target: Target, schedule: Schedule, *, vectorized: bool = False, held: int = 0
+    target: Target,
+    schedule: Schedule,
+    *,
+    vectorized: bool = False,
+    mesh: Mesh | None = None,
+    held: int = 0,
 ) -> Sampler:
     """Put NumPyro's NUTS to work on a target.
 
@@ -256,6 +265,8 @@ def build_sampler(
         What to sample and how long; both are fixed in the compiled program, the setting is not.
     vectorized
         Run all chains in lock step as one batch, as a GPU likes it.
+    mesh
+        Devices that share a batch: the chains of each run in a lock step of their own.
     held
         H, how many of the first coordinates are not sampled but given, anew for every draw, which
         then takes one more transition.
@@ -276,13 +287,27 @@ def build_sampler(
         chains = _chain_axes(start)
         start = jax.vmap(start, out_axes=chains)
         block = jax.vmap(block, in_axes=(chains, None, 0), out_axes=(chains, 0))
+        if mesh is not None:
+            shared, own = PartitionSpec(), PartitionSpec(*mesh.axis_names)
+            places = jax.tree.map(
+                lambda axis: shared if axis is None else own, chains, is_leaf=lambda x: x is None
+            )
+            block = jax.shard_map(
+                block,
+                mesh=mesh,
+                in_specs=(places, shared, own),
+                out_specs=(places, own),
+                check_vma=False,  # counts of transitions are everywhere the same
+            )
     # How many chains and draws there are makes no difference.
     steps = replace(schedule, chains=0, draws=0)
     form = f"{steps!r} {held} {vectorized} {target.marginal is None}"
+    identity = "" if mesh is not None else target.identity  # kept are programs of one device
     return Sampler(
         kept_jit(start, f"first states {form}", target.identity, quick=True),
-        kept_jit(block, f"block of draws {form}", target.identity),
+        kept_jit(block, f"block of draws {form}", identity),
         vectorized,
+        mesh,
     )
 
 
@@ -427,7 +452,17 @@ def compile_sampler(sampler: Sampler, keys: Any, setting: Any, given: Any) -> Sa
     """The sampler compiled for arguments of these shapes (arrays or their shapes and types)."""
     start: Compiled = sampler.start.compile_for(keys)  # type: ignore[attr-defined]
     block: Compiled = sampler.block.compile_for(start.shape, setting, given)  # type: ignore[attr-defined]
-    return Sampler(start.call, block.call, sampler.vectorized, block.shape)
+    call: Any = block.call
+    if sampler.mesh is not None:
+        # What comes from one device, or from the host, goes to those that share the work.
+        places, _ = call.input_shardings
+        call = partial(_call_from_anywhere, call, places)
+    return replace(sampler, start=start.call, block=call, shape=block.shape)
+
+
+def _call_from_anywhere(call: Callable[..., Any], places: Any, *arguments: Any) -> Any:
+    """Call a program whose arguments have to lie on its devices."""
+    return call(*jax.device_put(arguments, places))
 
 
 Feed: TypeAlias = Callable[[int, int], Float[Array, "*chain draw held"]]

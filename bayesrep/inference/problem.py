@@ -130,8 +130,6 @@ def pose(
     if model not in MODELS:
         raise OptionError("unknown-model", choices=", ".join(MODELS), model=model)
     chosen = MODELS[model]
-    if mesh is not None and not chosen.of_images:
-        raise OptionError("model-takes-one-device", model=model)
     if groups is not None and not chosen.takes_groups:
         others = " or ".join(f"model={name!r}" for name, m in MODELS.items() if m.takes_groups)
         raise OptionError("model-takes-no-groups", model=model, other_models=others)
@@ -275,7 +273,7 @@ def programs(problem: Problem, data: Data) -> Programs:
     shapes = tuple(jnp.shape(leaf) for leaf in leaves)
     form = Form(len(problem.statistics.classifiers), problem.roles, len(problem.groups))
     shared = problem.model, problem.options, form, structure, shapes, default_platform()
-    return _programs(*shared, spread=problem.mesh is not None)
+    return _programs(*shared, spread=problem.mesh is not None and problem.model.of_images)
 
 
 @lru_cache(maxsize=16)

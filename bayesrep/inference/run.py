@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh
 
 from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.checkpoint import Checkpoint
@@ -66,7 +67,12 @@ class Run:
     @property
     def vectorized(self) -> bool:
         """Whether chains run as one batch."""
-        return self.device.together or self.device.device.platform != "cpu"
+        return self.device.mesh is not None or self.device.device.platform != "cpu"
+
+    @property
+    def mesh(self) -> Mesh | None:
+        """Devices that share the chains; None where there is one, or where they share images."""
+        return None if self.problem.model.of_images else self.device.mesh
 
     def prefix(self, part: str) -> str:
         """How the names of a part's files begin; those of longer chains are others."""
@@ -137,6 +143,7 @@ def compiled_meanwhile(run: Run, data: Data, *, held: int = 0) -> Generator[Futu
             given,
             separable=run.tools.separable,
             vectorized=run.vectorized,
+            mesh=run.mesh,
             device=device,
         )
 
@@ -210,6 +217,7 @@ def _compile_on(
     *,
     separable: bool,
     vectorized: bool,
+    mesh: Mesh | None,
     device: Any,
 ) -> Sampler:
     """The compiled sampler for arguments of these shapes and types on a device."""
@@ -218,7 +226,8 @@ def _compile_on(
     first = partial(first_setting, density, separable=separable)
     setting = jax.eval_shape(lambda data: first(data, density.origin()), data)
     target = build_target(density, separable=separable)
-    sampler = build_sampler(target, schedule, vectorized=vectorized, held=given.shape[-1])
+    held = given.shape[-1]
+    sampler = build_sampler(target, schedule, vectorized=vectorized, mesh=mesh, held=held)
     return compile_sampler(sampler, keys, setting, given)
 
 
