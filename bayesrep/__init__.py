@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bayesrep.checks import check_agreement, dependence_band, diagnose
     from bayesrep.errors import (
         BayesrepError,
+        ClusterError,
         ConvergenceError,
         ConvergenceWarning,
         OptionError,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Attempts",
     "BayesrepError",
+    "ClusterError",
     "ConvergenceError",
     "ConvergenceWarning",
     "NumpyroModel",
@@ -111,7 +113,7 @@ __all__ = [
 _ROOMS = {
     "answers": "describe_crowd intraclass_correlation",
     "checks": "check_agreement dependence_band diagnose",
-    "errors": "BayesrepError ConvergenceError ConvergenceWarning OptionError "
+    "errors": "BayesrepError ClusterError ConvergenceError ConvergenceWarning OptionError "
     "PosteriorError PredictionError PredictionWarning StudyError",
     "estimators": "estimate estimate_gaps",
     "estimators.pass_at_k": "PassAtK pass_at_k",

@@ -4,7 +4,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from bayesrep.errors import PredictionError, reason
+from bayesrep.errors import ClusterError, reason
 
 RETRIES = 3
 """How often a task whose worker died is tried again."""
@@ -24,13 +24,13 @@ def join_cluster(address: str, workers: int | None = None) -> tuple[Any, bool]:
 
     Raises
     ------
-    PredictionError
+    ClusterError
         Where Ray is not installed, or the cluster cannot be reached.
     """
     try:
         import ray
     except ModuleNotFoundError as error:
-        raise PredictionError("ray-not-installed") from error
+        raise ClusterError("ray-not-installed") from error
     if ray.is_initialized():
         return ray, False
     local = address == "local"
@@ -42,7 +42,7 @@ def join_cluster(address: str, workers: int | None = None) -> tuple[Any, bool]:
         options |= {"logging_level": "ERROR", "include_dashboard": False if local else None}
         ray.init(address=address, log_to_driver=False, **options)
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
-        raise PredictionError(
+        raise ClusterError(
             "ray-cluster-unreachable", address=address, reason=reason(error)
         ) from error
     return ray, True
@@ -64,7 +64,7 @@ def map_on_cluster(
 
     Raises
     ------
-    PredictionError
+    ClusterError
         Where a task's worker dies each time that Ray tries it.
     """
     remote = ray.remote(work).options(max_retries=RETRIES, **needs)
@@ -76,4 +76,4 @@ def map_on_cluster(
             yield places[ready], ray.get(ready)
         except (failed.WorkerCrashedError, failed.NodeDiedError, failed.OutOfMemoryError) as error:
             facts = {"deaths": 1 + RETRIES, "reason": reason(error)}
-            raise PredictionError("ray-workers-keep-dying", **facts) from error
+            raise ClusterError("ray-workers-keep-dying", **facts) from error

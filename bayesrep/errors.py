@@ -157,6 +157,10 @@ class PredictionError(BayesrepError, ValueError):
     """Images, labels or classifiers that cannot be evaluated; one line as in `StudyError`."""
 
 
+class ClusterError(BayesrepError, RuntimeError):
+    """A cluster that cannot be joined, or whose workers die again and again."""
+
+
 class ConvergenceError(BayesrepError, RuntimeError):
     """A posterior whose sampler did not converge was used without being allowed explicitly."""
 

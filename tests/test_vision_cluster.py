@@ -12,7 +12,7 @@ from small_networks import paint, save_weights
 
 import bayesrep
 from bayesrep.clusters import join_cluster
-from bayesrep.errors import PredictionError, PredictionWarning
+from bayesrep.errors import ClusterError, PredictionWarning
 from bayesrep.studies import folder
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import ImageSource, predict_sets
@@ -49,7 +49,7 @@ def place(tmp_path_factory):
 
 def test_a_cluster_that_is_not_there(place):
     """Before Ray is started here, and found."""
-    with refused(PredictionError, "ray-cluster-unreachable", {"address": "127.0.0.1:1"}):
+    with refused(ClusterError, "ray-cluster-unreachable", {"address": "127.0.0.1:1"}):
         bayesrep.predict(
             place / "images",
             "v1",

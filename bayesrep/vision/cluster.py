@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrep.clusters import join_cluster
-from bayesrep.errors import PredictionError, reason
+from bayesrep.errors import ClusterError, reason
 from bayesrep.types import Ints
 from bayesrep.vision.architectures import Architecture
 from bayesrep.vision.devices import Device
@@ -45,7 +45,7 @@ class Cluster:
 
     Raises
     ------
-    PredictionError
+    ClusterError
         Where Ray is not installed, or the cluster cannot be reached or has nothing free.
     """
 
@@ -58,7 +58,7 @@ class Cluster:
         gpus, cpus = int(resources.get("GPU", 0)), int(resources.get("CPU", 1))
         count = workers or (gpus if device.is_cuda else cpus)
         if count < 1:
-            raise PredictionError("ray-cluster-without-gpu", address=address)
+            raise ClusterError("ray-cluster-without-gpu", address=address)
         threads = max(1, cpus // count) if device.is_cuda else 1
         self._options = {"num_gpus": 1 if device.is_cuda else 0, "num_cpus": threads}
         self._arguments = (ray.put(images), device, threads)
@@ -80,7 +80,7 @@ class Cluster:
             loaded, refused, rest = self._ray.get(self.workers[0].load.remote(architectures))
             self._ray.get([worker.load.remote(loaded) for worker in self.workers[1:]])
         except self._ray.exceptions.RayActorError as error:
-            raise PredictionError("ray-worker-died-loading", reason=reason(error)) from error
+            raise ClusterError("ray-worker-died-loading", reason=reason(error)) from error
         self._loaded = loaded
         return loaded, refused, rest
 
@@ -110,7 +110,7 @@ class Cluster:
             except self._ray.exceptions.RayActorError as error:
                 deaths += 1
                 if deaths > 3 * self._count:
-                    raise PredictionError(
+                    raise ClusterError(
                         "ray-workers-keep-dying", deaths=deaths, reason=reason(error)
                     ) from error
                 chunks.append(chunk)

@@ -127,6 +127,8 @@ def predict(
         none of them to be had.
     StudyError
         Where the study does not know the data set, or labels its images otherwise.
+    ClusterError
+        Where a Ray cluster cannot be joined, or its workers die again and again.
 
     Warns
     -----
