@@ -306,12 +306,12 @@ def _warn_if_unidentified(table: CellTable, components: int) -> None:
         return
     held = " and ".join(f"the {role}'s {count}" for role, count in few.items())
     fewest = min(few.values())
-    enough = f" (components={fewest // 3})" if fewest >= 3 else ""
+    advice = f"; choose fewer components (components={fewest // 3})" if fewest >= 3 else ""
     warnings.warn(
         IdentificationWarning(
             f"em-spline: {components} components have {parameters} parameters, but {held} distinct "
             f"counts determine at most {fewest - 1}; the estimate rests on the form of the "
-            f"mixture; choose fewer components{enough}"
+            f"mixture{advice}"
         ),
         stacklevel=4,
     )

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from bayesrep.errors import StudyError, TableWarning, listing, plain_text, reason
+from bayesrep.errors import StudyError, TableWarning, listing, plain_text
 from bayesrep.files import strict_json
 from bayesrep.files.json_parts import as_word
 from bayesrep.sources.exports.columns import Columns, join_choices, name_image, tell_anonymous
@@ -157,8 +157,7 @@ def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
         raise StudyError(
             "not-label-studio-export",
             path=path,
-            error_type=type(error).__name__,
-            reason=reason(error),
+            reason=f"no {error}" if isinstance(error, KeyError) else "its parts are of other types",
         ) from None
     return _without_prefixes(table, where)
 
