@@ -341,3 +341,8 @@ def test_chains_are_kept_while_they_are_made(tables, monkeypatch):
         tried.clear()
         command._Work(arguments, {}, watch=False)._fit_posterior(None)
         assert tried == expected
+
+
+def test_a_folder_is_no_table(tmp_path):
+    words = ["run", str(tmp_path), "--out", str(tmp_path / "out")]
+    check(refusal(words), "run-of-folder", {"folder": str(tmp_path)})

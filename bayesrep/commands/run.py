@@ -114,6 +114,8 @@ def _describe_request(arguments: Namespace) -> dict[str, Any]:
     options = {name: getattr(arguments, name) for name in names}
     contents: dict[str, str] = {}
     for file in arguments.files:
+        if file.is_dir():
+            raise OptionError("run-of-folder", folder=file)
         try:
             contents[str(file.resolve())] = digest_file(file)
         except OSError as error:
