@@ -30,70 +30,15 @@ from bayesrep.commands.options import (
 )
 from bayesrep.commands.output import emit, new_study
 from bayesrep.errors import OptionError, listing, plain_text
+from bayesrep.sources import READERS, STATEMENTS  # the parser asks for them
+from bayesrep.sources.sql import DIALECTS
 from bayesrep.studies.words import VOCABULARIES, named_words, vocabulary_of
 
 if TYPE_CHECKING:
     from bayesrep.studies.contents import StudyContents
 
-SOURCES: Mapping[str, tuple[str, str]] = {
-    "tables": (
-        "Your own tables, CSV, TSV, Excel, Parquet or gzipped: counts (dataset, image, selected, "
-        "shown) or annotations (dataset, image, selected, and worker where known), predictions "
-        "(dataset, image, classifier, correct, or label_1, the label that was predicted), and "
-        "images with labels or groups where there are any. Columns are told by their names; "
-        "`bayesrep check` lists all that is wrong with them.",
-        "counts.csv predictions.csv --reference v1 --replication v2 --out my-study",
-    ),
-    "evals": (
-        "Logs of evaluations of language models: lm-evaluation-harness, Inspect, HELM, Every Eval "
-        "Ever, SWE-bench, or tables and JSON Lines of item, model and score. Items are images, "
-        "models classifiers, judges annotators. Without --out it lists what the logs hold.",
-        "logs --reference gsm8k --replication gsm1k --counts judged.csv --out study",
-    ),
-    "cifar10h": (
-        "A placebo on real annotators: two random parts of CIFAR-10's test set with the human "
-        "answers of Peterson et al. (2019), so that the true gap is zero for every classifier. "
-        "Takes github.com/jcpeterson/cifar-10h (cifar10h-counts.npy, with the true labels as a "
-        ".npy vector beside) and github.com/modestyachts/CIFAR-10.1 (the predictions of 20 "
-        "classifiers on CIFAR-10): the folders or the files, in any order. It does not compare "
-        "CIFAR-10 with CIFAR-10.1: for that see cifar10.1.",
-        "cifar-10h CIFAR-10.1 --out placebo",
-    ),
-    "cifar10.1": (
-        "What 20 classifiers answered on CIFAR-10 and CIFAR-10.1: the folder "
-        "github.com/modestyachts/CIFAR-10.1 and the labels of CIFAR-10's test set as a .npy "
-        "vector. Nobody counted annotators, so it is for `papers compare` and `papers match`; "
-        "counts may be added as a table.",
-        "CIFAR-10.1 cifar10_test_set_original_labels.npy --out cifar",
-    ),
-    "imagenetv2": (
-        "What 45 classifiers answered on ImageNet and ImageNet-v2: the folder `data` of "
-        "github.com/modestyachts/ImageNetV2. With a table of counts (dataset, image, selected, "
-        "shown) it is a study; alone it is for `papers compare` and `papers match`.",
-        "ImageNetV2/data counts.csv --out imagenet-v2",
-    ),
-    "madrylab": (
-        "The annotations behind Engstrom et al. (2020), of github.com/MadryLab/"
-        "dataset-replication-analysis: one frame of url, dataset (v1, v2), selected and "
-        "correct_CLASSIFIER, as torch saved it (nothing in it is run), or as Parquet or CSV.",
-        "frame.parquet --out engstrom",
-    ),
-    "arrays": (
-        "A folder a data set, the reference's first, for data sets that come as arrays, such as "
-        "CIFAR-10.2 and CINIC-10: labels.npy (whole numbers), classes.txt if classes have names, "
-        "and NAME.npy a classifier (probabilities [N, K], class numbers [N], or the best [N, R]); "
-        "for `papers compare` and `papers match`.",
-        "cifar-10 cinic-10 --out cinic",
-    ),
-    "sql": (
-        "Prints the one statement that a database is to be asked for counts and predictions; what "
-        "it answers is what `import tables` takes.",
-        "--dialect duckdb --reference v1 --replication v2 > study.sql",
-    ),
-}
-"""What each source is and takes, and the arguments of an example."""
-
-EXAMPLE = f"tables {SOURCES['tables'][1]}"
+EXAMPLE = "tables counts.csv predictions.csv --reference v1 --replication v2 --out my-study"
+SOURCES = {**READERS, **STATEMENTS}
 # Each of some readers.
 OPTIONS = ("reference", "replication", "candidates", "further", "name", "seed", "version")
 OF_LOGS = ("metric", "filter", "scorer", "split", "judges", "solvers", "counts", "threshold", "key")
@@ -108,7 +53,7 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-h", "--help", action=_Help, help="show this help message, or the named source's, and exit"
     )
-    more = f"{parser.prog} SOURCE --help says what each source is and takes."
+    more = "bayesrep import SOURCE --help says what each source is and takes."
     parser.epilog = f"{_list_examples(*SOURCES)}\n\n{more}"
     known = tuple(SOURCES)
     parser.add_argument("source", choices=known, metavar="SOURCE", help=", ".join(known))
@@ -132,7 +77,7 @@ def _parser_of(source: str) -> ArgumentParser:
     """What explains one source: its own options only."""
     parser = ArgumentParser(
         prog=f"bayesrep import {source}",
-        description=fill(SOURCES[source][0], max(get_terminal_size().columns - 2, 40)),
+        description=fill(SOURCES[source].text, max(get_terminal_size().columns - 2, 40)),
         epilog=_list_examples(source),
         formatter_class=RawDescriptionHelpFormatter,
     )
@@ -142,16 +87,14 @@ def _parser_of(source: str) -> ArgumentParser:
 
 def _list_examples(*sources: str) -> str:
     """An example of each source, as the help ends with them."""
-    lines = [f"  bayesrep import {each} {SOURCES[each][1]}" for each in sources]
+    lines = [f"  bayesrep import {each} {SOURCES[each].example}" for each in sources]
     return "\n".join([f"example{'s' if len(sources) > 1 else ''}:", *lines])
 
 
 def _options_of(source: str) -> set[str]:
     """The options that a source takes."""
-    from bayesrep.sources import READERS, STATEMENTS
-
     if source in STATEMENTS:
-        return set(signature(STATEMENTS[source]).parameters)
+        return set(signature(STATEMENTS[source].state).parameters)
     reader = READERS[source]
     taken = {name.replace("_", "-") for name in signature(reader.read).parameters}
     taken |= {"files", "out", "words"}
@@ -180,8 +123,6 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
 
 def _add_own(option: Callable[..., None]) -> None:
     """Add what is written, which data sets there are, and what single sources need."""
-    from bayesrep.sources.sql import DIALECTS
-
     # What is written, of which data sets.
     option(
         "--out",
@@ -282,12 +223,11 @@ def _group(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.sources import READERS, STATEMENTS
     from bayesrep.sources.importing import refuse_foreign
 
     source, given = arguments.source, _given_options(arguments)
     if source in STATEMENTS:
-        return _print_statement(arguments, STATEMENTS[source], given)
+        return _print_statement(arguments, STATEMENTS[source].state, given)
     reader = READERS[source]
     survey = reader.survey if arguments.out is None else None
     if not arguments.files or (arguments.out is None and survey is None):
@@ -300,7 +240,6 @@ def run(arguments: Namespace) -> int:
 
 def _import(arguments: Namespace, given: Mapping[str, Any]) -> int:
     """Write what the files hold, and say what that is."""
-    from bayesrep.sources import READERS
     from bayesrep.sources.importing import import_files
     from bayesrep.studies.study_folder import StudyFolder
 
@@ -368,8 +307,6 @@ def _print_statement(
     arguments: Namespace, state: Callable[..., str], given: Mapping[str, Any]
 ) -> int:
     """Print the statement for a database."""
-    from bayesrep.sources.sql import DIALECTS
-
     if arguments.dialect is None:
         raise OptionError("sql-dialect-missing", choices=", ".join(DIALECTS))
     frame = [name for name in FRAME if getattr(arguments, name)]
