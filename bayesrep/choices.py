@@ -16,6 +16,7 @@ Process: TypeAlias = Literal["outside", "non-monotone", "inside"]
 Precision: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]
 Kept: TypeAlias = Literal["logits"]
 Key: TypeAlias = Literal["auto", "id", "content"]
+Role: TypeAlias = Literal["reference", "replication"]
 PassTarget: TypeAlias = Literal["population", "items"]
 
 REPLICATES = 50

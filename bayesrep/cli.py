@@ -16,16 +16,13 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import takewhile
-from keyword import iskeyword
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NoReturn
 
 from bayesrep import process
 from bayesrep.atomic import PLACED_FILES
-from bayesrep.commands.examples import epilog
+from bayesrep.commands import import_command
 from bayesrep.commands.output import (
     DONE_STATUS,
     FINDING,
@@ -284,10 +281,11 @@ def _listing_parser(name: str) -> argparse.ArgumentParser:
 
 def _command_parser(name: str) -> argparse.ArgumentParser:
     """The parser of a command, and what runs it."""
+    module = import_command(name)
     parser = _Parser(
         prog=f"bayesrep {name}",
         description=COMMANDS[name],
-        epilog=epilog(name),
+        epilog=f"example:\n  bayesrep {name} {module.EXAMPLE}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         conflict_handler="resolve",  # a command may have a help of its own
     )
@@ -295,11 +293,10 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--format", choices=FORMATS, default="text", help="of printed tables (text)"
     )
-    module = _module(name)
     module.add(parser)
     parser.set_defaults(module=module, command=name)
     if name == "completion":
-        parser.set_defaults(commands={each: _module_name(each) for each in COMMANDS})
+        parser.set_defaults(commands=tuple(COMMANDS))
     return parser
 
 
@@ -315,14 +312,6 @@ def _list_commands(headings: Mapping[str, Mapping[str, str]]) -> str:
             lines.append(f"    {name.ljust(width)}{first}")
             lines += [" " * (4 + width) + text for text in more]
     return "\n".join(lines[1:])
-
-
-def _module(name: str) -> ModuleType:
-    return import_module(_module_name(name))
-
-
-def _module_name(name: str) -> str:
-    return f"bayesrep.commands.{name.replace(' ', '.')}{'_' * iskeyword(name.split()[-1])}"
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -74,6 +73,8 @@ def torch_sees() -> str | None:
 
 def versions(names: Iterable[str]) -> dict[str, str]:
     """Versions of the packages among these that are installed."""
+    from importlib.metadata import PackageNotFoundError, version  # every command would wait for it
+
     installed: dict[str, str] = {}
     for name in names:
         try:

@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from bayesrep.commands.schemas import FORMS, schema_of
-from bayesrep.commands.schemas.shapes import Schema, thing
+from bayesrep.cli import COMMANDS
+from bayesrep.commands import import_command
+from bayesrep.commands.shapes import Schema, schema_of, thing
 
 KINDS: Mapping[str, str] = {
     "array": "list",
@@ -52,10 +53,10 @@ def lines_of(schema: Schema, place: str = "") -> Iterator[tuple[str, str, str]]:
 def tables() -> str:
     """A section for every command, as Markdown."""
     parts: list[str] = []
-    for command, forms in FORMS.items():
+    for command in COMMANDS:
         link = f'<a href="../schemas/{file_of(command)}">{file_of(command)}</a>'
         parts.append(f"## {command}\n\nSchema: {link}")
-        for when, names in forms.items():
+        for when, names in import_command(command).FORMS.items():
             if when:
                 parts.append(f"{when[0].upper()}{when[1:]}:")
             lines = [
@@ -68,6 +69,6 @@ def tables() -> str:
 def write_schemas(folder: Path) -> None:
     """Write the schema of every command."""
     folder.mkdir(exist_ok=True)
-    for command in FORMS:
+    for command in COMMANDS:
         text = json.dumps(schema_of(command), indent=1, ensure_ascii=False)
         (folder / file_of(command)).write_text(f"{text}\n", encoding="utf-8")

@@ -109,14 +109,14 @@ def stated():
     from json_schema import faults
 
     from bayesrep.commands import output
-    from bayesrep.commands.schemas import schema_of
+    from bayesrep.commands.shapes import schema_of
 
     shown = output._output_text
 
     def checked(arguments, text, facts):
         printed = json.loads(output.as_json(arguments.command, facts))
         wrong = list(faults(printed, schema_of(arguments.command)))
-        assert wrong == [], f"bayesrep {arguments.command} --json is not what schemas/ states"
+        assert wrong == [], f"bayesrep {arguments.command} --json is not what its FORMS state"
         return shown(arguments, text, facts)
 
     output._output_text = checked

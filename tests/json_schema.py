@@ -1,4 +1,4 @@
-"""As much of JSON Schema as `bayesrep.commands.schemas` uses; tests need no other package."""
+"""As much of JSON Schema as `bayesrep.commands.shapes` uses; tests need no other package."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -18,10 +18,9 @@ from refusals import check, refusal
 
 import bayesrep
 from bayesrep import cli, commands, protocols
-from bayesrep.choices import AccuracyInterval, Empty, Kept, Key, PassTarget, Precision, Prior
+from bayesrep.choices import AccuracyInterval, Empty, Kept, Key, PassTarget, Precision, Prior, Role
 from bayesrep.cli import COMMANDS, GROUPS, MOVED
-from bayesrep.commands import import_
-from bayesrep.commands.examples import EXAMPLES, SOURCES
+from bayesrep.commands import import_, import_command
 from bayesrep.errors import reason
 from bayesrep.estimators.annotators import extrapolate
 from bayesrep.estimators.components import compare_components
@@ -33,6 +32,7 @@ from bayesrep.report.sections import gather
 from bayesrep.sources import READERS, STATEMENTS, raw_answers
 from bayesrep.sources.sql import DIALECTS
 from bayesrep.studies.populations import PROCESSES
+from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.words import VOCABULARIES
 
 # The functions whose options a command takes; import and figure pass on what is asked for, to
@@ -59,7 +59,7 @@ WORDS = {
     ("answers import", "source"): tuple(raw_answers.SOURCES),
     ("answers import", "maybe_is"): raw_answers.MAYBE_RULES,
     ("simulate", "process"): tuple(PROCESSES),
-    ("import", "source"): tuple(SOURCES),
+    ("import", "source"): (*READERS, *STATEMENTS),
     ("import", "dialect"): tuple(DIALECTS),
     ("import", "key"): get_args(Key),
     ("import", "words"): tuple(VOCABULARIES),
@@ -78,13 +78,9 @@ WORDS = {
 OWN = {"humans", "sets", "posterior"}  # of these, what is typed is a file that is read first
 
 
-def module(name):
-    return cli._module(name)
-
-
 def arguments_of(name):
     parser = ArgumentParser(conflict_handler="resolve")
-    module(name).add(parser)
+    import_command(name).add(parser)
     return {action.dest: action for action in parser._actions if action.dest != "help"}
 
 
@@ -157,6 +153,7 @@ def test_every_option_with_words_is_held():
         ("estimate", "interval"),
     }
     assert protocols.INTERVALS == get_args(AccuracyInterval)
+    assert get_args(Role) == REQUIRED_ROLES
 
 
 def test_the_help_names_every_model_and_method():
@@ -165,15 +162,11 @@ def test_the_help_names_every_model_and_method():
 
 
 def test_every_module_is_a_command():
-    """Of a group in its folder; beside them lie what several share, and schemas."""
+    """Of a group in its folder; beside them lies what several share."""
     room = Path(commands.__file__).parent
     files = [path.relative_to(room).with_suffix("") for path in room.rglob("*.py")]
-    held = {
-        " ".join(path.parts).rstrip("_")
-        for path in files
-        if path.parts[0] != "schemas" and path.name != "__init__"
-    }
-    assert held - {"examples", "options", "output", "collect questions"} == set(COMMANDS)
+    held = {" ".join(path.parts).rstrip("_") for path in files if path.name != "__init__"}
+    assert held - {"options", "output", "shapes", "collect questions"} == set(COMMANDS)
 
 
 def test_few_commands_and_groups():
@@ -216,22 +209,16 @@ def test_the_help_of_a_group_lists_its_steps(capsys):
         assert listed == list(group.steps)
 
 
-def test_every_command_has_an_example_that_it_takes():
-    assert set(EXAMPLES) == set(COMMANDS)
-    for name, line in EXAMPLES.items():
-        words = shlex.split(line.split(">")[0])
-        assert " ".join(words[: len(name.split())]) == name
-        assert cli._parse(words).command == name
-
-
-def test_every_source_is_told():
-    assert set(SOURCES) == {*READERS, *STATEMENTS}
+def test_every_command_takes_its_example():
+    for name in COMMANDS:
+        words = shlex.split(import_command(name).EXAMPLE.split(">")[0])
+        assert cli._parse([*name.split(), *words]).command == name
 
 
 def test_every_source_has_a_help_of_its_own(capsys):
     """Its options and no others, and one whole command that the parser takes."""
     wrong = {}
-    for source in SOURCES:
+    for source in (*READERS, *STATEMENTS):
         assert cli.main(["import", source, "--help"]) == 0
         said = capsys.readouterr().out
         line = said.splitlines()[-1]
@@ -261,9 +248,9 @@ def loaded():
     return {name for name in sys.modules if name.startswith("bayesrep.commands.")}
 with contextlib.redirect_stdout(io.StringIO()):
     main(["--help"])
-    before = loaded() - {"bayesrep.commands.output", "bayesrep.commands.examples"}
+    before = loaded() - {"bayesrep.commands.output"}
     main(["collect", "--help"])
-    group = loaded() - {"bayesrep.commands.output", "bayesrep.commands.examples"}
+    group = loaded() - {"bayesrep.commands.output"}
     main(["fit", "--help"])
     main(["collect", "read", "--help"])
     after = loaded() - before
@@ -275,7 +262,7 @@ json.dump([sorted(before | group), sorted(after), light, sorted(sys.modules)], s
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     before, after, light, modules = json.loads(said.stdout)
     assert before == []
-    names = ("collect", "collect.read", "examples", "fit", "options", "output")
+    names = ("collect", "collect.read", "fit", "options", "output", "shapes")
     shared = [f"bayesrep.commands.{name}" for name in names]
     assert after == shared
     assert light

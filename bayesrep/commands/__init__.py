@@ -1,8 +1,19 @@
-"""How it is asked for: one module a command, its arguments and what it does side by side.
+"""How it is asked for: one module a command, which holds all that is the command's own.
 
-The modules of a group's commands lie in the group's folder. Each has `add(parser)`, which says what
-the command takes, and `run(arguments)`, which does it, prints and gives the exit status; where an
-interrupt leaves something behind, also `describe_kept(arguments)`, which says what. A command
-states no default of the library's: what is not asked for is not passed on. What takes long to
-import is imported when the command runs.
+The modules of a group's commands lie in the group's folder. Each has `EXAMPLE`, the arguments with
+which its help ends; `add(parser)`, which says what the command takes; `run(arguments)`, which does
+it, prints and gives the exit status; and `FORMS`, which states what `--json` prints. Where an
+interrupt leaves something behind, `describe_kept(arguments)` says what. A command states no default
+of the library's: what is not asked for is not passed on. What takes long to import is imported when
+the command runs.
 """
+
+from importlib import import_module
+from keyword import iskeyword
+from types import ModuleType
+
+
+def import_command(name: str) -> ModuleType:
+    """The module of a command, by its whole name."""
+    module = f"{name.replace(' ', '.')}{'_' * iskeyword(name.split()[-1])}"
+    return import_module(f"bayesrep.commands.{module}")

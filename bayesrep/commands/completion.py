@@ -6,9 +6,11 @@ no command, option or choice, it is a file.
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 
+from bayesrep.commands import import_command, shapes
 from bayesrep.commands.output import emit
+
+EXAMPLE = "bash > bayesrep.bash"
 
 SHELLS = ("bash", "zsh", "fish")
 INSTALL: Mapping[str, str] = {
@@ -31,7 +33,7 @@ def run(arguments: Namespace) -> int:
     return emit(arguments, script, {"shell": arguments.shell, "script": script})
 
 
-def script_of(shell: str, commands: Mapping[str, str]) -> str:
+def script_of(shell: str, commands: Sequence[str]) -> str:
     """The script of a shell.
 
     Parameters
@@ -39,11 +41,11 @@ def script_of(shell: str, commands: Mapping[str, str]) -> str:
     shell
         One of `SHELLS`.
     commands
-        Each command with its module's name.
+        The whole names of all commands.
     """
     from bayesrep.report.catalogue import entries
 
-    options = {name: _options_of(module) for name, module in commands.items()}
+    options = {name: _options_of(name) for name in commands}
     for group, _, step in (name.partition(" ") for name in commands if " " in name):
         steps = options.get(group, {"": ()})[""]
         options[group] = {"": (*steps, step), "--help": ()}
@@ -53,13 +55,13 @@ def script_of(shell: str, commands: Mapping[str, str]) -> str:
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](options)
 
 
-def _options_of(module: str) -> Options:
-    """The options of the command of a module."""
+def _options_of(command: str) -> Options:
+    """The options of a command."""
     parser = ArgumentParser(add_help=False, conflict_handler="resolve")
     parser.add_argument("--help")
     parser.add_argument("--json")
     parser.add_argument("--format", choices=("text", "markdown", "latex"))
-    import_module(module).add(parser)
+    import_command(command).add(parser)
     options: dict[str, list[str]] = {}
     for action in parser._actions:  # pyright: ignore[reportPrivateUsage]
         words = [str(each) for each in action.choices or ()]
@@ -131,3 +133,8 @@ def _fish(commands: Mapping[str, Options]) -> str:
             elif words:
                 lines.append(f"{seen}{choices}")
     return "\n".join(lines)
+
+
+FORMS: shapes.Forms = {
+    "": {"shell": shapes.text(), "script": shapes.text("to be run by the shell")}
+}

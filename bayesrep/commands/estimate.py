@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 import bayesrep
 from bayesrep.choices import BootstrapInterval
+from bayesrep.commands import shapes
 from bayesrep.commands.options import (
     add_length,
     add_shared,
@@ -14,6 +15,8 @@ from bayesrep.commands.options import (
 )
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.studies.words import words_of
+
+EXAMPLE = "my-study --bootstrap 450"
 
 
 def add(parser: ArgumentParser) -> None:
@@ -60,3 +63,13 @@ def run(arguments: Namespace) -> int:
     )
     facts = {"gaps": gaps.to_dicts(), "matching": matching_facts(analyses)}
     return emit_table(arguments, table, text, facts, study.left_out)
+
+
+FORMS: shapes.Forms = {
+    "": {
+        "rows": shapes.rows(shapes.ACCURACIES),
+        "gaps": shapes.GAPS,
+        "matching": shapes.MATCHING,
+        **shapes.LEFT_OUT_FIELD,
+    }
+}

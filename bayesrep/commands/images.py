@@ -3,9 +3,12 @@
 from argparse import ArgumentParser, Namespace
 
 import bayesrep
+from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, read_fitted
 from bayesrep.commands.output import emit_table
 from bayesrep.studies.words import words_of
+
+EXAMPLE = "my-study all.nc --csv images.csv"
 
 
 def add(parser: ArgumentParser) -> None:
@@ -22,3 +25,32 @@ def run(arguments: Namespace) -> int:
     return emit_table(
         arguments, table, images_table(table, words_of(study)), left_out=study.left_out
     )
+
+
+FORMS: shapes.Forms = {
+    "": shapes.table(
+        {
+            "dataset": shapes.text(),
+            "image": shapes.text(),
+            "label": shapes.conditional_name(
+                "where there are labels", shapes.nullable(shapes.text())
+            ),
+            "selected": shapes.count(),
+            "shown": shapes.count(),
+            "right": shapes.fraction("classifiers that are"),
+            "selection_frequency": shapes.fraction("posterior mean"),
+            "selection_frequency_sd": shapes.fraction("posterior standard deviation"),
+            **{
+                name: shapes.number("0 for the average image, 1 a standard deviation harder")
+                for name in ("difficulty", "difficulty_sd")
+            },
+            **{
+                f"difficulty_{factor}{end}": shapes.conditional_name(
+                    "of a model with more factors", shapes.number()
+                )
+                for factor in (2, 3)
+                for end in ("", "_sd")
+            },
+        }
+    )
+}

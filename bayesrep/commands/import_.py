@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from bayesrep import process
 from bayesrep.choices import Key
-from bayesrep.commands.examples import SOURCES, source_epilog
+from bayesrep.commands import shapes
 from bayesrep.commands.options import (
     SHARED_ARGUMENTS,
     add_shared,
@@ -30,11 +30,15 @@ from bayesrep.commands.options import (
 )
 from bayesrep.commands.output import emit, new_study
 from bayesrep.errors import OptionError, listing, plain_text
+from bayesrep.sources import READERS, STATEMENTS  # the parser asks for them
+from bayesrep.sources.sql import DIALECTS
 from bayesrep.studies.words import VOCABULARIES, named_words, vocabulary_of
 
 if TYPE_CHECKING:
     from bayesrep.studies.contents import StudyContents
 
+EXAMPLE = "tables counts.csv predictions.csv --reference v1 --replication v2 --out my-study"
+SOURCES = {**READERS, **STATEMENTS}
 # Each of some readers.
 OPTIONS = ("reference", "replication", "candidates", "further", "name", "seed", "version")
 OF_LOGS = ("metric", "filter", "scorer", "split", "judges", "solvers", "counts", "threshold", "key")
@@ -49,6 +53,8 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-h", "--help", action=_Help, help="show this help message, or the named source's, and exit"
     )
+    more = "bayesrep import SOURCE --help says what each source is and takes."
+    parser.epilog = f"{_list_examples(*SOURCES)}\n\n{more}"
     known = tuple(SOURCES)
     parser.add_argument("source", choices=known, metavar="SOURCE", help=", ".join(known))
     _add_options(parser, None)
@@ -71,20 +77,24 @@ def _parser_of(source: str) -> ArgumentParser:
     """What explains one source: its own options only."""
     parser = ArgumentParser(
         prog=f"bayesrep import {source}",
-        description=fill(SOURCES[source][0], max(get_terminal_size().columns - 2, 40)),
-        epilog=source_epilog(source),
+        description=fill(SOURCES[source].text, max(get_terminal_size().columns - 2, 40)),
+        epilog=_list_examples(source),
         formatter_class=RawDescriptionHelpFormatter,
     )
     _add_options(parser, source)
     return parser
 
 
+def _list_examples(*sources: str) -> str:
+    """An example of each source, as the help ends with them."""
+    lines = [f"  bayesrep import {each} {SOURCES[each].example}" for each in sources]
+    return "\n".join([f"example{'s' if len(sources) > 1 else ''}:", *lines])
+
+
 def _options_of(source: str) -> set[str]:
     """The options that a source takes."""
-    from bayesrep.sources import READERS, STATEMENTS
-
     if source in STATEMENTS:
-        return set(signature(STATEMENTS[source]).parameters)
+        return set(signature(STATEMENTS[source].state).parameters)
     reader = READERS[source]
     taken = {name.replace("_", "-") for name in signature(reader.read).parameters}
     taken |= {"files", "out", "words"}
@@ -113,8 +123,6 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
 
 def _add_own(option: Callable[..., None]) -> None:
     """Add what is written, which data sets there are, and what single sources need."""
-    from bayesrep.sources.sql import DIALECTS
-
     # What is written, of which data sets.
     option(
         "--out",
@@ -215,12 +223,11 @@ def _group(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.sources import READERS, STATEMENTS
     from bayesrep.sources.importing import refuse_foreign
 
     source, given = arguments.source, _given_options(arguments)
     if source in STATEMENTS:
-        return _print_statement(arguments, STATEMENTS[source], given)
+        return _print_statement(arguments, STATEMENTS[source].state, given)
     reader = READERS[source]
     survey = reader.survey if arguments.out is None else None
     if not arguments.files or (arguments.out is None and survey is None):
@@ -233,7 +240,6 @@ def run(arguments: Namespace) -> int:
 
 def _import(arguments: Namespace, given: Mapping[str, Any]) -> int:
     """Write what the files hold, and say what that is."""
-    from bayesrep.sources import READERS
     from bayesrep.sources.importing import import_files
     from bayesrep.studies.study_folder import StudyFolder
 
@@ -301,8 +307,6 @@ def _print_statement(
     arguments: Namespace, state: Callable[..., str], given: Mapping[str, Any]
 ) -> int:
     """Print the statement for a database."""
-    from bayesrep.sources.sql import DIALECTS
-
     if arguments.dialect is None:
         raise OptionError("sql-dialect-missing", choices=", ".join(DIALECTS))
     frame = [name for name in FRAME if getattr(arguments, name)]
@@ -384,3 +388,29 @@ def _without_predictions(contents: "StudyContents", out: Path) -> list[str]:
     options = ("--dataset", "NAME", "--images", "PATH", "--classifiers", "NAMES")
     following = process.command("predict", "--study", out, *options)
     return [counted, f"Written to {out}; predictions are wanted of {names}", f"Next: {following}"]
+
+
+FORMS: shapes.Forms = {
+    "": {
+        **shapes.STUDY_WRITTEN,
+        "notes": shapes.list_of(shapes.text(), "what was left out, counted or taken to be so"),
+    },
+    "of `evals`, without `--out`": {
+        "datasets": shapes.rows(
+            {
+                "dataset": shapes.text(),
+                "items": shapes.count("that any model has"),
+                "attempts": shapes.count("the most of a model at an item"),
+                **{
+                    name: shapes.list_of(shapes.text())
+                    for name in ("models", "metrics", "filters", "scorers")
+                },
+            },
+            "what the logs hold",
+        ),
+        "groups": shapes.by_name(
+            shapes.list_of(shapes.text()), "the tasks of groups that are known"
+        ),
+    },
+    "of `sql`": {"statement": shapes.text("to be asked of the database")},
+}

@@ -14,9 +14,11 @@ from typing import Any, get_args
 import bayesrep
 from bayesrep import bounds
 from bayesrep.atomic import LEAST_COMPILATION, programs_cache
-from bayesrep.choices import AccuracyInterval
+from bayesrep.choices import AccuracyInterval, Role
 from bayesrep.commands.output import new_table, say
 from bayesrep.errors import OptionError, StudyError, reason
+
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 def seed(text: str) -> int:
@@ -88,6 +90,10 @@ SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
     "study": {"type": Path, "metavar": "STUDY", "help": "folder of a study"},
     "posterior": {"type": Path, "metavar": "posterior.nc", "help": "of `fit`"},
     "--no-progress": {"action": "store_true", "help": "no bar on standard error"},
+    "--ray": {
+        "metavar": "ADDRESS",
+        "help": "a Ray cluster in their place: local, auto, HOST:PORT",
+    },
     "--seed": {"type": seed, "help": "seed of everything random (0)"},
     "--csv": {"type": Path, "metavar": "FILE", "help": "write the table here too"},
     "--force": {"action": "store_true", "help": "replace what is at the output path"},
@@ -168,7 +174,7 @@ def add_protocol(parser: ArgumentParser, *tables: str) -> None:
 
 def add_datasets(parser: ArgumentParser) -> None:
     """Add the names of both data sets, of which the answers are enough."""
-    for role in ("reference", "replication"):
+    for role in ROLES:
         text = f"the data set, where the study names no {role}"
         parser.add_argument(f"--{role}", default=role, metavar="NAME", help=text)
 

@@ -3,6 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 import bayesrep
+from bayesrep.commands import shapes
 from bayesrep.commands.options import (
     add_length,
     add_shared,
@@ -13,6 +14,8 @@ from bayesrep.commands.options import (
 )
 from bayesrep.commands.output import emit_table
 from bayesrep.studies.words import words_of
+
+EXAMPLE = "my-study posterior.nc --between resnet50,vit_b16"
 
 
 def add(parser: ArgumentParser) -> None:
@@ -41,3 +44,17 @@ def run(arguments: Namespace) -> int:
     if len(study.classifiers) > 1:
         text += f"\n\n{pairs_sentence(table, words)}"
     return emit_table(arguments, table, text, left_out=study.left_out)
+
+
+FORMS: shapes.Forms = {
+    "": shapes.table(
+        {
+            "classifier": shapes.text(),
+            "other": shapes.text(),
+            "raw_difference": shapes.fraction("of replication accuracies"),
+            "difference": shapes.fraction("of adjusted accuracies, classifier less other"),
+            **shapes.ends(),
+            "probability": shapes.probability("that the classifier is better than the other"),
+        }
+    )
+}

@@ -17,6 +17,7 @@ import bayesrep
 from bayesrep import process
 from bayesrep.atomic import replaced_file
 from bayesrep.choices import REPLICATES, Method
+from bayesrep.commands import shapes
 from bayesrep.commands.options import (
     add_shared,
     by_role,
@@ -35,6 +36,8 @@ from bayesrep.commands.output import (
 )
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain_text, reason
 from bayesrep.files.seals import are_seals, digest_file, digest_value, find_broken, seal_files
+
+EXAMPLE = "counts.csv predictions.csv --reference v1 --replication v2 --out my-folder"
 
 RECORD = "run.json"
 FIGURES = ("answer", "accuracies", "frequencies", "curves")
@@ -455,3 +458,21 @@ def _print_answer(arguments: Namespace, record: Mapping[str, Any]) -> int:
     if answer["converged"] and answer["trust"] != "no":
         return DONE_STATUS
     return finding("do not use these adjusted accuracies")
+
+
+FORMS: shapes.Forms = {
+    "": {
+        "out": shapes.OUT_FILE,
+        "answer": shapes.text("what the fit says of the drop"),
+        "trust": shapes.TRUST,
+        "verdict": shapes.text("the same as a sentence"),
+        "sentences": shapes.list_of(shapes.text(), "what is not as it should be, the worst first"),
+        "assumption": shapes.text("what every answer rests on and no check can see"),
+        "matching": shapes.list_of(
+            shapes.text(), "which images naive matching takes, and what noise is left"
+        ),
+        "converged": shapes.flag(),
+        **shapes.FIT_REMARKS,
+        "seconds": shapes.by_name(shapes.seconds(), "by stage"),
+    }
+}

@@ -5,6 +5,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import bayesrep
+from bayesrep.commands import shapes
 from bayesrep.commands.options import add_length, add_shared, length, read_fitted
 from bayesrep.commands.output import emit_table
 from bayesrep.errors import plain_text
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from bayesrep.posterior.fitted import Fitted
+
+EXAMPLE = "my-study posterior.nc --csv adjusted.csv"
 
 ENOUGH_ANNOTATORS = 10
 """Annotators of an image below which the prior is named."""
@@ -96,3 +99,21 @@ def _judge_assumptions(
     else:
         crowd = judge_unknown_crowd(fitted).sentence
     return band, [assumed.sentence, crowd]
+
+
+FORMS: shapes.Forms = {
+    "": {
+        "rows": shapes.rows(
+            {
+                **shapes.ACCURACIES,
+                "rhat": shapes.nullable(shapes.number()),
+                "ess_bulk": shapes.nullable(shapes.number()),
+                "ess_tail": shapes.nullable(shapes.number()),
+            },
+            "a row a classifier",
+        ),
+        "gaps": shapes.GAPS,
+        "dependence": shapes.DEPENDENCE,
+        **shapes.LEFT_OUT_FIELD,
+    }
+}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesrep import process
+from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared
 from bayesrep.commands.output import DONE_STATUS, emit, finding, new_file, progress_line, say
 from bayesrep.errors import OptionError
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from bayesrep.sweeps.one import Result
     from bayesrep.sweeps.runs import SweepRun
     from bayesrep.sweeps.work import Forecast
+
+EXAMPLE = "grid.toml --out sweep"
 
 OFTEN = 1.0  # seconds between lines of progress, at least
 
@@ -32,7 +35,7 @@ def add(parser: ArgumentParser) -> None:
         help="processes at a time, each with its share of the cores and a GPU of its own (as many "
         "as there are GPUs, else 1)",
     )
-    option("--ray", metavar="ADDRESS", help="a Ray cluster in their place: local, auto, HOST:PORT")
+    add_shared(parser, "--ray")
     option("--table", type=Path, metavar="FOLDER", help="print what a sweep came to so far")
     option("--figure", type=Path, metavar="FOLDER", help="draw it (FOLDER/figure.png)")
     add_shared(parser, "--no-progress", "--force")
@@ -185,3 +188,52 @@ def _span(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}" if unit == "h" else f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+_SWEPT = shapes.rows(
+    {
+        "axes": shapes.by_name(
+            shapes.text(), "the method, and what varies in the grid beside seeds"
+        ),
+        "runs": shapes.count(),
+        "failed": shapes.count("refused by the library"),
+        "converged": shapes.nullable(shapes.count("null of point estimates")),
+        "mean_gap": shapes.nullable(shapes.fraction("bias-corrected, over classifiers and runs")),
+        "gap_error": shapes.nullable(shapes.fraction("of that; null where the truth is not known")),
+        "gap_rms": shapes.nullable(
+            shapes.fraction("root mean square error of the mean gap over runs")
+        ),
+        "single_rms": shapes.nullable(
+            shapes.fraction("likewise of classifiers' adjusted accuracies")
+        ),
+        "gap_held": shapes.nullable(
+            shapes.probability("of the mean gaps' 95 % intervals hold the truth")
+        ),
+        "single_held": shapes.nullable(
+            shapes.probability("of the classifiers' 95 % intervals hold the truth")
+        ),
+        "gap_width": shapes.nullable(shapes.fraction("mean, of the mean gap's interval")),
+        "single_width": shapes.nullable(shapes.fraction("mean, of the classifiers' intervals")),
+        "seconds": shapes.nullable(shapes.seconds("of a run, the median")),
+        "ess_per_second": shapes.nullable(
+            shapes.number("the least effective size by second, the median")
+        ),
+    },
+    "by method and axis, what finished runs came to",
+)
+
+FORMS: shapes.Forms = {
+    "of a grid": {
+        "out": shapes.OUT_FILE,
+        "runs": shapes.count("of the grid"),
+        "made": shapes.count("now; the others were finished before"),
+        "failed": shapes.count("refused by the library"),
+        "rows": _SWEPT,
+    },
+    "with `--table`": {
+        "runs": shapes.count("of the grid"),
+        "finished": shapes.count(),
+        "rows": _SWEPT,
+    },
+    "with `--figure`": {"out": shapes.OUT_FILE},
+}

@@ -13,17 +13,21 @@ from typing import Any
 from bayesrep.sources import arrays, cifar10_1, cifar10h, evals, imagenetv2, madrylab, sql, tables
 from bayesrep.studies.contents import StudyContents
 
-__all__ = ["READERS", "STATEMENTS", "Reader"]
+__all__ = ["READERS", "STATEMENTS", "Reader", "Statement"]
 
 
 @dataclass(frozen=True)
 class Reader:
-    """How one source is read.
+    """How one source is read, and what a person is told of it.
 
     Attributes
     ----------
     read
         Function that takes a sequence of paths, and options by keyword where it has any.
+    text
+        What the source is and takes.
+    example
+        Arguments of `bayesrep import`, after the name of the source.
     has_counts
         Whether its files may hold counts of annotators.
     adds_counts
@@ -34,18 +38,99 @@ class Reader:
     """
 
     read: Callable[..., StudyContents]
+    text: str
+    example: str
     has_counts: bool = True
     adds_counts: bool = False
     survey: Callable[..., Any] | None = None
 
 
+@dataclass(frozen=True)
+class Statement:
+    """How a database is asked for a study, and what a person is told of it.
+
+    Attributes
+    ----------
+    state
+        Function that makes the text, of options by keyword.
+    text
+        What the source is and takes.
+    example
+        Arguments of `bayesrep import`, after the name of the source.
+    """
+
+    state: Callable[..., str]
+    text: str
+    example: str
+
+
 READERS: Mapping[str, Reader] = {
-    "arrays": Reader(arrays.read, has_counts=False),
-    "cifar10.1": Reader(cifar10_1.read, has_counts=False),
-    "cifar10h": Reader(cifar10h.read),
-    "evals": Reader(evals.read_evaluations, survey=evals.list_contents),
-    "imagenetv2": Reader(imagenetv2.read),
-    "madrylab": Reader(madrylab.read),
-    "tables": Reader(tables.read, adds_counts=True),
+    "tables": Reader(
+        tables.read,
+        "Your own tables, CSV, TSV, Excel, Parquet or gzipped: counts (dataset, image, selected, "
+        "shown) or annotations (dataset, image, selected, and worker where known), predictions "
+        "(dataset, image, classifier, correct, or label_1, the label that was predicted), and "
+        "images with labels or groups where there are any. Columns are told by their names; "
+        "`bayesrep check` lists all that is wrong with them.",
+        "counts.csv predictions.csv --reference v1 --replication v2 --out my-study",
+        adds_counts=True,
+    ),
+    "evals": Reader(
+        evals.read_evaluations,
+        "Logs of evaluations of language models: lm-evaluation-harness, Inspect, HELM, Every Eval "
+        "Ever, SWE-bench, or tables and JSON Lines of item, model and score. Items are images, "
+        "models classifiers, judges annotators. Without --out it lists what the logs hold.",
+        "logs --reference gsm8k --replication gsm1k --counts judged.csv --out study",
+        survey=evals.list_contents,
+    ),
+    "cifar10h": Reader(
+        cifar10h.read,
+        "A placebo on real annotators: two random parts of CIFAR-10's test set with the human "
+        "answers of Peterson et al. (2019), so that the true gap is zero for every classifier. "
+        "Takes github.com/jcpeterson/cifar-10h (cifar10h-counts.npy, with the true labels as a "
+        ".npy vector beside) and github.com/modestyachts/CIFAR-10.1 (the predictions of 20 "
+        "classifiers on CIFAR-10): the folders or the files, in any order. It does not compare "
+        "CIFAR-10 with CIFAR-10.1: for that see cifar10.1.",
+        "cifar-10h CIFAR-10.1 --out placebo",
+    ),
+    "cifar10.1": Reader(
+        cifar10_1.read,
+        "What 20 classifiers answered on CIFAR-10 and CIFAR-10.1: the folder "
+        "github.com/modestyachts/CIFAR-10.1 and the labels of CIFAR-10's test set as a .npy "
+        "vector. Nobody counted annotators, so it is for `papers compare` and `papers match`; "
+        "counts may be added as a table.",
+        "CIFAR-10.1 cifar10_test_set_original_labels.npy --out cifar",
+        has_counts=False,
+    ),
+    "imagenetv2": Reader(
+        imagenetv2.read,
+        "What 45 classifiers answered on ImageNet and ImageNet-v2: the folder `data` of "
+        "github.com/modestyachts/ImageNetV2. With a table of counts (dataset, image, selected, "
+        "shown) it is a study; alone it is for `papers compare` and `papers match`.",
+        "ImageNetV2/data counts.csv --out imagenet-v2",
+    ),
+    "madrylab": Reader(
+        madrylab.read,
+        "The annotations behind Engstrom et al. (2020), of github.com/MadryLab/"
+        "dataset-replication-analysis: one frame of url, dataset (v1, v2), selected and "
+        "correct_CLASSIFIER, as torch saved it (nothing in it is run), or as Parquet or CSV.",
+        "frame.parquet --out engstrom",
+    ),
+    "arrays": Reader(
+        arrays.read,
+        "A folder a data set, the reference's first, for data sets that come as arrays, such as "
+        "CIFAR-10.2 and CINIC-10: labels.npy (whole numbers), classes.txt if classes have names, "
+        "and NAME.npy a classifier (probabilities [N, K], class numbers [N], or the best [N, R]); "
+        "for `papers compare` and `papers match`.",
+        "cifar-10 cinic-10 --out cinic",
+        has_counts=False,
+    ),
 }
-STATEMENTS: Mapping[str, Callable[..., str]] = {"sql": sql.statement}
+STATEMENTS: Mapping[str, Statement] = {
+    "sql": Statement(
+        sql.statement,
+        "Prints the one statement that a database is to be asked for counts and predictions; what "
+        "it answers is what `import tables` takes.",
+        "--dialect duckdb --reference v1 --replication v2 > study.sql",
+    ),
+}

@@ -3,10 +3,19 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands.collect.questions import add_pictures, gather_questions, read_descriptions
+from bayesrep.commands import shapes
+from bayesrep.commands.collect.questions import (
+    TASK_COUNTS,
+    TASK_FILES,
+    add_pictures,
+    gather_questions,
+    read_descriptions,
+)
 from bayesrep.commands.options import add_shared, given_options, seed
 from bayesrep.commands.output import emit, new_study
 from bayesrep.errors import OptionError
+
+EXAMPLE = "labels.csv --images v1=val --out closer"
 
 
 def add(parser: ArgumentParser) -> None:
@@ -36,3 +45,6 @@ def run(arguments: Namespace) -> int:
     facts = {"tasks": number, "assignments": number * arguments.answers, "images": number}
     where = {"files": files, "out": str(arguments.out)}
     return emit(arguments, tasks_text("classify", facts, where), facts | where)
+
+
+FORMS: shapes.Forms = {"": {**TASK_COUNTS, **TASK_FILES}}

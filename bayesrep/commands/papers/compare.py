@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import bayesrep
+from bayesrep.commands import shapes
 from bayesrep.commands.options import (
+    ROLES,
     add_datasets,
     add_protocol,
     add_shared,
@@ -15,8 +17,9 @@ from bayesrep.commands.options import (
 )
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import OptionError
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.words import named_words
+
+EXAMPLE = "my-study"
 
 _ROBUSTNESS = ("robustness", "baseline")
 _ONLY_FOR = {
@@ -54,8 +57,8 @@ def add(parser: ArgumentParser) -> None:
     )
     option(
         "--dataset",
-        choices=REQUIRED_ROLES,
-        default=REQUIRED_ROLES[0],
+        choices=ROLES,
+        default=ROLES[0],
         help="of the confusion (reference)",
     )
     option(
@@ -144,7 +147,7 @@ def _read_both(arguments: Namespace) -> Any:
     simple = arguments.table not in ("confusion", "subsets", "missed")
     simple &= not (arguments.humans or arguments.labels)
     parts = there.find_parts(roles)
-    if simple and roles == REQUIRED_ROLES and "study" in parts and "labels" not in parts:
+    if simple and roles == ROLES and "study" in parts and "labels" not in parts:
         return right_or_wrong(bayesrep.read_study(arguments.study))
     return read_predictions(arguments.study, roles, ranks=1)
 
@@ -262,7 +265,7 @@ def _confusion(arguments: Namespace, both: Any, humans: Any) -> Any:
     from bayesrep.protocols import beside, confusion, confusion_difference
     from bayesrep.protocols.subsets import read_grouping
 
-    place = REQUIRED_ROLES.index(arguments.dataset)
+    place = ROLES.index(arguments.dataset)
     answers = both[place] if humans is None else beside(both[place], humans[place])
     grouping = read_grouping(arguments.classes, answers.classes, arguments.by)
     if not arguments.between:
@@ -271,3 +274,104 @@ def _confusion(arguments: Namespace, both: Any, humans: Any) -> Any:
         raise OptionError("between-takes-two-names")
     one, other = arguments.between
     return confusion_difference(answers, one, other, grouping)
+
+
+_PARTICIPANT_FIELDS = {
+    "participant": shapes.text("a classifier or a person"),
+    "kind": shapes.text("classifier or human; (published) of `--published`"),
+    "metric": shapes.text("top-1 or, by label sets, multi-label"),
+    **{
+        name: schema
+        for role in ROLES
+        for name, schema in (
+            (f"{role}_images", shapes.nullable(shapes.count("answered; null of published rows"))),
+            (f"{role}_accuracy", shapes.nullable(shapes.fraction())),
+            (f"{role}_lower", shapes.nullable(shapes.fraction())),
+            (f"{role}_upper", shapes.nullable(shapes.fraction())),
+        )
+    },
+    "gap": shapes.nullable(shapes.fraction("reference less replication")),
+    "gap_lower": shapes.nullable(shapes.fraction()),
+    "gap_upper": shapes.nullable(shapes.fraction()),
+}
+_LINES = {
+    "scale": shapes.word("linear", "probit", "logit"),
+    "quantity": shapes.text("slope, intercept, mean_gap"),
+    "estimate": shapes.nullable(shapes.number()),
+    **shapes.ends(shapes.nullable(shapes.number())),
+    "classifiers_lower": shapes.nullable(shapes.number("the interval for other classifiers")),
+    "classifiers_upper": shapes.nullable(shapes.number()),
+}
+_ROBUSTNESS_KEYS = {
+    "dataset": shapes.text(),
+    "adjusted": shapes.flag("accuracies on it are those that a fit adjusts"),
+}
+_BASELINES = {**_ROBUSTNESS_KEYS, **_LINES}
+FORMS: shapes.Forms = {
+    "with `--table accuracies`, or without": {
+        "rows": shapes.rows(_PARTICIPANT_FIELDS),
+        "lines": shapes.rows(_LINES, "through the classifiers' accuracies"),
+        **shapes.LEFT_OUT_FIELD,
+    },
+    "with `--table pairs`": shapes.table(
+        {
+            "dataset": shapes.text("its role"),
+            "participant": shapes.text(),
+            "other": shapes.text(),
+            "images": shapes.count("that both answered"),
+            **{name: shapes.count() for name in ("both", "only_first", "only_second", "neither")},
+            "difference": shapes.nullable(shapes.fraction("of accuracies, posterior mean")),
+            **shapes.NULLABLE_ENDS,
+            "probability": shapes.nullable(shapes.probability("that the first is better")),
+            "p_value": shapes.nullable(shapes.probability("McNemar's")),
+            "p_holm": shapes.nullable(shapes.probability("adjusted for all pairs of the data set")),
+        }
+    ),
+    "with `--table lines`": shapes.table(_LINES),
+    "with `--table subsets`": shapes.table(
+        {
+            "subset": shapes.text(),
+            **_PARTICIPANT_FIELDS,
+            "reference_change": shapes.nullable(shapes.fraction("from all images")),
+            "replication_change": shapes.nullable(shapes.fraction("likewise")),
+        }
+    ),
+    "with `--table missed`": shapes.table(
+        {
+            "dataset": shapes.text(),
+            "missed_by": shapes.word("all classifiers", "all people", "everybody"),
+            "image": shapes.text(),
+            "label": shapes.text(),
+        }
+    ),
+    "with `--table robustness`": {
+        "rows": shapes.rows(
+            {
+                **_ROBUSTNESS_KEYS,
+                "classifier": shapes.text(),
+                "baseline": shapes.flag("the line goes through it"),
+                "scale": shapes.word("logit", "probit"),
+                "reference_accuracy": shapes.fraction(),
+                "accuracy": shapes.fraction(),
+                "expected_accuracy": shapes.nullable(shapes.fraction("of the line")),
+                "robustness": shapes.nullable(shapes.fraction("accuracy less that expected")),
+                **shapes.NULLABLE_ENDS,
+            }
+        ),
+        "lines": shapes.rows(_BASELINES, "through the baseline's accuracies"),
+        **shapes.LEFT_OUT_FIELD,
+    },
+    "with `--table baseline`": shapes.table(_BASELINES),
+    "with `--table confusion`": shapes.table(shapes.CONFUSION),
+    "with `--table confusion --between`": shapes.table(
+        {
+            "label": shapes.text(),
+            "answer": shapes.text(),
+            "images": shapes.count(),
+            "rate": shapes.fraction("of the first"),
+            "other_rate": shapes.fraction(),
+            "difference": shapes.fraction("posterior mean"),
+            **shapes.ends(),
+        }
+    ),
+}

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 from bayesrep.choices import Empty
+from bayesrep.commands import shapes
 from bayesrep.commands.options import add_protocol, add_shared, given_options
 from bayesrep.commands.output import emit_table, new_table, report_missing_arguments
 from bayesrep.errors import StudyError
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.words import named_words
+
+EXAMPLE = "my-study --labels real.json"
 
 
 def add(parser: ArgumentParser) -> None:
@@ -51,7 +53,7 @@ def run(arguments: Namespace) -> int:
     files: Sequence[Path] = arguments.labels or list(filter(None, [arguments.objects]))
     if not by_people and not files:
         return report_missing_arguments("papers multilabel", ["--labels or --objects"])
-    asked = arguments.dataset or REQUIRED_ROLES[0]
+    asked = arguments.dataset or "reference"
     (answers,) = protocols.read_predictions(arguments.study, (asked,))
     there = StudyFolder(arguments.study)
     left_out, words = there.images_left_out, named_words(there.provenance)
@@ -93,8 +95,41 @@ def _read_labelled(arguments: Namespace, files: Sequence[Path], answers: Any) ->
         if arguments.dataset or error.violation.rule != "label-sets-of-other-images":
             raise
         try:
-            (other,) = protocols.read_predictions(arguments.study, (REQUIRED_ROLES[1],))
+            (other,) = protocols.read_predictions(arguments.study, ("replication",))
             _, sets = protocols.read_some_label_sets(files, answers, other)
         except StudyError:
             raise error from None
         return other, sets
+
+
+_STATISTIC = {
+    "statistic": shapes.text(),
+    "figure": shapes.text("of Tsipras et al."),
+    "of": shapes.count("images that count"),
+    "images": shapes.count("of which it is so"),
+    "share": shapes.nullable(shapes.fraction()),
+    **shapes.NULLABLE_ENDS,
+}
+FORMS: shapes.Forms = {
+    "with `--table accuracies`, or without": shapes.table(
+        {
+            "classifier": shapes.text(),
+            "subset": shapes.text(),
+            "metric": shapes.text(),
+            "images": shapes.count(),
+            "right": shapes.count(),
+            "accuracy": shapes.nullable(shapes.fraction()),
+            **shapes.NULLABLE_ENDS,
+            "change": shapes.nullable(shapes.fraction("from all images")),
+            "p_value": shapes.nullable(
+                shapes.probability("of a change as large, by random classes")
+            ),
+        }
+    ),
+    "with `--table co-occurrence`": shapes.table(
+        {name: each for name, each in shapes.CONFUSION.items() if name != "participant"}
+    ),
+    "with `--table people`": shapes.table(_STATISTIC),
+    "with `--table judged`": shapes.table({"classifier": shapes.text(), **_STATISTIC}),
+    "with `--table confusion`": shapes.table(shapes.CONFUSION),
+}

@@ -3,9 +3,12 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands.figure import add_files, files_given, given_files
+from bayesrep.commands import shapes
+from bayesrep.commands.figure import FIGURE_FIELDS, add_files, files_given, given_files
 from bayesrep.commands.options import add_datasets, add_shared, keep_compiled
 from bayesrep.commands.output import emit, new_study
+
+EXAMPLE = "engstrom2020 my-study --out figures"
 
 
 def add(parser: ArgumentParser) -> None:
@@ -51,3 +54,17 @@ def run(arguments: Namespace) -> int:
     )
     facts = {"figures": figures, "out": str(arguments.out)}
     return emit(arguments, "\n".join(lines), facts)
+
+
+FORMS: shapes.Forms = {
+    "": {
+        "figures": shapes.rows(
+            {
+                **FIGURE_FIELDS,
+                "file": shapes.nullable(shapes.text("in the folder")),
+                "command": shapes.text(),
+            }
+        ),
+        "out": shapes.OUT_FILE,
+    }
+}
