@@ -443,3 +443,21 @@ def test_a_warning_that_nobody_reads_ends_nothing(monkeypatch):
 
     monkeypatch.setattr(sys, "stderr", Closed())
     output.say("nobody hears this")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "fit study --datasets a,b --out posterior.nc --checkpoint posterior.nc --force",
+        "answers count answers.csv --out answers.csv --force",
+        "answers import table a=answers.csv --out answers.csv --force",
+        "collect match answers.csv --reference a --pool b --images 5 --out ./answers.csv --force",
+        "collect labels answers.csv --fates answers.csv --out labels.csv --force",
+    ],
+)
+def test_what_is_read_is_never_replaced(tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    for name in ("posterior.nc", "answers.csv"):
+        Path(name).write_text("as it was", encoding="utf-8")
+    check(refusal(words.split()), "output-is-input")
+    assert {path.read_text(encoding="utf-8") for path in tmp_path.iterdir()} == {"as it was"}

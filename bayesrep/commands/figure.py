@@ -99,7 +99,7 @@ def run(arguments: Namespace) -> int:
         taken={"seed": arguments.seed, "progress": not arguments.no_progress},
     )
     options |= chosen_settings(arguments.name, dict(arguments.set))
-    new_file(check_format(arguments.out), force=arguments.force)
+    new_file(check_format(arguments.out), arguments)
     inputs = read_inputs(arguments.name, given_files(arguments))
     for each in inputs:
         if arguments.posterior is not None and _is_unconverged(each):

@@ -79,7 +79,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    new_file(arguments.out, force=arguments.force)
+    new_file(arguments.out, arguments)
     if why := _warn_of_short_chains(arguments):
         say(why)
     watch = Stopwatch()

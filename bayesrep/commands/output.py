@@ -37,27 +37,37 @@ def new_study(path: Path, *, force: bool) -> None:
         raise OptionError("output-path-exists", path=path)
 
 
-def new_file(path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) -> None:
+def new_file(path: Path, arguments: Namespace) -> None:
     """Refuse, before any work, a file that exists or a folder that cannot hold it.
 
-    Forced or not, a file that is read is never replaced.
+    With `--force` a file is replaced, but never one that another argument names.
     """
     if path.is_dir():
         raise OptionError("output-is-folder", path=path)
-    if any(each.exists() and path.exists() and path.samefile(each) for each in inputs):
+    others = [each for each in _paths_in(list(vars(arguments).values())) if each is not path]
+    if path.exists() and any(each.exists() and path.samefile(each) for each in others):
         raise OptionError("output-is-input", path=path)
-    new_study(path, force=force)
+    new_study(path, force=vars(arguments).get("force", False))
     if path.exists() and not path.is_file():
         raise OptionError("output-not-a-file", path=path)
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise OptionError("output-folder-not-writable", path=path, parent=path.parent)
 
 
-def new_table_file(path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) -> None:
+def _paths_in(value: Any) -> Iterator[Path]:
+    """Yield the paths in an argument's value, which may be of several."""
+    if isinstance(value, Path):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _paths_in(each)
+
+
+def new_table_file(path: Path, arguments: Namespace) -> None:
     """Refuse, before any work, a name that is neither CSV nor Parquet, or as `new_file` does."""
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise OptionError("output-not-table-file", path=path)
-    new_file(path, force=force, inputs=inputs)
+    new_file(path, arguments)
 
 
 def write_csv(table: Any, path: Path) -> None:
@@ -96,7 +106,7 @@ def write_batches(parts: Iterable[Any], path: Path) -> None:
 def new_table(arguments: Namespace) -> None:
     """Refuse, before any work, a --csv that cannot be written."""
     if arguments.csv:
-        new_file(arguments.csv, force=arguments.force)
+        new_file(arguments.csv, arguments)
 
 
 TYPED_SIGNS: Mapping[str, str] = {

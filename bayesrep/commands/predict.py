@@ -132,7 +132,7 @@ def run(arguments: Namespace) -> int:
     if missing := _missing_arguments(arguments):
         return report_missing_arguments("predict", missing)
     if arguments.csv:
-        new_file(arguments.csv)
+        new_file(arguments.csv, arguments)
     reports = _predict(arguments)
     if arguments.results:
         _write_results(arguments, reports)

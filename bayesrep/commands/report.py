@@ -48,7 +48,7 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     if arguments.out.suffix.lower() not in (".html", ".htm"):
         raise OptionError("out-not-html", out=arguments.out)
-    new_file(arguments.out, force=arguments.force)
+    new_file(arguments.out, arguments)
     keep_compiled()
     conditions = _conditions(arguments.fail_if)
     _ = bayesrep.read_study  # imports it

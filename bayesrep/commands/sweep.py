@@ -131,7 +131,7 @@ def _draw_figure(arguments: Namespace) -> int:
     from bayesrep.sweeps.folder import read_tables
 
     out = arguments.out or arguments.figure / "figure.png"
-    new_file(check_format(out), force=arguments.force)
+    new_file(check_format(out), arguments)
     runs, estimates, _ = read_tables(arguments.figure)
     save_figure(sweep_figure(runs, estimates), out)
     return emit(arguments, f"Written to {out}", {"out": str(out)})

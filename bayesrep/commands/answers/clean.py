@@ -42,7 +42,7 @@ def run(arguments: Namespace) -> int:
         raise OptionError("answers-option-below-one", answers=arguments.answers)
     if not arguments.seconds >= 0:
         raise OptionError("task-seconds-below-zero", seconds=arguments.seconds)
-    new_file(arguments.out, force=arguments.force, inputs=[arguments.table])
+    new_file(arguments.out, arguments)
     answers = read_answers(arguments.table)
     asked = RuleInputs(arguments.seconds, arguments.answers, arguments.seed)
     cleaned = clean_answers(answers, arguments.rules, asked)

@@ -28,7 +28,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.answers_text import counted_text
 
     out = arguments.out
-    new_table_file(out, force=arguments.force, inputs=arguments.tables)
+    new_table_file(out, arguments)
     counted = count_answers(arguments.tables)
     write_table(counted.counts, out)
     facts = {"rows": counted.datasets.to_dicts(), "out": str(out)}

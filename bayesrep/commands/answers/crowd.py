@@ -29,7 +29,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.answers_text import aggregators_text, crowd_text
 
     if arguments.workers:
-        new_file(arguments.workers, force=arguments.force)
+        new_file(arguments.workers, arguments)
     study = bayesrep.read_study(arguments.study)
     crowd = bayesrep.describe_crowd(study)
     others = None

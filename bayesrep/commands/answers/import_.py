@@ -60,7 +60,7 @@ def run(arguments: Namespace) -> int:
     out, counts, separator = arguments.out, arguments.counts, arguments.separator
     files = [file for _, file in arguments.files]
     for path in (out, *([] if counts is None else [counts])):
-        new_table_file(path, force=arguments.force, inputs=files)
+        new_table_file(path, arguments)
     refuse_copies(files)
     asked = raw_answers.Columns(
         arguments.image, arguments.worker, arguments.answer, arguments.label, separator

@@ -27,7 +27,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.collecting import candidates_text
     from bayesrep.studies.answers import read_predictions
 
-    new_table_file(arguments.out, force=arguments.force)
+    new_table_file(arguments.out, arguments)
     answers = read_predictions(arguments.study, **given_options(arguments, read_predictions))
     table = collect.candidate_labels(answers, **given_options(arguments, collect.candidate_labels))
     write_table(table, arguments.out)

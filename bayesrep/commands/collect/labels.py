@@ -40,7 +40,7 @@ def run(arguments: Namespace) -> int:
 
     for path in (arguments.out, arguments.fates):
         if path is not None:
-            new_table_file(path, force=arguments.force)
+            new_table_file(path, arguments)
     table = read_label_table(arguments.table)
     if "shown" not in table.columns:
         table = count_selections(table)

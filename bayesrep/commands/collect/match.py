@@ -50,7 +50,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.collecting import matching_text
     from bayesrep.sources.collected import read_candidates
 
-    new_table_file(arguments.out, force=arguments.force)
+    new_table_file(arguments.out, arguments)
     if (arguments.images is None) == (arguments.per_class is None):
         raise OptionError("one-of-images-per-class")
     names, by_class = (arguments.reference, arguments.pool), arguments.per_class is not None

@@ -55,7 +55,7 @@ def run(arguments: Namespace) -> int:
 
     for path in (arguments.out, arguments.sets):
         if path is not None:
-            new_table_file(path, force=arguments.force)
+            new_table_file(path, arguments)
     answers, fates = _read_objects(arguments)
     kept, left_out = keep_sane(answers)
     table = collect.aggregate(kept)

@@ -53,7 +53,7 @@ def run(arguments: Namespace) -> int:
 
     out, counts = arguments.out, arguments.counts
     for path in (out, *([] if counts is None else [counts])):
-        new_table_file(path, force=arguments.force)
+        new_table_file(path, arguments)
     collection = collect.read_collection(arguments.collection)
     done = read_assignments(_files(arguments.files))
     if arguments.pay is not None:

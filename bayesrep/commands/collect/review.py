@@ -57,7 +57,7 @@ def run(arguments: Namespace) -> int:
 
     for path in (arguments.out, arguments.sets):
         if path is not None:
-            new_table_file(path, force=arguments.force)
+            new_table_file(path, arguments)
     if arguments.sets is not None and not (arguments.judged or arguments.labels):
         raise OptionError("sets-without-judgements")
     answers = read_predictions(

@@ -64,7 +64,7 @@ def run(arguments: Namespace) -> int:
     if arguments.out is not None:
         if arguments.out.suffix.lower() != ".html":
             raise OptionError("out-not-html", out=arguments.out)
-        new_file(arguments.out, force=arguments.force)
+        new_file(arguments.out, arguments)
     study = _read_given_study(arguments)
     reference, pool = _populations(arguments) if study is None else _of_study(study, arguments)
     table = explore(reference, pool, **given_options(arguments, explore))

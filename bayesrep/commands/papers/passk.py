@@ -39,7 +39,7 @@ def run(arguments: Namespace) -> int:
 
     new_table(arguments)
     if arguments.figure:
-        new_file(check_format(arguments.figure), force=arguments.force)
+        new_file(check_format(arguments.figure), arguments)
     attempts = read_attempts(arguments.path)
     options = given_options(arguments, pass_at_k)
     result = pass_at_k(attempts, **options, progress=not arguments.no_progress)
