@@ -25,8 +25,8 @@ from bayesrep.protocols.multi_label import multilabel
 from bayesrep.protocols.people import judged, seen
 from bayesrep.protocols.subsets import class_subsets
 from bayesrep.report.catalogue import in_words
-from bayesrep.report.figure_names import Inputs
-from bayesrep.report.paper.tsipras2020 import label_numbers
+from bayesrep.report.figure_inputs import Inputs
+from bayesrep.report.paper.tsipras2020.labels import label_numbers
 from bayesrep.studies.rules import REQUIRED_ROLES
 
 
