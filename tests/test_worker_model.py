@@ -22,11 +22,12 @@ from bayesrep import OptionError, PosteriorError, StudyError, SufficientStatisti
 from bayesrep.errors import IdentificationWarning
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.inference.problem import pose
+from bayesrep.models import crowds
 from bayesrep.models import workers as model
 from bayesrep.numerics import logit_quadrature
+from bayesrep.numerics.expectation_propagation import find_leniencies
 from bayesrep.numerics.leniency import (
     CrowdAnswers,
-    find_leniencies,
     log_counts,
     log_given,
     panel_logit,
@@ -248,7 +249,7 @@ def test_the_score_is_a_derivative(two_panels, panel):
             cavity_mean=found.cavity_mean + np.isin(answers.worker, some) * shift,
             mean=found.mean + np.isin(np.arange(answers.workers), some) * shift,
         )
-        alpha = model.logits(crowd._replace(leniencies=moved), panel=panel)
+        alpha = crowds.logits(crowd._replace(leniencies=moved), panel=panel)
         given = log_given(answers, moved, alpha)
         alike = {
             role: each._replace(log_given=given[answers.dataset == number])

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep.protocols.people import People, judged, own_and_other, seen
+from bayesrep.protocols.people import People, own_and_other
+from bayesrep.protocols.people_shares import judged, seen
 from bayesrep.report.figures import BLUE, GREEN, GREY, INK, RED, legend_below, panels
 from bayesrep.studies.predictions import Predictions
 

@@ -22,7 +22,7 @@ from bayesrep.estimators.other_images import (
 from bayesrep.protocols.by_subset import ALL_IMAGES, compare_subsets, missed_by_all, of_classes
 from bayesrep.protocols.matched import CRITERIA, match
 from bayesrep.protocols.multi_label import multilabel
-from bayesrep.protocols.people import judged, seen
+from bayesrep.protocols.people_shares import judged, seen
 from bayesrep.protocols.subsets import class_subsets
 from bayesrep.report.catalogue import in_words
 from bayesrep.report.figure_inputs import Inputs

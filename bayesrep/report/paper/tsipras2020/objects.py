@@ -8,7 +8,8 @@ import polars as pl
 from bayesrep.errors import StudyError
 from bayesrep.protocols.confusion import co_occurrence
 from bayesrep.protocols.intervals import proportion_interval
-from bayesrep.protocols.people import TOP, People, judged, seen
+from bayesrep.protocols.people import People
+from bayesrep.protocols.people_shares import TOP, judged, seen
 from bayesrep.report.figures import BLUE, GREEN, GREY, INK, RED, legend_below, panels
 from bayesrep.report.gallery import Pictures
 from bayesrep.report.paper.tsipras2020.parts import (
