@@ -329,16 +329,6 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
         energy, gradient = jax.value_and_grad(seen(setting, fixed))(state.hmc.z)
         return state._replace(hmc=state.hmc._replace(potential_energy=energy, z_grad=gradient))
 
-    def once(carry: Any, setting: Any, fixed: Array) -> tuple[Any, Array]:
-        """One transition; and the probability of its acceptance."""
-        state, steps, diverging = carry
-        proposed = transition(state.hmc, (setting, fixed), {})
-        steps, diverging = steps + proposed.num_steps, diverging | proposed.diverging
-        if target.marginal is None:
-            return (state._replace(hmc=proposed), steps, diverging), proposed.accept_prob
-        state, acceptance = _accept_exactly(target.marginal, setting, fixed, state, proposed)
-        return (state, steps, diverging), acceptance
-
     def draw(state: State, setting: Any, fixed: Array) -> tuple[State, Transition]:
         if held:
             # Wherever the last draw was, this one begins where the surrogate has its mass.
@@ -346,24 +336,18 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
             state = state._replace(known=state.known and _forget_place(state.known))
 
         def again(_: Any, carry: Any) -> Any:
-            before, accepted = carry
-            after, acceptance = once(before, setting, fixed)
-            return after, accepted + acceptance
+            (state, steps, diverging), accepted = carry
+            proposed = transition(state.hmc, (setting, fixed), {})
+            steps, diverging = steps + proposed.num_steps, diverging | proposed.diverging
+            state, acceptance = _accept(target, setting, fixed, state, proposed)
+            return (state, steps, diverging), accepted + acceptance
 
         count = jnp.where(state.hmc.i < schedule.warmup, 1, schedule.thinning) + bool(held)
         carry = state, jnp.zeros_like(state.hmc.num_steps), jnp.zeros_like(state.hmc.diverging)
         (state, steps, diverging), accepted = jax.lax.fori_loop(
             0, count, again, (carry, jnp.zeros(()))
         )
-        shared, known = jnp.concatenate([fixed, state.hmc.z]), state.known
-        if known is None:
-            position = target.position(setting, shared)
-            lp = -state.hmc.potential_energy
-        else:
-            assert target.marginal is not None
-            key, pick = jax.random.split(state.key)
-            state = state._replace(key=key)
-            position, lp = target.marginal.draw_units(pick, setting, shared, known)
+        state, position, lp = _draw_position(target, state, setting, fixed)
         return state, Transition(
             position=position,
             diverging=diverging,
@@ -375,6 +359,27 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
         )
 
     return Kernel(start, look, draw)
+
+
+def _accept(
+    target: Target, setting: Any, fixed: Array, state: State, proposed: Any
+) -> tuple[State, Array]:
+    """The state after what NUTS proposes, and the probability of its acceptance."""
+    if target.marginal is None:
+        return state._replace(hmc=proposed), proposed.accept_prob
+    return _accept_exactly(target.marginal, setting, fixed, state, proposed)
+
+
+def _draw_position(
+    target: Target, state: State, setting: Any, fixed: Array
+) -> tuple[State, Position, Array]:
+    """Where a chain is, units included, and the log density there."""
+    shared, known = jnp.concatenate([fixed, state.hmc.z]), state.known
+    if known is None:
+        return state, target.position(setting, shared), -state.hmc.potential_energy
+    assert target.marginal is not None
+    key, pick = jax.random.split(state.key)
+    return state._replace(key=key), *target.marginal.draw_units(pick, setting, shared, known)
 
 
 def _make_unlikely(marginal: Marginal, key: Array) -> UnitNormals:
