@@ -17,7 +17,7 @@ ON_THE_SECOND = """
     import numpyro
     import numpyro.distributions as dist
 
-    from bayesrep.inference import device, nuts, settle
+    from bayesrep.inference import device, sampling, settle
     from bayesrep.inference.density import build_density
     from bayesrep.inference.marginal import Marginal
 
@@ -52,7 +52,7 @@ ON_THE_SECOND = """
         sums = settle.evaluate_points(program._replace(call=call), setting, points)
         np.testing.assert_array_equal(sums, np.repeat(points, 3, axis=1))
         assert len(found) == 10 and {d for x in found for d in x.devices()} == {second}
-        chains = nuts._run_jobs(pool, Event(), [(lambda: jnp.ones(1).devices(),)] * 3)
+        chains = sampling._run_jobs(pool, Event(), [(lambda: jnp.ones(1).devices(),)] * 3)
         assert chains == [{second}] * 3, chains
 """
 

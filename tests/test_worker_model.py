@@ -23,7 +23,6 @@ from bayesrep.errors import IdentificationWarning
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.inference.problem import pose
 from bayesrep.models import crowds
-from bayesrep.models import workers as model
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.expectation_propagation import find_leniencies
 from bayesrep.numerics.leniency import (
@@ -222,7 +221,7 @@ def test_images_that_are_merged_are_alike(monkeypatch):
     """The log density of 600 images in 360 parts is that of the images to a constant."""
     study = zoo.study("workers")
     merged = pose(study, model="workers", options={})
-    monkeypatch.setattr(model, "BY_MEAN", 600)
+    monkeypatch.setattr(crowds, "BY_MEAN", 600)
     whole = pose(study, model="workers", options={})
     assert whole.distinct["alike"]["reference"].log_given.shape[0] == 600
     alike = merged.distinct["alike"]["replication"]

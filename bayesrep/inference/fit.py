@@ -22,9 +22,9 @@ from bayesrep.inference.compiling import compilation_timed, compiler_options, ke
 from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.device import STEPS, Choice, choose, spread_over, use_all
 from bayesrep.inference.modes import mass_elsewhere
-from bayesrep.inference.nuts import BLOCK, MANY, Schedule
 from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.inference.run import Run, build_target, first_setting
+from bayesrep.inference.schedule import BLOCK, MANY, Schedule
 from bayesrep.inference.spread import widen_priors
 from bayesrep.inference.ways import (
     Found,

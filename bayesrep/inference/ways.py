@@ -9,9 +9,9 @@ from bayesrep.errors import OptionError
 from bayesrep.inference.assemble import posterior_groups
 from bayesrep.inference.cut import cut
 from bayesrep.inference.laplace import laplace
-from bayesrep.inference.nuts import Schedule
 from bayesrep.inference.problem import Problem
 from bayesrep.inference.run import Drawn, Run, nuts
+from bayesrep.inference.schedule import Schedule
 from bayesrep.posterior.files import build_tree
 from bayesrep.posterior.groups import need_group
 from bayesrep.posterior.verdict import Verdict, diagnostics, judge, judge_weights

@@ -53,11 +53,11 @@ def conditional_logit(eta: Logits, spread: Spread, weight: Float[Array, "node"])
         m = jnp.where(inside, newton, (low + high) / 2)
         return _Solving(m, low, high, jnp.abs(m - state.m).max(), state.steps + 1)
 
-    def unfinished(state: _Solving) -> Array:
+    def goes_on(state: _Solving) -> Array:
         return (state.moved > TOLERANCE) & (state.steps < STEPS)
 
     begin = _Solving(start, low, high, jnp.asarray(jnp.inf, eta.dtype), jnp.asarray(0))
-    return jax.lax.while_loop(unfinished, step, begin).m
+    return jax.lax.while_loop(goes_on, step, begin).m
 
 
 class _Solving(NamedTuple):
