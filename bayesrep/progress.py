@@ -14,11 +14,18 @@ class Stopwatch:
     """Where the time goes: each stage ends when the next begins.
 
     Spans of work that happens within stages, such as compilation, are counted by themselves.
+
+    Parameters
+    ----------
+    first
+        The stage that begins at once; empty: none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first: str = "") -> None:
         self._stages: list[tuple[str, float]] = []
         self._spans: list[tuple[str, float, float]] = []
+        if first:
+            self.stage(first)
 
     def stage(self, name: str) -> None:
         """End the stage before and begin this one, which may have begun before."""

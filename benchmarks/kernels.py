@@ -26,9 +26,10 @@ import bayesrep
 from bayesrep.bench.hlo import Loop, read_loops
 from bayesrep.inference import compiling, laplace, problem, settle
 from bayesrep.inference.arrowhead import shift_map
-from bayesrep.inference.nuts import BLOCK, Schedule, build_sampler
+from bayesrep.inference.nuts import build_sampler
 from bayesrep.inference.problem import pose, programs
 from bayesrep.inference.run import build_target, first_setting
+from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.report.text import columns
 from experiments.results import save
 

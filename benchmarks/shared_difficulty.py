@@ -27,7 +27,8 @@ import numpy as np
 
 import bayesrep
 from bayesrep.inference.problem import pose, programs
-from bayesrep.models.answers import Answers, Nodes, conditional_logit, log_answers
+from bayesrep.models.answers import Answers, Nodes, log_answers
+from bayesrep.numerics.conditional_logit import conditional_logit
 from bayesrep.report.text import columns
 from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
 from benchmarks.likelihood import median_seconds

@@ -31,7 +31,7 @@ from bayesrep.protocols import (
     seen,
     shankar2020,
 )
-from bayesrep.report.paper.tsipras2020 import label_numbers
+from bayesrep.report.paper.tsipras2020.labels import label_numbers
 from bayesrep.report.printed import printed_numbers
 from bayesrep.report.text import percent
 from bayesrep.sources.cifar10_1 import read_answers

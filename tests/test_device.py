@@ -24,9 +24,10 @@ ON_THE_SECOND = """
     import numpyro.distributions as dist
     from jax.sharding import Mesh
 
-    from bayesrep.inference import device, nuts, settle
+    from bayesrep.inference import device, nuts, sampling, settle
     from bayesrep.inference.density import build_density
     from bayesrep.inference.marginal import Marginal
+    from bayesrep.inference.schedule import BLOCK, Schedule
 
     first, second = jax.devices()
     device.find_devices = lambda: {"cpu": first, "other": second}
@@ -59,12 +60,12 @@ ON_THE_SECOND = """
         sums = settle.evaluate_points(program._replace(call=call), setting, points)
         np.testing.assert_array_equal(sums, np.repeat(points, 3, axis=1))
         assert len(found) == 10 and {d for x in found for d in x.devices()} == {second}
-        chains = nuts._run_jobs(pool, Event(), [(lambda: jnp.ones(1).devices(),)] * 3)
+        chains = sampling._run_jobs(pool, Event(), [(lambda: jnp.ones(1).devices(),)] * 3)
         assert chains == [{second}] * 3, chains
 
     # Chains that two devices share are those of one batch.
-    schedule = nuts.Schedule(chains=4, warmup=25, draws=10)
-    given = jnp.zeros((4, nuts.BLOCK, 0))
+    schedule = Schedule(chains=4, warmup=25, draws=10)
+    given = jnp.zeros((4, BLOCK, 0))
     with jax.enable_x64(True):
         target, keys = nuts.of_marginal(marginal), schedule.keys(jax.random.key(0))
         made = []
@@ -72,7 +73,7 @@ ON_THE_SECOND = """
             whole = nuts.build_sampler(target, schedule, vectorized=True, mesh=mesh)
             sampler = nuts.compile_sampler(whole, keys, setting, given)
             made.append(
-                nuts.sample(
+                sampling.sample(
                     sampler, sampler.states(keys), setting, lambda chain, begin: given, schedule,
                     lambda draws, divergences: None, tune=lambda setting, draws: setting, workers=1,
                 )

@@ -12,9 +12,16 @@ from scipy import stats
 from scipy.special import logit
 
 from bayesrep import PosteriorError
-from bayesrep.checks import chains, comparison, diagnosis, discrepancy, predictions
+from bayesrep.checks import (
+    chains,
+    comparison,
+    diagnosis,
+    discrepancy,
+    misfits,
+    predictions,
+)
 from bayesrep.checks import prior as sensitivity
-from bayesrep.checks.finding import UNTESTED
+from bayesrep.checks.finding import UNTESTED, family_wise
 from bayesrep.checks.width import judge_width
 from bayesrep.numerics import pareto
 from bayesrep.numerics.codes import encode
@@ -130,12 +137,10 @@ def test_annotators_added_until_it_is_clear_are_no_misfit():
     """By the share of cells that nothing filled; fits of such studies are in tests/statistics."""
     row = {"name": "reference", "p_adjusted": 1e-9, "worst_cell": "3/10", "observed": 9.0}
     row |= {"expected": 30.0, "effect": 0.2, "unfilled": 0.2}
-    finding = predictions._judge_counts(row, 0.01, {"components": 2}, curves_fit=True)
+    finding = misfits._judge_counts(row, 0.01, {"components": 2}, curves_fit=True)
     assert (finding.value, finding.trust) == ("not tested", "yes")
     assert "20 %" in finding.sentence
-    other = predictions._judge_counts(
-        row | {"unfilled": 0.0}, 0.01, {"components": 2}, curves_fit=True
-    )
+    other = misfits._judge_counts(row | {"unfilled": 0.0}, 0.01, {"components": 2}, curves_fit=True)
     assert other.trust != "yes"
 
 
@@ -146,8 +151,8 @@ def test_counts_of_a_few_images_are_not_tested():
     fit = discrepancy.check_counts(np.array([0, 0, 0, 1, 0, 1]), np.full((3, 6), 1 / 6), strata)
     assert (fit.bins, np.isnan(fit.p)) == (1, True)
     row = {"name": "reference", "p_adjusted": None, "bins": fit.bins}
-    few = predictions._judge_counts(row, 0.01, {}, curves_fit=True)
-    many = predictions._judge_counts(row | {"bins": 0}, 0.01, {}, curves_fit=True)
+    few = misfits._judge_counts(row, 0.01, {}, curves_fit=True)
+    many = misfits._judge_counts(row | {"bins": 0}, 0.01, {}, curves_fit=True)
     assert (few.value, few.trust) == (f"{UNTESTED}: too few images", "yes")
     assert many.value == f"{UNTESTED}: too many distinct counts"
     rows = [("counts", "reference", None), ("counts", "replication", 0.5), ("answers", "a", 0.2)]
@@ -215,10 +220,10 @@ def test_likely_cells_are_the_beta_binomial_mixture_of_scipy(posterior):
 def test_family_wise_p_values_are_holms_by_kind():
     """By hand; that they keep their level is in tests/statistics."""
     p, kind = [0.01, 0.02, 0.04, 0.9, 0.03], ["a", "b", "b", "b", "a"]
-    found = predictions.family_wise(p, kind)
+    found = family_wise(p, kind)
     np.testing.assert_allclose(found, [0.04, 0.12, 0.16, 1.0, 0.06])
-    assert predictions.family_wise([0.04], ["a"])[0] == 0.04
-    assert len(predictions.family_wise([], [])) == 0
+    assert family_wise([0.04], ["a"])[0] == 0.04
+    assert len(family_wise([], [])) == 0
 
 
 def test_reversed_answers_are_found(posterior):
@@ -558,13 +563,13 @@ def test_remedies_name_options_the_fit_did_not_have():
         "unfilled": 0.0,
     }
     options = {"components": 3, "shared_components": False}
-    found = predictions._judge_counts(row, 0.01, options, curves_fit=True)
+    found = misfits._judge_counts(row, 0.01, options, curves_fit=True)
     assert found.trust == "yes"
     assert "components=4" in found.sentence
     assert "shared_components" not in found.sentence
-    assert "monotone=False" in predictions._better_curves({"monotone": True})
-    assert "spline" in predictions._better_curves(json.loads('{"curve": "bernstein"}'))
-    assert "spline" not in predictions._better_curves({"curve": "gp"})
+    assert "monotone=False" in misfits._better_curves({"monotone": True})
+    assert "spline" in misfits._better_curves(json.loads('{"curve": "bernstein"}'))
+    assert "spline" not in misfits._better_curves({"curve": "gp"})
 
 
 def test_names_cannot_steer_a_terminal(posterior):

@@ -41,9 +41,9 @@ from bayesrep.files.netcdf import Variable
 from bayesrep.inference import components, modes
 from bayesrep.inference.cells import cell_names
 from bayesrep.inference.density import build_density
-from bayesrep.inference.nuts import BLOCK, Schedule
 from bayesrep.inference.prior import prior_predictive
 from bayesrep.inference.problem import pose
+from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.numerics.convergence import divide_chains
 from bayesrep.posterior import read_posterior, write_posterior
 from bayesrep.posterior.files import arviz

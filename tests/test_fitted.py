@@ -19,15 +19,8 @@ from bayesrep.posterior import joint_draws
 from bayesrep.posterior.files import build_posterior, read_posterior, write_posterior
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import CellNames, draws_of, find_group, place_of_cells, read_record
-from bayesrep.posterior.joint_draws import (
-    BLOCKS,
-    Influences,
-    excess_covariance,
-    leading_excess,
-    move_draws,
-    move_draws_along,
-    reference_draws,
-)
+from bayesrep.posterior.influences import BLOCKS, Influences, excess_covariance, leading_excess
+from bayesrep.posterior.joint_draws import move_draws, move_draws_along, reference_draws
 from bayesrep.posterior.likelihood import logit_codes
 from bayesrep.summary.tables import accuracies, gaps
 from experiments.fuzzing import samples

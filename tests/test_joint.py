@@ -17,17 +17,17 @@ from bayesrep.inference.mode import climb
 from bayesrep.inference.problem import (
     Problem,
     climb_from_annotations,
-    evaluate,
     mixture_size,
     pose,
     programs,
 )
+from bayesrep.inference.quantities import evaluate
 from bayesrep.models import counts
 from bayesrep.models.curves import EvenBends, PopulationLaw, complete_terms, curve_family
 from bayesrep.models.joint import joint, joint_data, joint_start
 from bayesrep.models.mixtures import contrasts, mixture_offsets, mixture_start
 from bayesrep.models.options import JointOptions
-from bayesrep.studies.statistics import statistics_by_group
+from bayesrep.studies.subset_statistics import statistics_by_group
 
 pytestmark = pytest.mark.usefixtures("float64")
 

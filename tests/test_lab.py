@@ -16,7 +16,8 @@ from bayesrep.cli import main
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators.annotators import extrapolate
 from bayesrep.lab import explore, match_images, rematch
-from bayesrep.lab.matching import NODES, chosen_masses, fitted_mixtures, masses_of
+from bayesrep.lab.masses import NODES, masses_of
+from bayesrep.lab.matching import chosen_masses, fitted_mixtures
 from bayesrep.lab.pipeline import simulate_matching
 from bayesrep.numerics.noisy_matching import BetaMixture, left_by_matching, replication_mixture
 from bayesrep.report.lab_page import candidate_pools, lab_page, moments

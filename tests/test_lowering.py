@@ -15,8 +15,9 @@ from bayesrep.inference import laplace, settle
 from bayesrep.inference.arrowhead import shift_map
 from bayesrep.inference.dense import DenseWhitening
 from bayesrep.inference.marginal import Marginal
-from bayesrep.inference.nuts import BLOCK, Schedule, build_sampler, of_density, of_marginal
+from bayesrep.inference.nuts import build_sampler, of_density, of_marginal
 from bayesrep.inference.problem import pose, programs
+from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.models import MODELS
 
 pytestmark = pytest.mark.usefixtures("float64")

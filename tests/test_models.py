@@ -15,8 +15,8 @@ from refusals import refused
 
 import bayesrep
 from bayesrep.errors import OptionError
-from bayesrep.inference.fit import METHODS
 from bayesrep.inference.problem import pose, programs
+from bayesrep.inference.ways import METHODS
 from bayesrep.models import MODELS
 from bayesrep.models.model import Form
 from bayesrep.posterior.fitted import Fitted

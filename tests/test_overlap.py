@@ -11,10 +11,10 @@ from toys import COUNTS, Normal, expanding, log_own, skewed, some, whitened
 
 import bayesrep
 from bayesrep.inference.density import build_density
-from bayesrep.inference.fit import LONGER, METHODS, Found, _first_that_holds, _ways
 from bayesrep.inference.problem import pose
 from bayesrep.inference.settle import make_look, settle
 from bayesrep.inference.spread import logit_spread, widen_priors
+from bayesrep.inference.ways import LONGER, METHODS, Found, find_first_that_holds, list_ways
 from bayesrep.numerics.estimands import accuracy_line, line_of_draws
 from bayesrep.posterior.verdict import Verdict
 from bayesrep.report.figure_names import find_figure
@@ -180,7 +180,7 @@ def test_ways_are_gone_until_one_holds_and_the_last_counts_whatever_it_is():
                 Verdict(converged=way.description in holding, sentence=f"No, {len(gone)}.")
             )
 
-        found, tried = _first_that_holds(ways, make)
+        found, tried = find_first_that_holds(ways, make)
         return found.verdict.converged, tried, gone
 
     assert going(["Weighted draws of the normal approximation"])[1:] == (
@@ -200,15 +200,16 @@ def test_ways_are_gone_until_one_holds_and_the_last_counts_whatever_it_is():
 def test_who_names_chains_or_a_warm_up_gets_chains():
     problem = pose(zoo.study("tiny"), model="joint", options={})
     for of_chains, first in ((False, "laplace"), (True, "nuts")):
-        ways = _ways(problem, "auto", "full", of_chains=of_chains)
+        ways = list_ways(problem, "auto", "full", of_chains=of_chains)
         assert ways[0].name == first
         assert [way.times for way in ways if way.stages] == [*LONGER]
-    cut = _ways(problem, "auto", "cut", of_chains=False)
+    cut = list_ways(problem, "auto", "cut", of_chains=False)
     assert {way.name for way in cut} == {"cut"}
     image_level = pose(zoo.study("tiny"), model="shared-difficulty", options={})
-    dear = _ways(image_level, "auto", "full", of_chains=False)
+    dear = list_ways(image_level, "auto", "full", of_chains=False)
     assert [way.times for way in dear] == [*LONGER[:2]]
-    assert [way.name for way in _ways(problem, "laplace", "full", of_chains=True)] == ["laplace"]
+    quick = list_ways(problem, "laplace", "full", of_chains=True)
+    assert [way.name for way in quick] == ["laplace"]
 
 
 def test_by_default_weights_decide_and_tables_speak_of_them():

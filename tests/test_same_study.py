@@ -15,7 +15,7 @@ import bayesrep
 from bayesrep import PosteriorError, SufficientStatistics
 from bayesrep.checks import compare_fits
 from bayesrep.cli import main
-from bayesrep.inference.fit import METHODS
+from bayesrep.inference.ways import METHODS
 from bayesrep.posterior import read_posterior, write_posterior
 from bayesrep.report.figure_names import FIGURES
 from bayesrep.report.sections import gather

@@ -24,14 +24,9 @@ from bayesrep.cli import main
 from bayesrep.errors import OptionError, PosteriorError, StudyError
 from bayesrep.inference.device import spread_over
 from bayesrep.inference.problem import around_mode, pose, programs
-from bayesrep.models.answers import (
-    conditional_logit,
-    difficulty_nodes,
-    image_moments,
-    lay_out_answers,
-    log_answers,
-)
+from bayesrep.models.answers import difficulty_nodes, image_moments, lay_out_answers, log_answers
 from bayesrep.models.curves import EvenBends
+from bayesrep.numerics.conditional_logit import conditional_logit
 from bayesrep.posterior.likelihood import logit_codes
 from bayesrep.studies.statistics import Patterns, patterns_of
 from bayesrep.summary import joint_draws

@@ -22,8 +22,8 @@ from bayesrep.sources import READERS
 from bayesrep.sources.tables import read_tables
 from bayesrep.studies.attempts import Attempts, read_attempts, write_attempts
 from bayesrep.studies.columns import in_our_words
-from bayesrep.studies.statistics import statistics_on
 from bayesrep.studies.study_folder import StudyFolder
+from bayesrep.studies.subset_statistics import statistics_on
 from bayesrep.studies.words import VOCABULARIES, vocabulary_of, words_of
 
 ROLES = {"reference": "old", "replication": "new"}

@@ -22,11 +22,11 @@ from bayesrep import OptionError, PosteriorError, StudyError, SufficientStatisti
 from bayesrep.errors import IdentificationWarning
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.inference.problem import pose
-from bayesrep.models import workers as model
+from bayesrep.models import crowds
 from bayesrep.numerics import logit_quadrature
+from bayesrep.numerics.expectation_propagation import find_leniencies
 from bayesrep.numerics.leniency import (
     CrowdAnswers,
-    find_leniencies,
     log_counts,
     log_given,
     panel_logit,
@@ -221,7 +221,7 @@ def test_images_that_are_merged_are_alike(monkeypatch):
     """The log density of 600 images in 360 parts is that of the images to a constant."""
     study = zoo.study("workers")
     merged = pose(study, model="workers", options={})
-    monkeypatch.setattr(model, "BY_MEAN", 600)
+    monkeypatch.setattr(crowds, "BY_MEAN", 600)
     whole = pose(study, model="workers", options={})
     assert whole.distinct["alike"]["reference"].log_given.shape[0] == 600
     alike = merged.distinct["alike"]["replication"]
@@ -248,7 +248,7 @@ def test_the_score_is_a_derivative(two_panels, panel):
             cavity_mean=found.cavity_mean + np.isin(answers.worker, some) * shift,
             mean=found.mean + np.isin(np.arange(answers.workers), some) * shift,
         )
-        alpha = model.logits(crowd._replace(leniencies=moved), panel=panel)
+        alpha = crowds.logits(crowd._replace(leniencies=moved), panel=panel)
         given = log_given(answers, moved, alpha)
         alike = {
             role: each._replace(log_given=given[answers.dataset == number])

@@ -16,14 +16,9 @@ from bayesrep.inference.arrowhead import Whitening, second_order, whitening
 from bayesrep.inference.density import build_density
 from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.mode import climb
-from bayesrep.inference.nuts import (
-    BLOCK,
-    build_sampler,
-    compile_sampler,
-    of_density,
-    of_marginal,
-    sample,
-)
+from bayesrep.inference.nuts import build_sampler, compile_sampler, of_density, of_marginal
+from bayesrep.inference.sampling import sample
+from bayesrep.inference.schedule import BLOCK
 from bayesrep.inference.settle import make_look, settle
 
 UNITS = 3

@@ -21,7 +21,8 @@ from bayesrep.bench.timing import (
     seconds_in_a_row,
 )
 from bayesrep.inference.marginal import Marginal
-from bayesrep.inference.nuts import BLOCK, Sampler, Schedule, build_sampler, of_marginal
+from bayesrep.inference.nuts import Sampler, build_sampler, of_marginal
+from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.machine import cores
 
 ADAPTING, BLOCKS = 4, 5

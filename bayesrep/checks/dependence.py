@@ -121,7 +121,8 @@ def _scan_levels(
 
     from bayesrep.inference.arrowhead import whitening
     from bayesrep.inference.mode import climb
-    from bayesrep.inference.problem import climb_from_annotations, evaluate, programs
+    from bayesrep.inference.problem import climb_from_annotations, programs
+    from bayesrep.inference.quantities import evaluate
 
     def weighted_data(problem: "Problem") -> "Data":
         return problem.data()._replace(weight=jnp.asarray(weight))

@@ -15,7 +15,7 @@ from bayesrep.checks.classes import judge_classes
 from bayesrep.checks.crowd import judge_crowd
 from bayesrep.checks.dependence import judge_dependence
 from bayesrep.checks.finding import LEGEND, Finding, Trust
-from bayesrep.checks.predictions import judge_predictions
+from bayesrep.checks.misfits import judge_predictions
 from bayesrep.checks.prior import judge_prior
 from bayesrep.checks.width import judge_width
 from bayesrep.errors import PosteriorError, plain_text

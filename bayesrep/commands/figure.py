@@ -9,7 +9,7 @@ from bayesrep.commands.options import add_datasets, add_shared, keep_compiled, s
 from bayesrep.commands.output import emit, new_file, report_missing_arguments, say
 
 if TYPE_CHECKING:
-    from bayesrep.report.figure_names import Given
+    from bayesrep.report.figure_inputs import Given
 
 EXAMPLE = "accuracies my-study posterior.nc --out figure.pdf"
 
@@ -59,7 +59,7 @@ def add_files(parser: ArgumentParser) -> None:
 
 def given_files(arguments: Namespace) -> "Given":
     """What is given of `add_files`, with the study and the posterior."""
-    from bayesrep.report.figure_names import Given
+    from bayesrep.report.figure_inputs import Given
 
     return Given(
         arguments.study,

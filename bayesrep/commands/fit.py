@@ -82,8 +82,7 @@ def run(arguments: Namespace) -> int:
     new_file(arguments.out, arguments)
     if why := _warn_of_short_chains(arguments):
         say(why)
-    watch = Stopwatch()
-    watch.stage("reading")
+    watch = Stopwatch("reading")
     _ = bayesrep.read_study  # imports it
     with import_in_thread("numpyro"):
         study = bayesrep.read_study(arguments.study)

@@ -19,8 +19,9 @@ from bayesrep.estimators.naive import matched_accuracy, thinned_counts
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.estimands import INTERVAL, NORMAL
 from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.studies.statistics import SufficientStatistics, statistics_on
+from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
+from bayesrep.studies.subset_statistics import statistics_on
 
 BOOTSTRAP, REPEATS = 1000, 20
 

@@ -29,13 +29,12 @@ from typing import get_args
 
 import numpy as np
 import polars as pl
-from scipy.special import stdtrit
 
 from bayesrep import bounds
 from bayesrep.choices import PassTarget
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.estimators.solve_rates import RatesPosterior, check_runs, fit_solve_rates
-from bayesrep.estimators.unbiased import item_passes, item_variances
+from bayesrep.estimators.unbiased import estimate_difference, estimate_mean, item_passes
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.numerics.solve_rates import pass_rate, passed_items
 from bayesrep.progress import progress_bar
@@ -149,7 +148,10 @@ class PassAtK:
             lower, upper = _interval(draws)
             unbiased: tuple[float | None, ...] = (None, None, None)
             if k in one.passes and k in other.passes:
-                unbiased = self._unbiased_difference(one, other, ours, theirs, k)
+                passes, common = (one.passes[k], other.passes[k]), (ours, theirs)
+                unbiased = estimate_difference(
+                    (one.data, other.data), passes, common, k, self.target
+                )
             rows.append(
                 {
                     "dataset": one.data.dataset,
@@ -164,24 +166,6 @@ class PassAtK:
                 }
             )
         return rows
-
-    def _unbiased_difference(
-        self, one: _Model, other: _Model, ours: Ints, theirs: Ints, k: int
-    ) -> tuple[float | None, ...]:
-        a, b = one.passes[k], other.passes[k]
-        value = float(a.mean() - b.mean())
-        variances = [
-            _unbiased_variance(fit.data, fit.passes[k], k, self.target) for fit in (one, other)
-        ]
-        if variances[0] is None or variances[1] is None:
-            return value, None, None
-        variance = variances[0] + variances[1]
-        if self.target == "population":
-            shared = (a[ours] - a.mean()) @ (b[theirs] - b.mean())
-            correction = len(ours) / max(len(ours) - 1, 1)
-            variance -= 2 * correction * shared / (len(a) * len(b))
-        half = _half_width(variance, min(len(a), len(b)))
-        return value, max(value - half, -1.0), min(value + half, 1.0)
 
 
 _UNBIASED_COLUMNS = ("unbiased", "unbiased_lower", "unbiased_upper")
@@ -349,6 +333,9 @@ def _rows(fit: _Model, k: Ints, target: PassTarget) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for place, each in enumerate(k.tolist()):
         lower, upper = _interval(fit.draws[:, place])
+        unbiased: tuple[float | None, ...] = (None, None, None)
+        if each in fit.passes:
+            unbiased = estimate_mean(fit.data, fit.passes[each], each, target)
         rows.append(
             {
                 "dataset": fit.data.dataset,
@@ -357,35 +344,11 @@ def _rows(fit: _Model, k: Ints, target: PassTarget) -> list[dict[str, object]]:
                 "estimate": float(fit.draws[:, place].mean()),
                 "lower": max(lower, 0.0),
                 "upper": min(upper, 1.0),
-                **dict(zip(_UNBIASED_COLUMNS, _unbiased_estimate(fit, each, target), strict=True)),
+                **dict(zip(_UNBIASED_COLUMNS, unbiased, strict=True)),
                 "prior_share": float(np.clip(1 - told[place], 0, 1)),
             }
         )
     return rows
-
-
-def _unbiased_estimate(fit: _Model, k: int, target: PassTarget) -> tuple[float | None, ...]:
-    if k not in fit.passes:
-        return None, None, None
-    value = float(fit.passes[k].mean())
-    variance = _unbiased_variance(fit.data, fit.passes[k], k, target)
-    if variance is None:
-        return value, None, None
-    half = _half_width(variance, len(fit.passes[k]))
-    return value, max(value - half, 0.0), min(value + half, 1.0)
-
-
-def _unbiased_variance(data: Attempts, passes: Floats, k: int, target: PassTarget) -> float | None:
-    """Variance of the mean over items; for these very items only where all have 2k attempts."""
-    if target == "population":
-        return float(passes.var(ddof=1) / len(passes))
-    if 2 * k > data.attempts.min():
-        return None
-    return float(item_variances(data.solved, data.attempts, k).sum() / len(passes) ** 2)
-
-
-def _half_width(variance: float, items: int) -> float:
-    return float(stdtrit(items - 1, INTERVAL[1]) * np.sqrt(max(variance, 0.0)))
 
 
 def _interval(draws: Float[np.ndarray, "draw"]) -> tuple[float, float]:

@@ -11,9 +11,13 @@ from alike; the two differ in their errors.
 """
 
 import numpy as np
+from scipy.special import stdtrit
 
+from bayesrep.choices import PassTarget
 from bayesrep.numerics.binomial import log_binomial
-from bayesrep.types import Float, Int
+from bayesrep.numerics.estimands import INTERVAL
+from bayesrep.studies.attempts import Attempts
+from bayesrep.types import Float, Floats, Int, Ints
 
 
 def item_passes(
@@ -32,3 +36,70 @@ def item_variances(
     """
     failed = 1 - item_passes(solved, attempts, k)
     return np.square(failed) - (1 - item_passes(solved, attempts, 2 * k))
+
+
+def estimate_mean(
+    data: Attempts, passes: Floats, k: int, target: PassTarget
+) -> tuple[float, float | None, float | None]:
+    """The mean over items, and its 95 % interval where it has one.
+
+    Parameters
+    ----------
+    data
+        A model's attempts.
+    passes : float64 [item]
+        From `item_passes`.
+    k
+        Number of attempts.
+    target
+        Whose pass@k the interval is of.
+    """
+    value = float(passes.mean())
+    variance = _mean_variance(data, passes, k, target)
+    if variance is None:
+        return value, None, None
+    half = _half_width(variance, len(passes))
+    return value, max(value - half, 0.0), min(value + half, 1.0)
+
+
+def estimate_difference(
+    data: tuple[Attempts, Attempts],
+    passes: tuple[Floats, Floats],
+    common: tuple[Ints, Ints],
+    k: int,
+    target: PassTarget,
+) -> tuple[float, float | None, float | None]:
+    """One model's mean less another's, and its 95 % interval where it has one.
+
+    Parameters
+    ----------
+    data, passes, k, target
+        As `estimate_mean` takes them, of both models.
+    common : int [shared]
+        Places, among either model's items, of those that both tried.
+    """
+    (a, b), (ours, theirs) = passes, common
+    value = float(a.mean() - b.mean())
+    variances = [_mean_variance(*each, k, target) for each in zip(data, passes, strict=True)]
+    if variances[0] is None or variances[1] is None:
+        return value, None, None
+    variance = variances[0] + variances[1]
+    if target == "population":
+        shared = (a[ours] - a.mean()) @ (b[theirs] - b.mean())
+        correction = len(ours) / max(len(ours) - 1, 1)
+        variance -= 2 * correction * shared / (len(a) * len(b))
+    half = _half_width(variance, min(len(a), len(b)))
+    return value, max(value - half, -1.0), min(value + half, 1.0)
+
+
+def _mean_variance(data: Attempts, passes: Floats, k: int, target: PassTarget) -> float | None:
+    """Variance of the mean over items; for these very items only where all have 2k attempts."""
+    if target == "population":
+        return float(passes.var(ddof=1) / len(passes))
+    if 2 * k > data.attempts.min():
+        return None
+    return float(item_variances(data.solved, data.attempts, k).sum() / len(passes) ** 2)
+
+
+def _half_width(variance: float, items: int) -> float:
+    return float(stdtrit(items - 1, INTERVAL[1]) * np.sqrt(max(variance, 0.0)))

@@ -14,9 +14,9 @@ import polars as pl
 
 from bayesrep.errors import StudyError, reason
 from bayesrep.files import delimited, parquet
-from bayesrep.files.delimited import Sheet
 from bayesrep.files.names import normalize_cells
 from bayesrep.files.places import TEXTUAL, Place
+from bayesrep.files.sheets import Sheet, check_width, name_columns, take_only_sheet
 
 ENDINGS = (*TEXTUAL, ".parquet")
 TRUE_WORDS, FALSE_WORDS = ["true", "1", "1.0", "yes"], ["false", "0", "0.0", "no"]
@@ -44,17 +44,17 @@ def read_sheets(path: str | Path, columns: Collection[str] = ()) -> list[Sheet]:
     file, rename = Path(path), partial(fold_headings, columns=columns)
     if file.name.lower().endswith(".parquet"):
         frame = _open_table(path, lambda: parquet.read(file, str(path), (), further=None))
-        frame.columns = delimited.name_columns(frame.columns, str(path), rename)
+        frame.columns = name_columns(frame.columns, str(path), rename)
         return [Sheet(Place(str(path)), normalize_cells(frame))]
     sheets, size = _open_table(path, lambda: (delimited.read(file, rename), file.stat().st_size))
     for sheet in sheets:
-        delimited.check_width(sheet, size)
+        check_width(sheet, size)
     return sheets
 
 
 def read_only(path: str | Path, columns: Collection[str] = ()) -> Sheet:
     """Read the one table of a file; see `read_sheets`."""
-    return delimited.take_only_sheet(read_sheets(path, columns), path)
+    return take_only_sheet(read_sheets(path, columns), path)
 
 
 def scan(path: str | Path, columns: Collection[str] = ()) -> pl.LazyFrame:
@@ -64,7 +64,7 @@ def scan(path: str | Path, columns: Collection[str] = ()) -> pl.LazyFrame:
         return normalize_cells(_open_table(path, lambda: delimited.scan(file, rename)))
     frame = _open_table(path, lambda: pl.scan_parquet(file, glob=False))
     held = frame.collect_schema().names()
-    names = delimited.name_columns(held, str(path), rename)
+    names = name_columns(held, str(path), rename)
     return normalize_cells(frame.rename(dict(zip(held, names, strict=True))))
 
 

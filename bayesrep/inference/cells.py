@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.inference.density import Draws
-from bayesrep.inference.problem import Part, Problem, Programs, gather, in_parts
+from bayesrep.inference.problem import Problem, Programs
+from bayesrep.inference.quantities import Part, gather, in_parts
 from bayesrep.models.counts import complete, pair_of_cells
 from bayesrep.models.model import Data
 from bayesrep.numerics.codes import encode

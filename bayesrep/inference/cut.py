@@ -13,7 +13,6 @@ from jax import Array
 
 from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
 from bayesrep.inference.mode import climb
-from bayesrep.inference.nuts import BLOCK
 from bayesrep.inference.problem import mixture_size
 from bayesrep.inference.run import (
     Drawn,
@@ -23,6 +22,7 @@ from bayesrep.inference.run import (
     compiled_meanwhile,
     of_chains,
 )
+from bayesrep.inference.schedule import BLOCK
 from bayesrep.types import Float
 
 

@@ -3,10 +3,9 @@
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, get_args, runtime_checkable
+from typing import Any, get_args
 
 import jax
 import jax.numpy as jnp
@@ -17,28 +16,26 @@ from jax.sharding import Mesh
 from bayesrep import bounds
 from bayesrep.choices import Feedback, Method
 from bayesrep.errors import ConvergenceWarning, OptionError
-from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
+from bayesrep.inference.assemble import attributes, coordinates, versions
 from bayesrep.inference.checkpoint import open_checkpoint
 from bayesrep.inference.compiling import compilation_timed, compiler_options, kept_programs
 from bayesrep.inference.components import settled_by_counts
-from bayesrep.inference.cut import cut
 from bayesrep.inference.device import STEPS, Choice, choose, spread_over, use_all
-from bayesrep.inference.laplace import laplace
 from bayesrep.inference.modes import mass_elsewhere
-from bayesrep.inference.nuts import BLOCK, MANY, Schedule
 from bayesrep.inference.problem import Problem, pose, programs
-from bayesrep.inference.run import Drawn, Run, build_target, first_setting, nuts
+from bayesrep.inference.run import Run, build_target, first_setting
+from bayesrep.inference.schedule import BLOCK, MANY, Schedule
 from bayesrep.inference.spread import widen_priors
-from bayesrep.posterior.files import build_tree, in_arviz
-from bayesrep.posterior.groups import need_group
-from bayesrep.posterior.verdict import (
-    Verdict,
-    advise,
-    diagnostics,
-    judge,
-    judge_weights,
-    with_modes,
+from bayesrep.inference.ways import (
+    Found,
+    Way,
+    find_first_that_holds,
+    go_way,
+    list_ways,
+    refuse_method,
 )
+from bayesrep.posterior.files import build_tree, in_arviz
+from bayesrep.posterior.verdict import Verdict, advise, with_modes
 from bayesrep.progress import Stopwatch, progress_bar
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
@@ -49,60 +46,11 @@ from bayesrep.types import no_type_check
 LARGEST_CHAINS = 4_096
 FEW = 64
 """Classifiers, up to which posteriors may be far from normal."""
-
-
-class Way(NamedTuple):
-    """A way to the posterior.
-
-    Attributes
-    ----------
-    name
-        What a model's `methods` call it.
-    method
-        What the posterior calls it.
-    draw
-        Makes the draws.
-    stages
-        How many chains' lengths the progress bar has; 0 where the draws are not those of chains,
-        which have to converge.
-    times
-        How much longer than usual the chains are.
-    """
-
-    name: str
-    method: str
-    draw: Callable[[Run], Drawn]
-    stages: int
-    times: int = 1
-
-    @property
-    def description(self) -> str:
-        """What was done, as a sentence begins."""
-        if not self.stages:
-            return "Weighted draws of the normal approximation"
-        return "Chains" if self.times == 1 else f"Chains {self.times} times as long"
-
-    def steps(self, schedule: Schedule) -> int:
-        """Length of the progress bar."""
-        return max(1, self.stages * schedule.chains * (schedule.warmup + schedule.draws))
-
-
-METHODS: Mapping[str, Way] = {
-    way.name: way
-    for way in (
-        Way("nuts", "nuts", nuts, 1),
-        Way("cut", "nuts", cut, 2),
-        Way("laplace", "laplace", laplace, 0),
-    )
-}
-"""By what a model's `methods` call it; "cut" is the method "nuts" with cut feedback."""
 CHAINS = 4
 WARMUP, WARMUP_OF_MANY = 250, 100
 """Many chains learn from each other."""
 LEAST_DRAWS, MOST_DRAWS, DRAWS_IN_ALL = 12, 750, 3000
 """Draws of a chain where nobody says how many, and of all chains between these."""
-LONGER = 1, 4, 16
-"""How long chains are made until they agree, where no method is named; dear ones the first two."""
 
 
 @no_type_check
@@ -235,134 +183,58 @@ def fit(
         components of their own); says which quantity and what to try. Also where the data cannot
         identify the mixture.
     """
-    watch = Stopwatch()
-    watch.stage("posing")
+    watch = Stopwatch("posing")
     of_chains = chains is not None or warmup is not None
-    chains = CHAINS if chains is None else chains
-    if warmup is None:
-        warmup = WARMUP_OF_MANY if chains >= MANY else WARMUP
-    draws = _default_draws(chains) if draws is None else draws
+    chains, warmup, draws = _fill_sizes(chains, warmup, draws)
     _check(method, feedback, chains, warmup, draws)
-    if method == "laplace" and (feedback == "cut" or checkpoint is not None):
-        raise OptionError("cut-or-checkpoint-without-nuts", method=method)
     mesh = None if devices == 1 else spread_over(device, devices)
-    if checkpoint is not None and mesh is not None and mesh.is_multi_process:
-        raise OptionError("checkpoint-with-several-processes")
+    _check_checkpoint(checkpoint, method, mesh)
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets, mesh=mesh)
-    of_chains = of_chains or mesh is not None
-    ways = _ways(problem, method, feedback, of_chains=of_chains)
-    if mesh is not None and not problem.model.of_images:
-        _check_spread(mesh, method, chains)
-    if ways[-1].name not in (known := problem.model.methods):
-        allowed = "method=" + " or ".join(repr(name) for name in known if name != "cut")
-        allowed += "" if "cut" in known else " with feedback='full'"
-        raise OptionError(
-            "method-not-for-model", model=model, allowed=allowed, method=method, feedback=feedback
-        )
-    with ExitStack() as stack:
-        stack.enter_context(kept_programs())
-        stack.enter_context(compilation_timed(watch))
-        stack.enter_context(jax.enable_x64(new_val=True))
+    _check_spread(None if problem.model.of_images else mesh, method, chains)
+    ways = list_ways(problem, method, feedback, of_chains=of_chains or mesh is not None)
+    refuse_method(problem, ways[-1], method, feedback)
+    with kept_programs(), compilation_timed(watch), jax.enable_x64(new_val=True):
         problem = widen_priors(problem, options)
         problem, why_components = settled_by_counts(problem, choose="components" not in options)
         schedule = _schedule(problem, chains, warmup, draws)
         chosen = _choose_device(device, chains, problem) if mesh is None else use_all(mesh)
-        stack.enter_context(jax.default_device(chosen.device))
-        data = problem.data()
-        tools = programs(problem, data)
-        facts = attributes(
-            problem,
-            data,
-            method=method,
-            asked_method=method,
-            seed=seed,
-            feedback=feedback,
-            words=vocabulary_of(study.provenance) if isinstance(study, Study) else "images",
-            device=chosen.device.device_kind,
-            device_choice=chosen.reason,
-            components_choice=why_components,
-        )
-        names = coordinates(problem)
-        identity = _identity(facts, schedule)
-        if checkpoint is not None and Path(checkpoint).exists():
-            open_checkpoint(checkpoint, identity)  # refuses at once what is another's
-        elsewhere = mass_elsewhere(problem, tools, data, seed)
-        facts["elsewhere"] = elsewhere
+        with jax.default_device(chosen.device):
+            data = problem.data()
+            tools = programs(problem, data)
+            words = vocabulary_of(study.provenance) if isinstance(study, Study) else "images"
+            asked = {"asked_method": method, "feedback": feedback, "words": words}
+            where = {"device": chosen.device.device_kind, "device_choice": chosen.reason}
+            more = {**asked, **where, "components_choice": why_components}
+            facts = attributes(problem, data, method=method, seed=seed, **more)
+            names = coordinates(problem)
+            identity = _identity(facts, schedule)
+            if checkpoint is not None and Path(checkpoint).exists():
+                open_checkpoint(checkpoint, identity)  # refuses at once what is another's
+            elsewhere = facts["elsewhere"] = mass_elsewhere(problem, tools, data, seed)
 
-        def make(way: Way, *, last: bool) -> Found:
-            longer = schedule.lengthen(way.times)
-            counted = ("draw", "divergences") if way.stages else ("fit", "")
-            with progress_bar(way.steps(longer), *counted, show=progress, watch=watch) as bar:
-                folder = None
-                if way.stages and checkpoint is not None:
-                    folder = open_checkpoint(checkpoint, identity)
-                run = Run(problem, tools, data, longer, seed, chosen, bar, folder, way.times)
-                drawn = way.draw(run)
-                # Weights tell for themselves; chains when everything is known of their draws.
-                weighed = None if way.stages else judge_weights(**drawn.facts)
-                if weighed is not None and not (weighed.converged or last):
-                    return Found(weighed)
-                bar.stage("evaluating")
-                contents = posterior_groups(
-                    problem, tools, data, drawn.position, drawn.stats, seed=seed
-                )
-                bar.stage("judging")
-            made = json.dumps(asdict(replace(longer, warmup=schedule.warmup)))
-            more = {"method": way.method, "schedule": made, **drawn.facts}
-            if way.stages:
-                more["superchains"] = longer.superchains
-            del drawn, run  # of ten thousand classifiers nearly a gigabyte
-            return Found(weighed or _judge_chains(contents, names, facts | more), contents, more)
+            def make(way: Way, *, last: bool) -> Found:
+                longer = schedule.lengthen(way.times)
+                counted = ("draw", "divergences") if way.stages else ("fit", "")
+                with progress_bar(way.steps(longer), *counted, show=progress, watch=watch) as bar:
+                    place = checkpoint if way.stages else None
+                    folder = None if place is None else open_checkpoint(place, identity)
+                    run = Run(problem, tools, data, longer, seed, chosen, bar, folder, way.times)
+                    return go_way(way, run, names, facts, warmup=schedule.warmup, last=last)
 
-        found, tried = _first_that_holds(ways, make)
-    trust = _trust(problem, found.verdict, elsewhere)
-    facts |= {**found.facts, "tried": " ".join(tried), **trust}
+            found, tried = find_first_that_holds(ways, make)
+    facts |= {**found.facts, "tried": " ".join(tried), **_trust(problem, found.verdict, elsewhere)}
     facts["seconds"] = json.dumps(watch.seconds())
     return build_tree(found.contents, names, facts)
 
 
-class Found(NamedTuple):
-    """What a way came to: the verdict on its draws, and their groups and attributes, if made."""
-
-    verdict: Verdict
-    contents: Mapping[str, Any] = {}
-    facts: Mapping[str, Any] = {}
-
-
-@runtime_checkable  # the tests check every annotation at every call
-class Make(Protocol):
-    """Goes a way; of one that is not the last, draws that do not hold need not be evaluated."""
-
-    def __call__(self, way: Way, *, last: bool) -> Found:
-        """What it came to."""
-        ...
-
-
-def _first_that_holds(ways: Sequence[Way], make: Make) -> tuple[Found, list[str]]:
-    """What the first way came to whose draws hold, or the last; and how those before it failed."""
-    way, *others = ways
-    found = make(way, last=not others)
-    if found.verdict.converged or not others:
-        return found, []
-    later, tried = _first_that_holds(others, make)
-    return later, [f"{way.description}: {found.verdict.sentence}", *tried]
-
-
-def _ways(problem: Problem, method: str, feedback: str, *, of_chains: bool) -> Sequence[Way]:
-    """What is done until one of them gives draws that hold, the quickest first."""
-    chains = METHODS["cut" if feedback == "cut" else "nuts"]
-    if method != "auto":
-        return [METHODS["laplace"] if method == "laplace" else chains]
-    dear = problem.model.of_images
-    longer = [chains._replace(times=times) for times in LONGER[: 2 if dear else None]]
-    quick = feedback == "full" and "laplace" in problem.model.methods
-    quick = quick and not dear and not of_chains
-    return [METHODS["laplace"], *longer] if quick else longer
-
-
-def _default_draws(chains: int) -> int:
-    """So many of each chain that all together are enough."""
-    return min(max(-(-DRAWS_IN_ALL // max(chains, 1)), LEAST_DRAWS), MOST_DRAWS)
+def _fill_sizes(chains: int | None, warmup: int | None, draws: int | None) -> tuple[int, int, int]:
+    """Chains, warm-up and draws of each, as they are where nobody says how many."""
+    chains = CHAINS if chains is None else chains
+    if warmup is None:
+        warmup = WARMUP_OF_MANY if chains >= MANY else WARMUP
+    if draws is None:  # so many that those of all chains together are enough
+        draws = min(max(-(-DRAWS_IN_ALL // max(chains, 1)), LEAST_DRAWS), MOST_DRAWS)
+    return chains, warmup, draws
 
 
 def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedule:
@@ -388,10 +260,24 @@ def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> 
     if method not in get_args(Method):
         allowed = " or ".join(map(repr, get_args(Method)))
         raise OptionError("unknown-fit-method", allowed=allowed, method=method)
+    if method == "laplace" and feedback == "cut":
+        raise OptionError("cut-or-checkpoint-without-nuts", method=method)
 
 
-def _check_spread(mesh: Mesh, method: str, chains: int) -> None:
+def _check_checkpoint(checkpoint: str | Path | None, method: str, mesh: Mesh | None) -> None:
+    """Refuse a checkpoint where there are no chains of one process to keep."""
+    if checkpoint is None:
+        return
+    if method == "laplace":
+        raise OptionError("cut-or-checkpoint-without-nuts", method=method)
+    if mesh is not None and mesh.is_multi_process:
+        raise OptionError("checkpoint-with-several-processes")
+
+
+def _check_spread(mesh: Mesh | None, method: str, chains: int) -> None:
     """Refuse chains that devices cannot share."""
+    if mesh is None:
+        return
     if method == "laplace":
         raise OptionError("devices-without-chains", method=method)
     if mesh.is_multi_process:
@@ -426,16 +312,6 @@ def _choose_device(device: str, chains: int, problem: Problem) -> Choice:
         return lambda: jax.block_until_ready(steps(setting, points))
 
     return choose(device, chains, build_steps)
-
-
-def _judge_chains(
-    contents: Mapping[str, Any], names: Mapping[str, Any], facts: Mapping[str, Any]
-) -> Verdict:
-    """Whether chains agree, by all that is known of their draws."""
-    tree = build_tree(contents, names, facts)
-    diverging = need_group(tree, "sample_stats")["diverging"].values
-    checks = diagnostics(need_group(tree, "posterior"))
-    return judge(checks, int(diverging.sum()), diverging.size)
 
 
 def _trust(problem: Problem, verdict: Verdict, elsewhere: float) -> dict[str, str | int]:

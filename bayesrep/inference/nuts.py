@@ -17,11 +17,6 @@ draw of the posterior (Andrieu, Roberts (2009), pseudo-marginal).
 A model whose units meet in the likelihood has no such parts: its potential is its own surrogate,
 and a transition is one of NUTS.
 
-In the warm-up all chains stop now and then, and where they came to improves the surrogate; after
-it, each runs for itself. Where a draw diverged, the warm-up has seen too little of how
-sharply the posterior bends: all are drawn again in steps half as long. A host loop over short
-blocks makes progress, interruption, checkpoint and draws independent of each other.
-
 References
 ----------
 Andrieu, Roberts (2009), "The pseudo-marginal approach for efficient Monte Carlo computations",
@@ -32,11 +27,9 @@ Riou-Durand, Vehtari, Gelman (2024), "Nested R̂: assessing the convergence of M
 Carlo when running many short chains", Bayesian Analysis.
 """
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import Event
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -48,26 +41,17 @@ from jax.sharding import Mesh, PartitionSpec
 from numpyro.infer.hmc import hmc
 from numpyro.infer.util import ParamInfo
 
-from bayesrep.inference.checkpoint import Checkpoint
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.marginal import Marginal, MarginalTerms, Setting, UnitNormals, Units
 from bayesrep.inference.program import Compiled, kept_jit
-from bayesrep.numerics.batches import keep_settings
-from bayesrep.numerics.convergence import divide_chains
+from bayesrep.inference.schedule import Schedule
 from bayesrep.types import Float, Shaped
 
-BLOCK = 25
 MAX_TREE_DEPTH = 10
 NEAR, KEPT = 0.5, 0.9
 """How often a unit's proposal is near, and how much of where it is is then kept."""
-LONGEST_WARMUP = 4
-"""How many times as long as usual a warm-up is, at most; draws may be further apart than that."""
-HALVINGS = 3
-"""Of the step size, at most, where draws diverge."""
 PAIRS = 1
 """Of mirrored z of every unit; more would vary less than the surrogate misses."""
-MANY, SUPERCHAINS = 32, 8
-"""Chains from which on they begin in groups, and how many groups."""
 
 Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 
@@ -87,64 +71,6 @@ class Transition(NamedTuple):
     energy: Statistic
     step_size: Statistic
     lp: Statistic
-
-
-Report: TypeAlias = Callable[[int, int], None]
-"""Called with the number of draws a block finished and its divergences after warm-up; less than
-none where draws are made again."""
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How long to run and how carefully; the warm-up is whole blocks.
-
-    Chosen so that R-hat <= 1.01 holds for every parameter, without divergences (docs/model.md).
-    `thinning` transitions are made for a kept draw; `dense` is of the mass matrix.
-    """
-
-    chains: int
-    warmup: int
-    draws: int
-    thinning: int = 2
-    dense: bool = False
-    target_accept: float = 0.9
-
-    @property
-    def superchains(self) -> int:
-        """Groups of chains that begin at one point each; 0 where every chain has its own.
-
-        Many chains are too short to be compared one by one; groups that forget where they began
-        tell that all do (Margossian and others 2024).
-        """
-        return SUPERCHAINS if self.chains >= MANY else 0
-
-    def keys(self, key: Array) -> Array:
-        """Two keys [chain, 2] for each chain: of where it begins, and of all else."""
-        own = jax.random.split(key, self.chains)
-        groups = divide_chains(self.chains, self.superchains or self.chains)
-        first = np.concatenate([np.full(len(group), group[0]) for group in groups])
-        return jnp.stack([own[first], own], axis=1)
-
-    def for_hard_posterior(self, components: int) -> "Schedule":
-        """The same for posteriors that are far from normal.
-
-        Those of few classifiers are, and of three components and more, whose weights mix slowly.
-        """
-        return replace(self, thinning=max(self.thinning, components**2 // 2), dense=True)
-
-    def lengthen(self, times: int) -> "Schedule":
-        """The same for chains that did not agree: as many draws, further apart."""
-        if times == 1:
-            return self
-        warmup = self.warmup * min(times, LONGEST_WARMUP)
-        return replace(self, warmup=warmup, thinning=self.thinning * times, dense=True)
-
-    def for_dear_gradient(self) -> "Schedule":
-        """The same for a model whose gradient is dear.
-
-        Its posterior is sampled as it is, so steps are smaller.
-        """
-        return replace(self, thinning=1, target_accept=0.95)
 
 
 @dataclass(frozen=True)
@@ -354,16 +280,6 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
         energy, gradient = jax.value_and_grad(seen(setting, fixed))(state.hmc.z)
         return state._replace(hmc=state.hmc._replace(potential_energy=energy, z_grad=gradient))
 
-    def once(carry: Any, setting: Any, fixed: Array) -> tuple[Any, Array]:
-        """One transition; and the probability of its acceptance."""
-        state, steps, diverging = carry
-        proposed = transition(state.hmc, (setting, fixed), {})
-        steps, diverging = steps + proposed.num_steps, diverging | proposed.diverging
-        if target.marginal is None:
-            return (state._replace(hmc=proposed), steps, diverging), proposed.accept_prob
-        state, acceptance = _accept_exactly(target.marginal, setting, fixed, state, proposed)
-        return (state, steps, diverging), acceptance
-
     def draw(state: State, setting: Any, fixed: Array) -> tuple[State, Transition]:
         if held:
             # Wherever the last draw was, this one begins where the surrogate has its mass.
@@ -371,24 +287,18 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
             state = state._replace(known=state.known and _forget_place(state.known))
 
         def again(_: Any, carry: Any) -> Any:
-            before, accepted = carry
-            after, acceptance = once(before, setting, fixed)
-            return after, accepted + acceptance
+            (state, steps, diverging), accepted = carry
+            proposed = transition(state.hmc, (setting, fixed), {})
+            steps, diverging = steps + proposed.num_steps, diverging | proposed.diverging
+            state, acceptance = _accept(target, setting, fixed, state, proposed)
+            return (state, steps, diverging), accepted + acceptance
 
         count = jnp.where(state.hmc.i < schedule.warmup, 1, schedule.thinning) + bool(held)
         carry = state, jnp.zeros_like(state.hmc.num_steps), jnp.zeros_like(state.hmc.diverging)
         (state, steps, diverging), accepted = jax.lax.fori_loop(
             0, count, again, (carry, jnp.zeros(()))
         )
-        shared, known = jnp.concatenate([fixed, state.hmc.z]), state.known
-        if known is None:
-            position = target.position(setting, shared)
-            lp = -state.hmc.potential_energy
-        else:
-            assert target.marginal is not None
-            key, pick = jax.random.split(state.key)
-            state = state._replace(key=key)
-            position, lp = target.marginal.draw_units(pick, setting, shared, known)
+        state, position, lp = _draw_position(target, state, setting, fixed)
         return state, Transition(
             position=position,
             diverging=diverging,
@@ -400,6 +310,27 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
         )
 
     return Kernel(start, look, draw)
+
+
+def _accept(
+    target: Target, setting: Any, fixed: Array, state: State, proposed: Any
+) -> tuple[State, Array]:
+    """The state after what NUTS proposes, and the probability of its acceptance."""
+    if target.marginal is None:
+        return state._replace(hmc=proposed), proposed.accept_prob
+    return _accept_exactly(target.marginal, setting, fixed, state, proposed)
+
+
+def _draw_position(
+    target: Target, state: State, setting: Any, fixed: Array
+) -> tuple[State, Position, Array]:
+    """Where a chain is, units included, and the log density there."""
+    shared, known = jnp.concatenate([fixed, state.hmc.z]), state.known
+    if known is None:
+        return state, target.position(setting, shared), -state.hmc.potential_energy
+    assert target.marginal is not None
+    key, pick = jax.random.split(state.key)
+    return state._replace(key=key), *target.marginal.draw_units(pick, setting, shared, known)
 
 
 def _make_unlikely(marginal: Marginal, key: Array) -> UnitNormals:
@@ -463,151 +394,3 @@ def compile_sampler(sampler: Sampler, keys: Any, setting: Any, given: Any) -> Sa
 def _call_from_anywhere(call: Callable[..., Any], places: Any, *arguments: Any) -> Any:
     """Call a program whose arguments have to lie on its devices."""
     return call(*jax.device_put(arguments, places))
-
-
-Feed: TypeAlias = Callable[[int, int], Float[Array, "*chain draw held"]]
-"""Held coordinates of the block that begins at a draw (counted from the start of warm-up) of a
-chain; `feed(0, 0)` has the shapes of all."""
-Tune: TypeAlias = Callable[[Any, Transition], Any]
-"""A better setting, from a setting and draws [chain, draw, ...] of the warm-up since the last."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Runner:
-    """What runs blocks, and keeps them."""
-
-    sampler: Sampler
-    setting: Any
-    feed: Feed
-    schedule: Schedule
-    report: Report
-    checkpoint: Checkpoint | None
-    stop: Event
-
-    def block(self, chain: int, number: int, state: Any) -> tuple[Any, Transition]:
-        """The next state and the transitions of one block, on the host."""
-        if self.stop.is_set():
-            raise InterruptedError
-        begin, warmup = number * BLOCK, self.schedule.warmup
-        end = min(begin + BLOCK, warmup + self.schedule.draws)
-        last = self.checkpoint and self.checkpoint.load(chain, number, self.sampler.shape)
-        if last is None:
-            last = self.sampler.block(state, self.setting, self.feed(chain, begin))
-            if self.checkpoint is not None:
-                self.checkpoint.save(chain, number, last)
-        state, made = last
-        window = (slice(None),) * self.sampler.vectorized + (slice(0, end - begin),)
-        made = jax.tree.map(lambda leaf: np.asarray(leaf[window]), made)
-        self.report(made.diverging.size, int(made.diverging.sum()) if begin >= warmup else 0)
-        return state, made
-
-    def blocks(self, chain: int, numbers: range, state: Any) -> tuple[Any, list[Transition]]:
-        """The state after some blocks, and their transitions."""
-        kept: list[Transition] = []
-        for number in numbers:
-            state, made = self.block(chain, number, state)
-            kept.append(made)
-        return state, kept
-
-
-def sample(
-    sampler: Sampler,
-    states: Sequence[Any],
-    setting: Any,
-    feed: Feed,
-    schedule: Schedule,
-    report: Report,
-    *,
-    tune: Tune,
-    workers: int,
-    checkpoint: Checkpoint | None = None,
-) -> Transition:
-    """Run chains from their first states; a vectorised sampler has one state for all chains.
-
-    Otherwise chains run in `workers` threads of this process: XLA releases the interpreter lock,
-    so threads use as many cores as there are workers. Draws do not depend on the number of
-    workers, on `report` or on `checkpoint`.
-
-    Raises
-    ------
-    ValueError
-        If the warm-up is not of whole blocks.
-
-    Returns
-    -------
-    Transition
-        NumPy arrays [chain, draw, ...].
-    """
-    runner = _Runner(sampler, setting, feed, schedule, report, checkpoint, Event())
-    learning, beyond = divmod(schedule.warmup, BLOCK)
-    if beyond:
-        raise ValueError(f"a warm-up is of blocks of {BLOCK} draws; got {schedule.warmup}")
-    rest = range(learning, -(-(schedule.warmup + schedule.draws) // BLOCK))
-    with ThreadPoolExecutor(workers) as pool:
-
-        def together(numbers: range) -> tuple[list[Any], list[list[Transition]]]:
-            jobs = [(runner.blocks, c, numbers, state) for c, state in enumerate(states)]
-            ended, kept = zip(*_run_jobs(pool, runner.stop, jobs), strict=True)
-            return list(ended), list(kept)
-
-        begin = 0
-        for number in filter(partial(_is_time, blocks=learning), range(learning)):
-            states, kept = together(range(begin, number))
-            setting = tune(setting, _all_draws(kept, stacked=sampler.vectorized))
-            runner, begin = replace(runner, setting=setting), number
-        states, _ = together(range(begin, learning))
-        for halvings in range(HALVINGS + 1):
-            made = _all_draws(together(rest)[1], stacked=sampler.vectorized)
-            diverging = int(made.diverging.sum())
-            if not diverging or halvings == HALVINGS:
-                return made
-            report(-made.diverging.size, -diverging)
-            states = [_halve_step(state) for state in states]
-            if checkpoint is not None:
-                again = replace(checkpoint, part=f"{checkpoint.part}-halved{halvings + 1}")
-                runner = replace(runner, checkpoint=again)
-    raise AssertionError  # the last of the loop returns
-
-
-def _all_draws(kept: Sequence[Sequence[Transition]], *, stacked: bool) -> Transition:
-    """The transitions of all chains, from blocks of each, or of all where they are stacked."""
-    axis = 1 if stacked else 0
-    chains = [
-        jax.tree.map(lambda *parts: np.concatenate(parts, axis=axis), *blocks) for blocks in kept
-    ]
-    return chains[0] if stacked else jax.tree.map(lambda *each: np.stack(each), *chains)
-
-
-def _is_time(done: int, blocks: int) -> bool:
-    """Whether to learn after so many blocks: 2, 4, 8 and so on.
-
-    Not after the last ones, so that step sizes are those of what is sampled in the end.
-    """
-    return done > 1 and done & (done - 1) == 0 and done <= blocks - max(blocks // 10, 1)
-
-
-def _halve_step(state: State) -> State:
-    """The same, with a step half as long."""
-    adapted = state.hmc.adapt_state
-    halved = adapted._replace(step_size=adapted.step_size / 2)
-    return state._replace(hmc=state.hmc._replace(adapt_state=halved))
-
-
-def _run_jobs(
-    pool: ThreadPoolExecutor,
-    stop: Event,
-    jobs: Sequence[tuple[Callable[..., Any], *tuple[Any, ...]]],
-) -> list[Any]:
-    """Results of jobs that run side by side; an interrupt stops them all."""
-    futures = [pool.submit(keep_settings(function), *arguments) for function, *arguments in jobs]
-    try:
-        # A signal may arrive in a thread of XLA; only a main thread that wakes up sees it.
-        while wait(futures, timeout=0.2, return_when=FIRST_EXCEPTION).not_done:
-            if any(future.done() and future.exception() for future in futures):
-                break
-        return [future.result() for future in futures]
-    except BaseException:
-        stop.set()
-        for future in futures:
-            future.cancel()
-        raise

@@ -5,10 +5,10 @@ compiled programs, so problems of the same shape share them.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,13 +16,12 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 from jax.typing import ArrayLike
-from numpy.typing import NDArray
 from numpyro import handlers
 
 from bayesrep.errors import OptionError, StudyError, did_you_mean, listing
 from bayesrep.inference.arrowhead import SecondOrder, Whitening, second_order, whitening
 from bayesrep.inference.dense import Transform, climb_from, dense_hessian, dense_whitening
-from bayesrep.inference.density import Density, Draws, Position, build_density
+from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.device import default_platform
 from bayesrep.inference.mode import Climb, climb
 from bayesrep.inference.program import Program, kept_jit
@@ -32,17 +31,11 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import thinned_draws
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.selection import Selection
-from bayesrep.studies.statistics import (
-    Cells,
-    SufficientStatistics,
-    statistics_by_group,
-)
+from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.studies.study import Study
-from bayesrep.types import Floats, Ints, no_type_check
+from bayesrep.studies.subset_statistics import statistics_by_group
+from bayesrep.types import no_type_check
 
-MOST_AT_ONCE = 50
-NUMBERS_AT_ONCE = 2**24
-"""Draws that are evaluated together: so many, or as many as the data fit into this."""
 PRIOR = "log_prior_"
 """What the names of prior densities among the quantities begin with."""
 
@@ -127,38 +120,10 @@ def pose(
         Where the study lacks a data set or the column of groups.
     """
     # What is asked of the model comes first: it is known without the study.
-    if model not in MODELS:
-        raise OptionError("unknown-model", choices=", ".join(MODELS), model=model)
-    chosen = MODELS[model]
-    if groups is not None and not chosen.takes_groups:
-        others = " or ".join(f"model={name!r}" for name, m in MODELS.items() if m.takes_groups)
-        raise OptionError("model-takes-no-groups", model=model, other_models=others)
-    known = set(chosen.options.__dataclass_fields__)  # type: ignore[attr-defined]
-    if unknown := sorted(set(options) - known):
-        raise OptionError(
-            "unknown-model-option",
-            model=model,
-            options=listing(unknown, "option"),
-            hint=did_you_mean(unknown[0], known),
-            choices=", ".join(sorted(known)),
-        )
-    # Both roles come first, whatever their order in the call: arrays are stacked in this order.
+    chosen = _find_model(model, options, groups)
     statistics = SufficientStatistics.of(study)
-    roles = (*REQUIRED_ROLES, *(role for role in datasets if role not in REQUIRED_ROLES))
-    if missing := [role for role in roles if role not in statistics.cells]:
-        has = ", ".join(statistics.cells)
-        raise StudyError(
-            "study-lacks-data-sets", data_sets=listing(missing, "data set"), known_data_sets=has
-        )
-    # Counts that chose their images are biased, which a model that ignores it would not tell.
-    selected = [role for role in roles if statistics.cells[role].selection is not None]
-    if selected and not chosen.takes_selection:
-        others = " or ".join(f"model={name!r}" for name, m in MODELS.items() if m.takes_selection)
-        raise OptionError(
-            "model-ignores-selection", dataset=selected[0], model=model, other_models=others
-        )
-    if selected and groups is not None:
-        raise OptionError("groups-with-selected-data-set", dataset=selected[0])
+    roles = _order_roles(statistics, datasets)
+    _refuse_selections(statistics, roles, model, groups)
     # Without groups all images are one part, so that nothing below asks whether there are any.
     parts = {"": statistics}
     if groups is not None:
@@ -186,6 +151,51 @@ def pose(
         study.fingerprint() if isinstance(study, Study) else "",
         mesh,
     )
+
+
+def _find_model(model: str, options: Mapping[str, Any], groups: str | None) -> Model:
+    """The model of that name; refused where it does not take what is asked of it."""
+    if model not in MODELS:
+        raise OptionError("unknown-model", choices=", ".join(MODELS), model=model)
+    chosen = MODELS[model]
+    if groups is not None and not chosen.takes_groups:
+        others = " or ".join(f"model={name!r}" for name, m in MODELS.items() if m.takes_groups)
+        raise OptionError("model-takes-no-groups", model=model, other_models=others)
+    known = set(chosen.options.__dataclass_fields__)  # type: ignore[attr-defined]
+    if unknown := sorted(set(options) - known):
+        raise OptionError(
+            "unknown-model-option",
+            model=model,
+            options=listing(unknown, "option"),
+            hint=did_you_mean(unknown[0], known),
+            choices=", ".join(sorted(known)),
+        )
+    return chosen
+
+
+def _order_roles(statistics: SufficientStatistics, datasets: Sequence[str]) -> tuple[str, ...]:
+    """The roles of the data sets, in the order in which arrays are stacked."""
+    roles = (*REQUIRED_ROLES, *(role for role in datasets if role not in REQUIRED_ROLES))
+    if missing := [role for role in roles if role not in statistics.cells]:
+        has = ", ".join(statistics.cells)
+        raise StudyError(
+            "study-lacks-data-sets", data_sets=listing(missing, "data set"), known_data_sets=has
+        )
+    return roles
+
+
+def _refuse_selections(
+    statistics: SufficientStatistics, roles: Sequence[str], model: str, groups: str | None
+) -> None:
+    """Refuse counts that chose their images where the model would take them for all images."""
+    selected = [role for role in roles if statistics.cells[role].selection is not None]
+    if selected and not MODELS[model].takes_selection:
+        others = " or ".join(f"model={name!r}" for name, m in MODELS.items() if m.takes_selection)
+        raise OptionError(
+            "model-ignores-selection", dataset=selected[0], model=model, other_models=others
+        )
+    if selected and groups is not None:
+        raise OptionError("groups-with-selected-data-set", dataset=selected[0])
 
 
 def pose_again(fitted: Fitted) -> Problem:
@@ -371,54 +381,3 @@ def around_mode(problem: Problem, compiled: Programs, data: Data) -> Transform:
         return near
     position, _ = compiled.onward(near, data)
     return dense_whitening(position, compiled.hessian(position, data))
-
-
-Part: TypeAlias = tuple[Ints, Mapping[str, NDArray[Any]]]
-"""Which of the draws, all chains in a row, and values of theirs by name."""
-
-
-def evaluate(compiled: Programs, draws: Draws, data: Data) -> dict[str, Floats]:
-    """Sites and quantities at positions [chain, draw, ...], as NumPy arrays of that form."""
-    chains, length = draws["shared"].shape[:2]
-    return gather(in_parts(compiled, draws, data), chains, length)
-
-
-def in_parts(compiled: Programs, draws: Draws, data: Data) -> Iterator[Part]:
-    """Yield sites and quantities at positions [chain, draw, ...], some draws at a time."""
-    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), draws)
-    total = len(flat["shared"])
-    a_draw = sum(jnp.size(leaf) for leaf in jax.tree.leaves(data))
-    size = min(total, max(1, min(MOST_AT_ONCE, NUMBERS_AT_ONCE // a_draw)))
-    for start in range(0, total, size):
-        # One shape, and one program: the last part begins within the one before it.
-        first = min(start, total - size)
-        part = {name: leaf[first : first + size] for name, leaf in flat.items()}
-        values = compiled.quantities(part, data)
-        done = start - first
-        rows = np.arange(start, first + size)
-        yield rows, {name: np.asarray(value)[done:] for name, value in values.items()}
-
-
-def gather(
-    parts: Iterable[Part], chains: int, length: int, steps: Mapping[str, int] | None = None
-) -> dict[str, NDArray[Any]]:
-    """Values by name [chain, draw, ...], of parts that together have all draws of each.
-
-    Parameters
-    ----------
-    parts
-        In any order; they need not have the same names.
-    chains, length
-        Number of chains, and of draws in each.
-    steps
-        Steps of names of which the parts have only every so many-th draw of each chain.
-    """
-    whole: dict[str, NDArray[Any]] = {}
-    for rows, values in parts:
-        for name, value in values.items():
-            step = (steps or {}).get(name, 1)
-            if name not in whole:
-                shape = (chains, -(-length // step), *value.shape[1:])
-                whole[name] = np.empty(shape, value.dtype)
-            whole[name][rows // length, rows % length // step] = value
-    return dict(sorted(whole.items()))

@@ -21,19 +21,17 @@ from bayesrep.inference.density import Density, Draws, Position
 from bayesrep.inference.device import Choice
 from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.nuts import (
-    BLOCK,
-    Feed,
     Sampler,
-    Schedule,
     Target,
     Transition,
     build_sampler,
     compile_sampler,
     of_density,
     of_marginal,
-    sample,
 )
 from bayesrep.inference.problem import Problem, Programs, around_mode
+from bayesrep.inference.sampling import Feed, sample
+from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.inference.settle import Settled, learn_more, make_look, settle
 from bayesrep.machine import cores
 from bayesrep.models.model import Data

@@ -7,13 +7,13 @@ if TYPE_CHECKING:
     from bayesrep.lab.batches import Purchase, next_batch
     from bayesrep.lab.designs import Law, Limits, Option, Prices
     from bayesrep.lab.matching import (
-        METHODS,
         Chosen,
         Matching,
         match_images,
         next_answers,
         remaining_gap,
     )
+    from bayesrep.lab.matching_methods import METHODS
     from bayesrep.lab.outcomes import Outcome
     from bayesrep.lab.pipeline import explore
     from bayesrep.lab.planning import Plan, plan
@@ -50,7 +50,8 @@ _DEFINED_IN = {
     for module, names in {
         "batches": "Purchase next_batch",
         "designs": "Law Limits Option Prices",
-        "matching": "METHODS Chosen Matching match_images next_answers remaining_gap",
+        "matching": "Chosen Matching match_images next_answers remaining_gap",
+        "matching_methods": "METHODS",
         "outcomes": "Outcome",
         "pipeline": "explore",
         "planning": "Plan plan",

@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.matching import MOST_ANSWERS, gaps_left_between, masses_of
+from bayesrep.lab.masses import masses_of
+from bayesrep.lab.matching import MOST_ANSWERS, gaps_left_between
 from bayesrep.numerics.noisy_matching import BetaMixture, left_by_matching
 from bayesrep.types import Floats
 

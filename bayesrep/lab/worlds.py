@@ -25,7 +25,7 @@ from scipy.special import expit, logit, ndtri
 
 from bayesrep.choices import Prior
 from bayesrep.errors import OptionError
-from bayesrep.lab.matching import NODES, given_counts, masses_of
+from bayesrep.lab.masses import NODES, given_counts, masses_of
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies.populations import Populations, published_populations

@@ -42,15 +42,13 @@ from numpyro.distributions import constraints, transforms
 from numpyro.infer.reparam import Reparam
 from scipy.special import digamma, gammaln
 
+from bayesrep.models.curve_bases import At, Points, integral_matrix, list_terms
 from bayesrep.models.priors import Prior, law_of, locate
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.bernstein import bernstein_basis, smooth_basis
 from bayesrep.types import Float
 
 Terms: TypeAlias = Float[Array, "*batch term"]
-At: TypeAlias = Float[np.ndarray, "frequency"]
-Points: TypeAlias = Float[np.ndarray, "point"]
-Bends: TypeAlias = tuple[Float[np.ndarray, "point bend"], Float[np.ndarray, "bend"]]
 
 TERMS = {"bernstein": 7, "spline": 9, "gp": 10}
 """Curve families and the number of terms each has by default."""
@@ -63,8 +61,6 @@ FREEDOM = 4.0
 """Degrees of freedom of the population's bends."""
 
 LINE = 2  # terms before the bends
-_LENGTH_SCALE = 0.25
-_BOUNDARY = 0.75  # half the length of the interval on which the Hilbert-space basis lives
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,16 +107,16 @@ class Curves:
         """η at the points."""
         if not self.monotone:
             return terms @ self.basis.T
-        return terms[..., :1] + self._slope(terms) @ _integral(self.points, self.points).T
+        return terms[..., :1] + self._slope(terms) @ integral_matrix(self.points, self.points).T
 
     def accuracy(self, terms: Terms, at: At) -> Float[Array, "*batch frequency"]:
         """The curve g(s) at any s in [0, 1]."""
         if self.is_exact:
             return self.probability(terms) @ bernstein_basis(at, self.degree).T
         if self.monotone:
-            rise = self._slope(terms) @ _integral(self.points, at).T
+            rise = self._slope(terms) @ integral_matrix(self.points, at).T
             return jax.nn.sigmoid(terms[..., :1] + rise)
-        return jax.nn.sigmoid(terms @ _columns(self.name, at, self.basis.shape[1])[0].T)
+        return jax.nn.sigmoid(terms @ list_terms(self.name, at, self.basis.shape[1])[0].T)
 
     def _slope(self, terms: Terms) -> Float[Array, "*batch point"]:
         """Derivative of a monotone η at the points."""
@@ -357,27 +353,6 @@ def complete_terms(
     return jnp.concatenate([own, jnp.broadcast_to(shared, shape)], axis=-1)
 
 
-def _integral(points: Points, at: At) -> Float[np.ndarray, "frequency point"]:
-    """Integrals up to `at` of what is linear between points: the trapezoid rule, centred.
-
-    That is, less the integrals' mean over the points' [0, 1].
-    """
-    widths = np.gradient(points) if len(points) > 1 else np.ones(1)
-    return _integrate_up_to(points, at) - (widths / widths.sum()) @ _integrate_up_to(points, points)
-
-
-def _integrate_up_to(points: Points, at: At) -> Float[np.ndarray, "frequency point"]:
-    """The same integrals from the first point."""
-    steps = np.diff(points)
-    done = np.clip(at[:, None] - points[:-1], 0.0, steps)  # of every step
-    # ∫ of a line over the first d of a step h:  (d − d² / 2h) left + (d² / 2h) right
-    right = done**2 / (2 * np.where(steps > 0, steps, 1.0))
-    matrix = np.zeros((len(at), len(points)))
-    matrix[:, :-1] += done - right
-    matrix[:, 1:] += right
-    return matrix
-
-
 def curve_family(name: str, degree: int, terms: int, *, monotone: bool) -> Curves:
     """Lay out one family.
 
@@ -399,41 +374,6 @@ def curve_family(name: str, degree: int, terms: int, *, monotone: bool) -> Curve
         scale = np.sqrt(own)
     else:
         points = np.exp(logit_quadrature.nodes()[0])
-        basis, own = _columns(name, points, terms)
+        basis, own = list_terms(name, points, terms)
         scale = ROUGHER * own
     return Curves(name, points, basis, scale, own[: OWN_TERMS[name] - LINE], monotone)
-
-
-def _columns(
-    name: str, points: Points, terms: int
-) -> tuple[Float[np.ndarray, "point term"], Float[np.ndarray, "bend"]]:
-    """Level, slope and bends at any points in [0, 1], and the bends' scale."""
-    line = np.column_stack([np.ones_like(points), 2 * points - 1])
-    bends, scale = {"spline": _splines, "gp": _process}[name](points, terms - 2)
-    return np.column_stack([line, bends]), scale
-
-
-def _splines(points: Points, count: int) -> Bends:
-    """Cubic B-splines with a random walk of second order, as independent terms.
-
-    Coefficients D'(D D')⁻¹ z have second differences z; what they leave out is a line.
-    """
-    from scipy.interpolate import BSpline  # takes long to import
-
-    size = count + 2
-    knots = np.concatenate([np.zeros(3), np.linspace(0, 1, size - 2), np.ones(3)])
-    splines = np.asarray(BSpline.design_matrix(points, knots, 3).toarray())
-    second = np.diff(np.eye(size), n=2, axis=0)
-    bends = splines @ second.T @ np.linalg.inv(second @ second.T)
-    return bends, np.full(count, (size - 3.0) ** -1.5)
-
-
-def _process(points: Points, count: int) -> Bends:
-    """Laplace eigenfunctions on [½ − L, ½ + L] and the square roots of the spectral density.
-
-    Riutort-Mayol et al. (2023), equation 8.
-    """
-    frequency = np.pi * np.arange(1, count + 1) / (2 * _BOUNDARY)
-    phase = frequency * (points[:, None] - 0.5 + _BOUNDARY)
-    density = np.sqrt(2 * np.pi) * _LENGTH_SCALE * np.exp(-0.5 * (_LENGTH_SCALE * frequency) ** 2)
-    return np.sin(phase) / np.sqrt(_BOUNDARY), np.sqrt(density)

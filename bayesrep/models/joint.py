@@ -61,7 +61,8 @@ from bayesrep.models.counts import (
     log_tables,
     on_pairs,
 )
-from bayesrep.models.curves import At, Curves, complete_terms, sample_curves
+from bayesrep.models.curve_bases import At
+from bayesrep.models.curves import Curves, complete_terms, sample_curves
 from bayesrep.models.mixtures import (
     SITES,
     Mixtures,

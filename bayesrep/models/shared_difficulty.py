@@ -46,7 +46,6 @@ from bayesrep.errors import OptionError
 from bayesrep.models.answers import (
     Answers,
     Nodes,
-    conditional_logit,
     difficulty_nodes,
     image_moments,
     lay_out_answers,
@@ -83,6 +82,7 @@ from bayesrep.models.mixtures import (
 from bayesrep.models.model import Model
 from bayesrep.models.options import JointOptions
 from bayesrep.models.priors import Prior, locate, unit_law
+from bayesrep.numerics.conditional_logit import conditional_logit
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import Cells, Patterns, patterns_of
 from bayesrep.types import Float, Floats, Ints, no_type_check

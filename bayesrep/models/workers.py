@@ -22,10 +22,8 @@ more than anything else where two data sets had different crowds, and is added t
 covariance (`bayesrep.posterior.workers.leniency_covariance`).
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -34,11 +32,11 @@ import numpy as np
 import numpyro
 from jax import Array
 from jax.typing import ArrayLike
-from scipy import sparse
 from scipy.special import expit
 
-from bayesrep.errors import IdentificationWarning, OptionError, StudyError
+from bayesrep.errors import OptionError
 from bayesrep.models.counts import Counts, DependentPairs, complete, log_nodes, on_pairs
+from bayesrep.models.crowds import Alike, count_answers, crowd_of, images_alike, logits
 from bayesrep.models.curves import Curves
 from bayesrep.models.joint import (
     JointData,
@@ -58,21 +56,10 @@ from bayesrep.models.model import Crowd, Model
 from bayesrep.models.options import JointOptions
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.binomial import log_binomial
-from bayesrep.numerics.leniency import (
-    SMALLEST_POSITIVE,
-    CrowdAnswers,
-    find_leniencies,
-    log_counts,
-    log_given,
-    panel_logit,
-    stretched_logit,
-)
+from bayesrep.numerics.leniency import SMALLEST_POSITIVE, log_counts
 from bayesrep.studies.statistics import Cells
-from bayesrep.studies.study import Study
-from bayesrep.types import Float, Int, Ints, no_type_check
+from bayesrep.types import Float, Ints, no_type_check
 
-BY_MEAN, BY_SPREAD = 60, 6
-"""Into how many parts images are divided by where their answers say that s is, and how surely."""
 BASIS = 8
 """Functions of s that make up every worker's chance of selecting an image."""
 
@@ -97,30 +84,6 @@ class WorkerOptions(JointOptions):
             raise OptionError("workers-model-with-dependence")
 
 
-class Alike(NamedTuple):
-    """Images of one data set about which the answers say the same, or nearly.
-
-    Attributes
-    ----------
-    answered : [M, V]
-        How many of them each known worker answered.
-    log_given : [M, node]
-        log P(answers | s) at the nodes of `bayesrep.numerics.logit_quadrature`.
-    images : [M]
-        How many there are.
-    selected : [M]
-        How often known workers selected one of them.
-    correct : [M, C]
-        How many of them each classifier gets right.
-    """
-
-    log_given: Float[np.ndarray, "alike node"]
-    answered: Int[np.ndarray, "alike known"]
-    selected: Int[np.ndarray, "alike"]
-    images: Int[np.ndarray, "alike"]
-    correct: Int[np.ndarray, "alike classifier"]
-
-
 class Leaning(NamedTuple):
     """What the known workers' leniencies weigh in a data set.
 
@@ -143,127 +106,6 @@ class WorkerData(NamedTuple):
     cells: JointData
     leaning: tuple[Leaning | None, ...]
     """By data set; None of those of which it is not known who answered."""
-
-
-@lru_cache(maxsize=2)
-def crowd_of(study: Study, roles: tuple[str, ...]) -> Crowd:
-    """Leniencies of the workers of some data sets.
-
-    Raises
-    ------
-    StudyError
-        If it is not known of any who answered.
-    """
-    datasets = {role: study.datasets[role] for role in roles}
-    known = {role: data.answers for role, data in datasets.items() if data.answers is not None}
-    if not known:
-        raise StudyError("workers-of-answers-unknown", study=study.name)
-    names, place = np.unique(
-        np.concatenate([of.workers for of in known.values()]), return_inverse=True
-    )
-    places = np.split(place, np.cumsum([len(of.workers) for of in known.values()])[:-1])
-    sizes = [len(datasets[role].images) for role in known]
-    starts = np.cumsum([0, *sizes[:-1]])
-    answers = CrowdAnswers(
-        np.concatenate([of.image + s for of, s in zip(known.values(), starts, strict=True)]),
-        np.concatenate([p[of.worker] for of, p in zip(known.values(), places, strict=True)]),
-        np.concatenate([of.selected for of in known.values()]),
-        np.repeat(np.arange(len(known)), sizes),
-        len(names),
-    )
-    if len(np.unique(answers.worker)) == len(answers.worker):
-        warnings.warn(
-            f"study {study.name!r}: no worker answered twice, so that nobody's leniency can be "
-            "told; the workers model is the joint one here",
-            IdentificationWarning,
-            stacklevel=2,
-        )
-    return Crowd(tuple(known), answers, find_leniencies(answers))
-
-
-def logits(crowd: Crowd, *, panel: bool) -> Float[np.ndarray, "dataset node"]:
-    """α of every data set at the nodes of `bayesrep.numerics.logit_quadrature`.
-
-    Parameters
-    ----------
-    crowd
-        The workers.
-    panel
-        Whether the workers of a data set are all there are.
-    """
-    log_s, log_rest, _ = logit_quadrature.nodes()
-    logit, found = log_s - log_rest, crowd.leniencies
-    if not panel:
-        return np.tile(stretched_logit(logit, found.spread), (len(crowd.roles), 1))
-    asked = [np.flatnonzero(each) for each in _count_answers(crowd)]
-    return np.stack([panel_logit(logit, found.mean[w], found.variance[w]) for w in asked])
-
-
-def _count_answers(crowd: Crowd) -> Int[np.ndarray, "dataset worker"]:
-    """How often each worker answered about each data set."""
-    answers = crowd.answers
-    place = answers.dataset[answers.image] * answers.workers + answers.worker
-    size = len(crowd.roles), answers.workers
-    return np.bincount(place, minlength=size[0] * size[1]).reshape(size)
-
-
-def images_alike(study: Study, roles: Sequence[str], options: WorkerOptions) -> dict[str, Alike]:
-    """The images of every data set, those alike together."""
-    crowd = crowd_of(study, tuple(roles))
-    answers, known = crowd.answers, crowd.leniencies.known
-    given = log_given(answers, crowd.leniencies, logits(crowd, panel=options.panel))
-    column = np.full(answers.workers, -1)
-    column[known] = np.arange(len(known))
-    log_s, log_rest, _ = logit_quadrature.nodes()
-    found: dict[str, Alike] = {}
-    for role in roles:
-        data = study.datasets[role]
-        if role in crowd.roles:
-            mine = answers.dataset == crowd.roles.index(role)
-            said = given[mine]
-            place = _group_alike(said)
-            here = mine[answers.image] & (column[answers.worker] >= 0)
-            rows = place[answers.image[here] - np.flatnonzero(mine)[0]]
-            cells = rows * len(known) + column[answers.worker[here]]
-            yes = rows[answers.selected[here]]
-        else:
-            counts = np.stack([data.selected, data.shown - data.selected], axis=1)
-            pairs, place = np.unique(counts, axis=0, return_inverse=True)
-            said = pairs[place] @ np.stack([log_s, log_rest])
-            cells = yes = np.empty(0, dtype=np.int64)
-        images = np.bincount(place)
-        among = sparse.csr_array((np.ones(len(place)), (place, np.arange(len(place)))))
-        found[role] = Alike(
-            log_given=among @ said / images[:, None],
-            answered=np.bincount(cells, minlength=len(images) * len(known)).reshape(
-                len(images), -1
-            ),
-            selected=np.bincount(yes, minlength=len(images)),
-            images=images,
-            correct=np.rint(among @ data.correct.astype(float)).astype(np.int64),
-        )
-    return found
-
-
-def _group_alike(log_given: Float[np.ndarray, "image node"]) -> Int[np.ndarray, "image"]:
-    """Parts of images that are alike, without a gap: all of the same answers, or nearly."""
-    log_s, log_rest, log_width = logit_quadrature.nodes()
-    some = log_given + log_s + log_rest + log_width  # with s uniform
-    weight = np.exp(some - some.max(axis=1, keepdims=True))
-    weight /= weight.sum(axis=1, keepdims=True)
-    logit = np.clip(log_s - log_rest, -20, 20)
-    mean = weight @ logit
-    spread = weight @ np.square(logit) - np.square(mean)
-    if len(mean) <= BY_MEAN * BY_SPREAD:
-        return np.arange(len(mean))
-    by_mean = np.argsort(np.argsort(mean, kind="stable")) * BY_MEAN // len(mean)
-    order = np.lexsort((spread, by_mean))
-    starts = np.searchsorted(by_mean[order], np.arange(BY_MEAN))
-    sizes = np.bincount(by_mean, minlength=BY_MEAN)
-    rank = np.empty(len(mean), dtype=np.int64)
-    rank[order] = np.arange(len(mean)) - np.repeat(starts, sizes)
-    part = by_mean * BY_SPREAD + rank * BY_SPREAD // sizes[by_mean]
-    return np.unique(part, return_inverse=True)[1]
 
 
 def worker_data(
@@ -312,7 +154,7 @@ def _pairs(
     log_choices = log_binomial(cells.shown, cells.selected)
     if role in crowd.roles:
         number, found = crowd.roles.index(role), crowd.leniencies
-        asked = _count_answers(crowd)[number]
+        asked = count_answers(crowd)[number]
         some = np.flatnonzero(asked)
         leniency = found.mean[some], found.variance[some]
         given = log_counts(cells.selected, cells.shown, alpha[number], *leniency, asked[some])
@@ -426,7 +268,7 @@ MODEL = Model(
     takes_selection=False,
     distinct=lambda study, roles, options: {
         "crowd": crowd_of(study, tuple(roles)),
-        "alike": images_alike(study, roles, options),
+        "alike": images_alike(study, roles, panel=options.panel),
     },
     crowd=lambda study, roles: crowd_of(study, tuple(roles)),
 )

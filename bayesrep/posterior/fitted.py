@@ -19,12 +19,10 @@ from bayesrep.posterior.groups import (
     place_of_cells,
     read_record,
 )
+from bayesrep.posterior.influences import Influences, excess_covariance, leading_excess
 from bayesrep.posterior.joint_draws import (
     MOST_WHOLE,
-    Influences,
     JointDraws,
-    excess_covariance,
-    leading_excess,
     move_draws,
     move_draws_along,
     reference_draws,

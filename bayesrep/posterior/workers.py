@@ -31,7 +31,7 @@ from bayesrep.numerics.crowd import (
     stretch_of_workers,
 )
 from bayesrep.posterior.groups import CellNames
-from bayesrep.posterior.joint_draws import Influences, LogitRight, center_draws
+from bayesrep.posterior.influences import Influences, LogitRight, center_draws
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.crowds import residuals_of
 from bayesrep.types import Bool, Float, Floats, Int

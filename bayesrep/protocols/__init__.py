@@ -37,7 +37,8 @@ from bayesrep.protocols.lines import (
 from bayesrep.protocols.matched import MatchedAccuracy, match
 from bayesrep.protocols.multi_label import multilabel
 from bayesrep.protocols.pairs import compare_pairs, holm, mcnemar
-from bayesrep.protocols.people import judged, people_beside, read_people, seen
+from bayesrep.protocols.people import people_beside, read_people
+from bayesrep.protocols.people_shares import judged, seen
 from bayesrep.protocols.subsets import class_subsets, imagenet_subsets, read_groups
 from bayesrep.studies.answers import read_predictions
 

@@ -4,22 +4,16 @@ What it shows and needs is in `catalogue`, which is read without any of what is 
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from bayesrep.errors import OptionError
-from bayesrep.posterior import read_posterior
-from bayesrep.protocols.humans import read_humans
-from bayesrep.protocols.label_sets import LabelSets, read_label_sets
-from bayesrep.protocols.people import People, read_people
-from bayesrep.protocols.subsets import read_grouping
 from bayesrep.report import catalogue, gallery
+from bayesrep.report.figure_inputs import Given, Inputs
 from bayesrep.report.paper import (
     anzaku2022,
     figure2,
@@ -33,9 +27,9 @@ from bayesrep.report.paper import (
     figure13,
     figure14,
     shankar2020,
-    tsipras2020,
 )
 from bayesrep.report.paper.known import KnownStudy
+from bayesrep.report.paper.tsipras2020 import confusion, labels, objects
 from bayesrep.report.people import judged_figure, people_figure
 from bayesrep.report.robustness import robustness
 from bayesrep.report.sections import (
@@ -47,138 +41,8 @@ from bayesrep.report.sections import (
     ranking,
     trust_figures,
 )
-from bayesrep.studies.answers import read_every_answer, read_predictions
-from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.reading import read_study
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
-from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.studies.words import words_of
-
-
-@dataclass(frozen=True)
-class Given:
-    """What the user gives for figures: files, none of which is read before it is needed.
-
-    Attributes
-    ----------
-    study, posterior
-        A study's folder and a posterior's file.
-    roles
-        Names of the reference and the replication, where the study does not say.
-    labels, humans, objects, counts, classes, images
-        Label sets, people's answers, what people see and select, groups of classes, a folder of
-        images.
-    by
-        The column of `classes`.
-    """
-
-    study: Path | None = None
-    posterior: Path | None = None
-    roles: tuple[str, str] = REQUIRED_ROLES
-    labels: tuple[Path, ...] = ()
-    humans: Path | None = None
-    objects: Path | None = None
-    counts: Path | None = None
-    classes: Path | None = None
-    images: Path | None = None
-    by: str | None = None
-
-    def names(self) -> set[str]:
-        """Which are given, as a user names them."""
-        known = {"study", "posterior"}
-        values = {part.name: getattr(self, part.name) for part in fields(self)}
-        given = {name for name, value in values.items() if value and name not in ("roles", "by")}
-        return {name if name in known else f"--{name}" for name in given}
-
-
-class Inputs:
-    """What figures are drawn of, read once each from what is given."""
-
-    def __init__(self, given: Given) -> None:
-        self.given = given
-
-    @cached_property
-    def study(self) -> Study:
-        """The study."""
-        return read_study(self._path)
-
-    @cached_property
-    def posterior(self) -> Any:
-        """The posterior."""
-        assert self.given.posterior is not None
-        return read_posterior(self.given.posterior)
-
-    @cached_property
-    def answers_to_both(self) -> Sequence[Predictions]:
-        """The answers to both data sets."""
-        return read_predictions(self._path, self.given.roles)
-
-    @cached_property
-    def answers_with_confidence(self) -> Sequence[Predictions]:
-        """The same with their probabilities."""
-        return read_predictions(self._path, self.given.roles, ranks=1, confidence=True)
-
-    @property
-    def study_or_answers(self) -> Study | Sequence[Predictions]:
-        """The study or, where it awaits counts or others are answered too, all answers."""
-        there = StudyFolder(self._path)
-        if there.awaits_counts or set(there.predicted_datasets) - set(there.roles.values()):
-            # All are drawn: the replication need not be named.
-            names = there.dataset_names(self.given.roles)
-            unnamed = {REQUIRED_ROLES[1]} - set(there.predicted_datasets)
-            return read_every_answer(self._path, [each for each in names if each not in unnamed])
-        return self.study
-
-    @cached_property
-    def reference(self) -> Predictions:
-        """The answers to the reference."""
-        return read_predictions(self._path, self.given.roles[:1])[0]
-
-    @cached_property
-    def people(self) -> People:
-        """What people see and select."""
-        return read_people(self.reference, counts=self.given.counts, objects=self.given.objects)
-
-    @cached_property
-    def sets(self) -> LabelSets:
-        """Right labels of the reference's images."""
-        return read_label_sets(self.given.labels, self.reference)
-
-    @cached_property
-    def both_sets(self) -> Sequence[LabelSets]:
-        """Right labels of the images of both data sets."""
-        return [read_label_sets(self.given.labels, each) for each in self.answers_to_both]
-
-    @cached_property
-    def humans(self) -> Sequence[Predictions] | None:
-        """People's answers to both data sets, if they are given."""
-        return (
-            None
-            if self.given.humans is None
-            else read_humans(self.given.humans, *self.answers_to_both)
-        )
-
-    @cached_property
-    def groups(self) -> Any:
-        """Superclasses."""
-        return read_grouping(self.given.classes, self.reference.classes, self.given.by)
-
-    @cached_property
-    def pictures(self) -> gallery.Pictures:
-        """The folder of images."""
-        assert self.given.images is not None
-        return gallery.Pictures.in_folder(self.given.images)
-
-    @property
-    def any_pictures(self) -> gallery.Pictures | None:
-        """The same, if it is given."""
-        return None if self.given.images is None else self.pictures
-
-    @property
-    def _path(self) -> Path:
-        assert self.given.study is not None
-        return self.given.study
 
 
 @dataclass(frozen=True)
@@ -287,30 +151,30 @@ FIGURES: Mapping[str, NamedFigure] = {
     "shankar-4": _make_figure(shankar2020.beside_top, "reference", "sets"),
     "shankar-5": _make_figure(gallery.draw_missed_images, "reference", "sets", "pictures"),
     "tsipras-1": _make_figure(gallery.another_main, *_PEOPLE, "pictures"),
-    "tsipras-3": _make_figure(tsipras2020.objects, *_PEOPLE),
-    "tsipras-4": _make_figure(tsipras2020.by_objects, *_PEOPLE),
-    "tsipras-5": _make_figure(tsipras2020.main_objects, *_PEOPLE, "any_pictures", optional=_IMAGES),
-    "tsipras-6": _make_figure(tsipras2020.other_main, *_PEOPLE),
-    "tsipras-7": _make_figure(tsipras2020.labels_selected, *_PEOPLE),
-    "tsipras-8": _make_figure(tsipras2020.labels_and_objects, *_PEOPLE),
-    "tsipras-9": _make_figure(tsipras2020.confused_pairs, *_PEOPLE),
-    "tsipras-10": _make_figure(tsipras2020.draw_assessment, *_PEOPLE),
-    "tsipras-11": _make_figure(tsipras2020.mistakes, *_PEOPLE),
-    "tsipras-12": _make_figure(tsipras2020.superclasses, *_PEOPLE, "groups"),
-    "tsipras-13": _make_figure(tsipras2020.candidates, "reference"),
+    "tsipras-3": _make_figure(objects.objects_and_pairs, *_PEOPLE),
+    "tsipras-4": _make_figure(objects.by_objects, *_PEOPLE),
+    "tsipras-5": _make_figure(objects.main_objects, *_PEOPLE, "any_pictures", optional=_IMAGES),
+    "tsipras-6": _make_figure(objects.other_main, *_PEOPLE),
+    "tsipras-7": _make_figure(labels.labels_selected, *_PEOPLE),
+    "tsipras-8": _make_figure(labels.labels_and_objects, *_PEOPLE),
+    "tsipras-9": _make_figure(labels.confused_pairs, *_PEOPLE),
+    "tsipras-10": _make_figure(labels.draw_assessment, *_PEOPLE),
+    "tsipras-11": _make_figure(labels.mistakes, *_PEOPLE),
+    "tsipras-12": _make_figure(confusion.superclasses, *_PEOPLE, "groups"),
+    "tsipras-13": _make_figure(labels.candidates, "reference"),
     "tsipras-17": _make_figure(gallery.several_objects, *_PEOPLE, "pictures"),
-    "tsipras-18": _make_figure(tsipras2020.number_agreed, *_PEOPLE),
+    "tsipras-18": _make_figure(objects.number_agreed, *_PEOPLE),
     "tsipras-19": _make_figure(gallery.another_main, *_PEOPLE, "pictures"),
-    "tsipras-20": _make_figure(tsipras2020.other_main_classes, *_PEOPLE),
-    "tsipras-21": _make_figure(tsipras2020.co_occurring_classes, *_PEOPLE),
-    "tsipras-22": _make_figure(tsipras2020.top5, *_PEOPLE),
-    "tsipras-23": _make_figure(tsipras2020.draw_with_fewer_annotators, *_PEOPLE),
-    "tsipras-24": _make_figure(tsipras2020.by_class, *_PEOPLE),
+    "tsipras-20": _make_figure(objects.other_main_classes, *_PEOPLE),
+    "tsipras-21": _make_figure(objects.co_occurring_classes, *_PEOPLE),
+    "tsipras-22": _make_figure(objects.top5, *_PEOPLE),
+    "tsipras-23": _make_figure(labels.draw_with_fewer_annotators, *_PEOPLE),
+    "tsipras-24": _make_figure(labels.by_class, *_PEOPLE),
     "tsipras-25": _make_figure(gallery.draw_unselected_labels, *_PEOPLE, "pictures"),
     "tsipras-26": _make_figure(gallery.draw_unchosen_labels, *_PEOPLE, "pictures"),
-    "tsipras-27": _make_figure(tsipras2020.classes, *_PEOPLE),
-    "tsipras-28": _make_figure(tsipras2020.superclasses_of_several, *_PEOPLE, "groups"),
-    "tsipras-31": _make_figure(tsipras2020.within_superclass, *_PEOPLE, "groups"),
+    "tsipras-27": _make_figure(confusion.classes, *_PEOPLE),
+    "tsipras-28": _make_figure(confusion.superclasses_of_several, *_PEOPLE, "groups"),
+    "tsipras-31": _make_figure(confusion.within_superclass, *_PEOPLE, "groups"),
 }
 
 

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from bayesrep.atomic import replaced_file
-from bayesrep.lab.matching import BINS, EDGES, NODES, chosen_masses, masses_of
+from bayesrep.lab.masses import EDGES, NODES, masses_of
+from bayesrep.lab.matching import chosen_masses
+from bayesrep.lab.matching_methods import BINS
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.report import vega
 from bayesrep.report.page import Front, page_of

@@ -16,7 +16,8 @@ from bayesrep.atomic import replaced_folder
 from bayesrep.errors import BayesrepError, OptionError, plain_text, reason
 from bayesrep.progress import progress_bar
 from bayesrep.report import catalogue, methods
-from bayesrep.report.figure_names import FIGURES, Inputs
+from bayesrep.report.figure_inputs import Inputs
+from bayesrep.report.figure_names import FIGURES
 from bayesrep.report.figures import save_figure
 from bayesrep.report.printed import printed_numbers, study_numbers
 from bayesrep.studies.study import Study

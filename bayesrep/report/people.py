@@ -1,11 +1,14 @@
 """Figures of what people see on the images, and of what they make of classifiers' predictions."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from bayesrep.protocols.people import People, judged, own_and_other, seen
+from bayesrep.protocols.people import People, own_and_other
+from bayesrep.protocols.people_shares import judged, seen
 from bayesrep.report.figures import BLUE, GREEN, GREY, INK, RED, legend_below, panels
 from bayesrep.studies.predictions import Predictions
 
@@ -20,25 +23,27 @@ def people_figure(predictions: Predictions, people: People) -> Any:
     `bayesrep.protocols.seen` with its interval.
     """
     table = seen(predictions, people)
+    several, asked = people.number is not None, people.frequency is not None
     drawn = [
         panel
         for panel, known in (
-            (_objects, people.number is not None),
-            (_draw_beside_others, people.frequency is not None),
-            (_labels, people.number is not None and people.frequency is not None),
+            (partial(draw_object_numbers, table=table), several),
+            (partial(_draw_beside_others, predictions=predictions, people=people), asked),
+            (partial(_labels, people=people), several and asked),
         )
         if known
     ]
     figure, axes = panels(len(drawn) + 1, rows=-(-(len(drawn) + 1) // 2))
     for panel, draw in zip(axes, drawn, strict=False):
-        draw(panel, predictions, people, table)
+        draw(panel)
     _shares(axes[len(drawn)], table)
     for spare in axes[len(drawn) + 1 :]:
         spare.set_visible(False)
     return figure
 
 
-def _objects(axes: Any, _: Predictions, __: People, table: pl.DataFrame) -> None:
+def draw_object_numbers(axes: Any, table: pl.DataFrame) -> None:
+    """Shares of images with one object, two and more, of `bayesrep.protocols.seen`, as bars."""
     rows = table.filter(figure="3a")
     share, low, high = (100 * rows[name].to_numpy() for name in ("share", "lower", "upper"))
     axes.bar(["1", "2", "3 or more"], share, color=BLUE, width=0.7)
@@ -46,9 +51,7 @@ def _objects(axes: Any, _: Predictions, __: People, table: pl.DataFrame) -> None
     axes.set(xlabel="objects", ylabel="images (%)")
 
 
-def _draw_beside_others(
-    axes: Any, predictions: Predictions, people: People, _: pl.DataFrame
-) -> None:
+def _draw_beside_others(axes: Any, predictions: Predictions, people: People) -> None:
     of = people.frequency
     assert of is not None
     mine, best = own_and_other(of, predictions.labels)
@@ -60,7 +63,7 @@ def _draw_beside_others(
     axes.set(xlabel="selection frequency: own label's − best other's", ylabel="images (%)")
 
 
-def _labels(axes: Any, _: Predictions, people: People, __: pl.DataFrame) -> None:
+def _labels(axes: Any, people: People) -> None:
     of, number = people.frequency, people.number
     assert of is not None
     assert number is not None
@@ -97,10 +100,38 @@ def top1_accuracy(predictions: Predictions) -> pl.DataFrame:
     return pl.DataFrame({"classifier": predictions.classifiers, "top-1": shares})
 
 
+def draw_against_top1(
+    axes: Any, predictions: Predictions, table: pl.DataFrame, shown: Sequence[tuple[str, str]]
+) -> None:
+    """Statistics of every classifier with intervals, against its top-1 accuracy.
+
+    Parameters
+    ----------
+    axes
+        Axes, from `panels`.
+    predictions
+        The classifiers' answers.
+    table
+        From `bayesrep.protocols.judged`.
+    shown
+        Statistics and their colours.
+    """
+    top1 = dict(top1_accuracy(predictions).rows())
+    for text, color in shown:
+        rows = table.filter(statistic=text)
+        x = np.array([100 * top1[name] for name in rows["classifier"]])
+        share, low, high = (
+            100 * rows[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
+            for name in ("share", "lower", "upper")
+        )
+        ends = [share - low, high - share]
+        axes.errorbar(x, share, ends, fmt="o", ms=3, lw=0.7, color=color, label=text)
+    axes.set(xlabel="top-1 accuracy on all images (%)", ylabel="share (%)")
+
+
 def judged_figure(predictions: Predictions, people: People) -> Any:
     """Every classifier by what people see: Tsipras et al. (2020), figures 4, 10, 11 and 22."""
     table = judged(predictions, people)
-    top1 = dict(top1_accuracy(predictions).rows())
     parts = [
         [(text, color) for text, color in part if text in set(table["statistic"])]
         for part in (_BY_OBJECTS, _MISTAKES)
@@ -108,24 +139,7 @@ def judged_figure(predictions: Predictions, people: People) -> Any:
     parts = [part for part in parts if part]
     figure, axes = panels(len(parts))
     for panel, part in zip(axes, parts, strict=True):
-        for text, color in part[:_MOST_MARKED]:
-            rows = table.filter(statistic=text)
-            x = [100 * top1[name] for name in rows["classifier"]]
-            share, low, high = (
-                100 * rows[name].fill_null(np.nan).to_numpy()
-                for name in ("share", "lower", "upper")
-            )
-            panel.errorbar(
-                x,
-                share,
-                [share - low, high - share],
-                fmt="o",
-                ms=3,
-                lw=0.7,
-                color=color,
-                label=text,
-            )
-        panel.set(xlabel="top-1 accuracy on all images (%)", ylabel="share (%)")
+        draw_against_top1(panel, predictions, table, part[:_MOST_MARKED])
     legend_below(figure, columns=2)
     return figure
 

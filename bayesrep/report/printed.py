@@ -22,11 +22,11 @@ from bayesrep.estimators.other_images import (
 from bayesrep.protocols.by_subset import ALL_IMAGES, compare_subsets, missed_by_all, of_classes
 from bayesrep.protocols.matched import CRITERIA, match
 from bayesrep.protocols.multi_label import multilabel
-from bayesrep.protocols.people import judged, seen
+from bayesrep.protocols.people_shares import judged, seen
 from bayesrep.protocols.subsets import class_subsets
 from bayesrep.report.catalogue import in_words
-from bayesrep.report.figure_names import Inputs
-from bayesrep.report.paper.tsipras2020 import label_numbers
+from bayesrep.report.figure_inputs import Inputs
+from bayesrep.report.paper.tsipras2020.labels import label_numbers
 from bayesrep.studies.rules import REQUIRED_ROLES
 
 

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.files import parquet, tables
-from bayesrep.files.delimited import Sheet
 from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
+from bayesrep.files.sheets import Sheet
 from bayesrep.studies import rules
 from bayesrep.studies.columns import in_our_words
 from bayesrep.types import Ints

@@ -8,7 +8,7 @@ depends on the number of images.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Self
@@ -212,7 +212,7 @@ class SufficientStatistics(Compared):
             The study to reduce. Data sets without correctness (candidates) have cells with no
             columns in `correct`.
         """
-        cells = {role: _count(data) for role, data in need_study(study).datasets.items()}
+        cells = {role: count_cells(data) for role, data in need_study(study).datasets.items()}
         return cls(study.classifiers, cells, words_of(study))
 
     def __add__(self, other: Self) -> "SufficientStatistics":
@@ -309,65 +309,8 @@ def patterns_of(data: AnnotatedSet) -> Patterns:
     )
 
 
-def statistics_on(study: Study, rows: Mapping[str, NDArray[np.intp]]) -> SufficientStatistics:
-    """Sufficient statistics of some images.
-
-    Parameters
-    ----------
-    study
-        The study to reduce.
-    rows
-        Role to numbers of images; other data sets are left out.
-    """
-    cells = {role: _count(study.datasets[role], numbers) for role, numbers in rows.items()}
-    return SufficientStatistics(study.classifiers, cells, words_of(study))
-
-
-def statistics_by_group(
-    study: Study, column: str, roles: Sequence[str] = REQUIRED_ROLES
-) -> dict[str, SufficientStatistics]:
-    """Sufficient statistics of every group of images, sorted by the group's name.
-
-    Parameters
-    ----------
-    study
-        The study to reduce.
-    column
-        A column of groups that all data sets of `roles` have, such as "superclass".
-    roles
-        The data sets to reduce.
-
-    Raises
-    ------
-    StudyError
-        Where a data set lacks the column, or a group occurs in only some of them.
-    """
-    members: dict[str, NDArray[np.str_]] = {}
-    for role in roles:
-        data = study.datasets[role]
-        if column not in data.groups:
-            has = ", ".join(sorted(data.groups)) or "none"
-            raise StudyError(
-                "data-set-without-group-column", dataset=data.name, column=column, known_columns=has
-            )
-        members[role] = data.groups[column]
-    names = {role: set(np.unique(values).tolist()) for role, values in members.items()}
-    common, union = set.intersection(*names.values()), set.union(*names.values())
-    if absent := sorted(union - common):
-        raise StudyError(
-            "group-missing-in-data-set", column=column, groups=listing(absent, "group")
-        )
-    return {
-        name: SufficientStatistics(
-            study.classifiers,
-            {r: _count(study.datasets[r], np.flatnonzero(members[r] == name)) for r in roles},
-            words_of(study),
-        )
-        for name in sorted(union)
-    }
-
-
-def _count(data: AnnotatedSet, rows: NDArray[np.intp] | None = None) -> Cells:
+def count_cells(data: AnnotatedSet, rows: NDArray[np.intp] | None = None) -> Cells:
+    """The cells of a data set, or of some of its images."""
     size = len(data.images) if rows is None else len(rows)
     chunks = (slice(start, start + _CHUNK) for start in range(0, size, _CHUNK))
     return reduce(_merge, (_cells(data, c if rows is None else rows[c]) for c in chunks))

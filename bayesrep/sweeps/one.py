@@ -43,8 +43,7 @@ Result = dict[str, Any]
 
 def result_of(run: SweepRun) -> Result:
     """Do a run; one that is refused or too large for the memory has its error, no estimates."""
-    watch = Stopwatch()
-    watch.stage("study")
+    watch = Stopwatch("study")
     made_with = {"bayesrep": __version__, **versions(PACKAGES)}
     result: Result = {"versions": made_with, "error": None}
     try:

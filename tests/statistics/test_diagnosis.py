@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 import bayesrep
-from bayesrep.checks import discrepancy, predictions
+from bayesrep.checks import discrepancy, misfits, predictions
+from bayesrep.checks.finding import family_wise
 from bayesrep.posterior.groups import CellNames
 
 # The toy: 36 cells in six blocks; blocks have unknown probabilities with exact
@@ -99,7 +100,7 @@ def test_images_that_each_have_another_number_of_annotators_are_no_misfit():
 
 def test_annotators_added_until_it_is_clear_are_no_misfit():
     adaptive = bayesrep.simulate_study(images=1000, classifiers=2, scenario="adaptive")
-    table, findings = predictions.judge_predictions(
+    table, findings = misfits.judge_predictions(
         bayesrep.fit(adaptive, method="laplace", progress=False)
     )
     assert table is not None
@@ -115,5 +116,5 @@ def test_sound_families_keep_their_level():
     """The least of a family is below 5 % in 5 % at most. False alarm rate: 1e-6."""
     random = np.random.default_rng(0)
     kinds = ["counts"] * 2 + ["answers"] * 10
-    least = [predictions.family_wise(random.random(12), kinds).min() for _ in range(4000)]
+    least = [family_wise(random.random(12), kinds).min() for _ in range(4000)]
     assert np.mean(np.array(least) < 0.05) < 0.05 + 4.9 * np.sqrt(0.05 * 0.95 / 4000)

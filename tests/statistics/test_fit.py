@@ -11,8 +11,8 @@ from toys import Toy, following
 
 import bayesrep
 from bayesrep import ConvergenceWarning, Study
-from bayesrep.inference.nuts import BLOCK, Schedule
 from bayesrep.inference.prior import prior_predictive
+from bayesrep.inference.schedule import BLOCK, Schedule
 
 
 @pytest.fixture(scope="module")

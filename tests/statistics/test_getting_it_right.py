@@ -29,9 +29,10 @@ import bayesrep.inference.marginal as marginal_module
 import bayesrep.inference.settle as settle_module
 from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.marginal import Setting as Settings
-from bayesrep.inference.nuts import Schedule, State, build_kernel, of_marginal
+from bayesrep.inference.nuts import State, build_kernel, of_marginal
 from bayesrep.inference.prior import prior_positions
 from bayesrep.inference.problem import around_mode, pose, programs
+from bayesrep.inference.schedule import Schedule
 from bayesrep.inference.settle import make_look, settle
 
 IMAGES, ANNOTATORS = 60, 4

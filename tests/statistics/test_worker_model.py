@@ -5,7 +5,7 @@ import pytest
 from leniencies import lenient_crowd
 
 import bayesrep
-from bayesrep.numerics.leniency import find_leniencies
+from bayesrep.numerics.expectation_propagation import find_leniencies
 from bayesrep.posterior.fitted import Fitted
 
 

@@ -29,7 +29,7 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     new_study(arguments.out, force=arguments.force)
     keep_compiled()
-    from bayesrep.report.figure_names import Inputs
+    from bayesrep.report.figure_inputs import Inputs
     from bayesrep.report.paper_page import write_paper
     from bayesrep.studies.study_folder import StudyFolder
 

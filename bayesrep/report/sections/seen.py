@@ -7,7 +7,7 @@ from typing import Self
 import polars as pl
 
 from bayesrep.errors import StudyError
-from bayesrep.protocols.people import judged, seen
+from bayesrep.protocols.people_shares import judged, seen
 from bayesrep.report import vega
 from bayesrep.report.people import top1_accuracy
 from bayesrep.report.picture import Figure

@@ -151,10 +151,8 @@ def read_evaluations(
     named = dict(zip(REQUIRED_ROLES, scored, strict=True))
     datasets = {role: each.counted_set() for role, each in named.items() if each.counted}
     if not datasets:
-        answers = [each.answers(models) for each in scored]
-        return StudyContents(
-            answers=answers, attempts=attempts, provenance=facts, notes=tuple(notes)
-        )
+        said = [each.answers(models) for each in scored]
+        return StudyContents(answers=said, attempts=attempts, provenance=facts, notes=tuple(notes))
     facts["counts"] = _counts_from(counts, asked.judges, solving)
     study = Study(datasets, models, name, facts)
     return StudyContents.from_study(study, attempts=attempts, notes=tuple(notes))

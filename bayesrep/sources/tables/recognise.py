@@ -17,8 +17,8 @@ from bayesrep.errors import (
     listing,
 )
 from bayesrep.files import parquet
-from bayesrep.files.delimited import Sheet
 from bayesrep.files.places import Place
+from bayesrep.files.sheets import Sheet
 from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS
 from bayesrep.sources.table_files import (
     UnreadableError,

@@ -1,0 +1,175 @@
+"""What it means where the fitted model does not look like the data, in words and findings."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bayesrep.checks.finding import (
+    ALPHA,
+    BEARABLE,
+    UNTESTED,
+    Finding,
+    Trust,
+    missing_finding,
+    p_text,
+)
+from bayesrep.checks.predictions import check_predictions
+from bayesrep.errors import PosteriorError
+from bayesrep.posterior.groups import Posterior, need_group, read_record
+from bayesrep.studies.words import IMAGES, Words
+from bayesrep.types import Floats
+
+BEARABLE_OWN = 1.0  # as BEARABLE, of one classifier, whose effect is noisy by about half an sd
+RUINOUS = 2.0
+STOPPED = 0.05  # of all images, expected in such cells: who annotates next depended on the answers
+
+
+def judge_predictions(
+    posterior: Posterior, words: Words = IMAGES
+) -> tuple[pl.DataFrame | None, list[Finding]]:
+    """The table of `check_predictions`, where it can be made, and what it means."""
+    try:
+        table = check_predictions(posterior)
+    except PosteriorError:
+        needed = "log likelihood and observations on cells"
+        return None, [missing_finding("the model predicts counts and answers", needed)]
+    adjusted = need_group(posterior, "posterior", "adjusted_accuracy")["adjusted_accuracy"].values
+    observed = need_group(posterior, "observed_data", "correct")
+    options = read_record(posterior).given
+    sd = np.maximum(adjusted.std(axis=(0, 1)), 1e-12)
+    curves = _judge_answers(table.filter(kind="answers"), sd, options, words)
+    typical = max(float(adjusted.mean(axis=2).std()), 1e-12)
+    mixtures = [
+        _judge_counts(
+            row,
+            typical,
+            options,
+            words,
+            curves_fit=not curves.sentence,
+            ragged=len(np.unique(observed[f"{row['name']}_shown"].values)) > 1,
+        )
+        for row in table.filter(kind="counts").iter_rows(named=True)
+    ]
+    return table, [_judge_all(table), *mixtures, curves]
+
+
+def _judge_all(table: pl.DataFrame) -> Finding:
+    """Counts and answers as one test; what a misfit means, the single checks say."""
+    check, wanted = "counts and answers fit, as one test", f"p >= {ALPHA}"
+    p, tests = table["p_adjusted"].min(), table["p_adjusted"].count()
+    value = UNTESTED if p is None else f"{p_text(float(str(p)))} ({tests} tests)"
+    return Finding(check, value, wanted)
+
+
+def _judge_counts(
+    row: Mapping[str, Any],
+    sd: float,
+    options: Mapping[str, Any],
+    words: Words = IMAGES,
+    *,
+    curves_fit: bool,
+    ragged: bool = False,
+) -> Finding:
+    name, p = row["name"], row["p_adjusted"]
+    check, wanted = f"mixture fits the counts of the {name}", f"adjusted p >= {ALPHA}"
+    if p is None:
+        why = f"too few {words.images}" if row["bins"] else "too many distinct counts"
+        return Finding(check, f"{UNTESTED}: {why}", wanted)
+    if p >= ALPHA:
+        return Finding(check, p_text(p), wanted)
+    change = _better_mixture(options)
+    if not curves_fit and name == "replication":
+        change = (
+            "First change the curves, which do not fit either and pull at this mixture "
+            f'(feedback="cut" keeps them apart). {change}'
+        )
+    # Counts that stopping rules leave empty are no sign of a wrong mixture.
+    if row["unfilled"] > STOPPED:
+        sentence = (
+            f"{words.annotators.title()} of the {name} were added depending on the answers so far: "
+            f"{100 * row['unfilled']:.0f} % of its {words.images} would otherwise have counts that "
+            "none has. The likelihood allows for that, but the mixture cannot be tested by such "
+            "counts."
+        )
+        return Finding(check, UNTESTED, wanted, "yes", sentence)
+    added = ""
+    if ragged:
+        added = (
+            f"If {words.annotators} were added depending on the answers so far, such a misfit is "
+            "expected and does no harm."
+        )
+    # A misfit that moves no accuracy is told, and trusted.
+    effect, trust = row["effect"], "with care"
+    matters = "How much that matters for the adjusted accuracies is not known."
+    if effect is not None:
+        trust = _severity(abs(effect) / sd, BEARABLE)
+        matters = (
+            f"This {'hardly matters' if trust == 'yes' else 'may matter'} for the adjusted "
+            f"accuracies (about {100 * abs(effect):.2f} points of accuracy, posterior sd "
+            f"{100 * sd:.2f})."
+        )
+    sentence = (
+        f"The mixture does not fit the counts of the {name} ({p_text(p)}): {words.images} selected "
+        f"by {row['worst_cell']} number {row['observed']:,.0f} where {row['expected']:,.0f} are "
+        f"expected. {matters} {change}, and compare the adjusted accuracies. {added}".rstrip()
+    )
+    return Finding(check, p_text(p), wanted, trust, sentence)
+
+
+def _better_mixture(options: Mapping[str, Any]) -> str:
+    from bayesrep.models.options import LARGEST_COMPONENTS  # which imports JAX
+
+    more = int(options.get("components", 2)) + 1
+    enough = more > LARGEST_COMPONENTS
+    change = "Try wider priors of the mixture" if enough else f"Try components={more}"
+    shared = options.get("shared_components", True)
+    return f"{change}, or shared_components=False" if shared else change
+
+
+def _severity(size: float, bearable: float) -> Trust:
+    """What a shift of that many posterior standard deviations means."""
+    return "no" if size > RUINOUS else "yes" if size <= bearable else "with care"
+
+
+def _judge_answers(
+    table: pl.DataFrame, sd: Floats, options: Mapping[str, Any], words: Words
+) -> Finding:
+    check, wanted = "curves fit the classifiers", f"adjusted p >= {ALPHA}"
+    misfits = table.with_columns(sd=pl.Series(sd)).filter(pl.col("p_adjusted") < ALPHA)
+    misfits = misfits.sort("p_adjusted", maintain_order=True)
+    value = f"{len(misfits)} of {len(table)} misfit"
+    if misfits.is_empty():
+        return Finding(check, value, wanted)
+    worst = misfits.row(0, named=True)
+    names = ", ".join(misfits["name"].head(3)) + (", ..." if len(misfits) > 3 else "")
+    trust, effect = "with care", "How much that matters for their adjusted accuracies is not known."
+    if not misfits["effect"].null_count():
+        most = float(np.max(np.abs(misfits["effect"].to_numpy()) / misfits["sd"].to_numpy()))
+        trust = _severity(most, BEARABLE_OWN)
+        effect = f"Their adjusted accuracies may be off by up to {most:.1f} posterior sd."
+    sentence = (
+        f"{_which_curves(len(misfits), len(table), names, words)}: on {words.images} "
+        f"selected by {worst['worst_cell']} {worst['name']} is right on "
+        f"{100 * worst['observed']:.0f} % where {100 * worst['expected']:.0f} % are expected "
+        f"({p_text(worst['p_adjusted'])}). {effect} {_better_curves(options)}"
+    )
+    return Finding(check, value, wanted, trust, sentence)
+
+
+def _which_curves(misfits: int, classifiers: int, names: str, words: Words) -> str:
+    if classifiers == 1:
+        return f"The curve does not fit {names}"
+    return f"The curves do not fit {misfits} of {classifiers} {words.classifiers} ({names})"
+
+
+def _better_curves(options: Mapping[str, Any]) -> str:
+    if options.get("monotone"):
+        return "Try monotone=False: these curves seem to fall somewhere."
+    if options.get("curve", "bernstein") == "bernstein":
+        from bayesrep.models.options import JointOptions  # which imports JAX
+
+        degree = 2 * int(options.get("degree", JointOptions.degree))
+        return f'Try curve="spline", a higher degree (degree={degree}) or more terms.'
+    return "Try more terms, or larger classifier_bend."

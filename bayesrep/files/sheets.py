@@ -1,0 +1,128 @@
+"""A table of texts: its columns by name, without what spreadsheets and data frames leave."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from bayesrep.errors import StudyError, Violation, plain_text
+from bayesrep.files import parquet
+from bayesrep.files.names import normalize_cells, normalize_name
+from bayesrep.files.places import Place
+
+LARGEST_TEXT, SWELLING = 2**26, 50
+"""Bytes that a compressed table may hold in any case, and times those of its file."""
+
+COLUMNS = 2**16
+"""Columns of a table, each of which costs time however short it is."""
+LINES_ABOVE = 5  # lines below the first among which a header is looked for
+UNNAMED = "\0"
+"""How the name of a column begins that has none, and that of no other does."""
+
+Rename = Callable[[list[str]], list[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """One table of a file.
+
+    Attributes
+    ----------
+    place
+        What a message calls it and its rows.
+    frame
+        Its columns by name.
+    """
+
+    place: Place
+    frame: pl.DataFrame
+
+
+def take_only_sheet(sheets: list[Sheet], path: str | Path) -> Sheet:
+    """The one table of a file; a workbook of several is refused."""
+    if len(sheets) > 1:
+        names = ", ".join(sheet.place.name for sheet in sheets)
+        raise StudyError("several-sheets-in-workbook", path=path, sheets=names)
+    return sheets[0]
+
+
+def name_columns(raw: Iterable[str], where: str, rename: Rename) -> list[str]:
+    """Names of columns, each once; those that have none get one that no header can have."""
+    stripped = [normalize_name(name) for name in raw]
+    if len(stripped) > COLUMNS:
+        raise StudyError(
+            "table-with-many-columns", where=where, columns=len(stripped), most=COLUMNS
+        )
+    names = rename(stripped)
+    times = Counter(name for name in names if name)
+    if repeated := sorted(name for name, count in times.items() if count > 1):
+        said = [old for old, new in zip(stripped, names, strict=True) if new == repeated[0]]
+        raise StudyError(
+            "column-name-repeated",
+            where=where,
+            column=repeated[0],
+            headings=", ".join(map(repr, said)),
+        )
+    return [name or f"{UNNAMED}{place}" for place, name in enumerate(names)]
+
+
+def tidy_frame(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
+    """Without what spreadsheets and data frames leave: empty columns, an index, empty last rows."""
+    # A row of commas is a column each: those that hold nothing go before their texts are looked at.
+    nameless = (column for column in frame if column.name.startswith(UNNAMED))
+    frame = frame.drop(column.name for column in nameless if column.null_count() == len(column))
+    frame, left = normalize_cells(frame), list[str]()
+    for column in frame:
+        unnamed = column.name.startswith(UNNAMED)
+        blank = unnamed and column.null_count() == len(column)
+        if blank or ((unnamed or column.name == "Unnamed: 0") and _is_index(column)):
+            left.append(column.name)
+        elif unnamed:
+            _refuse_title(frame, place)
+            number = int(column.name[1:]) + 1
+            raise StudyError("column-without-name", where=place.name, column_number=number)
+    frame = frame.drop(left)
+    if frame.width and frame.height:
+        places = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
+        frame = frame.head(int(places[-1]) + 1 if len(places) else 0)
+    return frame
+
+
+def _refuse_title(frame: pl.DataFrame, place: Place) -> None:
+    """Refuse a title where a header should be: one cell, the first, above several words."""
+    title, *others = frame.columns
+    if title.startswith(UNNAMED) or not all(name.startswith(UNNAMED) for name in others):
+        return
+    for row, cells in enumerate(frame.head(LINES_ABOVE).iter_rows()):
+        words = [cell for cell in cells if cell is not None]
+        if len(words) > 1:
+            if not has_number(words):
+                raise StudyError(
+                    describe_title(place.name, place.first + row, title, place.first - 1)
+                )
+            return
+
+
+def has_number(cells: Iterable[str]) -> bool:
+    """Whether a row holds a number, as a header rarely does."""
+    return any(re.fullmatch(r"\s*[-+]?[\d.,]+%?\s*", cell) for cell in cells)
+
+
+def describe_title(where: str, header: int, title: str, line: int) -> Violation:
+    """In one line, that a title stands where a header should be, and where the header is."""
+    facts = {"where": where, "line": line, "title": plain_text(title[:60]), "header": header}
+    return Violation("title-above-header", **facts)
+
+
+def _is_index(column: pl.Series) -> bool:
+    """Whether a column only numbers the rows."""
+    return column.to_list() == [str(number) for number in range(len(column))]
+
+
+def check_width(sheet: Sheet, size: int) -> None:
+    """Refuse a text of a length that an array of them would not fit into memory with."""
+    if line := parquet.too_wide(sheet.frame, size, sheet.place.name):
+        raise StudyError(line)

@@ -1,0 +1,69 @@
+"""Sites and quantities at many draws: some draws at a time, gathered by chain and draw."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.inference.density import Draws
+from bayesrep.inference.problem import Programs
+from bayesrep.models.model import Data
+from bayesrep.types import Floats, Ints
+
+MOST_AT_ONCE = 50
+NUMBERS_AT_ONCE = 2**24
+"""Draws that are evaluated together: so many, or as many as the data fit into this."""
+
+
+Part: TypeAlias = tuple[Ints, Mapping[str, NDArray[Any]]]
+"""Which of the draws, all chains in a row, and values of theirs by name."""
+
+
+def evaluate(compiled: Programs, draws: Draws, data: Data) -> dict[str, Floats]:
+    """Sites and quantities at positions [chain, draw, ...], as NumPy arrays of that form."""
+    chains, length = draws["shared"].shape[:2]
+    return gather(in_parts(compiled, draws, data), chains, length)
+
+
+def in_parts(compiled: Programs, draws: Draws, data: Data) -> Iterator[Part]:
+    """Yield sites and quantities at positions [chain, draw, ...], some draws at a time."""
+    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), draws)
+    total = len(flat["shared"])
+    a_draw = sum(jnp.size(leaf) for leaf in jax.tree.leaves(data))
+    size = min(total, max(1, min(MOST_AT_ONCE, NUMBERS_AT_ONCE // a_draw)))
+    for start in range(0, total, size):
+        # One shape, and one program: the last part begins within the one before it.
+        first = min(start, total - size)
+        part = {name: leaf[first : first + size] for name, leaf in flat.items()}
+        values = compiled.quantities(part, data)
+        done = start - first
+        rows = np.arange(start, first + size)
+        yield rows, {name: np.asarray(value)[done:] for name, value in values.items()}
+
+
+def gather(
+    parts: Iterable[Part], chains: int, length: int, steps: Mapping[str, int] | None = None
+) -> dict[str, NDArray[Any]]:
+    """Values by name [chain, draw, ...], of parts that together have all draws of each.
+
+    Parameters
+    ----------
+    parts
+        In any order; they need not have the same names.
+    chains, length
+        Number of chains, and of draws in each.
+    steps
+        Steps of names of which the parts have only every so many-th draw of each chain.
+    """
+    whole: dict[str, NDArray[Any]] = {}
+    for rows, values in parts:
+        for name, value in values.items():
+            step = (steps or {}).get(name, 1)
+            if name not in whole:
+                shape = (chains, -(-length // step), *value.shape[1:])
+                whole[name] = np.empty(shape, value.dtype)
+            whole[name][rows // length, rows % length // step] = value
+    return dict(sorted(whole.items()))

@@ -1,0 +1,186 @@
+"""What people see on images, and what they say of predictions: shares with their intervals.
+
+A label that nobody selects is never one that is selected as often as another, not even as the
+own label where nobody selects that either.
+
+Intervals are over images: the people are those who were asked.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from bayesrep.errors import StudyError
+from bayesrep.protocols.intervals import proportion_interval
+from bayesrep.protocols.people import People, own_and_other
+from bayesrep.studies.predictions import Predictions
+from bayesrep.types import Bools, Floats
+
+TOP = 5
+
+
+def seen(predictions: Predictions, people: People, *, interval: str = "jeffreys") -> pl.DataFrame:
+    """What people see on the images.
+
+    Parameters
+    ----------
+    predictions
+        Whose labels are the data set's.
+    people
+        From `read_people`.
+    interval
+        See `proportion_interval`.
+
+    Returns
+    -------
+    polars.DataFrame
+        statistic, figure (of Tsipras et al.), of (images that count), images (of which it is so),
+        share, lower, upper (95 %).
+
+    Raises
+    ------
+    StudyError
+        Where nothing is known of any image.
+    """
+    rows = list(_image_statistics(predictions, people))
+    if not rows:
+        raise StudyError("seen-by-people-unknown")
+    is_so, of = (np.array([int(row[place]) for row in rows]) for place in (2, 3))
+    names = {"statistic": [row[0] for row in rows], "figure": [row[1] for row in rows]}
+    return _shares(names, is_so, of, interval)
+
+
+def _shares(
+    names: Mapping[str, Any], images: NDArray[Any], of: NDArray[Any], interval: str
+) -> pl.DataFrame:
+    """Names, and shares of images with their intervals."""
+    lower, upper = proportion_interval(images, of, interval)
+    with np.errstate(invalid="ignore"):
+        numbers = {"of": of, "images": images, "share": images / of, "lower": lower, "upper": upper}
+    return pl.DataFrame({**names, **numbers}).fill_nan(None)
+
+
+def _image_statistics(
+    predictions: Predictions, people: People
+) -> Iterator[tuple[str, str, int, int]]:
+    """Statistic, figure, images of which it is so, images that count."""
+    own = predictions.labels
+    if people.frequency is not None:
+        of = people.frequency
+        mine, best = own_and_other(of, own)
+        asked = ~np.isnan(mine)
+        both = asked & ~np.isnan(best)
+        yield "the own label is selected by nobody", "25", (mine[asked] == 0).sum(), asked.sum()
+        for text, figure, share in (
+            ("another label is selected as often", "7", 1.0),
+            ("another label is selected half as often", "23a", 0.5),
+        ):
+            is_so = _as_often(best[both], mine[both], share)
+            yield text, figure, is_so.sum(), both.sum()
+        if people.number is not None:
+            one = asked & (people.number == 1)
+            several = np.bincount(of.image[of.values > 0], minlength=len(own))[one] > 1
+            text = "with one object, several labels are selected"
+            yield text, "8", several.sum(), one.sum()
+    if people.number is not None and people.main is not None and people.chosen is not None:
+        number, main = people.number, people.main
+        done = number > 0
+        for count in range(1, 4):
+            is_so = number == count if count < 3 else number >= count
+            text = f"{count} object{'s' if count > 1 else ''}{' or more' if count == 3 else ''}"
+            yield text, "3a", is_so.sum(), done.sum()
+        another = done & (main != own)
+        yield "the main label is another", "19", another.sum(), done.sum()
+        many = number > 1
+        if people.object is not None:
+            other = people.object.values_of(main, 0) != people.object.values_of(own, 0)
+            text = "with several objects, the main one is another"
+            yield text, "5", (other & many).sum(), many.sum()
+        missed = done & (people.chosen.values_of(own, 0) == 0)
+        yield "the own label is chosen for no object", "26", missed.sum(), done.sum()
+
+
+def judged(predictions: Predictions, people: People, *, interval: str = "jeffreys") -> pl.DataFrame:
+    """What people say of every classifier's predictions.
+
+    Parameters
+    ----------
+    predictions
+        The answers on one data set.
+    people
+        From `read_people`.
+    interval
+        See `proportion_interval`.
+
+    Returns
+    -------
+    polars.DataFrame
+        classifier, statistic, figure (of Tsipras et al.), of, images, share, lower, upper. Accuracy
+        on images of several objects and of one: by the data set's label, by those by which most
+        people call the objects (figure 4), by the main one's (figure 6); of the answers that are
+        wrong, how many people select, and at least as often as the own label (figure 11;
+        predictions that nobody was asked about count as selected never); and of the *top-5
+        corrections*, wrong by top-1 and right by top-5, those whose first answer and label are both
+        seen by people, as different objects (appendix C.1).
+    """
+    rows = list(_prediction_statistics(predictions, people))
+    if not rows:
+        raise StudyError("seen-by-people-unknown")
+    right, of = (np.stack([row[place] for row in rows], axis=1).ravel() for place in (2, 3))
+    names = {
+        "classifier": np.repeat(predictions.classifiers, len(rows)),
+        "statistic": [row[0] for row in rows] * len(predictions.classifiers),
+        "figure": [row[1] for row in rows] * len(predictions.classifiers),
+    }
+    return _shares(names, right, of, interval)
+
+
+def _prediction_statistics(
+    predictions: Predictions, people: People
+) -> Iterator[tuple[str, str, NDArray[np.integer[Any]], NDArray[np.integer[Any]]]]:
+    """Statistic, figure, and of every classifier the images of which it is so, and that count."""
+    answered, own, first = predictions.answered, predictions.labels, predictions.first
+
+    def count_images(is_so: Bools, of: Bools) -> tuple[Any, Any]:
+        return (is_so & of).sum(axis=1), np.broadcast_to(of, is_so.shape).sum(axis=1)
+
+    if people.number is not None and people.object is not None and people.main is not None:
+        said = people.object.values_of(first, 0)
+        named = (
+            np.zeros_like(said)
+            if people.names is None
+            else people.names.values_of(first, missing=0)
+        )
+        for name, images in (
+            ("several objects", people.number > 1),
+            ("one object", people.number == 1),
+        ):
+            of = answered & images
+            yield f"{name}: right by the own label", "4a", *count_images(predictions.correct, of)
+            yield f"{name}: right by any object", "4b", *count_images(named > 0, of)
+        another = answered & (people.number > 0) & (people.main != own)
+        text = "another main label: right by the"
+        yield f"{text} own label", "6", *count_images(predictions.correct, another)
+        yield f"{text} main label", "6", *count_images(first == people.main, another)
+        if predictions.answers.shape[2] >= TOP:
+            mine = people.object.values_of(own, 0)
+            corrected = predictions.correct_within(TOP) & ~predictions.correct & (people.number > 0)
+            different = (said > 0) & (mine > 0) & (said != mine)
+            text = "top-5 corrections that are two objects"
+            yield text, "22", *count_images(different, answered & corrected)
+    if people.frequency is not None:
+        mine: Floats = people.frequency.values_of(own, np.nan)
+        theirs: Floats = people.frequency.values_of(first, 0.0)
+        wrong = answered & ~predictions.correct & ~np.isnan(mine)
+        as_often = _as_often(theirs, mine)
+        yield "mistakes selected as often as the own label", "11", *count_images(as_often, wrong)
+        yield "mistakes selected by half or more", "10", *count_images(theirs >= 0.5, wrong)
+
+
+def _as_often(of: Floats, own: Floats, share: float = 1.0) -> Bools:
+    """Whether labels are selected, and so many times as often as the own ones (NaN: not asked)."""
+    with np.errstate(invalid="ignore"):
+        return (of > 0) & (of >= share * own)

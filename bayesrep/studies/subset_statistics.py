@@ -1,0 +1,70 @@
+"""Sufficient statistics of a part of a study: of given images, and of each group of images."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import StudyError, listing
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.statistics import SufficientStatistics, count_cells
+from bayesrep.studies.study import Study
+from bayesrep.studies.words import words_of
+
+
+def statistics_on(study: Study, rows: Mapping[str, NDArray[np.intp]]) -> SufficientStatistics:
+    """Sufficient statistics of some images.
+
+    Parameters
+    ----------
+    study
+        The study to reduce.
+    rows
+        Role to numbers of images; other data sets are left out.
+    """
+    cells = {role: count_cells(study.datasets[role], numbers) for role, numbers in rows.items()}
+    return SufficientStatistics(study.classifiers, cells, words_of(study))
+
+
+def statistics_by_group(
+    study: Study, column: str, roles: Sequence[str] = REQUIRED_ROLES
+) -> dict[str, SufficientStatistics]:
+    """Sufficient statistics of every group of images, sorted by the group's name.
+
+    Parameters
+    ----------
+    study
+        The study to reduce.
+    column
+        A column of groups that all data sets of `roles` have, such as "superclass".
+    roles
+        The data sets to reduce.
+
+    Raises
+    ------
+    StudyError
+        Where a data set lacks the column, or a group occurs in only some of them.
+    """
+    members: dict[str, NDArray[np.str_]] = {}
+    for role in roles:
+        data = study.datasets[role]
+        if column not in data.groups:
+            has = ", ".join(sorted(data.groups)) or "none"
+            raise StudyError(
+                "data-set-without-group-column", dataset=data.name, column=column, known_columns=has
+            )
+        members[role] = data.groups[column]
+    names = {role: set(np.unique(values).tolist()) for role, values in members.items()}
+    common, union = set.intersection(*names.values()), set.union(*names.values())
+    if absent := sorted(union - common):
+        raise StudyError(
+            "group-missing-in-data-set", column=column, groups=listing(absent, "group")
+        )
+    return {
+        name: SufficientStatistics(
+            study.classifiers,
+            {r: count_cells(study.datasets[r], np.flatnonzero(members[r] == name)) for r in roles},
+            words_of(study),
+        )
+        for name in sorted(union)
+    }
