@@ -82,16 +82,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="NAME=A,B",
         help="with --from-logits: more classifiers, each the mean of some networks' probabilities",
     )
-    # How the answers are computed, and what is kept beside them.
-    option("--keep", choices=get_args(Kept), help="keep every output, not five labels alone")
-    option("--device", help="auto, cpu, cuda, cuda:1, mps")
-    option("--batch-size", type=_count_or_auto, metavar="auto|N", help="images at a time")
-    option("--precision", choices=get_args(Precision), help="of the networks' arithmetic")
-    option("--compile", action="store_true", help="torch.compile, held to uncompiled answers")
-    option("--workers", type=_count_or_auto, metavar="auto|N", help="threads")
-    option("--weights", type=Path, metavar="DIR", help="files of weights instead of the hub's")
-    option("--cache", type=Path, metavar="DIR", help="keep preprocessed images for later runs")
-    option("--ray", metavar="ADDRESS|local", help="spread over Ray (extra [ray])")
+    _add_computation(parser)
     # What becomes of images without an answer and of earlier answers, and where a table goes.
     option(
         "--allow-failures",
@@ -107,6 +98,20 @@ def add(parser: ArgumentParser) -> None:
         metavar="FOLDER",
         help="also write results-DATASET.csv there, in the columns of timm's results",
     )
+
+
+def _add_computation(parser: ArgumentParser) -> None:
+    """Add how the answers are computed, and what is kept beside them."""
+    option = parser.add_argument
+    option("--keep", choices=get_args(Kept), help="keep every output, not five labels alone")
+    option("--device", help="auto, cpu, cuda, cuda:1, mps")
+    option("--batch-size", type=_count_or_auto, metavar="auto|N", help="images at a time")
+    option("--precision", choices=get_args(Precision), help="of the networks' arithmetic")
+    option("--compile", action="store_true", help="torch.compile, held to uncompiled answers")
+    option("--workers", type=_count_or_auto, metavar="auto|N", help="threads")
+    option("--weights", type=Path, metavar="DIR", help="files of weights instead of the hub's")
+    option("--cache", type=Path, metavar="DIR", help="keep preprocessed images for later runs")
+    option("--ray", metavar="ADDRESS|local", help="spread over Ray (extra [ray])")
 
 
 def _ensemble(text: str) -> tuple[str, list[str]]:
