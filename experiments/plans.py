@@ -191,8 +191,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         remarks += (
             f" Of the {found['many']} plans with {MANY} answers about an image or more, which are "
             f"all that the command looks at by itself, {found['many_within_tenth']} are within a "
-            f"tenth, {found['many_ratio']:.2f} times as wide on average; with three answers half "
-            "of the fits are not certified, and the assumed shape of p(s) speaks."
+            f"tenth, {found['many_ratio']:.2f} times as wide on average; with fewer the assumed "
+            "shape of p(s) speaks."
         )
     command = f"python -m experiments.plans --plans {arguments.plans} --studies {arguments.studies}"
     save("plans", command, found, text, remarks=remarks)
