@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from fnmatch import fnmatchcase
 from pathlib import Path
 from types import FrameType
 
@@ -120,6 +121,13 @@ def replaced_file(target: Path) -> Generator[Path]:
                 _is_placed(target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def find_foreign(folder: Path, ours: Iterable[str]) -> list[str]:
+    """Names in a folder, in order, that no pattern has and that are not hidden: another's files."""
+    names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    patterns = (".*", *ours)
+    return [name for name in names if not any(fnmatchcase(name, each) for each in patterns)]
 
 
 @contextmanager

@@ -232,6 +232,15 @@ def written(tmp_path):
     return tmp_path / "col", collection
 
 
+def test_a_collection_with_files_of_others_is_never_replaced(written):
+    place, collection = written
+    write_collection(place, collection)
+    (place / "answers-of-monday.csv").touch()
+    with refused(OptionError, "folder-holds-other-files", {"names": ["answers-of-monday.csv"]}):
+        write_collection(place, collection)
+    assert (place / "answers-of-monday.csv").exists()
+
+
 def test_a_collection_is_read_back(written):
     folder, collection = written
     again = read_collection(folder)

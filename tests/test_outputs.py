@@ -13,13 +13,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 import zoo
-from refusals import check, refusal
+from refusals import check, refusal, refused
 
 import bayesrep
 from bayesrep import atomic, cli
 from bayesrep.atomic import PLACED_FILES, replaced_file, replaced_folder, writing_to
+from bayesrep.collect.pilot import write_pilot
 from bayesrep.commands import output
 from bayesrep.commands.output import open_streams, write_csv
+from bayesrep.errors import BayesrepError
+from bayesrep.report.paper_page import write_paper
 
 PACKAGE = Path(bayesrep.__file__).parent
 SMALL = zoo.cut(zoo.study("tiny"), images=60, classifiers=2)
@@ -453,11 +456,60 @@ def test_a_warning_that_nobody_reads_ends_nothing(monkeypatch):
         "answers import table a=answers.csv --out answers.csv --force",
         "collect match answers.csv --reference a --pool b --images 5 --out ./answers.csv --force",
         "collect labels answers.csv --fates answers.csv --out labels.csv --force",
+        "collect labels answers.csv --fates new.csv --out ./new.csv",
+        "answers import table a=answers.csv --out new.csv --counts new.csv",
+        "estimate study --csv study/counts.parquet --force",
+        "estimate study --csv study/predictions/v1/a.parquet --force",
     ],
 )
 def test_what_is_read_is_never_replaced(tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
-    for name in ("posterior.nc", "answers.csv"):
+    tables = ("study.json", "counts.parquet", "predictions/v1/a.parquet")
+    names = ("posterior.nc", "answers.csv", *(f"study/{name}" for name in tables))
+    for name in names:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text("as it was", encoding="utf-8")
     check(refusal(words.split()), "output-is-input")
-    assert {path.read_text(encoding="utf-8") for path in tmp_path.iterdir()} == {"as it was"}
+    assert [Path(name).read_text(encoding="utf-8") for name in names] == ["as it was"] * len(names)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "import tables study/answers.csv study/right.csv --reference a --replication b --out study",
+        "collect contains study/ask.csv --images v1=study/v1 --out study",
+        "collect contains ask.csv --images v1=study/v1 --out study/v1",
+        "collect pilot tasks --out tasks",
+        "papers report engstrom2020 study/answers.csv --out study",
+    ],
+)
+def test_a_folder_that_holds_what_is_read_is_never_replaced(tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    for name in ("answers.csv", "right.csv", "ask.csv", "v1/one.jpg"):
+        place = Path("study", name)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()
+    Path("tasks").mkdir()
+    Path("paper.nc").touch()
+    Path("ask.csv").touch()
+    check(refusal([*words.split(), "--force"]), "output-holds-input")
+    assert {path.name for path in Path("study").iterdir()} > {"answers.csv", "ask.csv"}
+
+
+def test_a_folder_with_files_of_others_is_never_replaced(tmp_path):
+    written = {
+        "study": lambda place: SMALL.write(place, force=True),
+        "said": lambda place: write_pilot(place, [{"answers": []}]),
+        "paper": lambda place: write_paper("engstrom2020", None, (), place, options={}),
+    }
+    for name, write in written.items():
+        notes = tmp_path / name / "notes.txt"
+        if name == "paper":
+            notes.parent.mkdir()
+        else:
+            write(notes.parent)
+            write(notes.parent)  # its own files are replaced
+        notes.write_text("years of work", encoding="utf-8")
+        with refused(BayesrepError, "folder-holds-other-files", {"names": ["notes.txt"]}):
+            write(notes.parent)
+        assert notes.read_text(encoding="utf-8") == "years of work"

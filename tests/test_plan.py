@@ -101,8 +101,11 @@ def test_workers_leave_a_floor(fits):
     two = planned(width=0.02, workers=200, crowds=2)
     assert not two.reached
     assert two.width == pytest.approx(floor, rel=0.1)
-    text = plan_text(two, PRICES, 200, 2)
+    text = plan_text(two, PRICES)
     assert "two crowds of 200 workers in all" in text
+    odd = planned(width=0.1, workers=41, crowds=2)  # twenty in each
+    assert plan_facts(odd, PRICES)["workers"] == 40
+    assert {size for _, size, _ in odd.crowds if size} <= {20, 40, 80}
 
 
 def test_a_budget_is_kept(fits):
@@ -124,7 +127,7 @@ def test_nothing_costs_anything(fits):
     assert found.cost == 0
     assert not found.by_money
     assert found.design.answers == 5  # the fewest answers in all
-    assert "5 answers per image say little" in plan_text(found, PRICES, None, 1)
+    assert "5 answers per image say little" in plan_text(found, PRICES)
     json.dumps(plan_facts(found, Prices(0, 0)), allow_nan=False)
 
 
@@ -148,6 +151,7 @@ TOO_FEW_WORKERS = "crowd-below-answers-per-image"
         ),
         ({"limits": Limits(budget=1.0)}, ("budget-below-smallest-study", {"budget": 1.0})),
         ({"limits": Limits(budget=-1.0)}, (TOO_SMALL,)),
+        ({"width": 0.02, "limits": Limits(budget=float("nan"))}, (TOO_SMALL,)),
         ({"width": 0.02, "limits": Limits(images=3)}, (TOO_SMALL,)),
         ({"width": 0.02, "studies": 1}, ("planned-studies-below-two", {"studies": 1})),
         ({"width": 0.02, "jobs": 0}, ("jobs-below-one", {"jobs": 0})),
@@ -196,9 +200,11 @@ def test_kept_work_is_not_done_again(fits, monkeypatch, tmp_path):
     assert (again.design, again.width, len(made)) == (first.design, first.width, 1)
     with refused(OptionError, "kept-work-of-another-plan", {"path": str(kept)}):
         planned(width=0.02, kept=kept, seed=1)
-    kept.write_text("no JSON\n", "utf-8")
-    with refused(OptionError, "kept-work-unreadable", {"path": str(kept)}):
-        planned(width=0.02, kept=kept)
+    for foreign in ("no JSON\n", "two lines\nof a letter", '{"of": "another"}\n{"key'):
+        kept.write_text(foreign, "utf-8")
+        with pytest.raises(OptionError):
+            planned(width=0.02, kept=kept)
+        assert kept.read_text("utf-8") == foreign
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

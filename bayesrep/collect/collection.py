@@ -28,9 +28,13 @@ from bayesrep.atomic import replaced_folder
 from bayesrep.collect.grids import PLACE
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import parquet, strict_json
+from bayesrep.files.folders import refuse_foreign
 from bayesrep.files.names import normalize_names
 
 TASKS, LABELS, FACTS = "tasks.parquet", "labels.parquet", "collection.json"
+FORMS = ("label-studio.xml", "label-studio.json", "mturk.html", "mturk.csv", "page.html")
+ENTRIES = (TASKS, LABELS, FACTS, *FORMS)
+"""All that is in a collection's folder; a folder with anything else is not replaced."""
 MOST_ON_A_PAGE = 2_000
 """Tasks that the page holds; of more, only the services' forms are written."""
 Kind = Literal["contains", "classify"]
@@ -100,6 +104,7 @@ def write_collection(
     told = _describe_labels(tasks, labels)
     said = {row["label"]: row for row in told.to_dicts()}
     facts = {"kind": kind, "workers": collection.workers, "made": dict(collection.made)}
+    refuse_foreign(Path(path), ENTRIES)
     with replaced_folder(Path(path)) as partial:
         (partial / FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
         parquet.write(tasks, partial / TASKS)

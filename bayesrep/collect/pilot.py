@@ -16,6 +16,7 @@ from scipy.special import expit, logit
 from bayesrep.atomic import replaced_folder
 from bayesrep.collect.collection import Collection
 from bayesrep.errors import OptionError
+from bayesrep.files.folders import refuse_foreign
 from bayesrep.types import Bools, Floats
 
 
@@ -129,6 +130,7 @@ def answer(collection: Collection, people: Respondents | None = None) -> list[di
 
 def write_pilot(path: str | Path, answers: list[dict[str, Any]]) -> None:
     """Write a file for each person into a folder, which is replaced."""
+    refuse_foreign(Path(path), ("answers-*.json",))
     with replaced_folder(Path(path)) as partial:
         for number, each in enumerate(answers, 1):
             text = json.dumps(each, indent=1)

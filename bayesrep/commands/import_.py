@@ -28,7 +28,7 @@ from bayesrep.commands.options import (
     names,
     seed,
 )
-from bayesrep.commands.output import emit, new_study
+from bayesrep.commands.output import emit, new_folder
 from bayesrep.errors import OptionError, listing, plain_text
 from bayesrep.sources import READERS, STATEMENTS  # the parser asks for them
 from bayesrep.sources.sql import DIALECTS
@@ -245,7 +245,7 @@ def _import(arguments: Namespace, given: Mapping[str, Any]) -> int:
 
     source, out = arguments.source, arguments.out
     if not (READERS[source].adds_counts and StudyFolder(out).awaits_counts):
-        new_study(out, force=arguments.force)
+        new_folder(out, arguments)
     imported = import_files(
         source,
         arguments.files,

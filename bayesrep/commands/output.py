@@ -17,6 +17,7 @@ from typing import Any
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError, plain_text
 from bayesrep.files.strict_json import replace_non_finite
+from bayesrep.studies.folder import ENTRIES, MANIFEST
 
 DONE_STATUS = 0
 FINDING = 1  # the command did its work, and what it found is bad; or the machine failed it
@@ -31,27 +32,49 @@ def describe_kept_work(place: Path | None) -> str:
     return f"the same command goes on from {place}"
 
 
-def new_study(path: Path, *, force: bool) -> None:
-    """Refuse, before any work, what exists."""
-    if path.exists() and not force:
+def new_folder(path: Path, arguments: Namespace) -> None:
+    """Refuse, before any work, what exists.
+
+    With `--force` a folder is replaced, but never one that holds what another argument names.
+    """
+    place = path.resolve()
+    for each in _other_paths(path, arguments):
+        if each.exists() and each.resolve().is_relative_to(place):
+            raise OptionError("output-holds-input", path=path, input=each)
+    _refuse_existing(path, arguments)
+
+
+def _refuse_existing(path: Path, arguments: Namespace) -> None:
+    if path.exists() and not vars(arguments).get("force", False):
         raise OptionError("output-path-exists", path=path)
 
 
 def new_file(path: Path, arguments: Namespace) -> None:
     """Refuse, before any work, a file that exists or a folder that cannot hold it.
 
-    With `--force` a file is replaced, but never one that another argument names.
+    With `--force` a file is replaced, but never one that another argument names, nor a table of a
+    study that one names.
     """
     if path.is_dir():
         raise OptionError("output-is-folder", path=path)
-    others = [each for each in _paths_in(list(vars(arguments).values())) if each is not path]
-    if path.exists() and any(each.exists() and path.samefile(each) for each in others):
-        raise OptionError("output-is-input", path=path)
-    new_study(path, force=vars(arguments).get("force", False))
+    place = path.resolve()
+    for each in _other_paths(path, arguments):
+        if each.resolve() == place or (path.exists() and each.exists() and path.samefile(each)):
+            raise OptionError("output-is-input", path=path)
+        inside = each.is_dir() and path.exists() and place.is_relative_to(each.resolve())
+        if inside and (each / MANIFEST).is_file():
+            if place.relative_to(each.resolve()).parts[0] in ENTRIES:
+                raise OptionError("output-is-input", path=path)
+    _refuse_existing(path, arguments)
     if path.exists() and not path.is_file():
         raise OptionError("output-not-a-file", path=path)
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise OptionError("output-folder-not-writable", path=path, parent=path.parent)
+
+
+def _other_paths(path: Path, arguments: Namespace) -> list[Path]:
+    """The paths that the other arguments name."""
+    return [each for each in _paths_in(list(vars(arguments).values())) if each is not path]
 
 
 def _paths_in(value: Any) -> Iterator[Path]:

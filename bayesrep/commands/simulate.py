@@ -8,7 +8,7 @@ import bayesrep
 from bayesrep.choices import Process
 from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, ends, given_options
-from bayesrep.commands.output import emit, new_study
+from bayesrep.commands.output import emit, new_folder
 
 EXAMPLE = "world --classifiers 10 --images 2000"
 
@@ -43,7 +43,7 @@ def _annotators(text: str) -> int | tuple[int, int]:
 def run(arguments: Namespace) -> int:
     from bayesrep.report.study_text import describe_study
 
-    new_study(arguments.out, force=arguments.force)
+    new_folder(arguments.out, arguments)
     study = bayesrep.simulate_study(**given_options(arguments, bayesrep.simulate_study))
     study.write(arguments.out, force=arguments.force)
     text = f"{describe_study(study)}\nWritten to {arguments.out}, its truth into study.json"

@@ -187,7 +187,7 @@ def plan(
                 laws = [law._replace(floor=left[crowds] / each) for law in laws]
             bar.stage("the plan")
             certified = certify_option(studied, aim.cheapest(laws), studies)
-    return _conclude(aim, laws, left, certified, workers, studies)
+    return _conclude(aim, laws, left, certified, studies)
 
 
 def _conclude(
@@ -195,7 +195,6 @@ def _conclude(
     laws: Sequence[Law],
     left: Mapping[int, float],
     certified: Certified,
-    workers: int | None,
     studies: int,
 ) -> Plan:
     """The plan, by laws that fits of the chosen design correct.
@@ -208,8 +207,6 @@ def _conclude(
         β of one crowd and of two.
     certified
         Fits of the design that these laws chose.
-    workers
-        How many there are in all.
     studies
         How many were fitted.
     """
@@ -258,7 +255,7 @@ def _conclude(
         laws=laws,
         options=aim.options(laws),
         by_money=aim.by_money(laws, chosen.cost),
-        crowds=_crowds(alone, left, workers, chosen.design.answers),
+        crowds=_crowds(alone, left, like.in_all, chosen.design.answers),
         power=_power(expected.pair_width),
     )
 
@@ -278,7 +275,7 @@ def possible_answers(
         raise OptionError("plan-without-width-or-budget")
     if width is not None and not 0 < width < 1:
         raise OptionError("plan-width-out-of-range", width_points=100 * width)
-    if limits.budget <= 0 or limits.images < LEAST_IMAGES:
+    if not (limits.budget > 0 and limits.images >= LEAST_IMAGES):
         raise OptionError("budget-or-images-too-small")
     if studies < 2:
         raise OptionError("planned-studies-below-two", studies=studies)

@@ -124,13 +124,16 @@ def _read(path: Path, identity: str) -> dict[str, Any]:
         return {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        if lines and not lines[-1].endswith("\n"):
-            lines.pop()
-            _write(path, "".join(lines))
-        first, *rest = map(json.loads, lines)
+        whole = lines if not lines or lines[-1].endswith("\n") else lines[:-1]
+        if not whole:
+            raise OptionError("kept-work-unreadable", path=path, reason="no line of it is whole")
+        first, *rest = map(json.loads, whole)
         if first["of"] != mine:
             raise OptionError("kept-work-of-another-plan", path=path)
-        return {each["key"]: each["result"] for each in rest}
+        held = {each["key"]: each["result"] for each in rest}
+        if len(whole) < len(lines):  # only now it is known to be ours
+            _write(path, "".join(whole))
+        return held
     except (UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, OptionError):
             raise

@@ -70,6 +70,11 @@ class Design:
         if self.workers is not None and self.workers < self.answers:
             raise OptionError("workers-below-answers", workers=self.workers, answers=self.answers)
 
+    @property
+    def in_all(self) -> int | None:
+        """Workers of all crowds."""
+        return None if self.workers is None else self.workers * self.crowds
+
 
 def draw_study(world: Populations, design: Design, *, leniency: float, seed: int) -> Study:
     """A study of this design from these populations.

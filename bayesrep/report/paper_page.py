@@ -14,6 +14,7 @@ import polars as pl
 
 from bayesrep.atomic import replaced_folder
 from bayesrep.errors import BayesrepError, OptionError, plain_text, reason
+from bayesrep.files.folders import refuse_foreign
 from bayesrep.progress import progress_bar
 from bayesrep.report import catalogue, methods
 from bayesrep.report.figure_inputs import Inputs
@@ -64,6 +65,7 @@ def write_paper(
         raise OptionError("unknown-paper", paper=paper, choices=", ".join(catalogue.PAPERS))
     entries = list(catalogue.of_paper(paper))
     figures: list[dict[str, Any]] = []
+    refuse_foreign(out, ("index.html", "numbers.csv", "*.png"))
     # The folder takes its place only when all is written.
     with replaced_folder(out) as partial:
         with progress_bar(len(entries), "figure", show=progress) as bar:

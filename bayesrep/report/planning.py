@@ -52,22 +52,20 @@ def plan_facts(found: "Plan", prices: "Prices") -> dict[str, Any]:
     }
 
 
-def plan_text(
-    found: "Plan", prices: "Prices", workers: int | None, crowds: int, words: Words = IMAGES
-) -> str:
+def plan_text(found: "Plan", prices: "Prices", words: Words = IMAGES) -> str:
     """What to collect, what to expect, and what else there would be."""
-    lines = [*_describe_design(found, workers, crowds, words), *_describe_basis(found, words)]
+    lines = [*_describe_design(found, words), *_describe_basis(found, words)]
     lines += _describe_others(found, prices, words)
     return "\n".join(lines)
 
 
-def _describe_design(found: "Plan", workers: int | None, crowds: int, words: Words) -> list[str]:
+def _describe_design(found: "Plan", words: Words) -> list[str]:
     """What to collect, and what to expect of it."""
     design, expected = found.design, found.expected
     total = 2 * design.images * design.answers
     who = f"every one by another {words.worker}"
-    if workers is not None:
-        kind = "one crowd" if crowds == 1 else "two crowds"
+    if (workers := design.in_all) is not None:
+        kind = "one crowd" if design.crowds == 1 else "two crowds"
         who = f"by {kind} of {workers:,} {words.workers} in all, {total / workers:,.0f} each"
     held = round(expected.mean_held * found.studies)
     return [
@@ -191,7 +189,7 @@ def _facts_of(design: "Design") -> dict[str, Any]:
     return {
         "images": design.images,
         "answers": design.answers,
-        "workers": design.workers,
+        "workers": design.in_all,
         "crowds": design.crowds,
     }
 

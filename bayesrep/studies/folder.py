@@ -32,6 +32,9 @@ FAILURES = "failures.parquet"
 PREDICTIONS = "predictions"
 ROLES = "roles.json"
 PROVENANCE = "provenance.json"
+TABLES = (MANIFEST, IMAGES, COUNTS, ANNOTATIONS, FAILURES, ROLES, PROVENANCE, "attempts.parquet")
+ENTRIES = (*TABLES, PREDICTIONS, "logits")
+"""All that is in a study's folder; a folder with anything else is not replaced."""
 
 LONGEST_NAME = 220  # as it is encoded; file systems take 255, and a file is written under another
 RANKS = 5  # so many classes are kept of an answer, the most probable first

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep.atomic import replaced_folder
+from bayesrep.atomic import find_foreign, replaced_folder
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
@@ -116,6 +116,8 @@ def _refuse_existing(target: Path, *, force: bool) -> None:
         raise StudyError("study-path-exists", path=target)
     if not target.is_dir() or (any(target.iterdir()) and not StudyFolder(target).is_study):
         raise StudyError("existing-path-not-study", path=target)
+    if foreign := find_foreign(target, folder.ENTRIES):
+        raise StudyError("folder-holds-other-files", path=target, names=listing(foreign, "file"))
 
 
 def _write_tables(datasets: Sequence[AnnotatedSet], path: Path) -> None:

@@ -12,7 +12,7 @@ from bayesrep.commands.collect.questions import (
     read_descriptions,
 )
 from bayesrep.commands.options import add_shared, given_options, seed
-from bayesrep.commands.output import emit, new_study
+from bayesrep.commands.output import emit, new_folder
 from bayesrep.errors import OptionError
 
 EXAMPLE = "labels.csv --images v1=val --out closer"
@@ -32,7 +32,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep import collect
     from bayesrep.report.collecting import tasks_text
 
-    new_study(arguments.out, force=arguments.force)
+    new_folder(arguments.out, arguments)
     if arguments.answers < 1:
         raise OptionError("answers-option-below-one", answers=arguments.answers)
     asked = gather_questions(arguments)

@@ -13,7 +13,7 @@ from bayesrep.commands.collect.questions import (
     read_descriptions,
 )
 from bayesrep.commands.options import add_shared, given_options, seed
-from bayesrep.commands.output import emit, new_study
+from bayesrep.commands.output import emit, new_folder
 
 EXAMPLE = "candidates.csv --images v1=val --out tasks"
 
@@ -52,7 +52,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.collecting import tasks_text
     from bayesrep.sources.table_files import read_table
 
-    new_study(arguments.out, force=arguments.force)
+    new_folder(arguments.out, arguments)
     design = collect.GridDesign(**given_options(arguments, collect.GridDesign))
     asked, controls = gather_questions(arguments), None
     if arguments.controls is not None and arguments.controls.is_dir():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, given_options, seed
-from bayesrep.commands.output import emit, new_study
+from bayesrep.commands.output import emit, new_folder
 
 EXAMPLE = "tasks --out trial"
 
@@ -35,7 +35,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep import collect
     from bayesrep.collect import pilot
 
-    new_study(arguments.out, force=arguments.force)
+    new_folder(arguments.out, arguments)
     people = pilot.Respondents(**given_options(arguments, pilot.Respondents))
     answers = pilot.answer(collect.read_collection(arguments.collection), people)
     pilot.write_pilot(arguments.out, answers)

@@ -1,5 +1,6 @@
 """`bayesrep collect plan`: what a replication takes whose intervals have some width."""
 
+import math
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, get_args
@@ -119,7 +120,7 @@ def run(arguments: Namespace) -> int:
     common.setdefault("leniency", LENIENCY)
     result = plan(worlds, prices, limits=limits, **common)
     facts = plan_facts(result, prices)
-    text = plan_text(result, prices, arguments.workers, arguments.crowds or 1, words)
+    text = plan_text(result, prices, words)
     emit(arguments, f"{heading}\n{text}", facts)
     if result.reached:
         return DONE_STATUS
@@ -138,6 +139,8 @@ def _check(arguments: Namespace) -> None:
         raise OptionError("posterior-without-pilot")
     if arguments.batch is not None and (arguments.pilot is None or arguments.width is None):
         raise OptionError("batch-without-pilot-width")
+    if arguments.batch is not None and not 0 < arguments.batch < math.inf:
+        raise OptionError("batch-money-not-positive", money=arguments.batch)
     if arguments.batch is not None and arguments.budget is not None:
         raise OptionError("batch-with-budget")
 

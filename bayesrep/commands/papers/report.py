@@ -6,7 +6,7 @@ from pathlib import Path
 from bayesrep.commands import shapes
 from bayesrep.commands.figure import FIGURE_FIELDS, add_files, files_given, given_files
 from bayesrep.commands.options import add_datasets, add_shared, keep_compiled
-from bayesrep.commands.output import emit, new_study
+from bayesrep.commands.output import emit, new_folder
 
 EXAMPLE = "engstrom2020 my-study --out figures"
 
@@ -27,7 +27,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    new_study(arguments.out, force=arguments.force)
+    new_folder(arguments.out, arguments)
     keep_compiled()
     from bayesrep.report.figure_inputs import Inputs
     from bayesrep.report.paper_page import write_paper
