@@ -268,8 +268,7 @@ def test_a_file_that_is_read_is_neither_replaced_nor_counted_twice(tmp_path, cap
         ["answers", "clean", str(given), "--rules", "repeats"],
         ["answers", "import", "table", f"v={given}", "--answer", "selected"],
     ):
-        assert main([*words, "--out", str(given), "--force"]) == 2
-        assert "is read" in capsys.readouterr().err
+        check(refusal([*words, "--out", str(given), "--force"]), "output-is-input")
     twice = ["answers", "import", "table", f"v={given}", f"w={again}", "--answer", "selected"]
     assert main([*twice, "--out", str(tmp_path / "o.csv")]) == 2
     assert given.read_text() == text
