@@ -33,22 +33,7 @@ _USELESS = {
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    # The images, which come in one of three ways, and the study that gets the answers.
-    option(
-        "--images",
-        type=Path,
-        metavar="PATH",
-        help="class folders, flat folder, .tar, .tar.gz, .csv, or hf-hub:user/dataset/pattern",
-    )
-    option("--dataset", metavar="NAME", help="the data set's name in the study")
-    option("--suite", type=Path, metavar="FILE", help="several data sets (TOML), networks once")
-    option(
-        "--from-logits",
-        type=Path,
-        metavar="FOLDER",
-        help="instead of images: STUDY/logits/DATASET of --keep logits, without inference",
-    )
-    option("--study", type=Path, help="the study's folder, created where needed")
+    _add_images(parser)
     # Who answers, and what the answers are chosen among and held against.
     option(
         "--classifiers",
@@ -98,6 +83,26 @@ def add(parser: ArgumentParser) -> None:
         metavar="FOLDER",
         help="also write results-DATASET.csv there, in the columns of timm's results",
     )
+
+
+def _add_images(parser: ArgumentParser) -> None:
+    """Add the images, which come in one of three ways, and the study that gets the answers."""
+    option = parser.add_argument
+    option(
+        "--images",
+        type=Path,
+        metavar="PATH",
+        help="class folders, flat folder, .tar, .tar.gz, .csv, or hf-hub:user/dataset/pattern",
+    )
+    option("--dataset", metavar="NAME", help="the data set's name in the study")
+    option("--suite", type=Path, metavar="FILE", help="several data sets (TOML), networks once")
+    option(
+        "--from-logits",
+        type=Path,
+        metavar="FOLDER",
+        help="instead of images: STUDY/logits/DATASET of --keep logits, without inference",
+    )
+    option("--study", type=Path, help="the study's folder, created where needed")
 
 
 def _add_computation(parser: ArgumentParser) -> None:
