@@ -40,14 +40,8 @@ class Studied:
         self, designs: Sequence[Design], count: int, way: str = "normal"
     ) -> list[list[Outcome]]:
         """So many studies of every design."""
-        tasks = [
-            [
-                (self._worlds[number % len(self._worlds)], design, self._leniency)
-                + (self._seed + number, way)
-                for number in range(count)
-            ]
-            for design in designs
-        ]
+        drawn_from = self._worlds, self._leniency, self._seed
+        tasks = [_list_tasks(*drawn_from, design, count, way) for design in designs]
         if way == "normal":  # together: a number of answers is a program to compile
             names = [f"{way} {_name(design)} x {count}" for design in designs]
             outcomes = self._spread(_simulate_tasks, tasks, names)
@@ -63,6 +57,16 @@ class Studied:
         wanted = [(n, aim.width, aim.limits.images_at(aim.prices, n)) for n in numbers]
         names = [f"law answers={n} width={width} most={most:g}" for n, width, most in wanted]
         return self._spread(_find_slope, [(*common, *each) for each in wanted], names)
+
+
+def _list_tasks(
+    worlds: Sequence[Populations], leniency: float, seed: int, design: Design, count: int, way: str
+) -> list[tuple[Populations, Design, float, int, Any]]:
+    """A task for each of so many studies of a design, which take the worlds in turn."""
+    return [
+        (worlds[number % len(worlds)], design, leniency, seed + number, way)
+        for number in range(count)
+    ]
 
 
 def _simulate_one(task: tuple[Populations, Design, float, int, Any]) -> list[float]:
@@ -86,14 +90,9 @@ def _find_slope(
     worlds, leniency, seed, answers, width, most = task
 
     def mean_square(images: int, count: int) -> float:
-        outcomes = [
-            _simulate_one(
-                (worlds[number % len(worlds)], Design(images, answers), leniency)
-                + (seed + number, "normal")
-            )
-            for number in range(count)
-        ]
-        return average_outcomes([Outcome(*each) for each in outcomes]).mean_width ** 2
+        tasks = _list_tasks(worlds, leniency, seed, Design(images, answers), count, "normal")
+        outcomes = [Outcome(*each) for each in _simulate_tasks(tasks)]
+        return average_outcomes(outcomes).mean_width ** 2
 
     wanted = most
     if width is not None:
@@ -127,11 +126,9 @@ def find_laws(studied: Studied, numbers: Sequence[int], aim: Aim) -> list[Law]:
 
 def left_by_workers(studied: Studied, workers: int | None) -> dict[int, float]:
     """β of one crowd and of two: what W workers add to the squared width, times W."""
-    size = max(TRIAL["answers"], CROWDS[1] if workers is None else workers)
-    of_crowds = [max(size // crowds, TRIAL["answers"]) for crowds in (1, 2)]
+    answers, size = TRIAL["answers"], CROWDS[1] if workers is None else workers
     designs = [
-        Design(TRIAL["images"], TRIAL["answers"], each, crowds)
-        for crowds, each in enumerate(of_crowds, 1)
+        Design(TRIAL["images"], answers, max(size // crowds, answers), crowds) for crowds in (1, 2)
     ]
     left: dict[int, float] = {}
     for design, outcomes in zip(
