@@ -52,7 +52,7 @@ def test_scatter_of_images_is_not_taken_for_that_of_classifiers():
     design, random = designed(400)
     for scatter, images in ((0.02, 0.0), (0.02, 0.02), (0.0, 0.02)):
         y = design @ [0.7, 0.03] + np.hypot(scatter, images) * random.standard_normal(400)
-        draws = y + images * random.standard_normal((20_000, 400))
+        draws = y + images * random.standard_normal((5_000, 400))
         spread = draw_effects(design, draws, random)[:, 1].std() * np.linalg.norm(design[:, 1])
         assert spread == pytest.approx(np.hypot(scatter, images), rel=0.15)
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,10 +19,12 @@ import bayesrep
 from bayesrep import Study, StudyError, WorkerAnswers
 from bayesrep.answers import describe_crowd
 from bayesrep.cli import main
+from bayesrep.files import npy
 from bayesrep.numerics.crowd import NORMAL, cluster_covariance, meetings, residuals
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import CellNames
 from bayesrep.posterior.workers import one_selection
+from bayesrep.sources.exports.reassessed import RATINGS
 from bayesrep.studies.reading import check_study
 
 
@@ -216,16 +219,20 @@ RATERS = DATA / "reassessed-imagenet" / "raters.npz"
 )
 def test_real_raters_move_the_mean_more_than_real_images():
     """Reassessed ImageNet: 85 raters, 924,810 answers, halves of the questions and of the crowd."""
-    tensor = np.load(RATERS)["tensor"]
-    rater, question = np.nonzero(tensor.sum(axis=2) > 0)
-    yes = tensor[rater, question, 2] > 0
+    with zipfile.ZipFile(RATERS) as archive:  # a fifth of the time that NumPy takes to read it
+        size = archive.getinfo("tensor.npy").file_size
+        with archive.open("tensor.npy") as stream:
+            tensor = npy.read(stream, size)
+    rater, question, answer = np.nonzero(tensor)
+    yes = answer == RATINGS.index("yes")
     assert len(yes) == 924_810
+    names = np.arange(len(tensor)).astype(str)
     rng = np.random.default_rng(0)
     first, ours = rng.random(tensor.shape[1]) < 0.5, rng.random(len(tensor)) < 0.5
 
     def side(of):
         rows, place = np.unique(question[of], return_inverse=True)
-        answers = WorkerAnswers.of(place, rater[of].astype(str), yes[of])
+        answers = WorkerAnswers.of(place, names[rater[of]], yes[of])
         selected, shown = answers.counts(len(rows))
         right = np.ones((len(rows), 1), dtype=bool)
         return {"selected": selected, "shown": shown, "correct": right, "answers": answers}

@@ -53,11 +53,16 @@ def read_reassessed(path: str | Path, _: Columns) -> pl.DataFrame:
         )
     # Every non-zero entry is one answer.
     rater, question, answer = np.nonzero(tensor)
+    names = {
+        "image": (info[:, 0], question),
+        "worker": (ids, rater),
+        "label": (info[:, 1], question),
+        "answer": (np.array(RATINGS), answer),
+    }
+    # Each name becomes a text once, not at every answer.
     return pl.DataFrame(
         {
-            "image": info[question, 0].astype(np.str_),
-            "worker": ids[rater].astype(np.str_),
-            "label": info[question, 1].astype(np.str_),
-            "answer": np.array(RATINGS)[answer],
+            column: pl.Series(texts.astype(np.str_)).gather(places)
+            for column, (texts, places) in names.items()
         }
     )
