@@ -25,12 +25,12 @@ import polars as pl
 from bayesrep import cli
 from bayesrep.protocols import (
     class_subsets,
-    judged,
+    compare_labels_with_people,
+    compare_predictions_with_people,
     multilabel,
     read_groups,
     read_label_sets,
     read_people,
-    seen,
 )
 from bayesrep.report.figures import BLUE, GREY, INK, RED, legend_below, panels
 from bayesrep.report.protocols_text import multilabel_table
@@ -141,7 +141,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         file, study = Path(folder) / "objects.csv", imported(arguments.data, Path(folder))
         objects_file(arguments.objects, arguments.images, study, file)
         people = read_people(predictions, objects=file)
-    sees, judges = seen(predictions, people), judged(predictions, people)
+    sees = compare_labels_with_people(predictions, people)
+    judges = compare_predictions_with_people(predictions, people)
     means = judges.group_by("statistic", "figure", maintain_order=True).agg(
         pl.col("of", "share").mean(), least=pl.col("share").min(), most=pl.col("share").max()
     )

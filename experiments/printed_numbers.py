@@ -21,14 +21,14 @@ import polars as pl
 from scipy.stats import binomtest
 
 from bayesrep.protocols import (
+    compare_labels_with_people,
+    compare_predictions_with_people,
     imagenet_subsets,
-    judged,
     multilabel,
     proportion_interval,
     read_groups,
     read_label_sets,
     read_people,
-    seen,
     shankar2020,
 )
 from bayesrep.report.paper.tsipras2020.labels import label_numbers
@@ -314,8 +314,9 @@ def of_tsipras(data: Path) -> Iterator[Found]:
     went, unselected = kinds["classify"], kinds["own label never selected"]
     yield Found("classify", f"{went:,}", _is(went == 6761), first)
     yield Found("unselected", f"{unselected:,}", _is(unselected == 150), first)
-    sees = {row["statistic"]: row for row in seen(predictions, people).to_dicts()}
-    said = pl.DataFrame(judged(predictions, people))
+    table = compare_labels_with_people(predictions, people)
+    sees = {row["statistic"]: row for row in table.to_dicts()}
+    said = pl.DataFrame(compare_predictions_with_people(predictions, people))
     mean = dict(said.group_by("statistic").agg(pl.col("share").mean()).rows())
     half = "3,380 of 6,761 images: half would be {:,}"
     command = f"{first}; bayesrep papers multilabel study --table people --objects objects.csv"

@@ -10,7 +10,13 @@ import zoo
 from refusals import check, refusal, refused
 
 from bayesrep import StudyError
-from bayesrep.protocols import confusion, judged, people_beside, read_people, seen
+from bayesrep.protocols import (
+    compare_labels_with_people,
+    compare_predictions_with_people,
+    confusion,
+    people_beside,
+    read_people,
+)
 from bayesrep.report.figure_names import FIGURES
 from bayesrep.report.sections.section import Source
 from bayesrep.report.sections.seen import Seen
@@ -88,7 +94,7 @@ def found(table, of="statistic"):
 def test_what_people_see(world):
     predictions, folder, frequency, told = world
     people = read_people(predictions, counts=folder / "counts.csv", objects=folder / "objects.csv")
-    table = found(seen(predictions, people))
+    table = found(compare_labels_with_people(predictions, people))
     own = {
         i: CLASSES[k] for i, k in zip(predictions.images.tolist(), predictions.labels, strict=True)
     }
@@ -127,7 +133,7 @@ def test_what_people_see(world):
 def test_what_people_say_of_predictions(world):
     predictions, folder, frequency, told = world
     people = read_people(predictions, counts=folder / "counts.csv", objects=folder / "objects.csv")
-    every = judged(predictions, people)
+    every = compare_predictions_with_people(predictions, people)
     own = {
         i: CLASSES[k] for i, k in zip(predictions.images.tolist(), predictions.labels, strict=True)
     }
@@ -178,10 +184,10 @@ def test_a_label_that_nobody_selects_is_not_selected_as_often(tmp_path):
     answers = np.array([[[1], [1], [1], [1]], [[2], [2], [2], [0]]])
     predictions = Predictions("v", list("ijkl"), CLASSES, [0, 0, 0, 0], ("p", "q"), answers)
     people = read_people(predictions, counts=tmp_path / "c.csv")
-    table = found(seen(predictions, people))
+    table = found(compare_labels_with_people(predictions, people))
     assert table["another label is selected as often"] == (1, 3)
     assert table["another label is selected half as often"] == (2, 3)
-    every = judged(predictions, people)
+    every = compare_predictions_with_people(predictions, people)
     for classifier, expected in (("p", (1, 4)), ("q", (0, 3))):
         mistakes = found(every.filter(classifier=classifier))
         assert mistakes["mistakes selected as often as the own label"] == expected
@@ -215,7 +221,7 @@ def test_figures_have_a_panel_for_each_thing_that_is_known(world):
         figure = FIGURES["people"].draw(predictions, people)
         assert len(figure.axes) == panels
         shares = figure.axes[-1].get_yticklabels()
-        table = seen(predictions, people).filter(pl.col("figure") != "3a")
+        table = compare_labels_with_people(predictions, people).filter(pl.col("figure") != "3a")
         assert [label.get_text() for label in shares] == table["statistic"].reverse().to_list()
         assert len(FIGURES["judged"].draw(predictions, people).axes) == sides
 
@@ -227,7 +233,9 @@ def test_the_reports_section_has_every_number(world):
     section = Seen.compute(Source(zoo.study("tiny"), None, people=(predictions, people)))
     (block,) = section.blocks()
     assert len(block.figures) == 2
-    assert [row[0] for row in block.table.rows] == seen(predictions, people)["statistic"].to_list()
+    assert [row[0] for row in block.table.rows] == compare_labels_with_people(predictions, people)[
+        "statistic"
+    ].to_list()
     assert len(block.figures[1].data["judged-chart"]) == 3 * 3  # classifiers, and ways to be right
     with refused(StudyError, "no-tables-of-people"):
         Seen.compute(Source(zoo.study("tiny"), None))
@@ -253,12 +261,12 @@ def test_either_table_is_enough_for_its_rows(world):
     predictions, folder, *_ = world
     for name, figures in (("counts", {"25", "7", "23a"}), ("objects", {"3a", "19", "5", "26"})):
         people = read_people(predictions, **{name: folder / f"{name}.csv"})
-        assert set(seen(predictions, people)["figure"]) == figures
-        assert judged(predictions, people)["share"].is_between(0, 1).all()
+        assert set(compare_labels_with_people(predictions, people)["figure"]) == figures
+        assert compare_predictions_with_people(predictions, people)["share"].is_between(0, 1).all()
     with refused(StudyError, "seen-by-people-unknown"):
-        seen(predictions, read_people(predictions))
+        compare_labels_with_people(predictions, read_people(predictions))
     with refused(StudyError, "seen-by-people-unknown"):
-        judged(predictions, read_people(predictions))
+        compare_predictions_with_people(predictions, read_people(predictions))
 
 
 @pytest.mark.parametrize(
@@ -308,9 +316,10 @@ def test_published_answers_about_labels_count_as_by_hand(tmp_path):
     words = {"yes": ["yes"], "no": ["no"], "maybe": ["maybe"], "maybe_is": "no"}
     count_labels(decide(answers, **words)).write_parquet(tmp_path / "c.parquet")
     people = read_people(predictions, counts=tmp_path / "c.parquet")
-    table = found(seen(predictions, people))
+    table = found(compare_labels_with_people(predictions, people))
     assert table["another label is selected as often"] == (11_668, 24_889)
     assert table["another label is selected half as often"] == (14_553, 24_889)
     assert table["the own label is selected by nobody"] == (6_064, 24_889)
-    mistakes = found(judged(predictions, people).filter(classifier="resnet50"))
+    every = compare_predictions_with_people(predictions, people)
+    mistakes = found(every.filter(classifier="resnet50"))
     assert mistakes["mistakes selected as often as the own label"] == (3_849, 11_914)

@@ -223,7 +223,7 @@ def _group(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.sources.importing import refuse_foreign
+    from bayesrep.sources.importing import refuse_unknown_options
 
     source, given = arguments.source, _given_options(arguments)
     if source in STATEMENTS:
@@ -232,7 +232,7 @@ def run(arguments: Namespace) -> int:
     survey = reader.survey if arguments.out is None else None
     if not arguments.files or (arguments.out is None and survey is None):
         raise OptionError("import-needs-file-and-out", source=source)
-    refuse_foreign(source, given, signature(reader.read).parameters)
+    refuse_unknown_options(source, given, signature(reader.read).parameters)
     if survey is not None:
         return _print_survey(arguments, survey, given)
     return _import(arguments, given)

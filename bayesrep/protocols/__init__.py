@@ -2,9 +2,10 @@
 
 `match` compares accuracies on images about which a classifier says alike; `multilabel` takes an
 answer for right if any of an image's labels is meant; `compare` puts people beside classifiers;
-`confusion` and `co_occurrence` show what is taken for what, and why; `seen` and `judged` say what
-people see on the images and what they make of the predictions. All take the classifiers'
-answers, which `read_predictions` reads from a study's folder, and return polars tables.
+`confusion` and `co_occurrence` show what is taken for what, and why; `compare_labels_with_people`
+and `compare_predictions_with_people` say what people see on the images and what they make of the
+predictions. All take the classifiers' answers, which `read_predictions` reads from a study's
+folder, and return polars tables.
 """
 
 from bayesrep.protocols.by_subset import (
@@ -38,7 +39,10 @@ from bayesrep.protocols.matched import MatchedAccuracy, match
 from bayesrep.protocols.multi_label import multilabel
 from bayesrep.protocols.pairs import compare_pairs, holm, mcnemar
 from bayesrep.protocols.people import people_beside, read_people
-from bayesrep.protocols.people_shares import judged, seen
+from bayesrep.protocols.people_shares import (
+    compare_labels_with_people,
+    compare_predictions_with_people,
+)
 from bayesrep.protocols.subsets import class_subsets, imagenet_subsets, read_groups
 from bayesrep.studies.answers import read_predictions
 
@@ -62,7 +66,7 @@ __all__ = [
     "holm",
     "imagenet_subsets",
     "independent_difference",
-    "judged",
+    "compare_predictions_with_people",
     "line_band",
     "match",
     "mcnemar",
@@ -81,6 +85,6 @@ __all__ = [
     "read_people",
     "read_predictions",
     "resampled_accuracies",
-    "seen",
+    "compare_labels_with_people",
     "shankar2020",
 ]

@@ -22,7 +22,9 @@ from bayesrep.types import Bools, Floats
 TOP = 5
 
 
-def seen(predictions: Predictions, people: People, *, interval: str = "jeffreys") -> pl.DataFrame:
+def compare_labels_with_people(
+    predictions: Predictions, people: People, *, interval: str = "jeffreys"
+) -> pl.DataFrame:
     """What people see on the images.
 
     Parameters
@@ -103,7 +105,9 @@ def _image_statistics(
         yield "the own label is chosen for no object", "26", missed.sum(), done.sum()
 
 
-def judged(predictions: Predictions, people: People, *, interval: str = "jeffreys") -> pl.DataFrame:
+def compare_predictions_with_people(
+    predictions: Predictions, people: People, *, interval: str = "jeffreys"
+) -> pl.DataFrame:
     """What people say of every classifier's predictions.
 
     Parameters

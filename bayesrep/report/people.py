@@ -8,7 +8,10 @@ import numpy as np
 import polars as pl
 
 from bayesrep.protocols.people import People, own_and_other
-from bayesrep.protocols.people_shares import judged, seen
+from bayesrep.protocols.people_shares import (
+    compare_labels_with_people,
+    compare_predictions_with_people,
+)
 from bayesrep.report.figures import BLUE, GREEN, GREY, INK, RED, legend_below, panels
 from bayesrep.studies.predictions import Predictions
 
@@ -20,9 +23,9 @@ def people_figure(predictions: Predictions, people: People) -> Any:
     """How many objects there are, how the own label stands beside others, and shares of images.
 
     Tsipras et al. (2020), figures 3a, 7 and 8, as far as the tables go, and every row of
-    `bayesrep.protocols.seen` with its interval.
+    `compare_labels_with_people` with its interval.
     """
-    table = seen(predictions, people)
+    table = compare_labels_with_people(predictions, people)
     several, asked = people.number is not None, people.frequency is not None
     drawn = [
         panel
@@ -43,7 +46,7 @@ def people_figure(predictions: Predictions, people: People) -> Any:
 
 
 def draw_object_numbers(axes: Any, table: pl.DataFrame) -> None:
-    """Shares of images with one object, two and more, of `bayesrep.protocols.seen`, as bars."""
+    """Shares of images with one object, two and more, of `compare_labels_with_people`, as bars."""
     rows = table.filter(figure="3a")
     share, low, high = (100 * rows[name].to_numpy() for name in ("share", "lower", "upper"))
     axes.bar(["1", "2", "3 or more"], share, color=BLUE, width=0.7)
@@ -112,7 +115,7 @@ def draw_against_top1(
     predictions
         The classifiers' answers.
     table
-        From `bayesrep.protocols.judged`.
+        From `compare_predictions_with_people`.
     shown
         Statistics and their colours.
     """
@@ -131,7 +134,7 @@ def draw_against_top1(
 
 def judged_figure(predictions: Predictions, people: People) -> Any:
     """Every classifier by what people see: Tsipras et al. (2020), figures 4, 10, 11 and 22."""
-    table = judged(predictions, people)
+    table = compare_predictions_with_people(predictions, people)
     parts = [
         [(text, color) for text, color in part if text in set(table["statistic"])]
         for part in (_BY_OBJECTS, _MISTAKES)

@@ -22,7 +22,10 @@ from bayesrep.estimators.other_images import (
 from bayesrep.protocols.by_subset import ALL_IMAGES, compare_subsets, missed_by_all, of_classes
 from bayesrep.protocols.matched import CRITERIA, match
 from bayesrep.protocols.multi_label import multilabel
-from bayesrep.protocols.people_shares import judged, seen
+from bayesrep.protocols.people_shares import (
+    compare_labels_with_people,
+    compare_predictions_with_people,
+)
 from bayesrep.protocols.subsets import class_subsets
 from bayesrep.report.catalogue import in_words
 from bayesrep.report.figure_inputs import Inputs
@@ -253,7 +256,8 @@ def _of_top5(inputs: Inputs, **_: Any) -> Values:
 
 def _of_people(inputs: Inputs, **_: Any) -> Values:
     people, data = inputs.people, inputs.reference
-    sees = {row["statistic"]: row for row in seen(data, people).iter_rows(named=True)}
+    table = compare_labels_with_people(data, people)
+    sees = {row["statistic"]: row for row in table.iter_rows(named=True)}
     for key, statistic in (
         ("unselected", "the own label is selected by nobody"),
         ("as-often", "another label is selected as often"),
@@ -277,7 +281,10 @@ def _of_people(inputs: Inputs, **_: Any) -> Values:
     yield "agree", _points(float((people.main == data.labels)[done].mean()))
     by = {
         row["statistic"]: row["share"]
-        for row in judged(data, people).group_by("statistic").agg(pl.col("share").mean()).to_dicts()
+        for row in compare_predictions_with_people(data, people)
+        .group_by("statistic")
+        .agg(pl.col("share").mean())
+        .to_dicts()
     }
     one, many = (f"{part}: right by the own label" for part in ("one object", "several objects"))
     if by[one] is not None and by[many] is not None:

@@ -40,7 +40,7 @@ def import_files(
     reader = READERS[source]
     known = signature(reader.read).parameters
     given = {name: value for name, value in options.items() if value is not None}
-    refuse_foreign(source, given, known)
+    refuse_unknown_options(source, given, known)
     rules = {name: _rule(name, rule) for name, rule in (selections or {}).items()}
     ours = {"keep_workers": keep_workers, "progress": progress}
     given |= {name: value for name, value in ours.items() if name in known}
@@ -64,7 +64,7 @@ def import_files(
     return contents
 
 
-def refuse_foreign(source: str, given: Iterable[str], known: Container[str]) -> None:
+def refuse_unknown_options(source: str, given: Iterable[str], known: Container[str]) -> None:
     """Refuse options that a source does not take."""
     for name in given:
         if name not in known:

@@ -26,11 +26,10 @@ from bayesrep.files import parquet, tables
 from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
 from bayesrep.files.sheets import Sheet
-from bayesrep.studies import rules
+from bayesrep.studies import folder, rules
 from bayesrep.studies.columns import in_our_words
 from bayesrep.types import Ints
 
-ATTEMPTS = "attempts.parquet"
 _NAMES = ["dataset", "image", "classifier"]
 _COUNTS = ["solved", "attempts"]
 _KNOWN = (*_NAMES, *_COUNTS, "item", "question", "model", "correct")
@@ -116,9 +115,9 @@ def read_attempts(path: str | Path) -> list[Attempts]:
     """
     given = Path(path)
     if given.is_dir():
-        file = given / ATTEMPTS
+        file = given / folder.ATTEMPTS
         if not file.exists():
-            raise StudyError("study-without-attempts", path=path, attempts_file=ATTEMPTS)
+            raise StudyError("study-without-attempts", path=path, attempts_file=folder.ATTEMPTS)
         return of_table(parquet.read(file, str(file), [*_NAMES, *_COUNTS]), str(file))
     sheet = _table(given)
     return of_table(sheet.frame, sheet.place, dataset=given.stem)
@@ -206,7 +205,7 @@ def write_attempts(attempts: Sequence[Attempts], study: str | Path) -> None:
             )
             for each in attempts
         ),
-        Path(study) / ATTEMPTS,
+        Path(study) / folder.ATTEMPTS,
     )
 
 

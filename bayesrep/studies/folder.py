@@ -10,6 +10,7 @@
                                                 image, classifier, solved, attempts
     roles.json                                  role to data set, of answers that await their counts
     provenance.json                             where answers that await their counts came from
+    logits/<dataset>/                           classifiers' outputs, where they were asked for
     failures.parquet                            dataset, image, reason, left_out: where images could
                                                 not be decoded
 
@@ -28,12 +29,14 @@ MANIFEST = "study.json"
 IMAGES = "images.parquet"
 COUNTS = "counts.parquet"
 ANNOTATIONS = "annotations.parquet"
+ATTEMPTS = "attempts.parquet"
 FAILURES = "failures.parquet"
 PREDICTIONS = "predictions"
+LOGITS = "logits"
 ROLES = "roles.json"
 PROVENANCE = "provenance.json"
-TABLES = (MANIFEST, IMAGES, COUNTS, ANNOTATIONS, FAILURES, ROLES, PROVENANCE, "attempts.parquet")
-ENTRIES = (*TABLES, PREDICTIONS, "logits")
+TABLES = (MANIFEST, IMAGES, COUNTS, ANNOTATIONS, ATTEMPTS, FAILURES, ROLES, PROVENANCE)
+ENTRIES = (*TABLES, PREDICTIONS, LOGITS)
 """All that is in a study's folder; a folder with anything else is not replaced."""
 
 LONGEST_NAME = 220  # as it is encoded; file systems take 255, and a file is written under another

@@ -11,7 +11,7 @@ import polars as pl
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.studies import folder
-from bayesrep.studies.attempts import ATTEMPTS, Attempts, read_attempts
+from bayesrep.studies.attempts import Attempts, read_attempts
 from bayesrep.studies.manifest import JSON, Manifest, describe_missing_study, read_manifest
 from bayesrep.studies.problems import value
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -87,7 +87,7 @@ class StudyFolder:
     @property
     def attempts(self) -> Sequence[Attempts]:
         """The repeated attempts of its classifiers; often none."""
-        return read_attempts(self.path) if (self.path / ATTEMPTS).exists() else ()
+        return read_attempts(self.path) if (self.path / folder.ATTEMPTS).exists() else ()
 
     @property
     def predicted_datasets(self) -> list[str]:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep.atomic import find_foreign, replaced_folder
+from bayesrep.atomic import replaced_folder
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import parquet
+from bayesrep.files.folders import refuse_foreign
 from bayesrep.studies import folder, rules
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts, write_attempts
@@ -116,8 +117,7 @@ def _refuse_existing(target: Path, *, force: bool) -> None:
         raise StudyError("study-path-exists", path=target)
     if not target.is_dir() or (any(target.iterdir()) and not StudyFolder(target).is_study):
         raise StudyError("existing-path-not-study", path=target)
-    if foreign := find_foreign(target, folder.ENTRIES):
-        raise StudyError("folder-holds-other-files", path=target, names=listing(foreign, "file"))
+    refuse_foreign(target, folder.ENTRIES)
 
 
 def _write_tables(datasets: Sequence[AnnotatedSet], path: Path) -> None:

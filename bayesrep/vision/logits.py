@@ -38,14 +38,13 @@ from bayesrep.vision.evaluate import identity_of
 from bayesrep.vision.images import ImageSet
 
 FORMAT = 1
-LOGITS = "logits"
 VALUES, _CONTENTS, _IMAGES = "logits.npy", "contents.npy", "images.parquet"
 _KEY = "bayesrep"
 
 
 def logits_folder(study: Path, dataset: str, classifier: str = "") -> Path:
     """Where logits are kept: of a data set, or of one classifier on it."""
-    place = study / LOGITS / folder.prediction_folder(dataset).name
+    place = study / folder.LOGITS / folder.prediction_folder(dataset).name
     return place / folder.prediction_file(dataset, classifier).stem if classifier else place
 
 
@@ -184,7 +183,7 @@ def check_room(
     if need > free:
         raise PredictionError(
             "no-room-for-logits",
-            folder=study / LOGITS,
+            folder=study / folder.LOGITS,
             gigabytes=need / 1e9,
             free_gigabytes=free / 1e9,
         )

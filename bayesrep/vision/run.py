@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionWarning
 from bayesrep.progress import Progress, progress_bar
+from bayesrep.studies import folder
 from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.types import Bools, Ints
 from bayesrep.vision.architectures import Architecture
@@ -23,7 +24,7 @@ from bayesrep.vision.devices import Device
 from bayesrep.vision.evaluate import TopFive, identity_of
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.local import ImageResults, Local, in_blocks
-from bayesrep.vision.logits import LOGITS, KeptLogits
+from bayesrep.vision.logits import KeptLogits
 from bayesrep.vision.pixels import Preprocessing, decode, explain_failure
 from bayesrep.vision.results import (
     Failure,
@@ -261,7 +262,7 @@ def evaluate_together(
     what = "classifiers" if len(runs) == 1 else "evaluations"
     with progress_bar(missing, "image", f"of {sum(map(len, todo))} {what}", show=show) as bar:
         if taken := sum(each.byte_count for run in runs for each in run.kept.values()):
-            bar.say(f"logits: {taken / 1e9:,.2f} GB are kept in {runs[0].study / LOGITS}")
+            bar.say(f"logits: {taken / 1e9:,.2f} GB are kept in {runs[0].study / folder.LOGITS}")
         # Each turn takes as many classifiers as fit into memory, over all images.
         while rest:
             begin = time.monotonic()

@@ -9,7 +9,12 @@ from refusals import check, refusal
 
 from bayesrep.cli import main
 from bayesrep.collect.objects import most_probable
-from bayesrep.protocols import judged, read_people, read_predictions, seen
+from bayesrep.protocols import (
+    compare_labels_with_people,
+    compare_predictions_with_people,
+    read_people,
+    read_predictions,
+)
 
 PUBLISHED = Path(__file__).resolve().parents[3] / "shared/data/imagenet-multilabel"
 
@@ -78,7 +83,7 @@ def test_the_published_images_and_what_became_of_them(imagenet, tmp_path, capsys
     assert of["clear_taken"] == round(2923 * of["classified"] / 6761)
     (answers,) = read_predictions(imagenet, ("reference",))
     people = read_people(answers, objects=out)
-    rows = {row["statistic"]: row for row in seen(answers, people).to_dicts()}
+    rows = {row["statistic"]: row for row in compare_labels_with_people(answers, people).to_dicts()}
     # Half of the images are at hand: 2,156 and 650 of all, more than a fifth (section 4.1).
     several = rows["with several objects, the main one is another"]
     assert abs(several["of"] - 2156 * of["classified"] / 6761) < 60
@@ -86,7 +91,7 @@ def test_the_published_images_and_what_became_of_them(imagenet, tmp_path, capsys
     assert rows["1 object"]["share"] == pytest.approx(1 - 2156 / 9684, abs=0.02)
     share = {
         (row["statistic"], row["classifier"]): row["share"]
-        for row in judged(answers, people).to_dicts()
+        for row in compare_predictions_with_people(answers, people).to_dicts()
     }
     corrections = "top-5 corrections that are two objects"
     assert share[corrections, "resnet50"] == pytest.approx(0.174, abs=0.01)

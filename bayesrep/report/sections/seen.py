@@ -7,7 +7,10 @@ from typing import Self
 import polars as pl
 
 from bayesrep.errors import StudyError
-from bayesrep.protocols.people_shares import judged, seen
+from bayesrep.protocols.people_shares import (
+    compare_labels_with_people,
+    compare_predictions_with_people,
+)
 from bayesrep.report import vega
 from bayesrep.report.people import top1_accuracy
 from bayesrep.report.picture import Figure
@@ -24,7 +27,7 @@ PARTS = {
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Seen(Section):
-    """The tables of `bayesrep.protocols.seen` and `judged`, and top-1 accuracy by classifier."""
+    """What people see, what they say of predictions, and top-1 accuracy by classifier."""
 
     id, short, takes, optional = "seen", "What {people} see", "what people see", True
     title = "What {people} see on the {images}"
@@ -40,8 +43,8 @@ class Seen(Section):
             raise StudyError("no-tables-of-people")
         predictions, people = source.people
         return cls(
-            images=seen(predictions, people),
-            judged=judged(predictions, people),
+            images=compare_labels_with_people(predictions, people),
+            judged=compare_predictions_with_people(predictions, people),
             accuracy=top1_accuracy(predictions),
             words=source.words,
         )

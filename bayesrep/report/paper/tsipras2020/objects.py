@@ -9,7 +9,11 @@ from bayesrep.errors import StudyError
 from bayesrep.protocols.confusion import co_occurrence
 from bayesrep.protocols.intervals import proportion_interval
 from bayesrep.protocols.people import People
-from bayesrep.protocols.people_shares import TOP, judged, seen
+from bayesrep.protocols.people_shares import (
+    TOP,
+    compare_labels_with_people,
+    compare_predictions_with_people,
+)
 from bayesrep.report.figures import BLUE, GREEN, GREY, INK, RED, legend_below, panels
 from bayesrep.report.gallery import Pictures
 from bayesrep.report.paper.tsipras2020.parts import (
@@ -28,7 +32,7 @@ from bayesrep.types import Bools, Floats
 def objects_and_pairs(predictions: Predictions, people: People) -> Any:
     """Figure 3: objects of an image, and the classes whose images often show another object."""
     figure, (left, right) = panels(2)
-    draw_object_numbers(left, seen(predictions, people))
+    draw_object_numbers(left, compare_labels_with_people(predictions, people))
     left.set_title("(a)", loc="left", fontsize=10)
     pairs = co_occurrence(predictions, as_sets(predictions, people)).filter(
         pl.col("images") >= FEWEST
@@ -60,7 +64,7 @@ def by_objects(predictions: Predictions, people: People) -> Any:
     Where there is one object its label is the own one: what most people call it may be another
     name, which is not another object.
     """
-    table = judged(predictions, people)
+    table = compare_predictions_with_people(predictions, people)
     figure, every = panels(2)
     one = "one object: right by the own label", INK
     several = "several objects: right by the own label", "several objects: right by any object"
@@ -243,7 +247,7 @@ def _worst_classes(
 def top5(predictions: Predictions, people: People) -> Any:
     """Figure 22: top-1, top-5 and any object on images of several, and what top-5 corrects."""
     _, number = objects_of(people)
-    table = judged(predictions, people)
+    table = compare_predictions_with_people(predictions, people)
     figure, (left, right) = panels(2)
     several = number > 1
     x = 100 * predictions.correct.mean(axis=1)
