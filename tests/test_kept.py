@@ -296,3 +296,10 @@ def test_the_command_takes_tables(tmp_path, monkeypatch, capsys):
     assert "would not pass the rule again" in capsys.readouterr().out
     violation = refusal(["answers", "remeasure", "c.csv", "--selection", "all of 5"])
     check(violation, "image-not-kept-by-selection", {"selection": "all of 5"})
+
+
+@pytest.mark.parametrize("columns", ["item,model,solved,attempts", "image,dataset,selected,shown"])
+def test_what_a_rule_did_not_keep_is_named_as_in_the_table(tmp_path, columns):
+    (tmp_path / "c.csv").write_text(f"{columns}\nq1,m,3,5\nqé,m,2,5\n", encoding="utf-8")
+    found = refusal(["answers", "remeasure", tmp_path / "c.csv", "--selection", "at least 3 of 5"])
+    check(found, "image-not-kept-by-selection", {"images": ["qé"]})

@@ -18,7 +18,7 @@ variance, and that of the new answers, to the draws'.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators.solve_rates import check_runs, fit_solve_rates
@@ -59,6 +59,7 @@ def remeasure_counts(
     shown: Ints | int,
     selection: Selection | str | None = None,
     *,
+    images: ArrayLike | None = None,
     answers: int | None = None,
     draws: int = 4_000,
     seed: int = 0,
@@ -72,6 +73,8 @@ def remeasure_counts(
         k of n of every item: annotators who selected it, or attempts that solved it.
     selection
         The rule by which the items were kept (`bayesrep.studies.selection`).
+    images : str [N]
+        The items' names; their places by default.
     answers
         New answers to each item of which the share is wanted; without, the true frequency is.
     draws, seed
@@ -90,7 +93,7 @@ def remeasure_counts(
         Where runs of the sampler do not agree on the mean frequency.
     """
     rule = None if selection is None else Selection.parse(selection)
-    k, n = _check_counts(selected, shown, rule)
+    k, n = _check_counts(selected, shown, rule, images)
     if answers is not None and answers < 1:
         raise OptionError("new-answers-below-one", answers=answers)
     fit = fit_solve_rates(k, n, selection=truncating(rule), draws=draws, seed=seed)
@@ -118,10 +121,10 @@ def remeasure_counts(
 
 
 def _check_counts(
-    selected: Ints, shown: Ints | int, rule: Selection | None
+    selected: Ints, shown: Ints | int, rule: Selection | None, images: ArrayLike | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     size = np.size(selected)
-    names = np.arange(size).astype(np.str_)
+    names = np.arange(size).astype(np.str_) if images is None else np.asarray(images)
     shown = np.full(size, shown) if np.ndim(shown) == 0 else shown
     rules.raise_first(rules.image_violations("the counts", names))
     rules.raise_first(rules.count_violations("the counts", names, selected, shown))

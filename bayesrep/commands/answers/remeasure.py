@@ -64,17 +64,20 @@ def _remeasure_each(arguments: Namespace, seed: int) -> Any:
     from bayesrep.estimators.remeasured import remeasure_counts, row_of
 
     rows: list[dict[str, Any]] = []
-    for name, selected, shown, rule in _counts(arguments.study, arguments.selection):
+    options = {"answers": arguments.answers, "seed": seed}
+    for name, counts, rule in _counts(arguments.study, arguments.selection):
         try:
-            row = remeasure_counts(selected, shown, rule, answers=arguments.answers, seed=seed)
+            row = remeasure_counts(*counts[:2], rule, images=counts[2], **options)
         except StudyError as error:
             raise error.add_place(f"{arguments.study}: {name}") from None
         rows.append(row_of(name, rule, row))
     return pl.DataFrame(rows)
 
 
-def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Name, counts and rule of every data set, or of every model's attempts."""
+def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, tuple[Any, Any, Any], Any]]:
+    """Of every data set, or model's attempts: name; k, n and names of items; rule."""
+    import polars as pl
+
     from bayesrep.sources.table_files import read_table, require, whole_numbers
     from bayesrep.studies.attempts import read_attempts
     from bayesrep.studies.selection import Selection
@@ -83,22 +86,27 @@ def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, Any, Any, Any]]
         if rule is not None:
             raise OptionError("selection-option-with-study")
         for data in bayesrep.read_study(path).datasets.values():
-            yield data.name, data.selected, data.shown, data.selection
+            yield data.name, (data.selected, data.shown, data.images), data.selection
         return
     told = None if rule is None else Selection.parse(rule)
     table = read_table(path, ("dataset", "item", "image"))
     if "solved" in table.columns:
         for each in read_attempts(path):
-            yield f"{each.classifier} on {each.dataset}", each.solved, each.attempts, told
+            counts = each.solved, each.attempts, each.images
+            yield f"{each.classifier} on {each.dataset}", counts, told
         return
     where = str(path)
     require(table, ("selected", "shown"), where)
-    counts = table.with_columns(whole_numbers(table[name], where) for name in ("selected", "shown"))
-    if "dataset" not in counts.columns:
-        yield path.stem, counts["selected"].to_numpy(), counts["shown"].to_numpy(), told
-        return
-    for (name,), part in counts.group_by("dataset", maintain_order=True):
-        yield str(name), part["selected"].to_numpy(), part["shown"].to_numpy(), told
+    table = table.with_columns(whole_numbers(table[name], where) for name in ("selected", "shown"))
+    named = next((name for name in ("item", "image") if name in table.columns), None)
+    parts = (
+        table.group_by("dataset", maintain_order=True)
+        if "dataset" in table.columns
+        else [((path.stem,), table)]
+    )
+    for (name,), part in parts:
+        images = None if named is None else part[named].cast(pl.String).to_numpy()
+        yield str(name), (part["selected"].to_numpy(), part["shown"].to_numpy(), images), told
 
 
 FORMS: shapes.Forms = {
