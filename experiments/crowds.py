@@ -1,20 +1,23 @@
 """Intervals that know workers, and intervals that do not: coverage where workers differ.
 
     python -m experiments.crowds [--studies 30] [--images 2000] [--classifiers 10]
-                                 [--rows NAME,NAME] [--work DIR] [--finished]
+                                 [--rows NAME,NAME] [--work DIR] [--finished] [--posterior]
 
 Simulated studies: scenarios two-crowds, one-crowd, two-panels, and workers alike (one crowd
 without any difference between its workers). 95 % intervals of single classifiers and of their mean:
 of the joint model, with the answers by worker and without, and of the worker model, both by
 Laplace; and of EM + spline, by its bootstrap with workers and without. Resumable: finished studies
-are kept in DIR, and `--finished` makes the page of those alone.
+are kept in DIR, and `--finished` makes the page of those alone. `--posterior` makes the
+posteriors anew and keeps the page's lines of EM + spline, which are of the same studies.
 """
 
 import argparse
+import json
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,7 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.text import columns, percent
 from bayesrep.studies.annotated import AnnotatedSet
 from experiments.ledger import resume
-from experiments.results import save
+from experiments.results import RESULTS, save
 
 ALIKE = "workers alike"
 SCENARIOS = ("two-crowds", "one-crowd", "two-panels", ALIKE)
@@ -40,6 +43,7 @@ KINDS = {
     "spline": "EM + spline, workers known",
     "spline_unknown": "EM + spline, counts alone",
 }
+POINTS = ("spline", "spline_unknown")
 ESTIMATOR = EMSpline(components=2, loss="binomial", bounds="everywhere")
 REPLICATES = 200
 WORKERS = 100
@@ -66,7 +70,7 @@ def simulated(scenario: str, seed: int, images: int, classifiers: int) -> Study:
     return replace(study, datasets=datasets)
 
 
-def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
+def one_study(key: str, images: int, classifiers: int, *, points: bool = True) -> dict[str, Any]:
     """What all kinds of intervals hold, their widths, and the errors of their estimates."""
     scenario, number = key.rsplit("/", 1)
     seed = int(number)
@@ -83,22 +87,20 @@ def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
             )
             for name in ("joint", "workers")
         )
-        spline, blind = (estimates(of, seed) for of in (study, replace(study, datasets=unknown)))
+        both = (study, replace(study, datasets=unknown)) if points else ()
+        values = {name: estimates(of, seed) for name, of in zip(POINTS, both, strict=points)}
     draws = {
         "known": joint.draws_together,
         "unknown": joint.draws_of_one_crowd,
         "model": model.draws_together,
-        "spline": spline[1:],
-        "spline_unknown": blind[1:],
     }
-    points = {
-        name: spline[0] if name.startswith("spline") else each.mean(axis=(0, 1))
-        for name, each in draws.items()
-    }
+    middle = {name: each.mean(axis=(0, 1)) for name, each in draws.items()}
+    middle |= {name: of[0] for name, of in values.items()}
+    draws |= {name: of[1:] for name, of in values.items()}
     return {
         name: {
             **held(each.reshape(-1, classifiers), truth),
-            "error": float(points[name].mean() - truth.mean()),
+            "error": float(middle[name].mean() - truth.mean()),
             "sd": float(each.mean(axis=-1).std()),
         }
         for name, each in draws.items()
@@ -131,13 +133,26 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         of = [r for r in results if r["key"].startswith(f"{scenario}/")]
         if len(of) < 2:
             continue
-        found[scenario] = {"studies": len(of), **averaged(of, KINDS)}
-        for kind in KINDS:
+        kinds = [kind for kind in KINDS if kind in of[0]]
+        found[scenario] = {"studies": len(of), **averaged(of, kinds)}
+        for kind in kinds:
             errors = np.array([r[kind]["error"] for r in of])
             relative = errors / np.array([r[kind]["sd"] for r in of])
             found[scenario][f"{kind}_rmse"] = float(np.sqrt(np.mean(np.square(errors))))
             found[scenario][f"{kind}_z"] = float(np.sqrt(np.mean(np.square(relative))))
     return {"scenarios": found}
+
+
+def with_points(found: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, Any]:
+    """What was found, with a page's facts of EM + spline of the same studies."""
+    rows: dict[str, Any] = {}
+    for scenario, facts in found["scenarios"].items():
+        old = page["scenarios"][scenario]
+        if old["studies"] != facts["studies"]:
+            raise SystemExit(f"{scenario}: the page has {old['studies']} studies")
+        points = {name: value for name, value in old.items() if name.startswith("spline")}
+        rows[scenario] = facts | points
+    return {"scenarios": rows}
 
 
 def averaged(results: Sequence[Mapping[str, Any]], kinds: Iterable[str]) -> dict[str, float]:
@@ -184,16 +199,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=lambda text: tuple(text.split(",")), default=SCENARIOS)
     parser.add_argument("--work", type=Path, default=Path("build/experiments"))
     parser.add_argument("--finished", action="store_true")
+    parser.add_argument("--posterior", action="store_true", help="keep the page's other lines")
     arguments = parser.parse_args(argv)
     if arguments.studies < 2:
         parser.error("--studies must be 2 at least")
     if unknown := sorted(set(arguments.rows) - set(SCENARIOS)):
         parser.error(f"--rows: {unknown[0]} is none of {', '.join(SCENARIOS)}")
     size = arguments.images, arguments.classifiers
-    ledger = arguments.work / f"crowds-{size[0]}-{size[1]}.jsonl"
+    kind = "crowds-posterior" if arguments.posterior else "crowds"
+    ledger = arguments.work / f"{kind}-{size[0]}-{size[1]}.jsonl"
+    make = partial(one_study, points=not arguments.posterior)
     keys = [f"{row}/{seed}" for seed in range(arguments.studies) for row in arguments.rows]
-    results = resume(ledger, keys, lambda key: one_study(key, *size), finished=arguments.finished)
+    results = resume(ledger, keys, lambda key: make(key, *size), finished=arguments.finished)
     found = numbers(results)
+    if arguments.posterior:
+        page = json.loads((RESULTS / "crowds.json").read_text(encoding="utf-8"))
+        found = with_points(found, page)
     text = table(found)
     print(text)
     command = (
