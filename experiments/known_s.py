@@ -1,9 +1,9 @@
-"""Selection frequencies that are known: web sites rated by ninety workers each.
+"""Selection frequencies that are known: web sites rated by 71 workers each.
 
     python -m experiments.known_s --answers adultcontent3.csv.gz [--studies 25] [--items 150]
       [--work DIR]
 
-Of the first answers of 338 workers about 496 sites (is it for adults?), about ninety a site, a
+Of the first answers of 338 workers about 496 sites (is it for adults?), 71 a site, a
 study gets two random sets of sites, with 5, 10 or 20 answers each of all workers, or with 5 of a
 tenth of them, another one for either set. The joint model is fitted to these counts (and to a
 classifier that guesses). Its 95 % intervals of the mean selection frequency and of the share of

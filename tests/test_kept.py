@@ -303,3 +303,22 @@ def test_what_a_rule_did_not_keep_is_named_as_in_the_table(tmp_path, columns):
     (tmp_path / "c.csv").write_text(f"{columns}\nq1,m,3,5\nqé,m,2,5\n", encoding="utf-8")
     found = refusal(["answers", "remeasure", tmp_path / "c.csv", "--selection", "at least 3 of 5"])
     check(found, "image-not-kept-by-selection", {"images": ["qé"]})
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "facts"),
+    [
+        ("image,dataset,selected,shown\na,v,3,5\nb,,4,5", "value-missing-in-rows", "dataset"),
+        ("item,selected,shown\na,3,5\n,4,5", "value-missing-in-rows", "image"),
+        ("item,model,selected,shown\na,m,3,5", "counts-by-classifier", "model"),
+    ],
+)
+def test_counts_that_nobody_can_name_are_refused(tmp_path, text, rule, facts):
+    (tmp_path / "c.csv").write_text(text)
+    check(refusal(["answers", "remeasure", tmp_path / "c.csv"]), rule, {"column": facts})
+
+
+def test_a_row_without_a_name_is_called_by_its_line(tmp_path):
+    (tmp_path / "c.csv").write_text("Selected,Shown\n4,5\n2,5\n")
+    found = refusal(["answers", "remeasure", tmp_path / "c.csv", "--selection", "at least 3"])
+    check(found, "image-not-kept-by-selection", {"images": ["line 3"]})

@@ -78,8 +78,10 @@ def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, tuple[Any, Any,
     """Of every data set, or model's attempts: name; k, n and names of items; rule."""
     import polars as pl
 
-    from bayesrep.sources.table_files import read_table, require, whole_numbers
+    from bayesrep.files.tables import read_only
+    from bayesrep.sources.table_files import require, texts, whole_numbers
     from bayesrep.studies.attempts import read_attempts
+    from bayesrep.studies.columns import COLUMNS, in_our_words
     from bayesrep.studies.selection import Selection
 
     if path.is_dir():
@@ -89,24 +91,30 @@ def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, tuple[Any, Any,
             yield data.name, (data.selected, data.shown, data.images), data.selection
         return
     told = None if rule is None else Selection.parse(rule)
-    table = read_table(path, ("dataset", "item", "image"))
-    if "solved" in table.columns:
+    own = ("dataset", "image", "classifier", "selected", "shown", "correct")
+    sheet = read_only(path, (*own, *COLUMNS))
+    table, place, there = sheet.frame, sheet.place, set(sheet.frame.columns)
+    if {"solved", "correct"} & there and not {"selected", "shown"} & there:
         for each in read_attempts(path):
             counts = each.solved, each.attempts, each.images
             yield f"{each.classifier} on {each.dataset}", counts, told
         return
-    where = str(path)
-    require(table, ("selected", "shown"), where)
-    table = table.with_columns(whole_numbers(table[name], where) for name in ("selected", "shown"))
-    named = next((name for name in ("item", "image") if name in table.columns), None)
-    parts = (
-        table.group_by("dataset", maintain_order=True)
-        if "dataset" in table.columns
-        else [((path.stem,), table)]
+    table = table.rename(in_our_words(table.columns, ("image",)))
+    require(table, ("selected", "shown"), place)
+    if by := [name for name in ("classifier", "model") if name in there]:
+        raise StudyError("counts-by-classifier", where=place, column=by[0])
+    if "image" not in table.columns:
+        rows = range(place.first, place.first + len(table))
+        table = table.with_columns(image=pl.Series([f"{place.noun} {row}" for row in rows]))
+    if "dataset" not in table.columns:
+        table = table.with_columns(dataset=pl.lit(path.stem))
+    table = table.with_columns(
+        *(texts(table[name], place) for name in ("dataset", "image")),
+        *(whole_numbers(table[name], place) for name in ("selected", "shown")),
     )
-    for (name,), part in parts:
-        images = None if named is None else part[named].cast(pl.String).to_numpy()
-        yield str(name), (part["selected"].to_numpy(), part["shown"].to_numpy(), images), told
+    for (name,), part in table.group_by("dataset", maintain_order=True):
+        selected, shown, images = (part[each].to_numpy() for each in ("selected", "shown", "image"))
+        yield str(name), (selected, shown, images), told
 
 
 FORMS: shapes.Forms = {
