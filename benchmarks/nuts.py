@@ -68,8 +68,9 @@ def diagnosed(draws: Any) -> dict[str, Any]:
         return facts
     names = ("chain", "draw", "classifier")
     checks = diagnostics(Group({"adjusted_accuracy": Variable(names, values)}, {}, {}))
+    rhat = checks.rhat["adjusted_accuracy"].values
     return facts | {
-        "rhat": float(np.nanmax(checks.rhat["adjusted_accuracy"].values)),
+        "rhat": float(np.nanmax(rhat)) if np.isfinite(rhat).any() else None,  # weighted draws
         "ess": float(np.nanmin(checks.ess_bulk["adjusted_accuracy"].values)),
     }
 
