@@ -67,7 +67,10 @@ def run(arguments: Namespace) -> int:
                 every, grouping, **given_options(arguments, protocols.confusion)
             )
         else:
-            of = {"people": protocols.seen, "judged": protocols.judged}[arguments.table]
+            of = {
+                "people": protocols.compare_labels_with_people,
+                "judged": protocols.compare_predictions_with_people,
+            }[arguments.table]
             table = of(answers, said, **given_options(arguments, of))
         return emit_table(arguments, table, rows_table(table, words=words), left_out=left_out)
     # The remaining tables hold predictions against label sets.
