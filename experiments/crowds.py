@@ -217,7 +217,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(text)
     command = (
         f"python -m experiments.crowds --studies {arguments.studies} --images {size[0]} "
-        f"--classifiers {size[1]}"
+        f"--classifiers {size[1]}{' --posterior' if arguments.posterior else ''}"
     )
     remarks = (
         f"{size[0]} + {size[0]} images and {size[1]} classifiers, 10 answers an image; posteriors "

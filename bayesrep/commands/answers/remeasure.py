@@ -65,9 +65,9 @@ def _remeasure_each(arguments: Namespace, seed: int) -> Any:
 
     rows: list[dict[str, Any]] = []
     options = {"answers": arguments.answers, "seed": seed}
-    for name, counts, rule in _counts(arguments.study, arguments.selection):
+    for name, (selected, shown, images), rule in _counts(arguments.study, arguments.selection):
         try:
-            row = remeasure_counts(*counts[:2], rule, images=counts[2], **options)
+            row = remeasure_counts(selected, shown, rule, images=images, **options)
         except StudyError as error:
             raise error.add_place(f"{arguments.study}: {name}") from None
         rows.append(row_of(name, rule, row))
@@ -80,7 +80,7 @@ def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, tuple[Any, Any,
 
     from bayesrep.files.tables import read_only
     from bayesrep.sources.table_files import require, texts, whole_numbers
-    from bayesrep.studies.attempts import read_attempts
+    from bayesrep.studies.attempts import of_table
     from bayesrep.studies.columns import COLUMNS, in_our_words
     from bayesrep.studies.selection import Selection
 
@@ -91,11 +91,11 @@ def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, tuple[Any, Any,
             yield data.name, (data.selected, data.shown, data.images), data.selection
         return
     told = None if rule is None else Selection.parse(rule)
-    own = ("dataset", "image", "classifier", "selected", "shown", "correct")
+    own = ("dataset", "image", "classifier", "selected", "shown", "correct", "attempts")
     sheet = read_only(path, (*own, *COLUMNS))
     table, place, there = sheet.frame, sheet.place, set(sheet.frame.columns)
     if {"solved", "correct"} & there and not {"selected", "shown"} & there:
-        for each in read_attempts(path):
+        for each in of_table(table, place, dataset=path.stem):
             counts = each.solved, each.attempts, each.images
             yield f"{each.classifier} on {each.dataset}", counts, told
         return
