@@ -29,7 +29,7 @@ import bayesrep
 from bayesrep.inference.problem import pose, programs
 from bayesrep.models.answers import Answers, Nodes, log_answers
 from bayesrep.numerics.conditional_logit import conditional_logit
-from bayesrep.report.text import columns
+from bayesrep.report.text import MISSING_TEXT, columns
 from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
 from benchmarks.likelihood import median_seconds
 from experiments.results import save
@@ -122,23 +122,27 @@ def fits(classifiers: int, images: int, *, large: bool) -> dict[str, Any]:
     """A fit from nothing: NUTS, or for the large study on a CPU the normal at the mode."""
     study = bayesrep.simulate_study(seed=1, images=images, classifiers=classifiers)
     gpu = jax.default_backend() != "cpu"
-    how: dict[str, Any] = {"method": "laplace"} if large and not gpu else {}
-    how |= LARGE_FIT if large else FIT
+    method = "laplace" if large and not gpu else "nuts"
+    how: dict[str, Any] = LARGE_FIT if large else FIT
     begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        posterior = bayesrep.fit(study, model="shared-difficulty", progress=False, **how)
+        posterior = bayesrep.fit(
+            study, model="shared-difficulty", method=method, progress=False, **how
+        )
     seconds = time.perf_counter() - begin
     table = bayesrep.summarize(study, posterior, allow_unconverged=True)
-    stats = posterior.sample_stats
+    facts, stats = posterior.posterior.attrs, posterior.sample_stats
+    weighted = "pareto_k" in facts  # draws of weights have no R-hat
     return {
         "seconds": seconds,
-        "method": how.get("method", "nuts"),
-        "least ess": float(table["ess_bulk"].min()),
-        "rhat": float(table["rhat"].max()),
+        "method": method,
+        "least ess": float(facts["ess"] if weighted else table["ess_bulk"].min()),
+        "rhat": None if weighted else float(table["rhat"].max()),
+        "pareto k": float(facts["pareto_k"]) if weighted else None,
         "diverged": int(stats["diverging"].values.sum()) if "diverging" in stats else 0,
         "memory": _memory(),
-        "device": posterior.posterior.attrs["device"],
+        "device": facts["device"],
     }
 
 
@@ -186,14 +190,16 @@ def gradient_table(found: Mapping[str, Any]) -> str:
 
 def fit_table(found: Mapping[str, Any]) -> str:
     """One line for each fit."""
-    header = ["fit", "method", "seconds", "least ESS", "R-hat", "diverged", "memory (GiB)"]
+    header = ["fit", "method", "seconds", "least ESS", "R-hat", "Pareto k", "diverged"]
+    header.append("memory (GiB)")
     rows = [
         [
             name,
             row["method"],
             f"{row['seconds']:.0f}",
             f"{row['least ess']:.0f}",
-            f"{row['rhat']:.3f}",
+            MISSING_TEXT if row["rhat"] is None else f"{row['rhat']:.3f}",
+            MISSING_TEXT if row["pareto k"] is None else f"{row['pareto k']:.2f}",
             str(row["diverged"]),
             f"{row['memory']:.1f}",
         ]
