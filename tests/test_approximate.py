@@ -39,7 +39,7 @@ from bayesrep.inference.marginal import (
     features,
     mirror,
 )
-from bayesrep.inference.settle import learn_more, make_look, settle
+from bayesrep.inference.settle import learn_more, look_at_draws, make_look, settle
 from bayesrep.posterior.files import build_posterior
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -58,7 +58,7 @@ def normal():
 # --- what is learnt
 
 
-def test_ridge_is_the_penalised_regression_of_least_generalised_error():
+def test_ridge_is_the_penalised_regression_of_least_generalised_error(monkeypatch):
     random = np.random.default_rng(0)
     inputs = np.concatenate([np.ones((40, 1)), random.standard_normal((40, 12))], axis=1)
     outputs = inputs[:, :4] @ random.standard_normal((4, 3)) + random.standard_normal((40, 3))
@@ -74,9 +74,11 @@ def test_ridge_is_the_penalised_regression_of_least_generalised_error():
         risk = 40 * np.einsum("pi,pq,qi->", left, scale, left) / free**2
         if best is None or risk < best[0]:
             best = risk, coefficients
-    found = tuning.ridge(inputs, outputs, weights)
-    np.testing.assert_allclose(found.coefficients, best[1], rtol=1e-8, atol=1e-10)
-    assert found.left == pytest.approx(np.sqrt(best[0] / 3))
+    for at_once in (tuning.IN_CACHE, 40):  # all outputs together, and one after another
+        monkeypatch.setattr(tuning, "IN_CACHE", at_once)
+        found = tuning.ridge(inputs, outputs, weights)
+        np.testing.assert_allclose(found.coefficients, best[1], rtol=1e-8, atol=1e-10)
+        assert found.left == pytest.approx(np.sqrt(best[0] / 3))
 
 
 def test_features_are_products_for_the_program():
@@ -270,7 +272,7 @@ def test_a_surrogate_learns_from_where_chains_came():
     white = settled.setting.whitening
     far = np.linspace(-5, -3, 300)[:, None]
     shared = np.asarray(white.center["shared"]) + far @ np.asarray(white.to_shared).T
-    again = learn_more(density, settled, look, shared)
+    again = learn_more(density, settled, look_at_draws(settled.setting, look, shared))
     jax.tree.map(np.testing.assert_array_equal, again.setting.whitening, white)
     assert len(again.visits.shared) == len(settled.visits.shared)  # the latest
     np.testing.assert_allclose(again.visits.shared[-300:], far, rtol=1e-9)
@@ -319,6 +321,24 @@ def test_certificates_need_a_light_tail_and_many_draws():
     assert good.error == pytest.approx(1.69 / np.sqrt(190), rel=1e-2)
     assert good._replace(pareto_k=0.7 + 2 * good.error).hopeless
     assert laplace.certify(np.append(np.zeros(100), np.nan)).hopeless
+
+
+def test_a_tail_is_that_of_distinct_points():
+    """One point that was resampled often is a step in the weights, as of a heavy tail."""
+    points = laplace.SurrogatePoints(
+        np.zeros((1000, 1)), np.zeros(1000), laplace.Certificate(np.zeros(1000), -1.0, 1e9)
+    )
+    weights = stats.norm(0, 0.02).ppf((np.arange(1000) + 0.5) / 1000)
+    once = points.judge(weights, np.arange(1000))
+    assert once.pareto_k == pytest.approx(shape_of(weights))
+    weights, places = np.append(weights, np.full(12, 0.6)), np.append(np.arange(1000), [999] * 12)
+    assert shape_of(weights) > 0.7
+    assert points.judge(weights, places).pareto_k == pytest.approx(once.pareto_k)
+    assert points.judge(weights, places).ess == pytest.approx(laplace.certify(weights).ess, rel=1e-5)
+    bad = points._replace(judged=points.judged._replace(pareto_k=0.9, ess=100.0))
+    judged = bad.judge(np.zeros(1000), np.arange(1000))
+    assert judged.pareto_k == 0.9
+    assert judged.ess == pytest.approx(1 / (1 / 100 + 1 / 1000))
 
 
 def test_a_shape_is_that_of_its_tail():
@@ -371,6 +391,26 @@ def test_draws_of_a_mode_of_units_that_meet_are_weighted(normal, unannotated):
     proposal = stats.multivariate_normal(normal.mean, 1.3**2 * normal.covariance)
     left = found.log_weight - (found.lp - proposal.logpdf(values))
     assert np.ptp(left) < 1e-8
+
+
+@pytest.mark.parametrize("enough", [True, False])
+def test_a_surrogate_learns_before_any_unit_is_drawn(monkeypatch, normal, unannotated, enough):
+    """By Laplace's marginal, which is exact here; and not more often than twice."""
+    judge, learnt = laplace.SurrogatePoints.judge, []
+
+    def judged(points, *weighted):
+        return judge(points, *weighted)._replace(**({} if enough else {"ess": 1.0}))
+
+    def learn(density, settled, seen):
+        learnt.append(len(seen.shared))
+        return learn_more(density, settled, seen)
+
+    monkeypatch.setattr(laplace.SurrogatePoints, "judge", judged)
+    monkeypatch.setattr(laplace, "learn_more", learn)
+    around_mass(
+        normal.density, normal.data, whitened(normal.density, normal.data, normal.at(normal.mean))
+    )
+    assert learnt == ([] if enough else [1000] * laplace.PILOTS)
 
 
 def test_draws_of_a_normal_posterior_are_weighted_evenly(normal, unannotated):

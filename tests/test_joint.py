@@ -11,6 +11,7 @@ from refusals import refused
 from scipy import integrate, special, stats
 
 from bayesrep import OptionError, Study, StudyError, SufficientStatistics
+from bayesrep.inference import quantities
 from bayesrep.inference.arrowhead import newton_direction, second_order, whitening
 from bayesrep.inference.density import build_density
 from bayesrep.inference.mode import climb
@@ -327,6 +328,31 @@ def _at_sites(problem: Problem, data, tools):
     position = placed(tools.density, sites)
     values = evaluate(tools, jax.tree.map(lambda leaf: leaf[None, None], position), data)
     return sites, position, {name: value[0, 0] for name, value in values.items()}
+
+
+def test_equal_draws_are_evaluated_once(monkeypatch):
+    """Repeats in any order, in parts whose last begins within the one before."""
+    problem, data, tools = _posed(zoo.study("tiny"))
+    start = tools.density.origin()
+    random = np.random.default_rng(0)
+    draws = {
+        name: np.asarray(leaf) + 0.1 * random.standard_normal((1, 9, *jnp.shape(leaf)))
+        for name, leaf in start.items()
+    }
+    again = random.permutation(np.repeat(np.arange(9), [1, 3, 1, 1, 7, 1, 2, 1, 1]))
+    monkeypatch.setattr(quantities, "MOST_AT_ONCE", 4)
+    wanted = evaluate(tools, draws, data)
+    made = []
+    counted = tools._replace(
+        quantities=lambda some, data: (
+            made.append(len(some["shared"])) or tools.quantities(some, data)
+        )
+    )
+    found = evaluate(counted, {name: leaf[:, again] for name, leaf in draws.items()}, data)
+    assert made == [4, 4, 4]
+    assert found.keys() == wanted.keys()
+    for name, values in wanted.items():
+        np.testing.assert_allclose(found[name], values[:, again], rtol=1e-12, atol=1e-14)
 
 
 def _density(values, which):

@@ -120,7 +120,7 @@ def drawn(source, count):
 
 def around_mass(density, data, mode):
     """Draws of the surrogate that is learnt from a mode."""
-    return laplace._mass_source(of(density, data), mode, np.random.default_rng(7))
+    return laplace._mass_source(of(density, data), mode, np.random.default_rng(7), 1000)[0]
 
 
 def of(density, data):

@@ -106,20 +106,21 @@ def evaluate_cells(
     pairs = pair_of_cells(tables[0])
 
     def parts() -> Iterator[Part]:
-        for rows, values in in_parts(tools, draws, data):
+        for rows, places, values in in_parts(tools, draws, data):
             accuracy = values["cell_accuracy"]
-            yield rows, {name: v for name, v in values.items() if v is not accuracy}
+            yield Part(rows, places, {name: v for name, v in values.items() if v is not accuracy})
             if len(pairs) < accuracy.shape[3]:
                 accuracy = accuracy[..., pairs]
             accuracy = accuracy.reshape(*accuracy.shape[:2], -1)
             predicting, kept = (rows % length % step == 0 for step in every[::-1])
-            yield rows[predicting], {"accuracy": accuracy[predicting]}
+            yield Part(rows[predicting], places[predicting], {"accuracy": accuracy})
             # Draws that no weight holds back may be so far out that a curve rounds to 0 or 1.
             precision = np.finfo(np.float64)
-            accuracy = np.clip(accuracy[kept], precision.tiny, 1 - precision.epsneg)
+            some, places = np.unique(places[kept], return_inverse=True)
+            accuracy = np.clip(accuracy[some], precision.tiny, 1 - precision.epsneg)
             logit = np.log(accuracy)
             logit -= np.log1p(-accuracy)
-            yield rows[kept], {"logit_right": logit.astype(np.float32)}
+            yield Part(rows[kept], places, {"logit_right": logit.astype(np.float32)})
 
     steps = {"accuracy": every.predictive, "logit_right": every.likelihood}
     return gather(parts(), chains, length, steps)

@@ -5,11 +5,12 @@ of those (`bayesrep.inference.marginal`; Tierney, Kadane 1986), and what is left
 some fifteen parameters, whose coordinates and *surrogate* are learnt where it has its mass
 (`bayesrep.inference.settle`). The surrogate costs little, so that thousands of points from Student
 t distributions, each learnt from the points before, are weighted by it over their mixture and
-resampled: draws of it. These are weighted by an estimate of the marginal density over the
-surrogate, from a few antithetic draws of every unit from its normal. The units' draws are renewed
-as in a chain, and one of them is kept: so weights make means exact, and Pareto's k of both weights
-and their effective numbers say whether they do so with the draws at hand. Where they do not, these
-draws were a pilot: the surrogate learns from what was seen at them.
+resampled: draws of it. Where Laplace's marginal over the surrogate has weights that do not hold,
+these were a pilot: the surrogate learns from what was seen at them. Else they are weighted by an
+estimate of the marginal density over the surrogate, from a few antithetic draws of every unit from
+its normal. The units' draws are renewed as in a chain, and one of them is kept: so weights make
+means exact, and Pareto's k of both weights and their effective numbers say whether they do so with
+the draws at hand.
 
 Where units meet in the likelihood, the draws are those of the normal at the mode, with weights.
 
@@ -46,9 +47,7 @@ from bayesrep.inference.problem import around_mode
 from bayesrep.inference.program import kept_jit
 from bayesrep.inference.run import Drawn, Run
 from bayesrep.inference.settle import (
-    Look,
     PointProgram,
-    Settled,
     compile_for_points,
     evaluate_points,
     learn_more,
@@ -70,8 +69,8 @@ DEFENSIVE = 0.1
 """Share of the draws that the surrogate has no say in: it may be too low in its tails."""
 NOWHERE = -1e9
 """Log density where the surrogate is not a number."""
-PILOTS = 0, 2
-"""Batches after which draws that do not hold are given up, for what they taught the surrogate."""
+PILOTS = 2
+"""How often a surrogate whose draws do not hold learns from what was seen at them."""
 BATCHES = 8
 """How many times as many draws as asked for are made, at most, until the weights hold."""
 LEAST, EACH = 1000, 3
@@ -79,8 +78,12 @@ LEAST, EACH = 1000, 3
 
 
 class Weighted(NamedTuple):
-    """Draws [draw, ...] with the logarithms of their importance weights, unnormalised."""
+    """Draws [draw, ...] with the logarithms of their importance weights, unnormalised.
 
+    `places` are those of the points that they were resampled from.
+    """
+
+    places: Int[np.ndarray, "draw"]
     position: Position
     log_weight: Float[np.ndarray, "draw"]
     lp: Float[np.ndarray, "draw"]
@@ -116,23 +119,12 @@ class DrawSource(NamedTuple):
     ----------
     draw
         So many more of them.
-    learn
-        A better source, from draws of this one.
-    points
-        The certificate of what its draws are resampled from; None where they are independent.
+    judge
+        What all of them are worth.
     """
 
     draw: Callable[[np.random.Generator, int], Weighted]
-    learn: Callable[[Weighted], "DrawSource"]
-    points: Certificate | None = None
-
-    def judge(self, found: Weighted) -> Certificate:
-        """What draws of it are worth: not more than what they are resampled from."""
-        judged = certify(found.log_weight)
-        if self.points is None or judged.ess == 0 or self.points.ess == 0:
-            return judged
-        k = max(judged.pareto_k, self.points.pareto_k)
-        return judged._replace(pareto_k=k, ess=1 / (1 / judged.ess + 1 / self.points.ess))
+    judge: Callable[[Weighted], Certificate]
 
 
 def laplace(run: Run) -> Drawn:
@@ -142,20 +134,19 @@ def laplace(run: Run) -> Drawn:
     run.bar.stage("sampling")
     dense = isinstance(normal, DenseWhitening)
     random = np.random.default_rng([run.seed, 2])
-    source = _mode_source(run, normal) if dense else _mass_source(run, normal, random)
     wanted = run.schedule.chains * run.schedule.draws
     count = wanted if dense else max(wanted // EACH, LEAST)
-    found = source.draw(random, count)
+    if isinstance(normal, DenseWhitening):
+        source = _mode_source(run, normal)
+        found = source.draw(random, count)
+    else:
+        source, found = _mass_source(run, normal, random, count)
     judged = source.judge(found)
-    for batch in range(BATCHES if dense else BATCHES * EACH):
+    for _ in range(BATCHES if dense else BATCHES * EACH):
         if judged.holds or (dense and judged.hopeless):
             break
-        if batch in PILOTS and not dense:
-            source = source.learn(found)
-            found = source.draw(random, count)
-        else:
-            more = source.draw(random, count)
-            found = jax.tree.map(lambda *of: np.concatenate(of), found, more)
+        more = source.draw(random, count)
+        found = jax.tree.map(lambda *of: np.concatenate(of), found, more)
         judged = source.judge(found)
     run.bar.advance(1)
     holds = judged.pareto_k < MAX_PARETO_K
@@ -232,6 +223,20 @@ class SurrogatePoints(NamedTuple):
     log_density: Float[np.ndarray, "point"]
     judged: Certificate
 
+    def judge(
+        self, log_weight: Float[np.ndarray, "draw"], places: Int[np.ndarray, "draw"]
+    ) -> Certificate:
+        """What weighted draws of points are worth: not more than the points.
+
+        A tail is that of one draw a point: what was resampled several times would make it heavy.
+        """
+        judged = certify(log_weight)
+        if judged.ess == 0 or self.judged.ess == 0:
+            return judged
+        once = certify(log_weight[np.unique(places, return_index=True)[1]])
+        k = max(once.pareto_k, self.judged.pareto_k)
+        return judged._replace(pareto_k=k, ess=1 / (1 / judged.ess + 1 / self.judged.ess))
+
 
 def _spread_points(
     evaluate: Callable[[Float[np.ndarray, "point shared"]], Float[np.ndarray, "point"]],
@@ -266,37 +271,67 @@ def _spread_points(
     return SurrogatePoints(shared, judged.log_weight + mixture, judged)
 
 
-def _mass_source(run: Run, normal: Whitening, random: np.random.Generator) -> DrawSource:
-    """Draws of the surrogate, weighted by the marginal density."""
+class _Seen(NamedTuple):
+    """Draws of a surrogate: places of its points, its log density, and what is there."""
+
+    places: Int[np.ndarray, "draw"]
+    log_density: Float[np.ndarray, "draw"]
+    visits: Visits
+
+
+def _mass_source(
+    run: Run, normal: Whitening, random: np.random.Generator, count: int
+) -> tuple[DrawSource, Weighted]:
+    """Draws of the surrogate, weighted by the marginal density; and so many of them."""
     density, look = run.tools.density, make_look(run.tools.density)
+
+    def see(
+        setting: Setting, points: SurrogatePoints, random: np.random.Generator, count: int
+    ) -> _Seen:
+        places = resample(random, points.judged.log_weight, count)
+        return _Seen(places, points.log_density[places], look(setting, points.shared[places]))
+
     settled = settle(density, normal, run.data, look, run.seed, expand=run.tools.expand)
-    return _surrogate_source(density, settled, look, random)
+    points = _surrogate_points(density, settled.setting, random)
+    seen = see(settled.setting, points, random, count)
+    for _ in range(PILOTS):
+        # Laplace's marginal says what a surrogate is worth at a fifth of what units' draws cost.
+        if points.judge(-seen.visits.potential - seen.log_density, seen.places).holds:
+            break
+        settled = learn_more(density, settled, seen.visits)
+        points = _surrogate_points(density, settled.setting, random)
+        seen = see(settled.setting, points, random, count)
+    setting = settled.setting
+
+    def draw(random: np.random.Generator, count: int) -> Weighted:
+        return _draw_units(density, setting, see(setting, points, random, count), random)
+
+    def judge(found: Weighted) -> Certificate:
+        return points.judge(found.log_weight, found.places)
+
+    return DrawSource(draw, judge), _draw_units(density, setting, seen, random)
 
 
-def _surrogate_source(
-    density: Density, settled: Settled, look: Look, random: np.random.Generator
-) -> DrawSource:
-    setting, program = settled.setting, surrogate_program(density)
+def _surrogate_points(
+    density: Density, setting: Setting, random: np.random.Generator
+) -> SurrogatePoints:
+    """Points of the surrogate."""
+    program = surrogate_program(density)
 
     def evaluate(shared: Floats) -> Floats:
         surrogate = -evaluate_points(program, setting, shared)
         return np.where(np.isfinite(surrogate), surrogate, NOWHERE)
 
-    points = _spread_points(evaluate, density.shared, random, 2 * LEAST)
+    return _spread_points(evaluate, density.shared, random, 2 * LEAST)
 
-    def draw(random: np.random.Generator, count: int) -> Weighted:
-        places = resample(random, points.judged.log_weight, count)
-        shared = points.shared[places]
-        seen = look(setting, shared)
-        keys = random.integers(2**32, size=(count, 2), dtype=np.uint32)
-        position, log_density, lp = evaluate_points(draw_program(density), setting, seen, keys)
-        return Weighted(position, log_density - points.log_density[places], lp)
 
-    def learn(found: Weighted) -> DrawSource:
-        more = learn_more(density, settled, look, np.asarray(found.position["shared"]))
-        return _surrogate_source(density, more, look, random)
-
-    return DrawSource(draw, learn, points.judged)
+def _draw_units(
+    density: Density, setting: Setting, seen: _Seen, random: np.random.Generator
+) -> Weighted:
+    """Units where they were seen, and what the marginal density is there over the surrogate's."""
+    keys = random.integers(2**32, size=(len(seen.log_density), 2), dtype=np.uint32)
+    position, log_density, lp = evaluate_points(draw_program(density), setting, seen.visits, keys)
+    return Weighted(seen.places, position, log_density - seen.log_density, lp)
 
 
 @lru_cache(maxsize=16)
@@ -341,12 +376,9 @@ def _mode_source(run: Run, normal: DenseWhitening) -> DrawSource:
         squares = sum(np.square(leaf).reshape(count, -1).sum(axis=1) for leaf in standard.values())
         lp = np.asarray(log_density)
         weight = lp + 0.5 * np.asarray(squares)
-        return Weighted(jax.tree.map(np.asarray, position), weight, lp)
+        return Weighted(np.arange(count), jax.tree.map(np.asarray, position), weight, lp)
 
-    def learn(found: Weighted) -> DrawSource:
-        return DrawSource(draw, learn)
-
-    return DrawSource(draw, learn)
+    return DrawSource(draw, lambda found: certify(found.log_weight))
 
 
 def _evaluate_program(density: Density) -> Callable[..., Any]:

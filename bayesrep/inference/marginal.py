@@ -289,20 +289,20 @@ class Marginal:
         Where being guided leads up, the step begins at the guess.
         """
 
-        def total(units: Array) -> tuple[Array, Array]:
-            each = self.unit_potentials(setting, shared, units)
-            return each.sum(), each
+        def each(units: Array) -> Array:
+            return self.unit_potentials(setting, shared, units)
 
         before, guided = (
             _evaluate_guide(setting.guide.guess, shared),
             self.guess_units(setting, shared).center,
         )
-        lower = total(guided)[1] < total(before)[1]
-        guess = jnp.where(lower[:, None], guided, before)
+        there, further = each(before), each(guided)
+        guess = jnp.where((further < there)[:, None], guided, before)
+        values = jnp.where(further < there, further, there)
 
-        (gradient, values), product = jax.linearize(jax.grad(total, has_aux=True), guess)
+        gradient, product = jax.linearize(jax.grad(lambda units: each(units).sum()), guess)
         axes = jnp.broadcast_to(jnp.eye(guess.shape[1])[:, None, :], (guess.shape[1], *guess.shape))
-        hessian = jnp.moveaxis(jax.vmap(lambda axis: product(axis)[0])(axes), 0, 2)
+        hessian = jnp.moveaxis(jax.vmap(product)(axes), 0, 2)
         root = _inverse_root((hessian + hessian.swapaxes(1, 2)) / 2)
         units, promised = _newton_step(guess, root, gradient)
         return units, values - promised - units.log_volume

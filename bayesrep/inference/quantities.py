@@ -1,7 +1,8 @@
 """Sites and quantities at many draws: some draws at a time, gathered by chain and draw."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,15 +12,29 @@ from numpy.typing import NDArray
 from bayesrep.inference.density import Draws
 from bayesrep.inference.problem import Programs
 from bayesrep.models.model import Data
-from bayesrep.types import Floats, Ints
+from bayesrep.types import Floats, Int, Shaped
 
 MOST_AT_ONCE = 50
 NUMBERS_AT_ONCE = 2**24
 """Draws that are evaluated together: so many, or as many as the data fit into this."""
 
 
-Part: TypeAlias = tuple[Ints, Mapping[str, NDArray[Any]]]
-"""Which of the draws, all chains in a row, and values of theirs by name."""
+class Part(NamedTuple):
+    """Values of some draws.
+
+    Attributes
+    ----------
+    rows
+        Which of the draws, all chains in a row.
+    places
+        Where the values of each of these are: draws that are equal have them in common.
+    values
+        By name.
+    """
+
+    rows: Int[np.ndarray, "draw"]
+    places: Int[np.ndarray, "draw"]
+    values: Mapping[str, NDArray[Any]]
 
 
 def evaluate(compiled: Programs, draws: Draws, data: Data) -> dict[str, Floats]:
@@ -30,18 +45,39 @@ def evaluate(compiled: Programs, draws: Draws, data: Data) -> dict[str, Floats]:
 
 def in_parts(compiled: Programs, draws: Draws, data: Data) -> Iterator[Part]:
     """Yield sites and quantities at positions [chain, draw, ...], some draws at a time."""
-    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), draws)
-    total = len(flat["shared"])
+    flat = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:]), draws)
+    first, same = find_distinct(flat)
+    total = len(first)
     a_draw = sum(jnp.size(leaf) for leaf in jax.tree.leaves(data))
     size = min(total, max(1, min(MOST_AT_ONCE, NUMBERS_AT_ONCE // a_draw)))
     for start in range(0, total, size):
         # One shape, and one program: the last part begins within the one before it.
-        first = min(start, total - size)
-        part = {name: leaf[first : first + size] for name, leaf in flat.items()}
+        begin = min(start, total - size)
+        part = {name: leaf[first[begin : begin + size]] for name, leaf in flat.items()}
         values = compiled.quantities(part, data)
-        done = start - first
-        rows = np.arange(start, first + size)
-        yield rows, {name: np.asarray(value)[done:] for name, value in values.items()}
+        rows = np.flatnonzero((same >= start) & (same < begin + size))
+        found = {name: np.asarray(value) for name, value in values.items()}
+        yield Part(rows, same[rows] - begin, found)
+
+
+def find_distinct(
+    draws: Mapping[str, Shaped[np.ndarray, "draw ..."]],
+) -> tuple[Int[np.ndarray, "distinct"], Int[np.ndarray, "draw"]]:
+    """Where each distinct draw is first, and which of them every draw is.
+
+    A resample of weighted draws has most of them several times.
+    """
+    found: dict[bytes, int] = {}
+    first: list[int] = []
+    same = np.zeros(len(draws["shared"]), dtype=np.int64)
+    for row in range(len(same)):
+        digest = hashlib.blake2b()
+        for leaf in draws.values():
+            digest.update(np.ascontiguousarray(leaf[row]).tobytes())
+        same[row] = found.setdefault(digest.digest(), len(first))
+        if same[row] == len(first):
+            first.append(row)
+    return np.array(first, dtype=np.int64), same
 
 
 def gather(
@@ -59,11 +95,11 @@ def gather(
         Steps of names of which the parts have only every so many-th draw of each chain.
     """
     whole: dict[str, NDArray[Any]] = {}
-    for rows, values in parts:
+    for rows, places, values in parts:
         for name, value in values.items():
             step = (steps or {}).get(name, 1)
             if name not in whole:
                 shape = (chains, -(-length // step), *value.shape[1:])
                 whole[name] = np.empty(shape, value.dtype)
-            whole[name][rows // length, rows % length // step] = value
+            whole[name][rows // length, rows % length // step] = value[places]
     return dict(sorted(whole.items()))

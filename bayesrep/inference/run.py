@@ -32,7 +32,7 @@ from bayesrep.inference.nuts import (
 from bayesrep.inference.problem import Problem, Programs, around_mode
 from bayesrep.inference.sampling import Feed, sample
 from bayesrep.inference.schedule import BLOCK, Schedule
-from bayesrep.inference.settle import Settled, learn_more, make_look, settle
+from bayesrep.inference.settle import Settled, learn_more, look_at_draws, make_look, settle
 from bayesrep.machine import cores
 from bayesrep.models.model import Data
 from bayesrep.numerics.batches import keep_settings
@@ -182,8 +182,8 @@ def chains(
         if settled is None or made.acceptance_rate.mean() > GOOD:
             return setting
         shared = np.asarray(made.position["shared"])
-        flat = shared.reshape(-1, shared.shape[2])
-        settled = learn_more(run.tools.density, settled, look, flat)
+        seen = look_at_draws(settled.setting, look, shared.reshape(-1, shared.shape[2]))
+        settled = learn_more(run.tools.density, settled, seen)
         return settled.setting
 
     # The compiler has been at work beside the search: what is waited for is what is left of it.

@@ -135,20 +135,21 @@ def settle(
     return Settled(setting, visits)
 
 
-def learn_more(
-    density: Density, settled: Settled, look: Look, shared: Float[np.ndarray, "point shared"]
-) -> Settled:
-    """The same, having learnt from values of the shared parameters that chains came to as well."""
+def learn_more(density: Density, settled: Settled, seen: Visits) -> Settled:
+    """The same, having learnt from what was seen at further points as well."""
     setting = settled.setting
-    weight = _weights(density, setting)
-    center, root = setting.whitening.center["shared"], setting.whitening.to_shared
-    seen = look(setting, np.linalg.solve(np.asarray(root), (shared - np.asarray(center)).T).T)
-    most = _points(shared.shape[1])
+    most = _points(seen.shared.shape[1])
     visits = Visits(
         *(np.concatenate(pair)[-most:] for pair in zip(settled.visits, seen, strict=True))
     )
-    guide = learn(setting.guide, weight, visits)
-    return settled._replace(setting=setting._replace(guide=guide), visits=visits)
+    guide = learn(setting.guide, _weights(density, setting), visits)
+    return Settled(setting._replace(guide=guide), visits)
+
+
+def look_at_draws(setting: Setting, look: Look, shared: Float[np.ndarray, "draw shared"]) -> Visits:
+    """What is at values of the shared parameters that chains came to."""
+    center, root = setting.whitening.center["shared"], setting.whitening.to_shared
+    return look(setting, np.linalg.solve(np.asarray(root), (shared - np.asarray(center)).T).T)
 
 
 def _weights(density: Density, setting: Setting) -> Float[np.ndarray, "unit"]:

@@ -26,6 +26,8 @@ _ROUNDING = 1e-13
 """Share of the largest of the features' products below which a direction is rounding."""
 AT_ONCE = 2**23
 """Values in a regression, at most."""
+IN_CACHE = 2**17
+"""Values of it that are looked at together."""
 
 
 class Ridge(NamedTuple):
@@ -37,22 +39,33 @@ class Ridge(NamedTuple):
 
 def ridge(
     inputs: Float[np.ndarray, "point feature"],
-    outputs: Float[np.ndarray, "point output"],
+    outputs: Shaped[np.ndarray, "point output"],
     weights: Float[np.ndarray, "point"],
 ) -> Ridge:
     """Regress outputs on features, the first of which is constant and free of the penalty."""
     weights = weights / weights.sum()
-    means = weights @ inputs[:, 1:], weights @ outputs
+    center = weights @ inputs[:, 1:]
     scale = np.sqrt(weights * len(weights))[:, None]
-    left, right = scale * (inputs[:, 1:] - means[0]), scale * (outputs - means[1])
+    left = scale * (inputs[:, 1:] - center)
     # By the features' products, not the singular values: a fifth of the time, and what rounding
     # leaves of the smallest is far below the least penalty.
     squared, axes = np.linalg.eigh(left.T @ left)
     squared = np.where(squared > _ROUNDING * squared[-1], squared, 0.0)
-    turned = axes.T @ (left.T @ right)
+    means, total = np.zeros(outputs.shape[1]), 0.0
+    turned = np.zeros((len(squared), outputs.shape[1]))
+    # Some outputs at a time: memory that is new costs more than what is done with it.
+    step = max(1, IN_CACHE // len(outputs))
+    for begin in range(0, outputs.shape[1], step):
+        part = slice(begin, begin + step)
+        some = outputs[:, part].astype(float)
+        means[part] = weights @ some
+        right = scale * (some - means[part])
+        turned[:, part] = left.T @ right
+        total += float(np.square(right).sum())
+    turned = axes.T @ turned
     told = np.divide(1.0, squared, out=np.zeros_like(squared), where=squared > 0)
     squares = told * np.square(turned).sum(axis=1)
-    beyond = max(float(np.square(right).sum() - squares.sum()), 0.0)
+    beyond = max(total - float(squares.sum()), 0.0)
 
     def risk(penalty: float) -> float:
         missed = penalty / (squared + penalty)
@@ -61,7 +74,7 @@ def ridge(
 
     penalty = min(PENALTIES, key=risk)
     slopes = axes @ (turned / (squared + penalty)[:, None])
-    constant = means[1] - means[0] @ slopes
+    constant = means - center @ slopes
     deviation = float(np.sqrt(risk(penalty) / outputs.shape[1]))
     return Ridge(np.concatenate([constant[None], slopes]), deviation)
 
@@ -86,7 +99,8 @@ def learn(guide: Guide, weight: Float[np.ndarray, "unit"], every: Visits) -> Gui
     size = every.shared.shape[1]
     if usable.sum() < 2 * (1 + size):
         return guide
-    every = Visits(*(np.asarray(leaf)[usable] for leaf in every))
+    if not usable.all():  # of thousands of units a copy takes long
+        every = Visits(*(np.asarray(leaf)[usable] for leaf in every))
     inputs = products(draw_in(np.asarray(every.shared)))
     weights = importance(np.asarray(every.potential), size)
 
@@ -97,7 +111,7 @@ def learn(guide: Guide, weight: Float[np.ndarray, "unit"], every: Visits) -> Gui
         coefficients = np.zeros(like.shape)
         step = max(1, AT_ONCE // (len(values) * values.shape[2]))
         for begin in range(0, values.shape[1], step):
-            part = values[:, begin : begin + step].astype(float)
+            part = values[:, begin : begin + step]
             found = ridge(some, part.reshape(len(part), -1), weights).coefficients
             coefficients[: len(found), begin : begin + step] = found.reshape(-1, *part.shape[1:])
         return coefficients
