@@ -333,8 +333,9 @@ def test_a_tail_is_that_of_distinct_points():
     assert once.pareto_k == pytest.approx(shape_of(weights))
     weights, places = np.append(weights, np.full(12, 0.6)), np.append(np.arange(1000), [999] * 12)
     assert shape_of(weights) > 0.7
-    assert points.judge(weights, places).pareto_k == pytest.approx(once.pareto_k)
-    assert points.judge(weights, places).ess == pytest.approx(laplace.certify(weights).ess, rel=1e-5)
+    judged = points.judge(weights, places)
+    assert judged.pareto_k == pytest.approx(once.pareto_k)
+    assert judged.ess == pytest.approx(laplace.certify(weights).ess, rel=1e-5)
     bad = points._replace(judged=points.judged._replace(pareto_k=0.9, ess=100.0))
     judged = bad.judge(np.zeros(1000), np.arange(1000))
     assert judged.pareto_k == 0.9
