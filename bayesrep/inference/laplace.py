@@ -143,7 +143,7 @@ def laplace(run: Run) -> Drawn:
         source, found = _mass_source(run, normal, random, count)
     judged = source.judge(found)
     for _ in range(BATCHES if dense else BATCHES * EACH):
-        if judged.holds or (dense and judged.hopeless):
+        if judged.holds or judged.hopeless:
             break
         more = source.draw(random, count)
         found = jax.tree.map(lambda *of: np.concatenate(of), found, more)
