@@ -27,4 +27,4 @@ def test_label_shift_of_the_simulator_is_told():
         assert found.trust == "with care"
         assert "superclass" in found.sentence
         assert "smaller" in found.sentence
-        assert "groups=" in found.sentence
+        assert "as groups" in found.sentence
