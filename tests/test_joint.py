@@ -350,6 +350,10 @@ def test_equal_draws_are_evaluated_once(monkeypatch):
     )
     found = evaluate(counted, {name: leaf[:, again] for name, leaf in draws.items()}, data)
     assert made == [4, 4, 4]
+    few = {name: leaf[:, [0, 0, 1, 0]] for name, leaf in draws.items()}
+    found, name = evaluate(counted, few, data), "adjusted_accuracy"
+    np.testing.assert_allclose(found[name], wanted[name][:, [0, 0, 1, 0]], rtol=1e-12)
+    assert made == [4, 4, 4, 4]  # and no program for two
     assert found.keys() == wanted.keys()
     for name, values in wanted.items():
         np.testing.assert_allclose(found[name], values[:, again], rtol=1e-12, atol=1e-14)

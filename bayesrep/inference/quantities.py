@@ -47,12 +47,13 @@ def in_parts(compiled: Programs, draws: Draws, data: Data) -> Iterator[Part]:
     """Yield sites and quantities at positions [chain, draw, ...], some draws at a time."""
     flat = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:]), draws)
     first, same = find_distinct(flat)
-    total = len(first)
     a_draw = sum(jnp.size(leaf) for leaf in jax.tree.leaves(data))
-    size = min(total, max(1, min(MOST_AT_ONCE, NUMBERS_AT_ONCE // a_draw)))
-    for start in range(0, total, size):
-        # One shape, and one program: the last part begins within the one before it.
-        begin = min(start, total - size)
+    size = min(len(same), max(1, min(MOST_AT_ONCE, NUMBERS_AT_ONCE // a_draw)))
+    # One shape, and one program: of too few the first are there twice, and the last part begins
+    # within the one before it.
+    first = np.resize(first, max(size, len(first)))
+    for start in range(0, len(first), size):
+        begin = min(start, len(first) - size)
         part = {name: leaf[first[begin : begin + size]] for name, leaf in flat.items()}
         values = compiled.quantities(part, data)
         rows = np.flatnonzero((same >= start) & (same < begin + size))
