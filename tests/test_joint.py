@@ -343,20 +343,21 @@ def test_equal_draws_are_evaluated_once(monkeypatch):
     monkeypatch.setattr(quantities, "MOST_AT_ONCE", 4)
     wanted = evaluate(tools, draws, data)
     made = []
-    counted = tools._replace(
-        quantities=lambda some, data: (
-            made.append(len(some["shared"])) or tools.quantities(some, data)
-        )
-    )
+
+    def quantities_of(some, data):
+        made.append(len(some["shared"]))
+        return tools.quantities(some, data)
+
+    counted = tools._replace(quantities=quantities_of)
     found = evaluate(counted, {name: leaf[:, again] for name, leaf in draws.items()}, data)
     assert made == [4, 4, 4]
+    assert found.keys() == wanted.keys()
+    for name, values in wanted.items():
+        np.testing.assert_allclose(found[name], values[:, again], rtol=1e-12, atol=1e-14)
     few = {name: leaf[:, [0, 0, 1, 0]] for name, leaf in draws.items()}
     found, name = evaluate(counted, few, data), "adjusted_accuracy"
     np.testing.assert_allclose(found[name], wanted[name][:, [0, 0, 1, 0]], rtol=1e-12)
     assert made == [4, 4, 4, 4]  # and no program for two
-    assert found.keys() == wanted.keys()
-    for name, values in wanted.items():
-        np.testing.assert_allclose(found[name], values[:, again], rtol=1e-12, atol=1e-14)
 
 
 def _density(values, which):

@@ -71,8 +71,8 @@ NOWHERE = -1e9
 """Log density where the surrogate is not a number."""
 PILOTS = 2
 """How often a surrogate whose draws do not hold learns from what was seen at them."""
-BATCHES = 8
-"""How many times as many draws as asked for are made, at most, until the weights hold."""
+BATCHES, NESTED_BATCHES = 8, 4
+"""Batches of draws, at most, until the weights hold; more of one surrogate would be its points."""
 LEAST, EACH = 1000, 3
 """Draws made at a time where units are integrated, at least, and how many returned ones each is."""
 
@@ -142,7 +142,7 @@ def laplace(run: Run) -> Drawn:
     else:
         source, found = _mass_source(run, normal, random, count)
     judged = source.judge(found)
-    for _ in range(BATCHES if dense else BATCHES * EACH):
+    for _ in range((BATCHES if dense else NESTED_BATCHES) - 1):
         if judged.holds or judged.hopeless:
             break
         more = source.draw(random, count)
