@@ -323,7 +323,7 @@ def test_certificates_need_a_light_tail_and_many_draws():
     assert laplace.certify(np.append(np.zeros(100), np.nan)).hopeless
 
 
-def test_a_tail_is_that_of_distinct_points():
+def test_copies_of_a_point_make_no_tail_heavy():
     """One point that was resampled often is a step in the weights, as of a heavy tail."""
     points = laplace.SurrogatePoints(
         np.zeros((1000, 1)), np.zeros(1000), laplace.Certificate(np.zeros(1000), -1.0, 1e9)

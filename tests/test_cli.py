@@ -63,7 +63,7 @@ def evaluation(tmp_path_factory, posterior_path):
 @pytest.fixture
 def small_demo(monkeypatch):
     """The demo of the tiny study and of a fit that is kept, estimated once."""
-    fitted = zoo.posterior("tiny", **{**zoo.SHORT, "warmup": 250, "draws": 500})
+    fitted = zoo.posterior("tiny", **{**zoo.SHORT, "warmup": 250, "draws": 1000})
     monkeypatch.setattr(demo_room, "PAPER_REPLICATES", REPLICATES)
     for name in ("analyse", "gather"):
         monkeypatch.setattr(demo_room, name, made_once(getattr(demo_room, name)))

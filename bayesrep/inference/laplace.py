@@ -228,13 +228,14 @@ class SurrogatePoints(NamedTuple):
     ) -> Certificate:
         """What weighted draws of points are worth: not more than the points.
 
-        A tail is that of one draw a point: what was resampled several times would make it heavy.
+        Of two shapes the smaller: a point that is there several times makes a tail look heavy, and
+        one draw a point counts those far out too much.
         """
         judged = certify(log_weight)
         if judged.ess == 0 or self.judged.ess == 0:
             return judged
         once = certify(log_weight[np.unique(places, return_index=True)[1]])
-        k = max(once.pareto_k, self.judged.pareto_k)
+        k = max(min(judged.pareto_k, once.pareto_k), self.judged.pareto_k)
         return judged._replace(pareto_k=k, ess=1 / (1 / judged.ess + 1 / self.judged.ess))
 
 
@@ -271,7 +272,7 @@ def _spread_points(
     return SurrogatePoints(shared, judged.log_weight + mixture, judged)
 
 
-class _Seen(NamedTuple):
+class _Resample(NamedTuple):
     """Draws of a surrogate: places of its points, its log density, and what is there."""
 
     places: Int[np.ndarray, "draw"]
@@ -287,9 +288,9 @@ def _mass_source(
 
     def see(
         setting: Setting, points: SurrogatePoints, random: np.random.Generator, count: int
-    ) -> _Seen:
+    ) -> _Resample:
         places = resample(random, points.judged.log_weight, count)
-        return _Seen(places, points.log_density[places], look(setting, points.shared[places]))
+        return _Resample(places, points.log_density[places], look(setting, points.shared[places]))
 
     settled = settle(density, normal, run.data, look, run.seed, expand=run.tools.expand)
     points = _surrogate_points(density, settled.setting, random)
@@ -326,7 +327,7 @@ def _surrogate_points(
 
 
 def _draw_units(
-    density: Density, setting: Setting, seen: _Seen, random: np.random.Generator
+    density: Density, setting: Setting, seen: _Resample, random: np.random.Generator
 ) -> Weighted:
     """Units where they were seen, and what the marginal density is there over the surrogate's."""
     keys = random.integers(2**32, size=(len(seen.log_density), 2), dtype=np.uint32)
