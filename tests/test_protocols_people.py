@@ -18,8 +18,8 @@ from bayesrep.protocols import (
     read_people,
 )
 from bayesrep.report.figure_names import FIGURES
+from bayesrep.report.sections.people import PeopleAnswers
 from bayesrep.report.sections.section import Source
-from bayesrep.report.sections.seen import Seen
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
 from bayesrep.sources.labelled import count_labels
 from bayesrep.sources.raw_answers import decide, read_raw
@@ -230,7 +230,7 @@ def test_the_reports_section_has_every_number(world):
     predictions, folder, *_ = world
     tables = {name: folder / f"{name}.csv" for name in ("counts", "objects")}
     people = read_people(predictions, **tables)
-    section = Seen.compute(Source(zoo.study("tiny"), None, people=(predictions, people)))
+    section = PeopleAnswers.compute(Source(zoo.study("tiny"), None, people=(predictions, people)))
     (block,) = section.blocks()
     assert len(block.figures) == 2
     assert [row[0] for row in block.table.rows] == compare_labels_with_people(predictions, people)[
@@ -238,9 +238,11 @@ def test_the_reports_section_has_every_number(world):
     ].to_list()
     assert len(block.figures[1].data["judged-chart"]) == 3 * 3  # classifiers, and ways to be right
     with refused(StudyError, "no-tables-of-people"):
-        Seen.compute(Source(zoo.study("tiny"), None))
+        PeopleAnswers.compute(Source(zoo.study("tiny"), None))
     people = read_people(predictions, counts=folder / "counts.csv")
-    (block,) = Seen.compute(Source(zoo.study("tiny"), None, people=(predictions, people))).blocks()
+    (block,) = PeopleAnswers.compute(
+        Source(zoo.study("tiny"), None, people=(predictions, people))
+    ).blocks()
     assert len(block.figures) == 1
 
 

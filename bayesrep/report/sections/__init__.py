@@ -19,10 +19,10 @@ from bayesrep.report.sections.bias import Bias
 from bayesrep.report.sections.curves import CurvesSection
 from bayesrep.report.sections.frequencies import Frequencies
 from bayesrep.report.sections.image import Image
+from bayesrep.report.sections.people import PeopleAnswers
 from bayesrep.report.sections.photographs import Photographs
 from bayesrep.report.sections.ranking import Ranking
 from bayesrep.report.sections.section import Block, Section, Source, point_estimates, quiet
-from bayesrep.report.sections.seen import Seen
 from bayesrep.report.sections.trust import Trust
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
@@ -37,7 +37,7 @@ SECTIONS: Sequence[type[Section]] = (
     Image,
     Bias,
     CurvesSection,
-    Seen,
+    PeopleAnswers,
     Photographs,
 )
 

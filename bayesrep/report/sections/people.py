@@ -26,10 +26,10 @@ PARTS = {
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Seen(Section):
+class PeopleAnswers(Section):
     """What people see, what they say of predictions, and top-1 accuracy by classifier."""
 
-    id, short, takes, optional = "seen", "What {people} see", "what people see", True
+    id, short, takes, optional = "people", "What {people} see", "what people see", True
     title = "What {people} see on the {images}"
 
     images: pl.DataFrame
@@ -52,7 +52,7 @@ class Seen(Section):
     def blocks(self) -> Iterator[Block]:
         """Shares of images with their intervals, and every classifier by what people see."""
         words, order = self.words, self.images["statistic"].to_list()
-        rows = {"seen-chart": _rows(self.images)}
+        rows = {"people-chart": _rows(self.images)}
         figures = [_shares_figure(order, rows, words)]
         of_objects = self.judged.filter(pl.col("statistic").is_in(list(PARTS)))
         if len(of_objects):
@@ -85,7 +85,7 @@ class Seen(Section):
             "reference and, of some, which objects it shows (Tsipras et al., 2020). Intervals are "
             f"over {words.images}.",
             figures=figures,
-            table=Table("seen-table", f"What {words.people} see", header, told),
+            table=Table("people-table", f"What {words.people} see", header, told),
         )
 
 
@@ -97,7 +97,7 @@ def _shares_figure(
         f"Dots are shares of the {words.images} that {words.people} were asked about; lines are "
         "95 % intervals."
     )
-    return Figure("seen-chart", label, _shares(order, words), reading, rows)
+    return Figure("people-chart", label, _shares(order, words), reading, rows)
 
 
 def _rows(table: pl.DataFrame) -> list[dict[str, object]]:
@@ -117,7 +117,7 @@ def _shares(order: list[str], words: Words) -> vega.Spec:
     rules = vega.mark(rule, y=y, x=x, x2={"field": "upper"})
     dot: vega.Spec = {"type": "circle", "color": vega.POSTERIOR, "size": 70, "opacity": 1}
     dots = vega.mark(dot, y=y, x=vega.number("share"), tooltip=_tooltip(statistic="statistic"))
-    return vega.chart("seen-chart", rules, dots, height=26 * len(order) + 20)
+    return vega.chart("people-chart", rules, dots, height=26 * len(order) + 20)
 
 
 def _classifiers(words: Words) -> vega.Spec:
