@@ -5,12 +5,12 @@
 Over simulated studies whose truth is known, from inside and outside the fitted family, 95 %
 intervals of the mean gap and of the slope of adjusted on reference accuracy by
 
-    joint        the joint model as it is: a product over classifiers
+    joint        the joint model's draws, as they are sampled
     sandwich     the same draws moved to the sandwich covariance (what `summarize_gaps` does)
     shared       the shared-difficulty model
 
 each against the measured accuracies on the reference and against those on its population (where
-the joint model as it is has nothing to say). Resumable: finished studies are kept in --work.
+the joint model's own draws have nothing to say). Resumable: finished studies are kept in --work.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from experiments.results import save
 
 PROCESSES = ("outside", "inside")
 METHODS = {
-    "joint": "joint model as it is",
+    "joint": "joint model's draws",
     "sandwich": "joint model, sandwich",
     "shared": "shared difficulty",
 }
@@ -45,7 +45,7 @@ QUANTITIES = {
     "population slope": "slope between populations",
 }
 JOINT_SCHEDULE: dict[str, Any] = {"draws": 250}
-SHARED_SCHEDULE: dict[str, Any] = {"method": "nuts", "chains": 2, "warmup": 250, "draws": 300}
+SHARED_SCHEDULE: dict[str, Any] = {"method": "nuts", "chains": 2, "warmup": 200, "draws": 150}
 """Of one length: by default chains grow longer until they agree."""
 NODES = 13
 

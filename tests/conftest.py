@@ -38,6 +38,8 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 # XLA's own caches, of GPUs alone, would lie in that folder, and its path in every program's key: in
 # another checkout no program that was copied there would be found.
 os.environ["JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES"] = "none"
+# Ray's workers give way to whatever else runs: beside other tests they took five times as long.
+os.environ["RAY_worker_niceness"] = "0"
 # What bayesrep itself keeps between commands goes neither there nor among the user's files.
 if MADE_HERE := "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="bayesrep-tests-")
