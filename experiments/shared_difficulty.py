@@ -192,7 +192,7 @@ def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
         "difficulty: two chains of "
         f"{SHARED_SCHEDULE['warmup']} + {SHARED_SCHEDULE['draws']} draws on {NODES} nodes, "
         f"{found['diverged']} fits with divergent draws, least effective size of an adjusted "
-        f"accuracy {found['least_ess']:.0f}. The figure shows fifty studies outside the family."
+        f"accuracy {found['least_ess']:.0f}. The figure shows studies outside the family."
     )
 
 

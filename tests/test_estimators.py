@@ -4,7 +4,7 @@ import itertools
 import subprocess
 import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb
 from typing import Any, ClassVar, Literal
@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 import pytest
+import zoo
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from refusals import refused
 from scipy import stats
 
 from bayesrep import Study, SufficientStatistics, estimate, estimate_gaps
-from bayesrep.errors import OptionError
+from bayesrep.errors import EstimateWarning, OptionError
 from bayesrep.estimators import (
     ESTIMATORS,
     METHODS,
@@ -30,8 +31,10 @@ from bayesrep.estimators import (
     Jackknife,
     Naive,
 )
+from bayesrep.estimators.analysis import analyse
 from bayesrep.estimators.methods import label, parse
 from bayesrep.estimators.replicates import Replicates
+from bayesrep.estimators.tables import SHORT_OF_RIGHT, matching_sentences
 from bayesrep.numerics.estimands import accuracy_line
 from bayesrep.numerics.thinning import thinning_matrix
 
@@ -481,6 +484,37 @@ def test_estimate_refuses():
         estimate(study, "raw", bootstrap=5, interval="wald")  # type: ignore[arg-type]
     with refused(ValueError, "bootstrap-needs-study"):
         estimate(SufficientStatistics.from_study(study), "raw", bootstrap=10)
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.errors.IdentificationWarning")
+def test_noise_of_the_counts_that_moves_estimates_is_said():
+    """Equation 8 compares joint shares: where mixtures miss these, a perfect classifier errs."""
+    study = zoo.study("tiny")
+    perfect = replace(
+        study,
+        datasets={
+            role: replace(data, correct=np.ones_like(data.correct))
+            for role, data in study.datasets.items()
+        },
+        truth=None,
+    )
+    (one,) = analyse(study, "em-spline")
+    (other,) = analyse(perfect, "em-spline")
+    assert one.always_right == pytest.approx(other.values[0], abs=1e-9)
+    assert one.always_right < 1 - SHORT_OF_RIGHT
+    told = f"{100 * one.always_right:.1f} %"
+    assert any(told in sentence for sentence in matching_sentences([one]))
+    with pytest.warns(EstimateWarning, match=told):
+        estimate(study, "em-spline")
+    (binomial,) = analyse(study, "em-spline(loss=binomial)")
+    assert binomial.always_right == pytest.approx(1, abs=1e-9)
+    assert not matching_sentences([binomial])
+
+
+def test_few_replicates_are_said():
+    study = zoo.study("tiny")
+    told = {b: matching_sentences(analyse(study, "raw", bootstrap=b)) for b in (2, 39, 40)}
+    assert [len(each) for each in told.values()] == [1, 1, 0]
 
 
 def test_one_annotator_leaves_nothing_to_leave_out():

@@ -359,6 +359,14 @@ def test_results_of_code_generation(tmp_path):
         assert table["items"].to_list() == [6]
 
 
+def test_what_a_listing_cannot_heed_is_refused(tmp_path):
+    """Without --out files are only listed, by all that says how they are read and nothing else."""
+    lines(tmp_path / "a.jsonl", [{"task_id": 1, "passed": True}])
+    words = ["import", "evals", f"m={tmp_path / 'a.jsonl'}", "--score", "passed"]
+    check(refusal([*words, "--threshold", "0.5"]), "option-needs-out", {"option": "threshold"})
+    check(refusal([*words, "--metric", "acc"]), "option-needs-out", {"option": "metric"})
+
+
 def list_contents_of(path, **columns):
     return list_contents([f"m={path}"], **columns)
 

@@ -46,7 +46,8 @@ from bayesrep.report.sections import (
 )
 from bayesrep.report.sections.accuracies import classifier_sentences
 from bayesrep.report.sections.curves import GRID as CURVE_GRID
-from bayesrep.report.sections.frequencies import GRID, Shares
+from bayesrep.report.sections.frequencies import GRID, MixtureDraws, Shares
+from bayesrep.report.sections.image import posterior_by_count
 from bayesrep.report.sections.photographs import Photographs
 from bayesrep.report.sections.ranking import _neighbours
 from bayesrep.report.sections.section import Source
@@ -273,15 +274,28 @@ def test_one_images_density_is_bayes_rule(content, posterior):
     )
     k, n, at = 5, 8, 60
     found = content[Image].densities["reference"][k, at]
-    values = []
+    values, means = [], []
     for draw in range(0, 200, 4):
         a, b = mean[draw, 0] * total[draw, 0], (1 - mean[draw, 0]) * total[draw, 0]
 
         def joint(s, a=a, b=b, w=weight[draw, 0]):
             return float(w @ beta.pdf(s, a, b)) * comb(n, k) * s**k * (1 - s) ** (n - k)
 
-        values.append(joint(GRID[at]) / quad(joint, 0, 1, limit=200)[0])
+        total_mass = quad(joint, 0, 1, limit=200)[0]
+        values.append(joint(GRID[at]) / total_mass)
+        means.append(quad(lambda s, joint=joint: s * joint(s), 0, 1, limit=200)[0] / total_mass)
     assert found == pytest.approx(np.mean(values), rel=0.02)
+    assert content[Image].means["reference"][k] == pytest.approx(np.mean(means), rel=1e-6)
+
+
+def test_a_narrow_component_between_points_of_the_grid_has_a_mean():
+    """No density is above zero at any point: what is read out still says where the count is."""
+    at = np.array([0.205, 0.625])
+    a = 1e8 * at[None]
+    density, mean = posterior_by_count(MixtureDraws(a, 1e8 - a, np.array([[0.5, 0.5]])), 10)
+    assert not density.any()
+    joint = binom.pmf(np.arange(11)[:, None], 10, at)
+    np.testing.assert_allclose(mean, joint @ at / joint.sum(axis=1), rtol=1e-5)
 
 
 def test_curves_have_the_answers_of_their_cells(content, study):
@@ -340,7 +354,7 @@ def test_neighbours_are_next_to_it(size, count):
 
 def test_the_count_shown_first_is_where_the_pools_differ(content, study):
     image = content[Image]
-    one, other = (each @ GRID / each.sum(axis=1) for each in image.densities.values())
+    one, other = image.means.values()
     apart = np.abs(one - other)
     assert apart[image.first] > np.median(apart) / 2
     assert (study.reference.selected == image.first).any()

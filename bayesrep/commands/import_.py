@@ -322,9 +322,9 @@ def _print_survey(
     """Print what files hold, for who does not know yet how to call it."""
     from bayesrep.report.text import list_rows
 
-    known = signature(survey).parameters
-    options = {name: value for name, value in given.items() if name in known}
-    table, groups = survey(arguments.files, progress=not arguments.no_progress, **options)
+    if foreign := [name for name in given if name not in signature(survey).parameters]:
+        raise OptionError("option-needs-out", option=foreign[0])
+    table, groups = survey(arguments.files, progress=not arguments.no_progress, **given)
 
     def joined_names(name: str) -> Callable[[Mapping[str, Any]], str]:
         return lambda row: ", ".join(row[name]) or "-"

@@ -74,6 +74,11 @@ class Analysis:
     gap_of_all
         The mean bias-corrected gap with the images that were left out, all of them thinned to the
         fewest annotators of any; None where none were, or where that cannot be had.
+    always_right
+        What a classifier that is always right would be given: less than 1 where the noise of the
+        counts moves estimates.
+    replicates
+        Of how many replicates of the bootstrap the interval is; 0 without one.
     """
 
     method: str
@@ -85,6 +90,8 @@ class Analysis:
     drop_error: float = np.nan
     kept: AnnotatorMatch | None = None
     gap_of_all: float | None = None
+    always_right: float = 1.0
+    replicates: int = 0
 
     @property
     def gap(self) -> float:
@@ -104,7 +111,7 @@ class Analysis:
     @property
     def is_noisy(self) -> bool:
         """Whether the gap's standard error over images is larger than the drop may be itself."""
-        return self.gap_error > abs(self.drop) + NORMAL * self.drop_error
+        return self.gap_error > abs(self.drop) + NORMAL * self.drop_error + 1e-9
 
 
 def analyse(
@@ -155,7 +162,9 @@ def analyse(
     apply = partial(_apply, estimators, seed=seed, progress=progress)
     replicates = apply(bootstrap_images(resampled, statistics, size=bootstrap, seed=seed))
     values = {name: quantities(*accuracies) for name, accuracies in replicates.items()}
-    analyses = [_with_scatter(one, values[one.method]) for one in analyses]
+    analyses = [
+        replace(_with_scatter(one, values[one.method]), replicates=bootstrap) for one in analyses
+    ]
     if interval == "percentile":
         return [replace(one, interval=percentile(values[one.method])) for one in analyses]
     # BCa intervals need the estimate without each image, for their acceleration.
@@ -217,9 +226,7 @@ def _to_resample(
     study: Study | SufficientStatistics, bootstrap: int, interval: Interval
 ) -> Study | None:
     """The study whose images are to be resampled, if any are."""
-    if bootstrap < 0 or bootstrap == 1:
-        raise OptionError("bootstrap-too-small", bootstrap=bootstrap)
-    bounds.refuse_above("bootstrap", bootstrap, bounds.BOOTSTRAP)
+    check_bootstrap(bootstrap)
     if interval not in get_args(Interval):
         raise OptionError(
             "unknown-bootstrap-interval", interval=interval, choices=", ".join(get_args(Interval))
@@ -232,6 +239,13 @@ def _to_resample(
         if len(study.datasets[role].images) < 2:
             raise OptionError("bca-with-one-image", dataset=role)
     return study
+
+
+def check_bootstrap(bootstrap: int) -> None:
+    """Raise OptionError where no interval can be of so many replicates."""
+    if bootstrap < 0 or bootstrap == 1:
+        raise OptionError("bootstrap-too-small", bootstrap=bootstrap)
+    bounds.refuse_above("bootstrap", bootstrap, bounds.BOOTSTRAP)
 
 
 def _without_bootstrap(
@@ -249,7 +263,12 @@ def _without_bootstrap(
     of_all = (
         _gap_of_all(estimator, whole, kept) if kept is not None and kept.dropped_images else None
     )
-    return Analysis(name, statistics, values, interval, own, unknown, kept=kept, gap_of_all=of_all)
+    return Analysis(
+        *(name, statistics, values, interval, own, unknown),
+        kept=kept,
+        gap_of_all=of_all,
+        always_right=estimates.always_right,
+    )
 
 
 def _gap_of_all(estimator: Estimator, whole: Replicates, kept: AnnotatorMatch) -> float | None:

@@ -6,7 +6,7 @@ replication's mixture (`spline`), and A = ∫ g(s) p_ref(s) ds (equation 6). JAX
 first mixture is fitted: the other methods do without it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -94,7 +94,7 @@ class EMSpline:
             if self.annotators is None
             else AnnotatorMatch.from_replicates(replicates, self.annotators)
         )
-        return Estimates(fitted.adjusted_accuracy, kept=kept)
+        return Estimates(fitted.adjusted_accuracy, kept=kept, always_right=fitted.always_right)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +109,16 @@ class ParametricFit:
         Adjusted accuracies of all versions.
     curves
         B-spline coefficients of the study's own accuracy curves.
+    always_right
+        Adjusted accuracy, in the study itself, of a classifier that is always right. Equation 8
+        compares joint shares, of count k and right, so that what the fitted mixture's share of k
+        differs by from the observed one bends the curve, and this is less than 1.
     """
 
     mixtures: MixtureFit
     adjusted_accuracy: Float[np.ndarray, "version classifier"]
     curves: Float[np.ndarray, "classifier basis"]
+    always_right: float
 
 
 def fit_parametric(
@@ -133,10 +138,10 @@ def fit_parametric(
         Show a bar on standard error where there are other versions.
     """
     table = complete_cells(replicates, options.annotators)
-    study = table.rows(slice(1))
+    study = with_always_right(table.rows(slice(1)))
     mixtures = fit_mixtures(study, components=options.components, starts=options.starts, seed=seed)
     adjusted, curves = fit_curves_given(options, mixtures, study)
-    rows = [adjusted]
+    rows = [adjusted[:, :-1]]
     others = len(replicates) - 1
     with progress_bar(others, "fit", show=progress and others > 0) as bar:
         bar.stage("em-spline")
@@ -145,7 +150,13 @@ def fit_parametric(
             refitted = refit_mixtures(mixtures, block)
             rows.append(fit_curves_given(options, refitted, block)[0])
             bar.advance(len(block.correct))
-    return ParametricFit(mixtures, np.concatenate(rows), curves[0])
+    return ParametricFit(mixtures, np.concatenate(rows), curves[0, :-1], float(adjusted[0, -1]))
+
+
+def with_always_right(table: CellTable) -> CellTable:
+    """The same with one more classifier, the last, which is right about every image."""
+    correct = np.concatenate([table.correct, table.images[1][..., None]], axis=-1)
+    return replace(table, correct=correct)
 
 
 def fit_curves_given(

@@ -33,11 +33,15 @@ class Estimates:
         Standard error of row 0, where the estimator knows one without a bootstrap.
     kept
         With how many annotators images were matched, where they were.
+    always_right
+        What a classifier that is always right would be given, in row 0: less than 1 where the noise
+        of the counts moves estimates.
     """
 
     value: Float[np.ndarray, "version classifier"]
     standard_error: Float[np.ndarray, "classifier"] | None = None
     kept: AnnotatorMatch | None = None
+    always_right: float = 1.0
 
 
 @runtime_checkable

@@ -22,6 +22,11 @@ from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import Words
 
+FEWEST_REPLICATES = 40
+"""Fewer have no value beyond an end of a 95 % interval."""
+SHORT_OF_RIGHT = 0.05
+"""How far below 1 the estimate of a classifier that is always right may be, unsaid."""
+
 
 def estimate(
     study: Study | SufficientStatistics,
@@ -76,7 +81,8 @@ def estimate(
         Where the counts do not determine an estimate; the text says what was done.
     EstimateWarning
         If naive matching leaves out images that few annotators saw, the jackknife's noise is larger
-        than the drop may be, or no classifier is ever right.
+        than the drop may be, a classifier that is always right would be given less than 95 %, or no
+        classifier is ever right.
     """
     analyses = analyse(
         study, methods, bootstrap=bootstrap, interval=interval, seed=seed, progress=progress
@@ -143,6 +149,7 @@ def matching_sentences(analyses: Sequence[Analysis]) -> list[str]:
         *_wrong_sentences(analyses),
         *_kept_sentences(analyses),
         *_noise_sentences(analyses),
+        *_bootstrap_sentences(analyses),
     ]
 
 
@@ -223,10 +230,16 @@ def _describe_limiting_images(kept: AnnotatorMatch, words: Words) -> str:
 
 def _noise_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
     for one in analyses:
+        words = one.statistics.words
+        if one.always_right < 1 - SHORT_OF_RIGHT:
+            yield (
+                f"{one.method}: by the noise of the counts alone a {words.classifier} that is "
+                f"always right would be given {100 * one.always_right:.1f} %; with loss=binomial "
+                "it is given 100 %."
+            )
         if one.kept is None or not one.method.startswith(Jackknife.name) or not one.is_noisy:
             continue
         annotators, half = one.kept.annotators, one.kept.annotators // 2
-        words = one.statistics.words
         less = f"; jackknife(delete={half}) is less noisy" if one.method == Jackknife.name else ""
         within = 100 * NORMAL * one.drop_error
         yield (
@@ -234,6 +247,15 @@ def _noise_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
             f"points, is larger than the drop of {100 * abs(one.drop):.2f} (give or take "
             f"{within:.2f}), since it multiplies the {words.images}' noise by n' = {annotators:,}: "
             f"it says nothing here{less if half > 1 else ''}."
+        )
+
+
+def _bootstrap_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
+    count = analyses[0].replicates
+    if 0 < count < FEWEST_REPLICATES:
+        yield (
+            f"{count} replicates are too few: a 95 % interval has ends that {FEWEST_REPLICATES} or "
+            "more can tell, and some hundreds tell well."
         )
 
 

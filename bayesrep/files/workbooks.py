@@ -142,8 +142,8 @@ def _sheet(rows: list[_Cells], where: str, rename: Rename) -> Sheet:
                 TableWarning(
                     f"{where}: column {name!r} holds dates "
                     f"({place.rows(dates.fill_null(value=False), texts)}): Excel makes them of "
-                    "names such as MAR1; if these are names, write them anew in cells that are "
-                    "formatted as text"
+                    "names such as MAR1 and of shares such as 3/5; write what is none anew in "
+                    "cells that are formatted as text"
                 ),
                 stacklevel=2,
             )

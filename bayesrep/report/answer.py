@@ -211,6 +211,8 @@ def _resolution(measured: Estimate, images: tuple[int, int], words: Words) -> st
     many = each if one == other else every
     if half >= 1:
         return f"With {many}, no drop at all can be seen. "
+    if half == 0:  # no classifier errs, or none is right
+        return ""
     return (
         f"With {many}, drops under {write_points(half, _digits(measured))} points cannot be seen. "
     )

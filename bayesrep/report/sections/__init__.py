@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 
 from bayesrep.choices import REPLICATES
 from bayesrep.errors import BayesrepError, PosteriorError, Violation
-from bayesrep.estimators.analysis import Analysis
+from bayesrep.estimators.analysis import Analysis, check_bootstrap
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.progress import progress_bar
@@ -142,12 +142,14 @@ def gather(
     Raises
     ------
     OptionError
-        If `crowd_sd` is not a fraction, or the study says who answered.
+        If `crowd_sd` is not a fraction, or the study says who answered, or no interval can be of so
+        many replicates.
     PosteriorError
         If the posterior belongs to another study.
     StudyError
         If there are pictures, but none of the reference's images, or one cannot be decoded.
     """
+    check_bootstrap(bootstrap)
     fitted = None if posterior is None else Fitted(study, posterior, crowd_sd)
     sections: dict[type[Section], Section | Violation] = {}
     if pictures is not None:  # a wrong folder is refused before all that takes long

@@ -37,6 +37,8 @@ class Image(Section):
         n, the most that an image of the study has.
     densities : mapping of role to float64 [n + 1, 101]
         p(s | k of n) if the image is one of that data set, on 0, 0.01, ..., 1.
+    means : mapping of role to float64 [n + 1]
+        E(s | k of n) likewise.
     first
         The count that is shown first: where the pools differ most, times how many images have it.
     estimated
@@ -45,6 +47,7 @@ class Image(Section):
 
     annotators: int
     densities: Mapping[str, Floats]
+    means: Mapping[str, Floats]
     first: int
     estimated: bool = False
 
@@ -61,12 +64,13 @@ class Image(Section):
         n = int(max(data.shown.max() for data in study.datasets.values()))
         other = "candidates" if "candidates" in mixtures else "replication"
         roles = ("reference", other)
-        densities = {role: posterior_densities(mixtures[role], n) for role in roles}
-        first = _most_different_count(study, n, densities)
+        found = {role: posterior_by_count(mixtures[role], n) for role in roles}
+        means = {role: each for role, (_, each) in found.items()}
         return cls(
             annotators=n,
-            densities=densities,
-            first=first,
+            densities={role: each for role, (each, _) in found.items()},
+            means=means,
+            first=_most_different_count(study, n, means),
             estimated=fitted is None,
             words=source.words,
         )
@@ -126,8 +130,8 @@ class Image(Section):
     def _read(self, k: int) -> str:
         """What a count says, by pool."""
         told = ", ".join(
-            f"{percent(float(density[k] @ GRID / density[k].sum()))} % if it is one of the {role}"
-            for role, density in self.densities.items()
+            f"{percent(float(means[k]))} % if it is one of the {role}"
+            for role, means in self.means.items()
         )
         return (
             f"An {self.words.image} that {k} of {self.annotators} {self.words.annotators} selected "
@@ -147,9 +151,9 @@ def _by_em(study: Study) -> dict[str, MixtureDraws]:
     }
 
 
-def _most_different_count(study: Study, n: int, densities: Mapping[str, Floats]) -> int:
+def _most_different_count(study: Study, n: int, means: Mapping[str, Floats]) -> int:
     """The count of most images whose mean frequency differs most between the pools."""
-    one, other = (each @ GRID / each.sum(axis=1) for each in densities.values())
+    one, other = means.values()
     counts = np.zeros(n + 1)
     for data in study.datasets.values():
         k = np.round(n * data.selected / data.shown).astype(int)
@@ -157,7 +161,7 @@ def _most_different_count(study: Study, n: int, densities: Mapping[str, Floats])
     return int(np.argmax(counts * np.abs(one - other)))
 
 
-def posterior_densities(mixture: MixtureDraws, n: int) -> Floats:
+def posterior_by_count(mixture: MixtureDraws, n: int) -> tuple[Floats, Floats]:
     """Bayes' rule for every k: p(s | k, n) ∝ p(s) s^k (1 − s)^(n − k), a mixture of betas.
 
     Parameters
@@ -169,8 +173,9 @@ def posterior_densities(mixture: MixtureDraws, n: int) -> Floats:
 
     Returns
     -------
-    float64 [n + 1, 101]
-        Its mean over draws, on `GRID`.
+    float64 [n + 1, 101], float64 [n + 1]
+        Its mean over draws, on `GRID`, and the mean of s under it: a narrow component may lie
+        between two points of the grid.
     """
     a, b, weight = (part[::EVERY] for part in mixture)
     k = np.arange(n + 1)[:, None, None]
@@ -178,7 +183,8 @@ def posterior_densities(mixture: MixtureDraws, n: int) -> Floats:
     weights = np.exp(log_weight - log_weight.max(axis=2, keepdims=True))
     weights /= weights.sum(axis=2, keepdims=True)  # [k, draw, K]
     parts = beta_density(GRID, (a + k)[..., None], (b + n - k)[..., None])
-    return replace_infinite_ends(np.einsum("kdj,kdjs->ks", weights, parts) / len(a))
+    density = replace_infinite_ends(np.einsum("kdj,kdjs->ks", weights, parts) / len(a))
+    return density, (weights * (a + k) / (a + b + n)).sum(axis=2).mean(axis=1)
 
 
 def figure(study: Study, posterior: Posterior) -> vega.Spec:

@@ -30,7 +30,14 @@ from bayesrep.sources.evals import joined
 from bayesrep.sources.evals.counted import CountedItems, from_answers, from_table, on_items
 from bayesrep.sources.evals.evidence import Evidence, find_verdicts, gather_evidence
 from bayesrep.sources.evals.recognised import read_logs
-from bayesrep.sources.evals.records import UNSCORED_SCORE, Log, LogChoices, name_columns
+from bayesrep.sources.evals.records import (
+    UNSCORED_SCORE,
+    Log,
+    LogChoices,
+    Names,
+    list_names,
+    name_columns,
+)
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts
 from bayesrep.studies.contents import StudyContents
@@ -40,8 +47,6 @@ from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import ENTRY
 from bayesrep.types import Bools
-
-Names = Sequence[str] | str | None
 
 
 def read_evaluations(
@@ -123,14 +128,14 @@ def read_evaluations(
     """
     reference, replication = (each and normalize_name(each) for each in (reference, replication))
     asked = LogChoices(
-        *(_names(each) for each in (metric, filter, scorer, judges)),
+        *(list_names(each) for each in (metric, filter, scorer, judges)),
         key=key,
         tasks=(reference, replication) if reference and replication else (),
-        split=_names(split),
+        split=list_names(split),
         groups={name: tuple(members) for name, members in (group or {}).items()},
         columns=name_columns(item, model, score, dataset),
     )
-    solving = _names(solvers)
+    solving = list_names(solvers)
     _check(asked, solving, counts, threshold)
     logs = read_logs(paths, asked, progress=progress)
     records = joined.join_records(logs)
@@ -279,10 +284,6 @@ def _keep_scored_items(
         return items, []
     told = f"{listing(never, 'item')} of the {len(items):,} of {task!r}: scored of no model"
     return items.filter(~items.is_in(never.implode())), [f"{told}; left out"]
-
-
-def _names(given: Names) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given or ())
 
 
 def _check(

@@ -87,6 +87,14 @@ def name_columns(
     return {field: column for field, column in given.items() if column is not None}
 
 
+Names = Sequence[str] | str | None
+
+
+def list_names(given: Names) -> tuple[str, ...]:
+    """One name, several, or none."""
+    return (given,) if isinstance(given, str) else tuple(given or ())
+
+
 def belongs(task: str, members: Sequence[str]) -> bool:
     """Whether a task is one of a group's, of which names or patterns are given."""
     return any(task == each or fnmatchcase(task, each) for each in members)
