@@ -245,7 +245,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "Times of the gradient are for the answers on one data set and a grid of 24 × 9 points; "
         "the whole model has both data sets and its default grid. Difference: the largest of value "
         "and gradients between ours and the plain form, relative. The large fit on a CPU is the "
-        "normal at the mode; NUTS there is for a GPU, and none was at hand. "
+        "normal at the mode, whose weights hold where k is below 0.7 (elsewhere `fit` goes on to "
+        "NUTS); NUTS there is for a GPU, and none was at hand. "
         "Our form's own products are a small part of its gradient, so that 32 bits for them would "
         "gain little: they are not offered.\n\n" + requirement_text(requirements)
     )

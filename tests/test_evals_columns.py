@@ -359,10 +359,21 @@ def test_results_of_code_generation(tmp_path):
         assert table["items"].to_list() == [6]
 
 
-def test_what_a_listing_cannot_heed_is_refused(tmp_path):
+def test_what_a_listing_cannot_heed_is_refused(tmp_path, capsys):
     """Without --out files are only listed, by all that says how they are read and nothing else."""
     lines(tmp_path / "a.jsonl", [{"task_id": 1, "passed": True}])
-    words = ["import", "evals", f"m={tmp_path / 'a.jsonl'}", "--score", "passed"]
+    words = [
+        "import",
+        "evals",
+        f"m={tmp_path / 'a.jsonl'}",
+        "--item",
+        "task_id",
+        "--score",
+        "passed",
+    ]
+    assert main([str(word) for word in words]) == 0
+    *_, following = capsys.readouterr().out.splitlines()
+    assert " ".join(str(word) for word in words) in following
     check(refusal([*words, "--threshold", "0.5"]), "option-needs-out", {"option": "threshold"})
     check(refusal([*words, "--metric", "acc"]), "option-needs-out", {"option": "metric"})
 

@@ -11,7 +11,7 @@ from argparse import (
     Namespace,
     RawDescriptionHelpFormatter,
 )
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import signature
 from pathlib import Path
 from shutil import get_terminal_size
@@ -266,6 +266,16 @@ def _import(arguments: Namespace, given: Mapping[str, Any]) -> int:
     return emit(arguments, text, facts)
 
 
+def _written_options(given: Mapping[str, Any]) -> Iterator[str]:
+    """Options of how logs are read, as they are typed."""
+    for name, value in given.items():
+        if name == "group":
+            for group, tasks in value.items():
+                yield from ("--group", f"{group}={','.join(tasks)}")
+        else:
+            yield from (f"--{name}", value if isinstance(value, str) else ",".join(value))
+
+
 def _given_options(arguments: Namespace) -> dict[str, Any]:
     """The options of sources that are given, by name."""
     names = (*OPTIONS, *OF_LOGS, *COLUMNS, *FLAGS, *STATEMENT)
@@ -343,9 +353,9 @@ def _print_survey(
     models = list(dict.fromkeys(name for row in table["models"] for name in row))
     lines = [text, f"Models: {', '.join(models)}"]
     lines += [f"Group {name}: {listing(tasks, 'task')}" for name, tasks in groups.items()]
-    words = f"import {arguments.source} {' '.join(map(str, arguments.files))}"
-    named = "--reference NAME --replication NAME --out STUDY"
-    lines.append(f"Next: {process.program()} {words} {named}")
+    words = (*arguments.files, *_written_options(given))
+    named = ("--reference", "NAME", "--replication", "NAME", "--out", "STUDY")
+    lines.append(f"Next: {process.command('import', arguments.source, *words, *named)}")
     facts = {"datasets": table.to_dicts(), "groups": groups}
     return emit(arguments, "\n".join(lines), facts)
 
