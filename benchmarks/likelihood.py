@@ -214,10 +214,11 @@ class At:
 
     def in_python(self) -> dict[str, float]:
         """Seconds of the density and its gradient operation by operation."""
-        return {
-            "density_python": self.seconds(self.potential),
-            "gradient_python": self.seconds(self.both),
-        }
+        with jax.disable_jit():
+            return {
+                "density_python": self.seconds(self.potential),
+                "gradient_python": self.seconds(self.both),
+            }
 
     def in_loop(self, chains: int | None = None) -> float:
         """Seconds of one gradient in a compiled loop as the sampler makes it, for each chain."""

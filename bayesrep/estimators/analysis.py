@@ -78,7 +78,7 @@ class Analysis:
         What a classifier that is always right would be given: less than 1 where the noise of the
         counts moves estimates.
     replicates
-        Of how many replicates of the bootstrap the interval is; 0 without one.
+        Number of replicates of the bootstrap that the interval is of; 0 without one.
     """
 
     method: str
