@@ -34,7 +34,7 @@ def test_notebooks_have_what_their_code_shows():
             assert len(results) == shows, (path, number)
 
 
-@pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # few annotators
+@pytest.mark.filterwarnings("ignore:em-spline:bayesrep.errors.EstimateWarning")  # few annotators
 @pytest.mark.usefixtures("kept_fits", "own_models")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_code_of_notebooks_runs(path, tmp_path, monkeypatch):

@@ -138,7 +138,7 @@ def fit_parametric(
         Show a bar on standard error where there are other versions.
     """
     table = complete_cells(replicates, options.annotators)
-    study = with_always_right(table.rows(slice(1)))
+    study = add_always_right(table.rows(slice(1)))
     mixtures = fit_mixtures(study, components=options.components, starts=options.starts, seed=seed)
     adjusted, curves = fit_curves_given(options, mixtures, study)
     rows = [adjusted[:, :-1]]
@@ -153,7 +153,7 @@ def fit_parametric(
     return ParametricFit(mixtures, np.concatenate(rows), curves[0, :-1], float(adjusted[0, -1]))
 
 
-def with_always_right(table: CellTable) -> CellTable:
+def add_always_right(table: CellTable) -> CellTable:
     """The same with one more classifier, the last, which is right about every image."""
     correct = np.concatenate([table.correct, table.images[1][..., None]], axis=-1)
     return replace(table, correct=correct)

@@ -143,7 +143,7 @@ def gap_table(analyses: Sequence[Analysis]) -> pl.DataFrame:
 def matching_sentences(analyses: Sequence[Analysis]) -> list[str]:
     """With how many annotators images were matched, which were not, and what noise is left.
 
-    And where nothing can be told, since no classifier is ever right.
+    And where nothing can be told, since no classifier is ever right or replicates are too few.
     """
     return [
         *_wrong_sentences(analyses),
