@@ -48,6 +48,7 @@ from bayesrep.inference.program import kept_jit
 from bayesrep.inference.run import Drawn, Run
 from bayesrep.inference.settle import (
     PointProgram,
+    Settled,
     compile_for_points,
     evaluate_points,
     learn_more,
@@ -132,17 +133,16 @@ def laplace(run: Run) -> Drawn:
     run.bar.stage("finding the mode")
     normal = around_mode(run.problem, run.tools, run.data)
     run.bar.stage("sampling")
-    dense = isinstance(normal, DenseWhitening)
     random = np.random.default_rng([run.seed, 2])
     wanted = run.schedule.chains * run.schedule.draws
-    count = wanted if dense else max(wanted // EACH, LEAST)
     if isinstance(normal, DenseWhitening):
-        source = _mode_source(run, normal)
+        count, batches, source = wanted, BATCHES, _mode_source(run, normal)
         found = source.draw(random, count)
     else:
+        count, batches = max(wanted // EACH, LEAST), NESTED_BATCHES
         source, found = _mass_source(run, normal, random, count)
     judged = source.judge(found)
-    for _ in range((BATCHES if dense else NESTED_BATCHES) - 1):
+    for _ in range(batches - 1):
         if judged.holds or judged.hopeless:
             break
         more = source.draw(random, count)
@@ -292,16 +292,18 @@ def _mass_source(
         places = resample(random, points.judged.log_weight, count)
         return _Resample(places, points.log_density[places], look(setting, points.shared[places]))
 
+    def see_surrogate(settled: Settled) -> tuple[SurrogatePoints, _Resample]:
+        points = _surrogate_points(density, settled.setting, random)
+        return points, see(settled.setting, points, random, count)
+
     settled = settle(density, normal, run.data, look, run.seed, expand=run.tools.expand)
-    points = _surrogate_points(density, settled.setting, random)
-    seen = see(settled.setting, points, random, count)
+    points, seen = see_surrogate(settled)
     for _ in range(PILOTS):
         # Laplace's marginal says what a surrogate is worth at a fifth of what units' draws cost.
         if points.judge(-seen.visits.potential - seen.log_density, seen.places).holds:
             break
         settled = learn_more(density, settled, seen.visits)
-        points = _surrogate_points(density, settled.setting, random)
-        seen = see(settled.setting, points, random, count)
+        points, seen = see_surrogate(settled)
     setting = settled.setting
 
     def draw(random: np.random.Generator, count: int) -> Weighted:
