@@ -27,6 +27,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED_STATUS = 130  # what `run`'s command returns where it was interrupted: 128 + SIGINT
 SOON = 1.0  # seconds in which Python hears a signal, unless a library in C computes
 OFTEN = 0.2  # seconds between looks for an interrupt that was swallowed
+OBJECTS = 100_000  # new ones, after which Python looks for cycles: JAX makes many, few in cycles
 
 
 class _Stop:
@@ -174,6 +175,7 @@ def run(command: Callable[[], int]) -> NoReturn:
     signal.set_wakeup_fd(sent.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=_stop.watch, args=(arrivals,), daemon=True).start()
     sys.unraisablehook = _ignore_interrupt
+    gc.set_threshold(OBJECTS)
     try:
         status = command()
     except KeyboardInterrupt:  # before the command itself began

@@ -25,18 +25,21 @@ class Codes(NamedTuple):
 
 def encode(draws: Float[np.ndarray, "chain draw *quantity"]) -> Codes:
     """Draws in two bytes each."""
-    known = np.isfinite(draws).all()
-    low, high = (
-        ends(draws, axis=(0, 1), initial=start, where=True if known else np.isfinite(draws))
-        for ends, start in ((np.min, np.inf), (np.max, -np.inf))
-    )
-    some = low <= high
-    low, high = (np.where(some, end, 0.0).astype(np.float64) for end in (low, high))
+    low, high = draws.min(axis=(0, 1)), draws.max(axis=(0, 1))
+    known = np.isfinite(low).all() and np.isfinite(high).all()
+    if not known:
+        finite = np.isfinite(draws)
+        low = draws.min(axis=(0, 1), initial=np.inf, where=finite)
+        high = draws.max(axis=(0, 1), initial=-np.inf, where=finite)
+        some = low <= high
+        low, high = (np.where(some, end, 0.0) for end in (low, high))
+    low, high = low.astype(np.float64), high.astype(np.float64)
     middle, step = (low + high) / 2, np.maximum((high - low) / (2 * MOST), np.finfo(float).tiny)
-    code = np.empty(draws.shape, dtype=np.int16)
+    code, steps = np.empty(draws.shape, dtype=np.int16), np.empty(draws.shape[2:])
     for place in np.ndindex(draws.shape[:2]):  # all at once take four times the memory
-        away = np.rint((draws[place] - middle) / step)
-        code[place] = away if known else np.where(np.isfinite(away), away, NONE)
+        np.subtract(draws[place], middle, out=steps)
+        np.rint(np.divide(steps, step, out=steps), out=steps)
+        code[place] = steps if known else np.where(np.isfinite(steps), steps, NONE)
     return Codes(code, middle, step)
 
 
