@@ -225,9 +225,10 @@ def test_a_drop_the_other_way_round_asks_about_the_roles():
 
 @pytest.mark.filterwarnings("ignore::bayesrep.errors.InterpolationWarning")
 def test_without_a_drop_no_table_has_a_share(null):
-    gaps = bayesrep.estimate_gaps(null, ("raw", "naive"))
+    gaps = bayesrep.estimate_gaps(null, ("raw", "naive"), bootstrap=40)
     measured = measured_drop(null)
     assert measured.lower < 0 < measured.upper
+    assert gaps.row(0)[-2:] == pytest.approx((measured.lower, measured.upper))  # one interval
     assert measured.value == pytest.approx(gaps["estimate"][0])
     header, _, *lines = gaps_table(gaps, clear=measured.is_above_zero).splitlines()
     assert "share explained (%)" in header

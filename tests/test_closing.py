@@ -77,10 +77,10 @@ def test_annotators_say_whether_more_would_help():
     line = Linearity(10, 5, 0.99, 0.79, 0.78, 0.001)
     assert annotators_sentence(table, line).startswith(
         "From 10 to ever more annotators the gap that naive matching leaves would fall from 4.00 "
-        "to about 1.00 points: yes, more would change it."
+        "to about 1.00 points: more would change it."
     )
     hardly = table.with_columns(jackknife=pl.col("naive") + 0.001)
-    assert ": no, more would hardly. " in annotators_sentence(hardly, line)
+    assert ": more would hardly change it. " in annotators_sentence(hardly, line)
     assert "show no curve" in annotators_sentence(table, None)
 
 

@@ -337,7 +337,7 @@ def at_counts(counts: list[int], accuracy: dict[int, float]) -> dict[str, Any]:
 def test_counts_without_replication_images_are_interpolated_and_reported():
     reference = at_counts([0, 1, 2, 3, 5], {})
     replication = at_counts([1, 4], {1: 0.2, 4: 0.8})
-    with pytest.warns(InterpolationWarning, match=r"80\.00%.* 0, 2, 3, 5 of 6"):
+    with pytest.warns(InterpolationWarning, match=r"80\.00 %.* 0, 2, 3, 5 of 6"):
         adjusted = naive(reduced(reference, replication))
     # Beyond the ends the nearest value, between them the straight line.
     expected = np.mean([0.2, 0.2, 0.4, 0.6, 0.8])

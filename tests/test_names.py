@@ -2,6 +2,7 @@
 
 import unicodedata
 import warnings
+from argparse import ArgumentTypeError
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -14,6 +15,7 @@ from refusals import refused
 
 from bayesrep import StudyError
 from bayesrep.answers import count_answers
+from bayesrep.commands.options import names
 from bayesrep.errors import TableWarning, listing
 from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.files.tables import fold_headings, read_only, read_sheets, scan
@@ -417,3 +419,11 @@ def test_columns_of_odd_types_are_read_or_one_line(kind, tmp_path):
             for read in readers:
                 with suppress(StudyError):
                     read()
+
+
+def test_names_on_the_command_line_are_a_line_of_csv():
+    assert names("vit, resnet18,") == ["vit", "resnet18"]
+    assert names('"res,net ""18""",vit') == ['res,net "18"', "vit"]
+    assert names('net "18"') == ['net "18"']
+    with pytest.raises(ArgumentTypeError, match="separated by commas"):
+        names("two\nlines")

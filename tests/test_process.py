@@ -171,7 +171,7 @@ def test_while_a_library_computes_an_interrupt_is_answered_and_a_second_one_ends
     time.sleep(0.2)  # until it computes
     child.send_signal(signal.SIGINT)
     assert child.stderr.readline() == "\n"
-    assert "one step is running still" in child.stderr.readline()
+    assert "one step is still running" in child.stderr.readline()
     child.send_signal(signal.SIGINT)
     child.communicate(timeout=30)
     assert child.returncode == 130

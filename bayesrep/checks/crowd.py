@@ -50,7 +50,7 @@ def assumed_of_crowds(fitted: Fitted) -> str:
     if not isinstance(fitted.study, Study) or fitted.knows_workers:
         return ""
     if fitted.crowd_sd:
-        return f"crowds differ by {100 * fitted.crowd_sd:g} points (sd)"
+        return f"crowds differ with an sd of {100 * fitted.crowd_sd:g} %"
     return "both crowds were equally strict"
 
 

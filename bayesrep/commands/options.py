@@ -1,5 +1,6 @@
 """Arguments that several commands take, and how what is typed is read."""
 
+import csv
 import inspect
 import os
 import sys
@@ -72,9 +73,13 @@ def _literal(text: str) -> Any:
 
 
 def names(text: str) -> list[str]:
-    """NAME,NAME,... or @FILE with a name a line, where # begins a comment."""
+    """NAME,NAME,... as in a line of CSV, or @FILE with a name a line, where # begins a comment."""
     if not text.startswith("@"):
-        return [name for part in text.split(",") if (name := part.strip())]
+        try:
+            parts = next(csv.reader([text], skipinitialspace=True), [])
+        except csv.Error as error:
+            raise ArgumentTypeError(f"not names separated by commas: {error}") from None
+        return [name for part in parts if (name := part.strip())]
     from bayesrep.files.delimited import read_lines
 
     try:

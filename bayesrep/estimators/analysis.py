@@ -19,6 +19,7 @@ from bayesrep.estimators.jackknife import Jackknife
 from bayesrep.estimators.kept import AnnotatorMatch, usual_annotators
 from bayesrep.estimators.methods import METHODS, resolve
 from bayesrep.estimators.naive import Naive
+from bayesrep.estimators.raw import Raw
 from bayesrep.estimators.replicates import Replicates, without_each_image
 from bayesrep.estimators.replicates import bootstrap as bootstrap_images
 from bayesrep.numerics.estimands import (
@@ -26,6 +27,7 @@ from bayesrep.numerics.estimands import (
     NORMAL,
     accuracy_line,
     bias_corrected_gap,
+    measured_gap,
     selection_gap,
     share_explained,
 )
@@ -166,14 +168,23 @@ def analyse(
         replace(_with_scatter(one, values[one.method]), replicates=bootstrap) for one in analyses
     ]
     if interval == "percentile":
-        return [replace(one, interval=percentile(values[one.method])) for one in analyses]
-    # BCa intervals need the estimate without each image, for their acceleration.
-    without = apply(without_each_image(statistics))
-    skewness = {name: _skewness(resampled, statistics, without[name]) for name in estimators}
-    return [
-        replace(one, interval=bca(one.values, values[one.method], skewness[one.method]))
-        for one in analyses
-    ]
+        intervals = {name: percentile(value) for name, value in values.items()}
+    else:  # BCa intervals need the estimate without each image, for their acceleration
+        without = apply(without_each_image(statistics))
+        intervals = {
+            one.method: bca(
+                one.values,
+                values[one.method],
+                _skewness(resampled, statistics, without[one.method]),
+            )
+            for one in analyses
+        }
+    # The mean drop as measured has the interval that it has wherever it is told: no replicates.
+    for name, estimator in estimators.items():
+        if isinstance(estimator, Raw):
+            gap = measured_gap(resampled.reference.correct, resampled.replication.correct)
+            intervals[name][:, -len(QUANTITIES)] = gap[1:]
+    return [replace(one, interval=intervals[one.method]) for one in analyses]
 
 
 def _use_jackknife_scatter(

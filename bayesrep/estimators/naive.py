@@ -179,7 +179,7 @@ def _interpolation_warning(
     lacking = counts.selected[missing > 0]
     named = ", ".join(map(str, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
     return InterpolationWarning(
-        f"naive: {missing.sum():.2%} of the reference has selected = {named} of "
+        f"naive: {100 * missing.sum():.2f} % of the reference has selected = {named} of "
         f"{counts.annotators}, where the replication has no {words.image}; accuracies there are "
         "interpolated"
     )

@@ -113,10 +113,11 @@ def estimate_gaps(
     -------
     polars.DataFrame
         One row per method and quantity: method, quantity, estimate, lower, upper (null without a
-        bootstrap, but for the jackknife, which always resamples the images some times). The
-        quantities: bias_corrected_gap and selection_gap (means over classifiers of
-        the terms of equation 2), share_explained (the second's share of the raw gap), slope and
-        intercept of the line of adjusted on reference accuracy.
+        bootstrap, but for the jackknife, which always resamples the images some times; the gap of
+        `raw`, which is the drop as measured, by its standard error over images). The quantities:
+        bias_corrected_gap and selection_gap (means over classifiers of the terms of equation 2),
+        share_explained (the second's share of the raw gap), slope and intercept of the line of
+        adjusted on reference accuracy.
 
     Warns
     -----

@@ -97,17 +97,17 @@ def annotators_sentence(
     # The jackknife extrapolates the naive gap to infinitely many annotators.
     moved = naive - jackknife
     way = "fall" if moved > 0 else "rise"
-    verdict = "yes, more would change it" if abs(moved) >= 0.002 else "no, more would hardly"
+    verdict = "more would change it" if abs(moved) >= 0.002 else "more would hardly change it"
     told = ""
     if error is not None:
         told = f" (standard error over {words.images} {write_points(error)})"
         # A change within two standard errors is noise.
         if abs(moved) < 2 * error:
-            verdict = "which is within its noise, so that cannot be told"
+            verdict = "a change within its noise, so that more may not change it"
     return (
         f"From {count} to ever more {words.annotators} the gap that naive matching leaves would "
         f"{way} from {write_points(naive)} to about {write_points(jackknife)} points{told}: "
-        f"{verdict}. EM + spline and the joint model allow for the noise of so many as there are."
+        f"{verdict}. EM + spline and the joint model allow for the noise of as many as there are."
     )
 
 

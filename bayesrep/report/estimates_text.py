@@ -139,7 +139,9 @@ def _tells_share(row: Row) -> bool:
 
 def gaps_text(table: pl.DataFrame, *, clear: bool) -> str:
     """What `gaps_table` shows, and why it leaves shares out, where it does."""
-    return f"{gaps_table(table, clear=clear)}\n{explain_missing_shares(table, clear=clear)}"
+    missing = explain_missing_shares(table, clear=clear)
+    # In Markdown a line right under a table were a row of it.
+    return f"{gaps_table(table, clear=clear)}\n" + (f"\n{missing}" if missing else "")
 
 
 def explain_missing_shares(table: pl.DataFrame, *, clear: bool) -> str:
@@ -279,12 +281,12 @@ def annotators_table(table: pl.DataFrame, line: "Linearity | None", words: Words
         )
         text += [
             "",
-            f"From {line.half} {words.annotators} on, the naive estimates follow a line in 1/n, n "
-            f"their number, with R² = {line.r_squared:.4f}.",
+            f"A line in 1/n through the naive estimates of n = {line.half} {words.annotators} or "
+            f"more has R² = {line.r_squared:.4f}.",
             f"The jackknife from {line.half} {words.annotators} leaves a gap of {from_half} "
             f"points, from {line.annotators} one of {from_all}.",
-            f"If the rest is quadratic in 1/n, that is {percent(abs(line.left), 2)} "
-            f"points too {'much' if line.left > 0 else 'little'}.",
+            f"Were what a line leaves quadratic in 1/n, the latter would be "
+            f"{percent(abs(line.left), 2)} points too {'large' if line.left > 0 else 'small'}.",
         ]
     return "\n".join(text)
 
@@ -298,7 +300,7 @@ def forward_table(told: pl.DataFrame, words: Words = IMAGES) -> str:
     }
     last = told.to_dicts()[-1]
     return (
-        f"By EM + spline the naive gap would be, and lie above that without noise:\n"
+        f"The naive gap by EM + spline, and by how much it is above the gap without noise:\n"
         f"{list_rows(told, shown)}\n\nWith {last['annotators']:,} {words.annotators} the naive "
         f"estimate would still be {percent(abs(last['left']), 2)} points off."
     )

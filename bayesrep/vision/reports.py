@@ -141,7 +141,7 @@ def _warn_of_chance(run: DatasetRun, table: pl.DataFrame) -> None:
         mistake = find_mistake(*run.results[name].labels_and_predictions(), len(classes))
         order = "the sorted wnids" if classes.file is None else str(classes.file)
         cause = (
-            f"{mistake.what}: read otherwise, {name} is right on {mistake.otherwise:.1%}"
+            f"{mistake.what}: read otherwise, {name} is right on {100 * mistake.otherwise:.1f} %"
             if mistake
             else f"the labels are in another order of classes than that of {order}, or the "
             "weights are untrained"

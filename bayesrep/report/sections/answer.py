@@ -167,8 +167,8 @@ def gaps_figure(gaps: pl.DataFrame, truth: float | None, words: Words) -> Figure
     if truth is not None:
         reading += (
             f" This study is simulated: the truth is {percent(truth)} points, the dashed "
-            "line. Methods that lie apart from it are biased, as intervals by resampling "
-            f"{words.images} do not know."
+            "line. Methods that lie apart from it are biased, which intervals by "
+            f"resampling {words.images} cannot show."
         )
     label = "Mean drop in points by method: " + "; ".join(
         f"{title} {each}" for title, each in zip(titles, told, strict=True)
