@@ -529,7 +529,7 @@ def test_the_command_writes_a_study_with_its_attempts(tmp_path, capsys):
     study = bayesrep.read_study(out)
     assert facts["fingerprint"] == study.fingerprint()
     assert facts["notes"] == list(study.provenance["notes"])
-    assert study.provenance["words"] == "evaluation"
+    assert study.provenance["words"] == "solvers"
     assert {each.classifier for each in read_attempts(out)} == {"m", "s"}
     assert check_study(out) == []
     table = pl.read_parquet(out / "attempts.parquet").with_columns(solved=pl.lit(9))
