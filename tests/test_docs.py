@@ -223,9 +223,12 @@ def written(tmp_path_factory):
     shutil.copy(zoo.posterior_path("tiny", **zoo.QUICK), folder / "posterior.nc")
     table = bayesrep.summarize(study, posterior)
     table.write_csv(folder / "adjusted.csv")
-    study.counts.write_csv(folder / "counts.csv")
-    for name, rows in (("classifiers", years(study)), ("scores", scores(study))):
-        rows.write_csv(folder / f"{name}.csv")
+    years(study).write_csv(folder / "classifiers.csv")
+    called = pl.col("dataset").replace(
+        {data.name: f"v{n}" for n, data in enumerate(study.datasets.values(), 1)}
+    )
+    for name, rows in (("counts", study.counts), ("scores", scores(study))):
+        rows.with_columns(called).write_csv(folder / f"{name}.csv")
     grid = "method = ['raw', 'naive']\nannotators = ['all', 5]\n[[study]]\nfolder = 'my-study'\n"
     (folder / "grid.toml").write_text(grid)
     assert main(["sweep", str(folder / "grid.toml"), "--out", str(folder / "sweep")]) == 0

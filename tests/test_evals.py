@@ -229,7 +229,8 @@ def test_every_format_gives_the_same_answers(kind, tmp_path):
 def test_a_folder_of_logs_is_its_files(kind, tmp_path):
     files = FORMATS[kind](tmp_path, ("org/one",))
     if files[0].suffix in (".parquet", ".csv"):  # tables may be anything, and are named
-        with refused(StudyError, "no-evaluation-log"):
+        named = [str(file) for file in sorted(files)]
+        with refused(StudyError, "evaluation-tables-not-named", {"tables": named}):
             read_evaluations([tmp_path], **BOTH)
         return
     one, other = (read_evaluations(each, **BOTH).answers for each in (files, [tmp_path]))
@@ -528,7 +529,7 @@ def test_the_command_writes_a_study_with_its_attempts(tmp_path, capsys):
     study = bayesrep.read_study(out)
     assert facts["fingerprint"] == study.fingerprint()
     assert facts["notes"] == list(study.provenance["notes"])
-    assert study.provenance["words"] == "evaluation"
+    assert study.provenance["words"] == "solvers"
     assert {each.classifier for each in read_attempts(out)} == {"m", "s"}
     assert check_study(out) == []
     table = pl.read_parquet(out / "attempts.parquet").with_columns(solved=pl.lit(9))

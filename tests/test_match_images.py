@@ -124,7 +124,7 @@ IMPOSSIBLE = ("matched-counts-impossible", {"role": "pool"})
             ([1, 2], [3, 3]),
             {"size": 3},
             StudyError,
-            ("too-few-pool-images", {"size": 3, "classes": ""}),
+            ("too-few-pool-images", {"size": 3, "classes": "", "held": "2"}),
         ),
         (([1, 4], [3, 3]), {"size": 1}, StudyError, IMPOSSIBLE),
         (([1, 2], [3, 0]), {"size": 1}, StudyError, IMPOSSIBLE),
@@ -154,7 +154,7 @@ def test_a_class_with_too_few_candidates_is_named():
     first = np.array([3, 2]), np.full(2, 3)
     second = np.array([3, 2, 1]), np.full(3, 3)
     classes = np.array(["cat", "dog"]), np.array(["cat", "cat", "dog"])
-    facts = {"size": 2, "classes": " of dog (1 in all)"}
+    facts = {"size": 2, "classes": " of dog (1 in all)", "held": "1"}
     with refused(StudyError, "too-few-pool-images", facts):
         match_images(first, second, size=2, classes=classes)
 

@@ -524,6 +524,14 @@ def test_a_path_that_is_no_folder(tmp_path: Path):
     check(check_study(tmp_path)[0], "manifest-missing", {"where": "study.json"})
 
 
+def test_a_folder_around_a_study_or_of_answers_alone(folder: Path):
+    around = folder.parent
+    check(check_study(around)[0], "manifest-in-folder-within", {"study": str(folder)})
+    for name in ("study.json", "counts.parquet"):
+        (folder / name).unlink()
+    check(check_study(folder)[0], "study-awaits-counts", {"path": str(folder)})
+
+
 def test_a_file_cut_off_anywhere_is_one_line(folder: Path):
     content = (folder / VIT).read_bytes()
     for size in range(0, len(content), 17):

@@ -376,6 +376,17 @@ REFUSED = {
             "lines": " (lines 2, 14)",
         },
     ),
+    "an answer in two files": (
+        {**sound(), "more.csv": [PREDICTIONS[0], PREDICTIONS[2]]},
+        "prediction-repeated",
+        {
+            "where": "predictions.csv, more.csv",
+            "classifier": PREDICTIONS[2][2],
+            "images": [PREDICTIONS[2][1]],
+            "dataset": "v1",
+            "lines": " in predictions.csv (line 3), in more.csv (line 2)",
+        },
+    ),
     "an answer missing": (
         sound(p=without(PREDICTIONS, lambda row: row[1] == "v2_1.jpg" and row[2] == "vit")),
         "prediction-missing",

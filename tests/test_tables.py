@@ -463,6 +463,16 @@ BAD = {
         dict(x=wide().drop("dataset")),
         ("table-key-column-missing", {"column": "dataset", "other_columns": "'resnet', 'vgg'"}),
     ),
+    "unknown names": (
+        dict(c=counts().rename({"image": "image_id", "selected": "k", "shown": "raters"})),
+        (
+            "table-columns-unknown",
+            {
+                "columns": "'dataset', 'image_id', 'k', 'raters'",
+                "hint": "; rename 'image_id' to 'image', if that is what it holds",
+            },
+        ),
+    ),
     "empty": (dict(c=counts()[:0]), ("table-without-rows",)),
 }
 

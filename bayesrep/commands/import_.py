@@ -365,7 +365,7 @@ def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
     names = " and ".join(plain_text(each.dataset) for each in contents.answers)
     count = len(contents.answers[0].classifiers)
     following = f"Next: {process.command('papers', 'compare', out)}"
-    if vocabulary_of(contents.provenance) == "evaluation":
+    if vocabulary_of(contents.provenance) != "images":
         return [
             f"Answers of {count:,} model{'s' if count != 1 else ''} on {names}",
             f"Written to {out}; for a study it awaits counts: import again with --judges, "
@@ -389,7 +389,7 @@ def _without_predictions(contents: "StudyContents", out: Path) -> list[str]:
         for data in datasets.values()
     )
     names = " and ".join(plain_text(data.name) for data in datasets.values())
-    if vocabulary_of(contents.provenance) == "evaluation":
+    if vocabulary_of(contents.provenance) != "images":
         return [
             counted,
             f"Written to {out}; answers are wanted on {names}: import these tables again beside "

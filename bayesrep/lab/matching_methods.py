@@ -72,10 +72,12 @@ def list_cells(
     known = class_of >= 0
     np.add.at(held, (class_of[known], cell_of[known]), 1)
     wanted = np.full(len(names), size)
-    few = names[held.sum(axis=1) < wanted].tolist()
-    if few:
+    candidates = held.sum(axis=1)
+    scarce = candidates < wanted
+    if few := names[scarce].tolist():
         of = "" if classes is None else f" of {'; '.join(few[:5])} ({len(few)} in all)"
-        raise StudyError("too-few-pool-images", size=size, classes=of)
+        has = ", ".join(f"{number:,}" for number in candidates[scarce][:5])
+        raise StudyError("too-few-pool-images", size=size, classes=of, held=has)
     share = counted / counted.sum(axis=1, keepdims=True)
     return MatchedCells(kinds[:, 0], kinds[:, 1], held, share, wanted), cell_of, class_of
 

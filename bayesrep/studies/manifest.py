@@ -99,6 +99,18 @@ def describe_missing_study(path: Path) -> Violation:
     return Violation("study-moved-aside", path=path, older=older)
 
 
+def _describe_missing_manifest(path: Path) -> Violation:
+    """Why a folder has no study.json: it awaits counts, or is the folder around a study."""
+    where = folder.MANIFEST
+    counted = any((path / file).exists() for file in (folder.COUNTS, folder.ANNOTATIONS))
+    if (path / folder.PREDICTIONS).is_dir() and not counted:
+        return Violation("study-awaits-counts", where=where, path=path)
+    within = [file.parent for file in path.glob(f"*/{folder.MANIFEST}")]
+    if len(within) == 1:
+        return Violation("manifest-in-folder-within", where=where, study=str(within[0]))
+    return Violation("manifest-missing", where=where)
+
+
 def read_manifest(path: Path, problems: Problems) -> Manifest | None:
     """Read the study.json of the study at `path`."""
     if not path.is_dir():
@@ -108,7 +120,7 @@ def read_manifest(path: Path, problems: Problems) -> Manifest | None:
     try:
         content = strict_json.load(path / where)
     except FileNotFoundError:
-        problems.add("manifest-missing", where=where)
+        problems.append(_describe_missing_manifest(path))
         return None
     except (OSError, ValueError) as error:
         problems.add("manifest-not-json", where=where, reason=reason(error))

@@ -1,8 +1,9 @@
 """Items and images, models and classifiers: the words of a study, chosen by where it comes from.
 
 The library speaks of images, classifiers and annotators. Whoever evaluates language models has
-items, models and judges; the mathematics is the same. Tables may use either's names of columns
-(`bayesrep.studies.columns`), and a study's provenance says which words to print of it (`words_of`).
+items, models and judges, or solvers; the mathematics is the same. Tables may use either's names of
+columns (`bayesrep.studies.columns`), and a study's provenance says which words to print of it
+(`words_of`).
 Whoever writes a sentence takes these `Words`: of a study, of its statistics, or of a posterior's
 record. What programs read (columns, names in JSON, names of checks) is the same for all.
 """
@@ -86,6 +87,19 @@ VOCABULARIES: Mapping[str, Words] = {
         worker="judge",
         workers="judges",
         people="judges",
+    ),
+    "solvers": Words(
+        image="item",
+        images="items",
+        classifier="model",
+        classifiers="models",
+        annotator="solver",
+        annotators="solvers",
+        annotation="attempt",
+        annotations="attempts",
+        worker="solver",
+        workers="solvers",
+        people="solvers",
     ),
 }
 

@@ -159,6 +159,8 @@ def read_evaluations(
         said = [each.answers(models) for each in scored]
         return StudyContents(answers=said, attempts=attempts, provenance=facts, notes=tuple(notes))
     facts["counts"] = _counts_from(counts, asked.judges, solving)
+    if counts is None and not asked.judges:
+        facts[ENTRY] = "solvers"
     study = Study(datasets, models, name, facts)
     return StudyContents.from_study(study, attempts=attempts, notes=tuple(notes))
 

@@ -65,8 +65,7 @@ def read_logs(
     """
     files = [file for path in paths for file in _files(path)]
     if not files:
-        where = ", ".join(map(str, paths)) or "evals"
-        raise StudyError("no-evaluation-log", where=where, formats=KNOWN_LOGS)
+        raise _without_logs(paths)
     # The same file by two names would count its answers twice.
     seen: set[Path] = set()
     for file in files:
@@ -86,13 +85,23 @@ def read_logs(
             and (log := _log(file, asked, results, bar.advance)) is not None
         ]
     if not logs:
-        where = ", ".join(str(path) for path in paths)
-        raise StudyError("no-evaluation-log", where=where, formats=KNOWN_LOGS)
+        raise _without_logs(paths)
     # Copies are told by their contents.
     logs = _mark_copies(logs)
     if not asked.survey:
         helm.check_one_split(logs, asked)
     return [replace(log, groups=known) for log in _in_groups(logs, asked)]
+
+
+def _without_logs(paths: Sequence[str | Path]) -> StudyError:
+    """Why no log is among what was given: nothing is, or tables in a folder."""
+    where = ", ".join(map(str, paths)) or "evals"
+    folders = [folder for path in paths if (folder := _place_and_model(path)[0]).is_dir()]
+    files = (file for folder in folders for file in sorted(folder.glob("*")))
+    if tables := [file for file in files if file.name.lower().endswith(TABLES)]:
+        told = listing(tables, "table")
+        return StudyError("evaluation-tables-not-named", where=where, tables=told, path=tables[0])
+    return StudyError("no-evaluation-log", where=where, formats=KNOWN_LOGS)
 
 
 def _mark_copies(logs: Sequence[Log]) -> list[Log]:
@@ -193,11 +202,15 @@ def join_known_groups(logs: Sequence[Log]) -> list[Log]:
     return _in_groups(logs, LogChoices(groups=groups))
 
 
-def _files(given: str | Path) -> Iterator[_LogFile]:
-    path, model = Path(given), None
+def _place_and_model(given: str | Path) -> tuple[Path, str | None]:
     name, equals, rest = str(given).partition("=")
-    if equals and name and not path.exists() and Path(rest).exists():
-        path, model = Path(rest), name
+    if equals and name and not Path(given).exists() and Path(rest).exists():
+        return Path(rest), name
+    return Path(given), None
+
+
+def _files(given: str | Path) -> Iterator[_LogFile]:
+    path, model = _place_and_model(given)
     if path.is_dir():
         for file in sorted(path.rglob("*")):
             if any(part.startswith(".") for part in file.relative_to(path).parts):

@@ -313,9 +313,7 @@ def _times_violations(
         at = dict[str, str]()
         if rule == "prediction-repeated":
             these = (pl.col("dataset") == dataset) & pl.col("image").is_in(offenders.tolist())
-            long = [table for table in tables if table.kind == LONG_KIND]
-            own = these & (pl.col("classifier") == name)
-            at["lines"] = "".join(each.lines(own) for each in long[:1])
+            at["lines"] = _lines_of_classifier(tables, name, these)
         yield Violation(
             rule,
             where=where,
@@ -325,6 +323,21 @@ def _times_violations(
             others=too,
             **at,
         )
+
+
+def _lines_of_classifier(tables: Sequence[TypedTable], name: str, these: pl.Expr) -> str:
+    """Lines of a classifier's answers in some rows; of several tables, each by its file."""
+    told: list[str] = []
+    for table in tables:
+        if table.kind == LONG_KIND:
+            own = these & (pl.col("classifier") == name)
+        elif name in table.frame.columns:
+            own = these
+        else:
+            continue
+        if table.frame.select(own.any()).item():
+            told.append((f" in {table.where}" if len(tables) > 1 else "") + table.lines(own))
+    return ",".join(told)
 
 
 def repeat_violations(

@@ -276,16 +276,24 @@ def _explain_unknown_kind(columns: Sequence[str], place: Place) -> Violation:
     kinds = [kind for kind in (LONG_KIND, "counts", "annotations", "images") if lacks(kind)[1]]
     kind = min(kinds, key=lacks)
     missing = [name for name in KINDS[kind] if name not in columns]
+    meant = [f"{other!r} to {name!r}" for name in missing if (other := close[name])]
+    # Where no column beside the keys is one of ours, the closest kind is not what is meant.
     if not any(name in columns or close[name] for name in named - set(KEY)):
         keys = [name for name in KEY if name not in columns]
         if len(keys) == 1 and not close[keys[0]]:
             beside = ", ".join(map(repr, others[:8]))
             rule = "table-key-column-missing"
             return Violation(rule, where=place, column=keys[0], other_columns=beside)
-        if len(keys) == 2:
+        if keys:
             known = "; ".join(f"{kind}: {', '.join(needed)}" for kind, needed in KINDS.items())
             shown = ", ".join(map(repr, columns[:8]))
-            return Violation("table-columns-unknown", where=place, columns=shown, known_kinds=known)
+            return Violation(
+                "table-columns-unknown",
+                where=place,
+                columns=shown,
+                known_kinds=known,
+                hint=f"; rename {' and '.join(meant)}, if that is what it holds" if meant else "",
+            )
     facts = {
         "where": place,
         "kind": kind,
@@ -294,7 +302,6 @@ def _explain_unknown_kind(columns: Sequence[str], place: Place) -> Violation:
         "verb": "is" if len(missing) == 1 else "are",
     }
     it = "it" if len(missing) == 1 else "them"
-    meant = [f"{other!r} to {name!r}" for name in missing if (other := close[name])]
     others = ", ".join(repr(name) for name in _first_other_columns(columns, kind))
     if meant:
         return Violation("table-columns-misnamed", **facts, renames=" and ".join(meant))
