@@ -241,7 +241,7 @@ def test_every_number_of_annotators(capsys, study_path, tmp_path):
     table = tmp_path / "a.csv"
     status, text, _ = run(capsys, "papers", "annotators", study_path, "--csv", table)
     assert status == 0
-    assert "follow a line in 1/n, n their number" in text
+    assert "A line in 1/n through the naive estimates of n = " in text
     assert pl.read_csv(table)["annotators"].max() == 8
     status, out, _ = run(capsys, "papers", "annotators", study_path, "--json")
     facts = json.loads(out)
