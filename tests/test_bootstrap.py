@@ -18,6 +18,7 @@ from bayesrep import Study, estimate, estimate_gaps
 from bayesrep.estimators import Naive, Raw, analyse
 from bayesrep.estimators.intervals import acceleration, bca, percentile
 from bayesrep.estimators.replicates import Replicates, bootstrap, without_each_image
+from bayesrep.numerics.estimands import accuracy_line, measured_gap
 from bayesrep.studies.statistics import SufficientStatistics
 
 
@@ -214,30 +215,32 @@ def test_bca_where_nothing_varies():
 
 
 def test_acceleration_of_a_study_is_that_of_its_images():
-    """BCa of raw by leaving out images one by one, for a classifier and for the mean gap."""
-    study = study_of(images=50, classifiers=2)
+    """BCa of raw by leaving out images one by one, for a classifier and for the slope."""
+    study = study_of(images=50, classifiers=3)
     size = 400
     table = estimate(study, "raw", bootstrap=size, interval="bca", seed=1)
     block = replicates_of(study, size, seed=1)
     correct = study.replication.correct.astype(float)
     without = (correct.sum(axis=0) - correct) / 49
-    constant = np.broadcast_to(correct.mean(axis=0), (50, 2))
+    constant = np.broadcast_to(correct.mean(axis=0), (50, 3))
     expected = bca(correct.mean(axis=0), Raw()(block).value[1:], acceleration([constant, without]))
     np.testing.assert_allclose(table.select("lower", "upper").to_numpy().T, expected, atol=1e-12)
 
     gaps = estimate_gaps(study, "raw", bootstrap=size, interval="bca", seed=1)
-    row = gaps.row(by_predicate=pl.col("quantity") == "bias_corrected_gap", named=True)
+    rows = {row["quantity"]: (row["lower"], row["upper"]) for row in gaps.iter_rows(named=True)}
     first = study.reference.correct.astype(float)
-    mean = first.mean() - correct.mean()
-    gap = (block.reference.accuracy() - block.replication.accuracy()).mean(axis=1)[1:]
-    left = [
-        ((first.sum(axis=0) - first) / 49).mean(axis=1) - correct.mean(),
-        first.mean() - without.mean(axis=1),
-    ]
-    low, high = bca(np.array([mean]), gap[:, None], acceleration([one[:, None] for one in left]))[
-        :, 0
-    ]
-    assert (row["lower"], row["upper"]) == (pytest.approx(low), pytest.approx(high))
+    before = (first.sum(axis=0) - first) / 49
+
+    def slopes(reference, replication):
+        return accuracy_line(reference, np.broadcast_to(replication, np.shape(reference)))[0]
+
+    every = slopes(block.reference.accuracy(), block.replication.accuracy())
+    constant = np.broadcast_to(first.mean(axis=0), (50, 3))
+    left = [slopes(before, correct.mean(axis=0)), slopes(constant, without)]
+    ends = bca(every[:1], every[1:, None], acceleration([one[:, None] for one in left]))[:, 0]
+    assert rows["slope"] == pytest.approx(tuple(ends))
+    # The drop as measured needs no replicates.
+    assert rows["bias_corrected_gap"] == pytest.approx(tuple(measured_gap(first, correct)[1:]))
 
 
 def test_one_bootstrap_serves_all_methods():

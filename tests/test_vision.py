@@ -644,7 +644,7 @@ def test_chance_ends_with_the_likely_cause(tmp_path, weights, monkeypatch):
         "load_network",
         lambda a, _: Network(a, Oracle().eval(), 1),
     )
-    with pytest.warns(PredictionWarning, match=r"as text.*test_vit .* 100\.0%"):
+    with pytest.warns(PredictionWarning, match=r"as text.*test_vit .* 100\.0 %"):
         bayesrep.predict(
             tmp_path / "images", "v2", ["test_vit"], tmp_path / "study", progress=False
         )
