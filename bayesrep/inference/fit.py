@@ -75,11 +75,11 @@ def fit(
 ) -> xr.DataTree:
     """Sample the joint posterior of selection frequencies and accuracy curves.
 
-    Time and memory depend on the number of classifiers and of distinct (k, n) pairs, never on the
-    number of images. Chains run in threads on a CPU and as one batch on a GPU, in float64 either
-    way; JAX's configuration is left as it was. Compiled programs are kept for later processes. The
-    same arguments on the same machine give the same draws, with or without the progress bar or a
-    checkpoint.
+    What a step takes in time and memory depends on the number of classifiers and of distinct (k, n)
+    pairs, not on the number of images. Chains run in threads on a CPU and as one batch on a GPU, in
+    float64 either way; JAX's configuration is left as it was. Compiled programs are kept for later
+    processes. The same arguments on the same machine give the same draws, with or without the
+    progress bar or a checkpoint.
 
     Parameters
     ----------
