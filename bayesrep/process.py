@@ -77,7 +77,7 @@ class _Stop:
                 continue
             elif not self.raised:
                 if not told:
-                    _say("interrupted; one step is still running; once more ends it at once")
+                    _say("interrupted; one step is still running (a second one ends it at once)")
                 told = True
             elif not _being_handled():
                 self.raised, since, own = False, time.monotonic(), own + 1

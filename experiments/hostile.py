@@ -559,12 +559,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.error(f"the page has studies of another size: {page['command']}")
     if arguments.add and any(row["priors"] != priors_now() for row in page["rows"].values()):
         parser.error("the page has studies under other priors; make it with --posterior first")
-    there = {row: facts["studies"] for row, facts in page["rows"].items()}
-    if arguments.posterior:  # the studies of the point estimates, of which it may have had fewer
-        there = {
-            row: max(score["studies"] for score in facts["scores"].values())
-            for row, facts in page["rows"].items()
-        }
+    # Of a row's methods the posterior may have been given fewer of its studies.
+    there = {
+        row: max(score["studies"] for score in facts["scores"].values())
+        for row, facts in page["rows"].items()
+    }
 
     def all_of(
         kind: str, make: Callable[[str, int, int], dict[str, Any]], wanted: Sequence[str]

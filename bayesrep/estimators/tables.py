@@ -113,8 +113,9 @@ def estimate_gaps(
     -------
     polars.DataFrame
         One row per method and quantity: method, quantity, estimate, lower, upper (null without a
-        bootstrap, but for the jackknife, which always resamples the images some times; the gap of
-        `raw`, which is the drop as measured, by its standard error over images). The quantities:
+        bootstrap, but for the jackknife, which always resamples the images some times; with one,
+        the gap of `raw`, which is the drop as measured, has its standard error's over images). The
+        quantities:
         bias_corrected_gap and selection_gap (means over classifiers of the terms of equation 2),
         share_explained (the second's share of the raw gap), slope and intercept of the line of
         adjusted on reference accuracy.

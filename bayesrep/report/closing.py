@@ -103,7 +103,7 @@ def annotators_sentence(
         told = f" (standard error over {words.images} {write_points(error)})"
         # A change within two standard errors is noise.
         if abs(moved) < 2 * error:
-            verdict = "a change within its noise, so that more may not change it"
+            verdict = "a change within its noise, so more may not change it"
     return (
         f"From {count} to ever more {words.annotators} the gap that naive matching leaves would "
         f"{way} from {write_points(naive)} to about {write_points(jackknife)} points{told}: "

@@ -285,7 +285,7 @@ def annotators_table(table: pl.DataFrame, line: "Linearity | None", words: Words
             f"more has R² = {line.r_squared:.4f}.",
             f"The jackknife from {line.half} {words.annotators} leaves a gap of {from_half} "
             f"points, from {line.annotators} one of {from_all}.",
-            f"Were what a line leaves quadratic in 1/n, the latter would be "
+            f"If what the line leaves is quadratic in 1/n, the latter is "
             f"{percent(abs(line.left), 2)} points too {'large' if line.left > 0 else 'small'}.",
         ]
     return "\n".join(text)

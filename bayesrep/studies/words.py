@@ -9,7 +9,7 @@ record. What programs read (columns, names in JSON, names of checks) is the same
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -73,26 +73,25 @@ def templates_by_name(*templates: str) -> Mapping[str, str]:
     return {IMAGES.fill(each): each for each in templates}
 
 
+_EVALUATION = Words(
+    image="item",
+    images="items",
+    classifier="model",
+    classifiers="models",
+    annotator="judge",
+    annotators="judges",
+    annotation="judgement",
+    annotations="judgements",
+    worker="judge",
+    workers="judges",
+    people="judges",
+)
+
 VOCABULARIES: Mapping[str, Words] = {
     "images": IMAGES,
-    "evaluation": Words(
-        image="item",
-        images="items",
-        classifier="model",
-        classifiers="models",
-        annotator="judge",
-        annotators="judges",
-        annotation="judgement",
-        annotations="judgements",
-        worker="judge",
-        workers="judges",
-        people="judges",
-    ),
-    "solvers": Words(
-        image="item",
-        images="items",
-        classifier="model",
-        classifiers="models",
+    "evaluation": _EVALUATION,
+    "solvers": replace(
+        _EVALUATION,
         annotator="solver",
         annotators="solvers",
         annotation="attempt",
