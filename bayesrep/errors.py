@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from numbers import Number
 from pathlib import Path
+from string import Formatter
 from typing import Any, LiteralString, Self
 
 SHOWN = 5  # how many offenders a message names before it only counts them
@@ -20,9 +21,19 @@ LONGEST = 200  # how many letters of an offender it shows
 
 @cache
 def sentences() -> Mapping[str, str]:
-    """The sentence of every rule, with the names of its facts in braces: all of `rules.toml`."""
+    """The sentence of every rule, with the names of its facts in braces: all of `rules.toml`.
+
+    `{path:word}` is the fact as a shell reads it, for what is to be typed.
+    """
     text = Path(__file__).with_name("rules.toml").read_text(encoding="utf-8")
     return {rule: said for room in tomllib.loads(text).values() for rule, said in room.items()}
+
+
+class _Sentence(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec == "word":
+            return quote_word(str(value))
+        return super().format_field(value, format_spec)
 
 
 class Violation(str):
@@ -46,7 +57,7 @@ class Violation(str):
 
     def __new__(cls, rule: LiteralString, /, **facts: Any) -> Self:
         """Fill the rule's sentence in with its facts."""
-        return cls._make(sentences()[rule].format_map(facts), rule, facts)
+        return cls._make(_Sentence().vformat(sentences()[rule], (), facts), rule, facts)
 
     @classmethod
     def _make(cls, sentence: str, rule: str, facts: Mapping[str, Any]) -> Self:

@@ -529,7 +529,10 @@ def test_a_folder_around_a_study_or_of_answers_alone(folder: Path):
     check(check_study(around)[0], "manifest-in-folder-within", {"study": str(folder)})
     for name in ("study.json", "counts.parquet"):
         (folder / name).unlink()
-    check(check_study(folder)[0], "study-awaits-counts", {"path": str(folder)})
+    spaced = folder.rename(around / "a b")
+    found = check_study(spaced)[0]
+    check(found, "study-awaits-counts", {"path": str(spaced)})
+    assert f"--out '{spaced}'`" in found
 
 
 def test_a_file_cut_off_anywhere_is_one_line(folder: Path):

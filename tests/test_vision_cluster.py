@@ -16,11 +16,8 @@ from bayesrep.errors import ClusterError, PredictionWarning
 from bayesrep.studies import folder
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import ImageSource, predict_sets
-from bayesrep.vision.architectures import describe
-from bayesrep.vision.contents import Contents
-from bayesrep.vision.devices import Device
-from bayesrep.vision.images import list_images
-from bayesrep.vision.run import DatasetRun, evaluate_together, open_results
+from bayesrep.vision.cluster import Cluster
+from bayesrep.vision.results import read_failures
 
 NAMES = ["test_vit", "test_byobnet"]
 # Ray leaves pipes and sockets to be collected.
@@ -39,11 +36,6 @@ def place(tmp_path_factory):
         paint(root / "images" / synsets()[number % 4] / f"{number}.JPEG", number, (180, 170))
     (root / "images" / synsets()[0] / "broken.JPEG").write_bytes(b"")
     save_weights(root / "weights", NAMES)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
-        bayesrep.predict(
-            root / "images", "v1", NAMES, root / "local", weights=root / "weights", progress=False
-        )
     return root
 
 
@@ -72,76 +64,69 @@ def two_cores():
     ray.shutdown()
 
 
-@pytest.mark.usefixtures("two_cores")
-def test_a_killed_worker_costs_nothing_but_its_batch(place):
-    from bayesrep.vision.cluster import Cluster
+def kill_one(monkeypatch):
+    """Have a worker killed at the third block of images; return whose processes there were when.
 
-    images = list_images(place / "images")
-    known = [describe(name, place / "weights") for name in NAMES]
-    study, device = place / "spread", Device("cpu", "float32", 24)
-    contents = Contents(images, study, "v1")
-    results = open_results(study, "v1", images, contents, known, device)
-    cluster = Cluster("local", images, device, workers=2)
+    Processes of the workers before the first block, the one that was killed, and those at the end.
+    """
+    through, close, seen = Cluster.through_images, Cluster.close, {}
 
-    def numbers():
+    def numbers(cluster):
         calls = [w.__ray_call__.remote(lambda _: os.getpid()) for w in cluster.workers]
         return cluster._ray.get(calls)
 
-    processes = numbers()
-    through, killed = cluster.through_images, []
-
-    def killing(blocks):
-        for number, found in enumerate(through(blocks)):
-            if number == 2:
-                os.kill(processes[0], signal.SIGKILL)
-                killed.append(processes[0])
+    def killing(cluster, blocks):
+        before = [] if seen else numbers(cluster)
+        for number, found in enumerate(through(cluster, blocks)):
+            if number == 2 and not seen:
+                seen["before"], seen["killed"] = before, before[0]
+                os.kill(before[0], signal.SIGKILL)
             yield found
 
-    cluster.through_images = killing
-    try:
-        run = DatasetRun(study, "v1", images, contents, results, {})
-        evaluate_together([run], known, cluster, place / "cache", show=False)
-        alive = numbers()
-    finally:
-        cluster.close()
-    assert killed
-    assert killed[0] not in alive
-    assert len(alive) == 2
-    assert list(run.failures.values())[0].startswith("UnidentifiedImageError")
-    for name in NAMES:
-        file = folder.prediction_file("v1", name)
-        one, other = pl.read_parquet(place / "local" / file), pl.read_parquet(study / file)
-        assert len(one) == 400
-        assert one.equals(other)
+    def closing(cluster):
+        seen["after"] = numbers(cluster)
+        close(cluster)
+
+    monkeypatch.setattr(Cluster, "through_images", killing)
+    monkeypatch.setattr(Cluster, "close", closing)
+    return seen
 
 
 @pytest.mark.usefixtures("two_cores")
-def test_sets_go_to_the_workers_one_after_the_other(place):
-    """Another set's images, classes and outputs: as on one machine."""
+def test_workers_answer_as_one_machine_does_and_one_that_is_killed_is_replaced(place, monkeypatch):
+    """Two sets, one after the other: another one's images, classes and outputs."""
     chosen = place / "chosen.txt"
     chosen.write_text("\n".join(sorted(each.name for each in (place / "images").iterdir())))
     sets = {
         "v1": ImageSource(place / "images", among="all"),
         "few": ImageSource(place / "images", among=chosen),
     }
-    for study, ray in (("together", None), ("on-workers", "local")):
+    seen = kill_one(monkeypatch)
+    studies = ("together", "on-workers")
+    for study, ray in zip(studies, (None, "local"), strict=True):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PredictionWarning)
             predict_sets(
                 *(sets, NAMES, place / study),
                 weights=place / "weights",
                 keep="logits",
-                workers=1,
+                batch_size=24,
+                workers=2 if ray else 1,
                 ray=ray,
                 progress=False,
             )
+    assert len(seen["before"]) == len(seen["after"]) == 2
+    assert seen["killed"] not in seen["after"]
+    (failure,) = read_failures(place / "on-workers", "v1").values()
+    assert failure.reason.startswith("UnidentifiedImageError")
     for name in NAMES:
         for dataset in sets:
             file = folder.prediction_file(dataset, name)
-            one = pl.read_parquet(place / "together" / file)
-            assert one.equals(pl.read_parquet(place / "on-workers" / file))
+            one, other = (pl.read_parquet(place / study / file) for study in studies)
+            assert len(one) == 400
+            assert one.equals(other)
             values = [
                 np.load(place / study / "logits" / dataset / name / "logits.npy")
-                for study in ("together", "on-workers")
+                for study in studies
             ]
             np.testing.assert_array_equal(*values)

@@ -159,7 +159,7 @@ def tested_pairs_table(table: pl.DataFrame, words: Words) -> str:
             words.images: "{images:,}",
             "only the first": "{only_first:,}",
             "only the other": "{only_second:,}",
-            "difference": "{difference:2p}",
+            "difference, posterior mean": "{difference:2p}",
             "95 %": "{lower:2p} to {upper:2p}",
             "P(better)": "{probability:.2f}",
             "p": "{p_value:.2g}",
