@@ -208,6 +208,13 @@ class _Parser(argparse.ArgumentParser):
         """What is wrong in one line, where argparse prints the whole usage before it."""
         self.exit(MISTAKE, f"{self.prog}: error: {message} ({self.prog} --help says more)\n")
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As argparse does; but of a word that is nearly one of the choices it says which."""
+        known = [] if action.choices is None else list(map(str, action.choices))
+        if isinstance(value, str) and value not in known and (hint := did_you_mean(value, known)):
+            raise argparse.ArgumentError(action, f"there is no {value!r}{hint}")
+        super()._check_value(action, value)
+
     def _refuse_unknown(self, words: Sequence[str]) -> None:
         known = self._option_string_actions
         for word in takewhile(lambda word: word != "--", words):

@@ -557,7 +557,7 @@ def test_ranks_pairs_and_images(capsys, tmp_path, study_path, posterior_path):
     found = refusal(["ranks", study_path, posterior_path, "--top", "0"])
     check(found, "top-rows-below-one", {"top": 0})
     found = refusal(["images", study_path, posterior_path])
-    facts = {"model": "joint", "models": "model='shared-difficulty'"}
+    facts = {"model": "joint", "models": "shared-difficulty"}
     check(found, "model-without-image-difficulty", facts)
     status, text, _ = run(capsys, "diagnose", posterior_path, "--study", study_path)
     assert "classifiers agree as predicted" in text

@@ -324,6 +324,7 @@ def said(capsys, *words):
     ("words", "command", "told"),
     [
         ("fit --chian 4", "fit", "there is no option --chian; did you mean '--chains'?"),
+        ("fit s --method lapace --out p", "fit", "there is no 'lapace'; did you mean 'laplace'?"),
         ("fit s --chian=4", "fit", "there is no option --chian; did you mean '--chains'?"),
         ("simulate --out x", "simulate", "there is no option --out; OUT is given without it"),
         (

@@ -107,6 +107,10 @@ def test_numbers_and_names_have_the_same_sums(tmp_path_factory, seed, annotators
             "dataset,image,worker,selected\na,1,,1\n",
             ("answers-without-worker", {"answer_count": 1, "images": ["1"]}),
         ),
+        (
+            "dataset,image,worker,selected,label\na,1,w,1,cat\na,1,v,0,dog\na,2,w,1,\n",
+            ("answers-about-several-labels", {"images": ["1"]}),
+        ),
         ("dataset,image,worker,selected\na,,w,1\n", ("answer-without-dataset-or-image",)),
         (
             "dataset,image,worker,selected\na,1,w,1\na,2,w,1,7,8\n",

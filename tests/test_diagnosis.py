@@ -507,7 +507,7 @@ def test_approximations_are_judged_by_their_weights(posterior, k, trust):
     laplace = _changed(posterior, attributes={"method": "laplace", "pareto_k": k})
     told = diagnosis.diagnose(laplace)
     row = told.checks.row(0, named=True)
-    assert row["check"] == "Pareto k of the laplace approximation"
+    assert row["check"] == "Pareto k of the Laplace approximation"
     assert row["trust"] == trust
 
 
@@ -516,7 +516,7 @@ def test_few_effective_draws_and_other_modes_are_told(posterior):
     told = diagnosis.diagnose(_changed(posterior, attributes=made))
     assert told.checks["trust"].to_list()[:2] == ["no", "with care"]
     assert found(told, "posterior around other modes") == ("20 %", "no")
-    assert found(told, "Pareto k of the laplace approximation") == ("0.30, ESS 120", "with care")
+    assert found(told, "Pareto k of the Laplace approximation") == ("0.30, ESS 120", "with care")
     forged = _changed(posterior, attributes={"elsewhere": "much"})
     assert "posterior around other modes" not in diagnosis.diagnose(forged).checks["check"]
 

@@ -156,6 +156,14 @@ def test_what_is_nothing_known_is_one_line(make, rule, fact, tmp_path, monkeypat
     check(refusal(["doctor", "thing"]), rule, {fact: "thing"})
 
 
+def test_tables_of_a_study_are_for_another_command(tmp_path):
+    (tmp_path / "c.csv").write_text("dataset,image,selected,shown\nv1,a,1,2\n")
+    (tmp_path / "p.csv").write_text("dataset,image,classifier,correct\nv1,a,m,1\n")
+    for names in (["c.csv"], ["p.csv", "c.csv"]):
+        found = refusal(["doctor", *(str(tmp_path / name) for name in names)])
+        check(found, "doctor-of-study-table", {"path": str(tmp_path / "c.csv"), "kind": "counts"})
+
+
 def lm_eval(root, model, task, items=30, filters=("none",), score=lambda item: item % 2):
     """Samples of lm-evaluation-harness."""
     folder = root / model

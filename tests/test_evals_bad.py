@@ -14,6 +14,7 @@ from bayesrep import OptionError, StudyError
 from bayesrep.cli import main
 from bayesrep.files import json_parts, strict_json
 from bayesrep.sources.evals import inspect_logs, read_evaluations
+from bayesrep.sources.evals.contents import list_contents
 from bayesrep.sources.evals.inspect_logs import zipfile as zipped
 
 _spec = spec_from_file_location("makers", Path(__file__).with_name("test_evals.py"))
@@ -276,6 +277,18 @@ def test_one_item_with_two_scores(tmp_path):
     files[0].write_text("\n".join([*lines, other]))
     told = {"items": ["3"], "dataset": "old", "model": "m"}
     assert "samples_old_" in refuse(files, "item-scored-several-times", told).facts["file"]
+
+
+def test_the_model_with_two_scores_is_named_not_one_with_copies(tmp_path):
+    rows = [("old", f"o{n}", model, n % 2) for model in ("good", "bad") for n in range(4)]
+    rows += [("new", f"n{n}", model, 1) for model in ("good", "bad") for n in range(4)]
+    rows += [rows[0], ("new", "n3", "bad", 0)]
+    frame = pl.DataFrame(rows, ["dataset", "item", "model", "score"], orient="row")
+    frame.write_csv(tmp_path / "log.csv")
+    told = {"items": ["n3"], "dataset": "new", "model": "bad"}
+    refuse([tmp_path / "log.csv"], "item-scored-several-times", told)
+    listed = list_contents([tmp_path / "log.csv"])[0]
+    assert dict(listed.select("dataset", "attempts").iter_rows()) == {"old": 1, "new": 2}
 
 
 def test_filters_that_are_not_named_are_no_attempts(tmp_path):
@@ -830,7 +843,7 @@ def test_more_solved_than_attempted_and_counts_that_are_none(tmp_path):
     for rows, told in (
         (
             "old,q0,5,4\nnew,q0,1,4",
-            ("selected-exceeds-shown", {"where": "data set 'old'", "images": ["q0"]}),
+            ("selected-exceeds-shown", {"where": f"{counts}, 'old'", "images": ["q0"]}),
         ),
         (
             "old,q0,x,4\nnew,q0,1,4",

@@ -96,7 +96,7 @@ def test_every_scenario_of_crowds_knows_who_answered(scenario):
 
 def _hostile(number, trust):
     part = {"estimate": [0.7, 0.8], "lower": [0.65, 0.75], "upper": [0.75, 0.85 - 0.1 * number]}
-    checks = [["Pareto k of the laplace approximation", "0.8", "< 0.7", "no"]]
+    checks = [["Pareto k of the Laplace approximation", "0.8", "< 0.7", "no"]]
     return {
         "key": f"plain 10/{number}",
         "truth": [0.71, 0.79],

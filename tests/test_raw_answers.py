@@ -13,6 +13,7 @@ from refusals import check, refusal, refused
 import bayesrep
 from bayesrep import OptionError, StudyError
 from bayesrep.cli import main
+from bayesrep.errors import TableWarning
 from bayesrep.sources.exports.columns import Columns
 from bayesrep.sources.labelled import ask_each
 from bayesrep.sources.raw_answers import EMPTY, decide, read_raw
@@ -67,6 +68,22 @@ def test_names_are_the_same_in_every_form_of_unicode_and_without_blanks(tmp_path
     text = "image,worker,answer,about\ncaf\u00e9,w,yes,\u00e9\n cafe\u0301 , w ,yes,e\u0301\n"
     table = read_raw("table", _write(tmp_path, "t.csv", text), Columns(label="about"))
     assert table.select(pl.col("image", "worker", "label").n_unique()).row(0) == (1, 1, 1)
+
+
+def test_a_table_of_several_data_sets_is_not_one(tmp_path):
+    text = "dataset,image,worker,answer\nv1,a,w,yes\n{},b,w,no\n"
+    assert len(read_raw("table", _write(tmp_path, "one.csv", text.format("v1")))) == 2
+    file = _write(tmp_path, "two.csv", text.format("v2"))
+    with refused(StudyError, "answers-of-several-data-sets", {"datasets": ["v1", "v2"]}):
+        read_raw("table", file)
+
+
+def test_rejected_assignments_are_told(tmp_path):
+    rows = "H,W,a,yes,Approved\nH,V,a,no,Rejected\n"
+    heading = "HITId,WorkerId,Input.image,Answer.fits,AssignmentStatus\n"
+    with pytest.warns(TableWarning, match="rejected .* 1$"):
+        table = read_raw("mturk", _write(tmp_path, "b.csv", heading + rows))
+    assert len(table) == 2
 
 
 def test_a_box_that_nobody_ticked_has_no_column_but_an_answer(tmp_path):

@@ -527,8 +527,9 @@ def test_a_path_that_is_no_folder(tmp_path: Path):
 def test_a_folder_around_a_study_or_of_answers_alone(folder: Path):
     around = folder.parent
     check(check_study(around)[0], "manifest-in-folder-within", {"study": str(folder)})
-    for name in ("study.json", "counts.parquet"):
-        (folder / name).unlink()
+    (folder / "study.json").unlink()
+    check(check_study(folder)[0], "manifest-missing", {"where": "study.json"})
+    (folder / "counts.parquet").unlink()
     spaced = folder.rename(around / "a b")
     found = check_study(spaced)[0]
     check(found, "study-awaits-counts", {"path": str(spaced)})

@@ -556,6 +556,13 @@ def test_all_problems_are_found_at_once(tmp_path):
     assert study.classifiers == ("resnet50", "vit")
 
 
+def test_images_that_other_classifiers_lack_are_named_too(tmp_path):
+    lacking = {("resnet50", "v2_0.jpg"), ("vit", "v2_1.jpg")}
+    rows = without(PREDICTIONS, lambda row: (row[2], row[1]) in lacking)
+    _, problems = check_tables(files(tmp_path, sound(p=rows)), **ROLES)
+    assert {(each.facts["classifier"], *each.offenders) for each in problems} == lacking
+
+
 @pytest.mark.parametrize("nameless", [False, True])
 def test_a_cell_that_cannot_be_read_hides_nothing(tmp_path, nameless):
     """Two of them in one column, by two rules; a row without a name ends what needs names."""

@@ -390,6 +390,10 @@ BAD = {
             {"repeated": ["worker 0 on 007"], "dataset": "v1", "lines": " (lines 2, 20)"},
         ),
     ),
+    "answers about two labels": (
+        dict(c=annotations().with_columns(label=pl.col("worker"))),
+        ("answers-about-several-labels", {}),
+    ),
     "prediction twice": (
         dict(p=with_rows(predictions(), [0])),
         (

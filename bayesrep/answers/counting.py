@@ -79,6 +79,7 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
     try:
         answers = _scan_tables(paths, where)
         with _panics_left_out(paths):
+            _refuse_several_labels(paths, where)
             dense = _has_dense_numbers(answers)
             counts = _check_counts((_dense_counts if dense else _counts)(answers), where)
             _refuse_repeats(answers, int(counts["shown"].sum()), where)
@@ -146,6 +147,35 @@ def _select_columns(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
         said = pl.when(said == 1).then(1).when(said == 0).then(0)
     names = [_name(name, schema[name]) for name in _NAMES]
     return every.select(*names, said.cast(pl.Int64).alias("selected"))
+
+
+def _refuse_several_labels(paths: Sequence[str | Path], where: str) -> None:
+    """Refuse answers about several labels of one image, which would make one count.
+
+    Where tables name what they ask about; a pass over these rows.
+    """
+    asked = [*_KEY, "label"]
+    tables = [scan(path, asked) for path in paths]
+    named = [
+        each.select(pl.col(asked).cast(pl.String))
+        for each in tables
+        if {*asked} <= set(each.collect_schema())
+    ]
+    if not named:
+        return
+    label = pl.col("label")
+    several = (
+        pl.concat(named)
+        .group_by(_KEY)
+        .agg(label.min().alias("one"), label.max().alias("other"))
+        .filter(pl.col("one") != pl.col("other"))
+        .sort(_KEY)
+        .collect(engine="streaming")
+    )
+    if len(several):
+        raise StudyError(
+            "answers-about-several-labels", where=where, images=listing(several["image"])
+        )
 
 
 def _name(name: str, dtype: pl.DataType) -> pl.Expr:

@@ -173,4 +173,4 @@ def judge_agreement(fitted: Fitted) -> Finding:
         f"Every single {words.classifier}'s interval holds all the same, and summarize's means, "
         f"slopes, differences and ranks allow for it; {others} has it in the model."
     )
-    return Finding(check, value, wanted, "yes", sentence)
+    return Finding(check, value, "allowed for", "yes", sentence)

@@ -193,7 +193,7 @@ def _check_modes(group: Group) -> list[Finding]:
 
 def _check_approximation(method: str, made: Mapping[str, Any]) -> Finding:
     """Pareto k and effective number of the importance weights of draws that no chain made."""
-    check = f"Pareto k of the {method} approximation"
+    check = f"Pareto k of the {method.capitalize()} approximation"
     k, ess = _number(made, "pareto_k"), _number(made, "ess")
     if k is None:
         return missing_finding(check, "attribute pareto_k")

@@ -80,11 +80,11 @@ def _describe_counts(contents: "StudyContents") -> str:
 
 
 def _check_folder(arguments: Namespace, path: Path) -> int:
+    from bayesrep.studies.manifest import awaits_counts_alone
     from bayesrep.studies.reading import check_study
-    from bayesrep.studies.study_folder import StudyFolder
 
     facts = {"study": str(path)}
-    describe = _of_answers if StudyFolder(path).awaits_counts else _of_study
+    describe = _of_answers if awaits_counts_alone(path) else _of_study
     try:
         text, more, left_out = describe(path)
         return emit(arguments, text, {**facts, "broken": [], **more}, left_out)
@@ -98,9 +98,10 @@ def _check_folder(arguments: Namespace, path: Path) -> int:
 def _report_violations(
     arguments: Namespace, broken: Sequence[str], facts: Mapping[str, Any], where: str
 ) -> int:
+    from bayesrep.studies.shown import number
+
     emit(arguments, "\n".join(map(plain_text, broken)), facts)
-    rules = "rule is" if len(broken) == 1 else "rules are"
-    return finding(f"{where}: {len(broken)} {rules} broken")
+    return finding(f"{where}: {number(len(broken), 'fault')}")
 
 
 _Told = tuple[str, Mapping[str, Any], LeftOut]

@@ -41,8 +41,8 @@ def run(arguments: Namespace) -> int:
     if sound:
         return DONE_STATUS
     return finding(
-        "a drop from one version to the other is not told apart from a difference between the "
-        "versions by these data"
+        "these data do not tell a drop from one version to the other apart from a difference "
+        "between the versions"
     )
 
 

@@ -76,10 +76,10 @@ class Fitted:
         if "statistics_digest" not in attributes:
             raise PosteriorError("posterior-of-unknown-counts")
         if attributes["statistics_digest"] != self.statistics.digest():
-            raise PosteriorError("posterior-of-another-study")
+            raise PosteriorError("posterior-of-another-study", study=self._study_name)
         fitted = attributes.get("study_fingerprint")
         if isinstance(self.study, Study) and fitted and fitted != self.study.fingerprint():
-            raise PosteriorError("posterior-of-other-images")
+            raise PosteriorError("posterior-of-other-images", study=self._study_name)
         if not 0 <= self.crowd_sd <= 0.5:
             raise OptionError("crowd-sd-out-of-range", crowd_sd=self.crowd_sd)
         if self.crowd_sd and not self.record.traits.collapsed:
@@ -96,6 +96,10 @@ class Fitted:
             number(sizes["classifier"], "classifier"),
             f"of {self.study!r}",
         )
+
+    @property
+    def _study_name(self) -> str:
+        return repr(self.study.name) if isinstance(self.study, Study) else "that of the counts"
 
     @cached_property
     def statistics(self) -> SufficientStatistics:

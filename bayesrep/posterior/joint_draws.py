@@ -118,14 +118,24 @@ def _target(root: Floats, inverse: Floats, excess: Floats) -> Floats:
 
 def _move(root: Floats, inverse: Floats, target: Floats) -> Floats:
     """The symmetric map of least mean squared displacement (Knott and Smith 1984)."""
-    return inverse @ _powers(root @ target @ root)[0] @ inverse
+    return inverse @ _square_root(root @ target @ root) @ inverse
 
 
 def _powers(matrix: Floats) -> tuple[Floats, Floats]:
-    """Square root of a positive semidefinite matrix and its (pseudo-)inverse."""
+    """Square root of a positive definite matrix, and its inverse."""
+    roots, vectors = _roots_of_eigenvalues(matrix)
+    return (vectors * roots) @ vectors.T, (vectors / roots) @ vectors.T
+
+
+def _square_root(matrix: Floats) -> Floats:
+    """That of a positive semidefinite matrix, which may be zero."""
+    roots, vectors = _roots_of_eigenvalues(matrix)
+    return (vectors * roots) @ vectors.T
+
+
+def _roots_of_eigenvalues(matrix: Floats) -> tuple[Floats, Floats]:
     values, vectors = np.linalg.eigh(matrix)
-    values = np.clip(values, values.max() * 1e-12, None)
-    return (vectors * np.sqrt(values)) @ vectors.T, (vectors / np.sqrt(values)) @ vectors.T
+    return np.sqrt(np.clip(values, values.max() * 1e-12, None)), vectors
 
 
 def _leading_precision(moves: Floats) -> Floats:
@@ -183,7 +193,7 @@ def reference_draws(
         return (accuracy + draws).reshape(together.shape)
     cross = residual.T @ influence[cell]  # [C, l]
     slope = cross @ _leading_precision(moves)
-    noise = _powers(_floor_eigenvalues(residual.T @ residual - cross @ slope.T, 0.0))[0]
+    noise = _square_root(_floor_eigenvalues(residual.T @ residual - cross @ slope.T, 0.0))
     draws = accuracy + moves @ slope.T + random.standard_normal(moves.shape) @ noise
     return draws.reshape(together.shape)
 

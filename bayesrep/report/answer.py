@@ -105,7 +105,9 @@ def headline(drop: Drop, *, classifiers: int, words: Words = IMAGES) -> str:
         return f"{they} {rise} points more accurate on the replication"
     if not measured.is_above_zero:
         if remaining.is_above_zero:
-            return "No clear drop as measured: selection hides one"
+            hidden = selection.is_below_zero
+            end = ": selection hides one" if hidden else ", and one at the same selection frequency"
+            return f"No clear drop as measured{end}"
         if remaining.is_below_zero:
             return "No clear drop as measured, and a rise at the same selection frequency"
         return "No clear drop in accuracy"
@@ -193,11 +195,11 @@ def answer(
     if measured.is_below_zero:
         return (
             f"{subject} {_points(_negate(measured))} more accurate on {other} than on {one}. "
-            f"{_at_equal_frequencies(drop.remaining, they)}"
+            f"{_at_equal_frequencies(drop, they)}"
         )
     return (
         f"No clear drop from {one} to {other}: {_points(measured)}. "
-        f"{_resolution(measured, images, words)}{_at_equal_frequencies(drop.remaining, they)}"
+        f"{_resolution(measured, images, words)}{_at_equal_frequencies(drop, they)}"
     )
 
 
@@ -253,11 +255,12 @@ def _division(drop: Drop, they: str) -> str:
     )
 
 
-def _at_equal_frequencies(remaining: Estimate, they: str) -> str:
+def _at_equal_frequencies(drop: Drop, they: str) -> str:
     """The sentence on what is left where no drop was measured."""
-    where = "At equal selection frequencies"
+    where, remaining = "At equal selection frequencies", drop.remaining
     if remaining.is_above_zero:
-        return f"{where} {they} {_points(remaining)} less accurate: selection hides a drop."
+        end = ": selection hides a drop" if drop.selection.is_below_zero else ""
+        return f"{where} {they} {_points(remaining)} less accurate{end}."
     if remaining.is_below_zero:
         return f"{where} {they} {_points(_negate(remaining))} more accurate."
     if remaining.lower is None:

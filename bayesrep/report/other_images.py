@@ -25,9 +25,9 @@ def frequencies_text(means: pl.DataFrame, gaps: pl.DataFrame | None, words: Word
         widest = gaps.filter(pl.col("classifier").is_not_null())["upper"].max()
         mean = gaps.filter(pl.col("classifier").is_null())["upper"].item()
         lines.append(
-            f"  finite-sample term of the drop: 0 ± {percent(widest, 2)} points for a "  # type: ignore[arg-type]
-            f"{words.classifier}, "
-            f"± {percent(mean, 2)} for their mean (95 %)"
+            f"  the choice of {words.images} alone moves the drop by "
+            f"± {percent(widest, 2)} points for a {words.classifier}, "  # type: ignore[arg-type]
+            f"± {percent(mean, 2)} for their mean (95 %; the finite-sample term)"
         )
     return "\n".join(lines)
 

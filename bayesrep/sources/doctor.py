@@ -8,10 +8,12 @@ import polars as pl
 
 from bayesrep.atomic import find_moved_aside
 from bayesrep.errors import OptionError, StudyError, listing, plain_text
+from bayesrep.files.tables import scan
 from bayesrep.sources.evals.joined import join_records
 from bayesrep.sources.evals.reading import explain_refusals
 from bayesrep.sources.evals.recognised import join_known_groups, read_logs
 from bayesrep.sources.evals.records import LogChoices
+from bayesrep.sources.tables.recognise import COUNTED_KINDS, KINDS
 from bayesrep.studies.allows import ADJUSTED, RAW, Allowed, of_answers, of_attempts, of_study
 from bayesrep.studies.attempts import Attempts, read_attempts
 from bayesrep.studies.contents import StudyContents
@@ -53,6 +55,7 @@ def examine_data(
     there = StudyFolder(path)
     if len(paths) == 1 and (there.is_study or there.awaits_counts):
         return _examine_contents(StudyContents.open(path))
+    _refuse_study_tables(paths)
     if len(paths) == 1 and path.suffix in (".csv", ".parquet"):
         try:
             tried = read_attempts(path)
@@ -61,6 +64,17 @@ def examine_data(
         else:
             return "a table of attempts", _of_table(tried)
     return _of_logs(paths, asked)
+
+
+def _refuse_study_tables(paths: Sequence[Path]) -> None:
+    """Refuse tables of counts or of answers by annotators, of which others say what is wrong."""
+    for path in paths:
+        if not (path.is_file() and path.name.lower().endswith((".csv", ".parquet"))):
+            continue
+        columns = scan(path).collect_schema().names()
+        for kind in COUNTED_KINDS:
+            if set(KINDS[kind]) <= set(columns):
+                raise StudyError("doctor-of-study-table", path=path, kind=kind)
 
 
 def _examine_contents(contents: StudyContents) -> tuple[str, list[Allowed]]:

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, Violation, listing
+from bayesrep.errors import StudyError, Violation, listing, quote_word
 from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
 from bayesrep.studies.folder import LABELS, PROBABILITIES, RANKS
@@ -215,9 +215,11 @@ class _Files:
     ) -> _Numbered:
         file = folder.prediction_file(self.name, classifier)
         where = str(file)
+        name = quote_word(_in_line_of_csv(classifier))
         advice = (
-            f"make them with `bayesrep predict --study {self.root} --dataset {self.name} "
-            f"--classifiers {classifier} --images PATH --force`"
+            f"make them with `bayesrep predict --study {quote_word(str(self.root))} "
+            f"--dataset {quote_word(self.name)} --classifiers {name} "
+            "--images PATH --force`"
         )
         # Labels are in the data set's table of images, or else in each file of predictions.
         possible = ["label", *self.labels, *self.probabilities]
@@ -309,3 +311,8 @@ def _probability_violations(
     unsorted = (values > values[:, :1] + _SUM).any(axis=1)
     if unsorted.any():
         yield Violation("answers-not-by-probability", where=where, images=listing(names[unsorted]))
+
+
+def _in_line_of_csv(name: str) -> str:
+    """A name as an option takes it that takes several, separated by commas."""
+    return f'"{name.replace(chr(34), 2 * chr(34))}"' if {",", '"'} & set(name) else name

@@ -169,17 +169,20 @@ def of_table(
         if "attempts" in table.columns
         else _count_attempts(table, place)
     )
-    return [
-        Attempts(
-            str(name),
-            str(classifier),
-            rows["image"].to_numpy().astype(np.str_),
-            rows["solved"].to_numpy(),
-            rows["attempts"].to_numpy(),
-        )
-        for name, of_set in _parts(counted, "dataset")
-        for classifier, rows in _parts(of_set, "classifier")
-    ]
+    try:
+        return [
+            Attempts(
+                str(name),
+                str(classifier),
+                rows["image"].to_numpy().astype(np.str_),
+                rows["solved"].to_numpy(),
+                rows["attempts"].to_numpy(),
+            )
+            for name, of_set in _parts(counted, "dataset")
+            for classifier, rows in _parts(of_set, "classifier")
+        ]
+    except StudyError as error:
+        raise error.add_place(place) from None
 
 
 def write_attempts(attempts: Sequence[Attempts], study: str | Path) -> None:

@@ -1,5 +1,6 @@
 """Everything that is wrong with what is read: a list that is handed down from step to step."""
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, LiteralString, TypeVar
@@ -34,9 +35,11 @@ class Problems(list[Violation]):
             return None
 
     def describe_first(self, path: str | Path) -> Violation:
-        """The first that was found, with the path of what is read unless its line begins so."""
+        """The first that was found, with the path of what is read unless its line has it."""
         first = self[0]
-        return first if first.startswith(str(path)) else first.add_place(path)
+        # A folder may be called as a word is with which a line begins.
+        begins = first.startswith((f"{path}:", f"{path}{os.sep}"))
+        return first if begins or first.facts.get("path") == str(path) else first.add_place(path)
 
 
 def value(read: Callable[[Problems], _Value | None], path: str | Path) -> _Value:

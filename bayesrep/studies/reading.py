@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bayesrep.errors import StudyError, Violation, listing
+from bayesrep.errors import StudyError, Violation, listing, quote_word
 from bayesrep.studies import folder, rules
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.correctness import (
@@ -55,7 +55,8 @@ def read_study(path: str | Path) -> Study:
     study = inspect(Path(path), problems)
     if study is None or problems:
         others = len(problems) - 1
-        more = f" ({others} more: `bayesrep check {path}` lists them)" if others else ""
+        again = f"bayesrep check {quote_word(str(path))}"
+        more = f" ({others} more: `{again}` lists them)" if others else ""
         raise StudyError(problems.describe_first(path).append_text(more))
     return study
 

@@ -49,7 +49,7 @@ def describe_images(study: Study, posterior: Posterior, *, draws: int = DRAWS) -
     fitted = Fitted(study, posterior)
     made = fitted.record
     if made.model.images is None:
-        others = " or ".join(f"model={name!r}" for name, model in MODELS.items() if model.images)
+        others = " or ".join(name for name, model in MODELS.items() if model.images)
         raise PosteriorError("model-without-image-difficulty", model=made.name, models=others)
     problem = pose_again(fitted)
     with jax.enable_x64(new_val=True):

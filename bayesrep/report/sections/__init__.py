@@ -162,7 +162,7 @@ def gather(
         source = Source(study, fitted, waits, people, pictures)
         with progress_bar(len(SECTIONS), "part", show=progress) as bar:
             for kind in sorted(SECTIONS, key=lambda kind: kind.waits):
-                bar.stage(f"report: {source.words.fill(kind.title).lower()}")
+                bar.stage(f"report: {source.words.fill(kind.title)}")
                 if kind not in sections:
                     sections[kind] = _make_section(kind, source)
                 bar.advance(1)

@@ -50,6 +50,11 @@ def list_contents(
     logs = read_logs(paths, asked, progress=progress)
     records = join_records(logs)
     names = ("model", "metric", "filter", "scorer")
+    # Where nobody numbered attempts, an item that comes again with other scores has several.
+    of_item = ["task", *names, "item"]
+    scores = pl.col("score").n_unique().over(of_item)
+    several = pl.when(scores > 1).then(pl.len().over(of_item))
+    records = records.with_columns(attempt=pl.max_horizontal("attempt", several))
     table = records.group_by("task", maintain_order=True).agg(
         pl.col("item").n_unique().alias("items"),
         pl.col("attempt").max().alias("attempts"),

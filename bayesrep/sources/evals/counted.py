@@ -10,6 +10,7 @@ import polars as pl
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.sources.evals.records import item_keys
 from bayesrep.sources.table_files import read_table, require, texts, whole_numbers
+from bayesrep.studies import rules
 from bayesrep.studies.columns import in_our_words
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Ints
@@ -72,9 +73,10 @@ def from_table(path: str | Path, task: str, known: pl.Series) -> CountedItems:
     if len(strange := rows.filter(~pl.col("image").is_in(known.implode()))):
         items = listing(strange["image"], "item")
         raise StudyError("counts-of-unknown-items", where=where, items=items, dataset=task)
-    return CountedItems(
-        rows["image"].to_list(), rows["selected"].to_numpy(), rows["shown"].to_numpy()
-    )
+    items, selected, shown = (rows[name] for name in _COUNTS)
+    broken = rules.count_violations(f"{where}, {task!r}", items.to_list(), selected, shown)
+    rules.raise_first(broken)
+    return CountedItems(items.to_list(), selected.to_numpy(), shown.to_numpy())
 
 
 def from_answers(answers: pl.DataFrame, who: str, names: Sequence[str], task: str) -> CountedItems:

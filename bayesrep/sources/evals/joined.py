@@ -1,7 +1,8 @@
 """One model's file beside another's: which items are the same, which lack, what comes twice."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -149,34 +150,43 @@ def attempts_numbered(
     again = records.filter(pl.struct(_ATTEMPT).is_duplicated())
     if not len(again):
         return records, []
-    task, model = again["task"][0], again["model"][0]
-    mine = again.filter((pl.col("task") == task) & (pl.col("model") == model))
-    files = [logs[number].where for number in mine["log"].unique().sort()]
-    items = listing(mine["item"].unique(maintain_order=True), "item")
+    in_files = again.select(pl.col("log").n_unique().over("task", "model") > 1).to_series()
     # Two files of one model on one data set may be two runs: only the user knows.
-    if len(files) > 1:
-        raise StudyError(
-            "model-repeated-on-data-set",
-            files=", ".join(files[:3]),
-            model=model,
-            dataset=task,
-            items=items,
-        )
+    if in_files.any():
+        told = _describe_first(again.filter(in_files), logs)
+        files = ", ".join(told.files[:3])
+        raise StudyError("model-repeated-on-data-set", files=files, **told.facts)
     # The same attempt with two scores has no answer.
-    values = again.group_by(_ATTEMPT, maintain_order=True).agg(pl.col("score").n_unique())
-    if len(differ := values.filter(pl.col("score") > 1)):
-        items = listing(differ["item"].unique(maintain_order=True), "item")
-        of_filters = logs[int(mine["log"][0])].tool == lm_eval.TOOL and set(mine["filter"]) == {""}
+    differ = again.filter(pl.col("score").n_unique().over(_ATTEMPT) > 1)
+    if len(differ):
+        told = _describe_first(differ, logs)
+        of_filters = told.log.tool == lm_eval.TOOL and set(told.records["filter"]) == {""}
         raise StudyError(
             "filters-not-named" if of_filters else "item-scored-several-times",
-            file=files[0],
-            items=items,
-            dataset=task,
-            model=model,
+            file=told.files[0],
+            **told.facts,
         )
     once = records.unique(_ATTEMPT, keep="first", maintain_order=True)
     fewer = len(records) - len(once)
-    return once, [f"{Path(files[0]).name}: {fewer:,} records came again with the same score"]
+    first = Path(logs[int(again["log"][0])].where).name
+    return once, [f"{first}: {fewer:,} records came again with the same score"]
+
+
+class _Repeated(NamedTuple):
+    records: pl.DataFrame
+    files: list[str]
+    log: Log
+    facts: Mapping[str, str]
+
+
+def _describe_first(repeated: pl.DataFrame, logs: Sequence[Log]) -> _Repeated:
+    """Of the model and data set that come first among repeated records: all there is to tell."""
+    task, model = repeated["task"][0], repeated["model"][0]
+    mine = repeated.filter((pl.col("task") == task) & (pl.col("model") == model))
+    numbers = mine["log"].unique().sort()
+    items = listing(mine["item"].unique(maintain_order=True), "item")
+    facts = {"items": items, "dataset": task, "model": model}
+    return _Repeated(mine, [logs[n].where for n in numbers], logs[numbers[0]], facts)
 
 
 def describe_unscored_firsts(

@@ -1,13 +1,14 @@
 """Batch results of Amazon Mechanical Turk: a row an assignment, of one image or of a grid."""
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from bayesrep.errors import OptionError, StudyError, reason
+from bayesrep.errors import OptionError, StudyError, TableWarning, reason
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_names
 from bayesrep.sources.exports.columns import Columns, join_choices
@@ -42,6 +43,11 @@ def read_mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
         named = [pl.col(column).alias(name) for name, column in keys]
         part = table.select(pl.col(shown).alias("image"), pl.col(said).alias("answer"), *named)
         parts.append(part.filter(pl.col("image").fill_null("") != ""))
+    if "AssignmentStatus" in table.columns:
+        rejected = table.filter(pl.col("AssignmentStatus") == "Rejected").height
+        if rejected:
+            text = f"{where}: assignments that were rejected count like the others: {rejected:,}"
+            warnings.warn(TableWarning(text), stacklevel=2)
     answers = pl.concat(parts)
     if "seconds" in answers.columns:
         answers = answers.with_columns(pl.col("seconds").cast(pl.Float64, strict=False))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
+from bayesrep.errors import StudyError, listing
 from bayesrep.files.names import normalize_names
 from bayesrep.sources.exports.columns import Columns
 from bayesrep.sources.table_files import read_table, require
@@ -16,8 +17,11 @@ def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
     if asked.label:
         names["label"] = asked.label
     types = {"task": pl.String, "control": pl.String, "seconds": pl.Float64}
-    table = read_table(path, (*names.values(), *types))
+    table = read_table(path, (*names.values(), *types, "dataset"))
     require(table, tuple(names.values()), str(path))
+    if "dataset" in table.columns and table["dataset"].n_unique() > 1:
+        held = listing(table["dataset"].cast(pl.String).fill_null("").unique().sort(), "data set")
+        raise StudyError("answers-of-several-data-sets", where=path, datasets=held)
     more = [
         pl.col(name).cast(pl.String).cast(kind, strict=False)
         for name, kind in types.items()

@@ -303,26 +303,28 @@ def _times_violations(
         "prediction-repeated": times > 1,
     }
     for rule, broken in told.items():
-        columns = np.flatnonzero(broken.any(axis=0)).tolist()
-        if not columns:
-            continue
-        name = str(classifiers[columns[0]])
-        offenders = images[broken[:, columns[0]]]
-        others = len(columns) - 1
-        too = f", and {others} classifier{'s' if others > 1 else ''} more" if others else ""
-        at = dict[str, str]()
-        if rule == "prediction-repeated":
-            these = (pl.col("dataset") == dataset) & pl.col("image").is_in(offenders.tolist())
-            at["lines"] = _lines_of_classifier(tables, name, these)
-        yield Violation(
-            rule,
-            where=where,
-            classifier=name,
-            images=listing(offenders),
-            dataset=dataset,
-            others=too,
-            **at,
-        )
+        # Classifiers of whom the same images are missing, or come again, share a line.
+        alike: dict[bytes, list[int]] = {}
+        for column in np.flatnonzero(broken.any(axis=0)).tolist():
+            alike.setdefault(np.packbits(broken[:, column]).tobytes(), []).append(column)
+        for columns in alike.values():
+            name = str(classifiers[columns[0]])
+            offenders = images[broken[:, columns[0]]]
+            others = len(columns) - 1
+            too = f", and {others} classifier{'s' if others > 1 else ''} more" if others else ""
+            at = dict[str, str]()
+            if rule == "prediction-repeated":
+                these = (pl.col("dataset") == dataset) & pl.col("image").is_in(offenders.tolist())
+                at["lines"] = _lines_of_classifier(tables, name, these)
+            yield Violation(
+                rule,
+                where=where,
+                classifier=name,
+                images=listing(offenders),
+                dataset=dataset,
+                others=too,
+                **at,
+            )
 
 
 def _lines_of_classifier(tables: Sequence[TypedTable], name: str, these: pl.Expr) -> str:

@@ -159,6 +159,8 @@ def warn_of_unnamed_classifiers(tables: GivenTables) -> None:
 def _convert_rows(frame: pl.DataFrame, kind: str, place: Place, problems: Problems) -> pl.DataFrame:
     """The columns of a kind, each in its type; counts that can be read are checked."""
     rows = _convert_columns(frame, kind, place, problems)
+    if kind == "annotations":
+        problems.take(_label_violations(frame, place))
     if kind == "counts":
         problems.take(_count_violations(rows, place))
     return rows
@@ -184,6 +186,17 @@ def _in_our_words(frame: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
     others = in_our_words(frame.columns)
     shown = "image" not in frame.columns and not {"image", "worker"}.isdisjoint(others.values())
     return frame.rename(others), shown
+
+
+def _label_violations(frame: pl.DataFrame, place: Place) -> Iterator[Violation]:
+    """Check that answers about an image are about one label, where tables name it."""
+    if not {*KEY, "label"} <= set(frame.columns):
+        return
+    asked = frame.select(pl.col(*KEY, "label").cast(pl.String))
+    several = asked.select(pl.col("label").drop_nulls().n_unique().over(KEY) > 1).to_series()
+    if several.any():
+        images = asked.filter(several)["image"].unique(maintain_order=True)
+        yield Violation("answers-about-several-labels", where=place, images=listing(images))
 
 
 def _row_violations(frame: pl.DataFrame, place: Place) -> Iterator[Violation]:
