@@ -211,7 +211,7 @@ def build_density(
     trace: dict[str, Any] = {}
 
     def shapes_only(data: Data) -> None:
-        with handlers.seed(rng_seed=0):
+        with TRACING, handlers.seed(rng_seed=0):
             trace.update(handlers.trace(model).get_trace(data))
 
     jax.eval_shape(shapes_only, data)  # evaluating operation by operation takes seconds

@@ -16,6 +16,7 @@ from jax.sharding import Mesh
 from bayesrep import bounds
 from bayesrep.choices import Feedback, Method
 from bayesrep.errors import ConvergenceWarning, OptionError
+from bayesrep.inference.ahead import programs_ahead
 from bayesrep.inference.assemble import attributes, coordinates, versions
 from bayesrep.inference.checkpoint import open_checkpoint
 from bayesrep.inference.compiling import compilation_timed, compiler_options, kept_programs
@@ -193,9 +194,19 @@ def fit(
     _check_spread(None if problem.model.of_images else mesh, method, chains)
     ways = list_ways(problem, method, feedback, of_chains=of_chains or mesh is not None)
     refuse_method(problem, ways[-1], method, feedback)
-    with kept_programs(), compilation_timed(watch), jax.enable_x64(new_val=True):
+    with (
+        kept_programs(),
+        compilation_timed(watch),
+        jax.enable_x64(new_val=True),
+        programs_ahead() as begin,
+    ):
         problem = widen_priors(problem, options)
+        weighs = ways[0].name == "laplace"
+        if weighs:
+            begin(problem, chains * draws)
         problem, why_components = settled_by_counts(problem, choose="components" not in options)
+        if weighs and why_components:  # of more components
+            begin(problem, chains * draws)
         schedule = _schedule(problem, chains, warmup, draws)
         chosen = _choose_device(device, chains, problem) if mesh is None else use_all(mesh)
         with jax.default_device(chosen.device):

@@ -146,6 +146,25 @@ class UnitNormals(NamedTuple):
     half: Float[Array, "pair unit own"]
     estimates: MarginalTerms
 
+    def split_pairs(self, parts: int) -> "list[UnitNormals]":
+        """The same normals with a part of the z each."""
+        terms, half = self.estimates, self.half.reshape(parts, -1, *self.half.shape[1:])
+        ratios = terms.log_ratio.reshape(2, parts, half.shape[1], -1).swapaxes(0, 1)
+        ratios = ratios.reshape(parts, 2 * half.shape[1], -1)
+        return [
+            self._replace(half=some, estimates=terms._replace(log_ratio=of_some))
+            for some, of_some in zip(half, ratios, strict=True)
+        ]
+
+    def renew_units(self, key: Array, fresh: "UnitNormals") -> "UnitNormals":
+        """The same with each unit's z or its fresh ones, by the ratio of their estimates."""
+        old, new = self.estimates, fresh.estimates
+        gains = new.of_units - old.of_units
+        taken = jnp.log(jax.random.uniform(key, gains.shape)) < gains
+        ratios = jnp.where(taken[None, :], new.log_ratio, old.log_ratio)
+        half = jnp.where(taken[None, :, None], fresh.half, self.half)
+        return self._replace(half=half, estimates=old._replace(log_ratio=ratios))
+
 
 def mirror(half: Float[Array, "pair unit own"]) -> Float[Array, "mirrored unit own"]:
     """z and −z: what is odd in z, most of what a normal misses, cancels in an estimate."""
@@ -357,23 +376,6 @@ class Marginal:
     ) -> UnitNormals:
         """What these z of the units, mirrored, say at ξ."""
         return UnitNormals(units, half, self.estimates(setting, shared, units, mirror(half)))
-
-    def renew_units(
-        self,
-        key: Array,
-        setting: Setting,
-        shared: Float[Array, "shared"],
-        known: UnitNormals,
-        fresh: Float[Array, "pair unit own"],
-    ) -> UnitNormals:
-        """The same with each unit's z or its fresh ones, by the ratio of their estimates."""
-        old = known.estimates
-        new = self.estimate(setting, shared, known.units, fresh).estimates
-        gains = new.of_units - old.of_units
-        taken = jnp.log(jax.random.uniform(key, gains.shape)) < gains
-        ratios = jnp.where(taken[None, :], new.log_ratio, old.log_ratio)
-        half = jnp.where(taken[None, :, None], fresh, known.half)
-        return known._replace(half=half, estimates=old._replace(log_ratio=ratios))
 
     def draw_units(
         self, key: Array, setting: Setting, shared: Float[Array, "shared"], known: UnitNormals

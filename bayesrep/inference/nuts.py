@@ -375,7 +375,7 @@ def _accept_exactly(
     fresh = jax.random.normal(keys[1], known.half.shape)
     fresh = kept * known.half + jnp.sqrt(1 - jnp.square(kept)) * fresh
     at = jnp.concatenate([fixed, place["z"]])
-    known = marginal.renew_units(keys[2], setting, at, known, fresh)
+    known = known.renew_units(keys[2], marginal.estimate(setting, at, known.units, fresh))
     return State(proposed._replace(**place), known, key), acceptance
 
 

@@ -21,7 +21,7 @@ from numpyro import handlers
 from bayesrep.errors import OptionError, StudyError, did_you_mean, listing
 from bayesrep.inference.arrowhead import SecondOrder, Whitening, second_order, whitening
 from bayesrep.inference.dense import Transform, climb_from, dense_hessian, dense_whitening
-from bayesrep.inference.density import Density, Position, build_density
+from bayesrep.inference.density import TRACING, Density, Position, build_density
 from bayesrep.inference.device import default_platform
 from bayesrep.inference.mode import Climb, climb
 from bayesrep.inference.program import Program, kept_jit
@@ -268,8 +268,8 @@ class Programs(NamedTuple):
     density: Density
     separable: bool
     start: Callable[[Mapping[str, ArrayLike]], Position]
-    expand: Callable[[Position, Data], SecondOrder]
-    quantities: Callable[[Position, Data], dict[str, Array]]
+    expand: Program
+    quantities: Program
     onward: Callable[[Whitening, Data], tuple[Position, Array]] | None
     hessian: Callable[[Position, Data], Array] | None
 
@@ -332,7 +332,8 @@ def _programs(
         def one(position: Position) -> dict[str, Array]:
             values = density.quantities(position, data)
             latent = {name: values[name] for name in density.sites}
-            prior = model.log_prior(latent, options, form)
+            with TRACING:
+                prior = model.log_prior(latent, options, form)
             values |= {PRIOR + name: value for name, value in prior._asdict().items()}
             return {name: value for name, value in values.items() if jnp.size(value)}
 

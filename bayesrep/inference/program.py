@@ -9,13 +9,14 @@ which finds what XLA compiled before.
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from threading import RLock
 from typing import Any, NamedTuple
 
 import jax
@@ -58,7 +59,7 @@ class Compiled(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """A program for flat arguments, jitted, and the tree of its results."""
+    """A program compiled for flat arguments, and the tree of its results."""
 
     call: Any
     results: Any
@@ -70,8 +71,9 @@ class Program:
     """A jitted function that later processes need not trace.
 
     What is kept lies where JAX keeps what it compiles (`bayesrep.inference.compiling.kept_programs`
-    says where); without such a place, or on other devices than one CPU, this is `jax.jit`, and with
-    arguments that are being traced the function itself.
+    says where); without such a place, or on other devices than the first CPU, this is `jax.jit`,
+    and with arguments that are being traced the function itself. Where several threads ask for a
+    program, one of them makes it.
 
     Attributes
     ----------
@@ -88,6 +90,7 @@ class Program:
     identity: str
     options: CompilerOptions
     _known: dict[Any, _Kept | None] = field(default_factory=dict[Any, _Kept | None], repr=False)
+    _making: RLock = field(default_factory=RLock, repr=False)
 
     @cached_property
     def jitted(self) -> Any:
@@ -112,6 +115,17 @@ class Program:
         """Trace it for such arguments, as functions of `jax.jit` are traced."""
         return self.jitted.trace(*arguments)
 
+    def make_for(self, *arguments: Any) -> Any:
+        """Have what is kept at hand for arguments like these: arrays, or their shapes and types.
+
+        Returns
+        -------
+        tree
+            Shapes and types of the results; None where nothing is kept.
+        """
+        found = self._find(*jax.tree.flatten(arguments))
+        return None if found is None else found.shape
+
     def compile_for(self, *arguments: Any) -> Compiled:
         """Compile for arguments like these: arrays, or their shapes and types."""
         leaves, structure = jax.tree.flatten(arguments)
@@ -119,26 +133,26 @@ class Program:
         if found is None:
             lowered = self.jitted.lower(*arguments)
             return Compiled(lowered.compile(), jax.eval_shape(self.jitted, *arguments))
-        flat, results = found.call.lower(*leaves).compile(), found.results
 
         def call(*arguments: Any) -> Any:
-            return jax.tree.unflatten(results, flat(*jax.tree.leaves(arguments)))
+            return jax.tree.unflatten(found.results, found.call(*jax.tree.leaves(arguments)))
 
         return Compiled(call, found.shape)
 
     def _find(self, leaves: list[Any], structure: Any) -> _Kept | None:
         """The kept program for arguments of these shapes, made where there is none."""
-        if not self.identity or default_platform() != "cpu" or any(map(_prevents_keeping, leaves)):
+        if not self.identity or not _is_on_first_cpu(leaves):
             return None
         signature = (structure, tuple(map(_describe_leaf, leaves)), _read_settings())
-        if signature not in self._known:
-            folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
-            if folder is None or not jax.config.jax_enable_compilation_cache:  # type: ignore[attr-defined]
-                return None
-            parts = _digest_sources(), self.identity, *map(repr, signature)
-            file = Path(folder) / f"{_digest(chr(0).join(parts).encode())}.program"
-            self._known[signature] = self._read(file) or self._make(leaves, structure, file)
-        return self._known[signature]
+        with self._making:
+            if signature not in self._known:
+                folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
+                if folder is None or not jax.config.jax_enable_compilation_cache:  # type: ignore[attr-defined]
+                    return None
+                parts = _digest_sources(), self.identity, *map(repr, signature)
+                file = Path(folder) / f"{_digest(chr(0).join(parts).encode())}.program"
+                self._known[signature] = self._read(file) or self._make(leaves, structure, file)
+            return self._known[signature]
 
     def _read(self, file: Path) -> _Kept | None:
         with suppress(Exception):  # whatever is wrong with it, it is made again
@@ -168,9 +182,12 @@ class Program:
 
     def _assemble(self, exported: export.Exported, tree: Any) -> _Kept:
         results = jax.tree.structure(_decode(tree))
-        shapes = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in exported.out_avals]
-        call = jax.jit(exported.call, compiler_options=self.options)
-        return _Kept(call, results, jax.tree.unflatten(results, shapes))
+        taken, given = (
+            [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in avals]
+            for avals in (exported.in_avals, exported.out_avals)
+        )
+        call = jax.jit(exported.call, compiler_options=self.options).lower(*taken).compile()
+        return _Kept(call, results, jax.tree.unflatten(results, given))
 
 
 def kept_jit(
@@ -192,11 +209,15 @@ def kept_jit(
     return Program(function, identity, compiler_options(quick=quick))
 
 
-def _prevents_keeping(leaf: Any) -> bool:
-    """Whether an argument that is not on one CPU keeps a program from being kept."""
-    sharding = getattr(leaf, "sharding", None)
-    devices = () if sharding is None else sharding.device_set
-    return len(devices) > 1 or any(device.platform != "cpu" for device in devices)
+def _is_on_first_cpu(leaves: Sequence[Any]) -> bool:
+    """Whether a program of these arguments runs on the first CPU device."""
+    if default_platform() != "cpu":
+        return False
+    first = jax.local_devices(backend="cpu")[0]
+    shardings = (getattr(leaf, "sharding", None) for leaf in leaves)
+    used = {device for each in shardings if each is not None for device in each.device_set}
+    chosen: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
+    return used <= {first} and chosen in (None, first)
 
 
 def _describe_leaf(leaf: Any) -> tuple[Any, ...]:

@@ -47,8 +47,7 @@ def in_parts(compiled: Programs, draws: Draws, data: Data) -> Iterator[Part]:
     """Yield sites and quantities at positions [chain, draw, ...], some draws at a time."""
     flat = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:]), draws)
     first, same = find_distinct(flat)
-    a_draw = sum(jnp.size(leaf) for leaf in jax.tree.leaves(data))
-    size = min(len(same), max(1, min(MOST_AT_ONCE, NUMBERS_AT_ONCE // a_draw)))
+    size = batch_size(data, len(same))
     # One shape, and one program: of too few the first are there twice, and the last part begins
     # within the one before it.
     first = np.resize(first, max(size, len(first)))
@@ -59,6 +58,12 @@ def in_parts(compiled: Programs, draws: Draws, data: Data) -> Iterator[Part]:
         rows = np.flatnonzero((same >= start) & (same < begin + size))
         found = {name: np.asarray(value) for name, value in values.items()}
         yield Part(rows, same[rows] - begin, found)
+
+
+def batch_size(data: Data, draws: int) -> int:
+    """Of so many draws, how many are evaluated at once."""
+    a_draw = sum(jnp.size(leaf) for leaf in jax.tree.leaves(data))
+    return min(draws, max(1, min(MOST_AT_ONCE, NUMBERS_AT_ONCE // a_draw)))
 
 
 def find_distinct(

@@ -25,7 +25,7 @@ from bayesrep.inference.density import Density
 from bayesrep.inference.device import default_platform
 from bayesrep.inference.marginal import Marginal, Setting, feature_count, sampled_rows
 from bayesrep.inference.mode import Expand
-from bayesrep.inference.program import kept_jit
+from bayesrep.inference.program import Program, kept_jit
 from bayesrep.inference.tuning import Visits, importance, learn, products, ridge
 from bayesrep.machine import cores
 from bayesrep.models.model import Data
@@ -44,8 +44,8 @@ POINTS = 1024
 """Of a round, at least; or 8 a feature."""
 CURVATURES = 0.2, 25.0
 """Least and most of a quadratic's in coordinates where it should be 1."""
-AT_ONCE = 8, 256
-"""Points that one call of a program takes: on a CPU, where cores share them, and elsewhere."""
+AT_ONCE = 256
+"""Points that one call of a program takes elsewhere than on a CPU."""
 NUMBERS = 2**20
 """Units of all points at once, at most, elsewhere than on a CPU."""
 CROWD = 2048
@@ -55,7 +55,7 @@ CROWD = 2048
 class PointProgram(NamedTuple):
     """A compiled program of some points at once, and on how many cores calls of it may run."""
 
-    call: Callable[[Setting, Any], Any]
+    call: Program
     size: int
     workers: int
 
@@ -284,25 +284,33 @@ def make_look(density: Density) -> Look:
 @lru_cache(maxsize=16)
 def look_program(density: Density) -> PointProgram:
     """The program that looks at points ξ: `Marginal.visit`."""
-    return compile_for_points(Marginal(density).visit, density, "look")
+    return compile_for_points(Marginal(density).visit, density, "look", size=16, abreast=4)
 
 
-def compile_for_points(function: Callable[..., Any], density: Density, name: str) -> PointProgram:
+def compile_for_points(
+    function: Callable[..., Any],
+    density: Density,
+    name: str,
+    *,
+    size: int = 8,
+    abreast: int | None = None,
+) -> PointProgram:
     """Compile a function of a setting and what belongs to one point, for the default device.
 
     `name` tells it from others of the density.
 
-    A CPU takes points one after the other on every core; others, a batch at a time.
+    On a CPU every core takes `size` points a call, `abreast` of them as one array: a guide's
+    coefficients are then read once for these, but what is large no longer fits the cache. Other
+    devices take a batch at a time.
     """
-    in_turn, batch = AT_ONCE
     on_cpu = default_platform() == "cpu"
 
     def some(setting: Setting, points: Any) -> Any:
         if on_cpu:
-            return jax.lax.map(lambda point: function(setting, *point), points)
+            return jax.lax.map(lambda point: function(setting, *point), points, batch_size=abreast)
         return jax.vmap(lambda point: function(setting, *point))(points)
 
-    size = in_turn if on_cpu else max(in_turn, min(batch, NUMBERS // density.units))
+    size = size if on_cpu else max(size, min(AT_ONCE, NUMBERS // density.units))
     workers = cores() if on_cpu else 1
     return PointProgram(kept_jit(some, name, density.identity), size, workers)
 
