@@ -124,6 +124,8 @@ def test_a_folder_says_what_it_holds_before_and_after_its_counts(tmp_path):
     assert (study.is_study, study.awaits_counts) == (True, False)
     assert study.find_parts() == {"answers", "labels", "counts", "study"}
     assert study.provenance["from"] == "ä"
+    (there / "study.json").unlink()
+    assert not study.awaits_counts, "a study that has lost its study.json has its counts"
     (tmp_path / "empty").mkdir()
     with refused(StudyError, "neither-study-nor-predictions"):
         StudyFolder(tmp_path / "empty").find_parts()

@@ -156,6 +156,18 @@ def test_what_is_nothing_known_is_one_line(make, rule, fact, tmp_path, monkeypat
     check(refusal(["doctor", "thing"]), rule, {fact: "thing"})
 
 
+def test_scores_that_nobody_numbered_are_attempts_where_they_differ(tmp_path):
+    for scores, state in (([1, 0, 1], "yes"), ([1, 1, 1], "no")):
+        rows = {"item": ["a", "a", "b"], "model": "m", "score": scores, "task": "t"}
+        pl.DataFrame(rows).write_csv(tmp_path / "scores.csv")
+        _, found = examine_data([tmp_path / "scores.csv"])
+        (passes,) = (
+            each for each in found if each.what == of_attempts([], VOCABULARIES["evaluation"]).what
+        )
+        assert passes.state == state
+        assert ("--repeats" in passes.missing) == (state == "yes")
+
+
 def test_tables_of_a_study_are_for_another_command(tmp_path):
     (tmp_path / "c.csv").write_text("dataset,image,selected,shown\nv1,a,1,2\n")
     (tmp_path / "p.csv").write_text("dataset,image,classifier,correct\nv1,a,m,1\n")

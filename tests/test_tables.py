@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from refusals import check, refusal, refused
 
-from bayesrep import StudyError, cli, read_study
+from bayesrep import StudyError, cli, read_frames, read_study
 from bayesrep.errors import TableWarning
 from bayesrep.sources import READERS
 from bayesrep.sources.tables import read_tables
@@ -498,6 +498,18 @@ def test_bad_tables_are_one_clear_error(write, name):
     named = [Path(file).name for file in where.split(", ")]
     assert error.value.facts.get("counts_where", "c.csv").endswith("c.csv")
     assert named == PLACES.get(name, [f"{next(iter(changed))}.csv"])
+
+
+def test_answers_about_an_image_are_about_one_label_wherever_they_stand(write):
+    first, second = (annotations().with_columns(label=pl.lit(label)) for label in ("cat", "dog"))
+    second = second.with_columns(pl.col("worker") + " of others")
+    images = sorted({*IMAGES["v1"]})
+    with refused(StudyError, "answers-about-several-labels", {"images": images}):
+        read(write(a=first, b=second, p=predictions()))
+    given = {"predictions": predictions(), **ROLES}
+    assert read_frames(annotations=first, **given).classifiers == tuple(CLASSIFIERS)
+    with refused(StudyError, "answers-about-several-labels", {"images": images}):
+        read_frames(annotations=pl.concat([first, second]), **given)
 
 
 def test_a_missing_kind_is_named(write):

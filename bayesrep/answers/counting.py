@@ -28,6 +28,8 @@ from bayesrep.files.copies import refuse_copies
 from bayesrep.files.names import normalize_floats, normalize_names
 from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS, read_only, scan
 from bayesrep.numerics.crowd import stretch_of_workers
+from bayesrep.studies.rules import raise_first
+from bayesrep.studies.tables import label_violations
 from bayesrep.types import Floats, Ints
 
 _KEY = ["dataset", "image"]
@@ -79,7 +81,8 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
     try:
         answers = _scan_tables(paths, where)
         with _panics_left_out(paths):
-            _refuse_several_labels(paths, where)
+            asked = (scan(path, [*_KEY, "label"]) for path in paths)
+            raise_first(label_violations(where, asked))
             dense = _has_dense_numbers(answers)
             counts = _check_counts((_dense_counts if dense else _counts)(answers), where)
             _refuse_repeats(answers, int(counts["shown"].sum()), where)
@@ -147,35 +150,6 @@ def _select_columns(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
         said = pl.when(said == 1).then(1).when(said == 0).then(0)
     names = [_name(name, schema[name]) for name in _NAMES]
     return every.select(*names, said.cast(pl.Int64).alias("selected"))
-
-
-def _refuse_several_labels(paths: Sequence[str | Path], where: str) -> None:
-    """Refuse answers about several labels of one image, which would make one count.
-
-    Where tables name what they ask about; a pass over these rows.
-    """
-    asked = [*_KEY, "label"]
-    tables = [scan(path, asked) for path in paths]
-    named = [
-        each.select(pl.col(asked).cast(pl.String))
-        for each in tables
-        if {*asked} <= set(each.collect_schema())
-    ]
-    if not named:
-        return
-    label = pl.col("label")
-    several = (
-        pl.concat(named)
-        .group_by(_KEY)
-        .agg(label.min().alias("one"), label.max().alias("other"))
-        .filter(pl.col("one") != pl.col("other"))
-        .sort(_KEY)
-        .collect(engine="streaming")
-    )
-    if len(several):
-        raise StudyError(
-            "answers-about-several-labels", where=where, images=listing(several["image"])
-        )
 
 
 def _name(name: str, dtype: pl.DataType) -> pl.Expr:

@@ -80,11 +80,11 @@ def _describe_counts(contents: "StudyContents") -> str:
 
 
 def _check_folder(arguments: Namespace, path: Path) -> int:
-    from bayesrep.studies.manifest import awaits_counts_alone
     from bayesrep.studies.reading import check_study
+    from bayesrep.studies.study_folder import StudyFolder
 
     facts = {"study": str(path)}
-    describe = _of_answers if awaits_counts_alone(path) else _of_study
+    describe = _of_answers if StudyFolder(path).awaits_counts else _of_study
     try:
         text, more, left_out = describe(path)
         return emit(arguments, text, {**facts, "broken": [], **more}, left_out)

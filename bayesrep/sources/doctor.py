@@ -9,6 +9,7 @@ import polars as pl
 from bayesrep.atomic import find_moved_aside
 from bayesrep.errors import OptionError, StudyError, listing, plain_text
 from bayesrep.files.tables import scan
+from bayesrep.sources.evals.contents import count_attempts
 from bayesrep.sources.evals.joined import join_records
 from bayesrep.sources.evals.reading import explain_refusals
 from bayesrep.sources.evals.recognised import join_known_groups, read_logs
@@ -121,15 +122,16 @@ def _of_logs(paths: Sequence[Path], asked: LogChoices) -> tuple[str, list[Allowe
             "same answer is right",
             "import evals --judges NAME,NAME counts them",
         )
-    tries = records.group_by("task", "model", "item").agg(pl.col("attempt").n_unique())
-    most = max(tries["attempt"].to_list(), default=1)
+    most = max(count_attempts(records).to_list(), default=1)
+    numbered = max(records["attempt"].to_list(), default=1) > 1
+    command = "import evals" if numbered else "import evals --repeats"
     passes = of_attempts((), words)
     if most > 1:
         passes = Allowed(
             passes.what,
             "yes",
             f"up to {most} attempts of a model at an item",
-            "import evals writes them; then bayesrep papers passk",
+            f"{command} writes them; then bayesrep papers passk",
         )
     what = f"{len(logs)} log{'s' if len(logs) > 1 else ''} of the {tools}"
     return what, [*judged, passes]

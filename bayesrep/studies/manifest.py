@@ -99,7 +99,7 @@ def describe_missing_study(path: Path) -> Violation:
     return Violation("study-moved-aside", path=path, older=older)
 
 
-def awaits_counts_alone(path: Path) -> bool:
+def awaits_counts(path: Path) -> bool:
     """Whether a folder holds answers and nothing of a study beside them."""
     others = (folder.MANIFEST, folder.COUNTS, folder.ANNOTATIONS)
     return (path / folder.PREDICTIONS).is_dir() and not any((path / o).exists() for o in others)
@@ -108,7 +108,7 @@ def awaits_counts_alone(path: Path) -> bool:
 def _describe_missing_manifest(path: Path) -> Violation:
     """Why a folder has no study.json: it awaits counts, or is the folder around a study."""
     where = folder.MANIFEST
-    if awaits_counts_alone(path):
+    if awaits_counts(path):
         return Violation("study-awaits-counts", where=where, path=path)
     within = [file.parent for file in path.glob(f"*/{folder.MANIFEST}")]
     if len(within) == 1:

@@ -12,7 +12,13 @@ from bayesrep.errors import StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.studies import folder
 from bayesrep.studies.attempts import Attempts, read_attempts
-from bayesrep.studies.manifest import JSON, Manifest, describe_missing_study, read_manifest
+from bayesrep.studies.manifest import (
+    JSON,
+    Manifest,
+    awaits_counts,
+    describe_missing_study,
+    read_manifest,
+)
 from bayesrep.studies.problems import value
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.tables import read_failures
@@ -47,7 +53,7 @@ class StudyFolder:
     @property
     def awaits_counts(self) -> bool:
         """Whether it holds predictions, as `bayesrep.predict` makes them, but no study yet."""
-        return (self.path / folder.PREDICTIONS).is_dir() and not self.is_study
+        return awaits_counts(self.path)
 
     @cached_property
     def manifest(self) -> Manifest | None:

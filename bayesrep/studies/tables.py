@@ -197,3 +197,29 @@ def _is_textual(dtype: pl.DataType) -> bool:
     return dtype.is_integer() or isinstance(
         dtype, pl.String | pl.Categorical | pl.Enum | pl.Boolean
     )
+
+
+def label_violations(where: object, tables: Iterable[pl.LazyFrame]) -> Iterator[Violation]:
+    """Check that all answers about an image are about one label.
+
+    Those of tables that name data set, image and label; a pass over these columns.
+    """
+    key, label = ["dataset", "image"], pl.col("label")
+    named = [
+        table.select(pl.col(*key, "label").cast(pl.String))
+        for table in tables
+        if {*key, "label"} <= set(table.collect_schema())
+    ]
+    if not named:
+        return
+    several = (
+        pl.concat(named)
+        .group_by(key)
+        .agg(label.min().alias("one"), label.max().alias("other"))
+        .filter(pl.col("one") != pl.col("other"))
+        .sort(key)
+        .collect(engine="streaming")
+    )
+    if len(several):
+        images = listing(several["image"].unique(maintain_order=True))
+        yield Violation("answers-about-several-labels", where=where, images=images)

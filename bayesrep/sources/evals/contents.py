@@ -50,16 +50,15 @@ def list_contents(
     logs = read_logs(paths, asked, progress=progress)
     records = join_records(logs)
     names = ("model", "metric", "filter", "scorer")
-    # Where nobody numbered attempts, an item that comes again with other scores has several.
-    of_item = ["task", *names, "item"]
-    scores = pl.col("score").n_unique().over(of_item)
-    several = pl.when(scores > 1).then(pl.len().over(of_item))
-    records = records.with_columns(attempt=pl.max_horizontal("attempt", several))
-    table = records.group_by("task", maintain_order=True).agg(
-        pl.col("item").n_unique().alias("items"),
-        pl.col("attempt").max().alias("attempts"),
-        *(pl.col(name).unique(maintain_order=True).alias(f"{name}s") for name in names),
-        pl.col("log").unique(),
+    table = (
+        records.with_columns(attempt=count_attempts(records))
+        .group_by("task", maintain_order=True)
+        .agg(
+            pl.col("item").n_unique().alias("items"),
+            pl.col("attempt").max().alias("attempts"),
+            *(pl.col(name).unique(maintain_order=True).alias(f"{name}s") for name in names),
+            pl.col("log").unique(),
+        )
     )
     rows = [
         {
@@ -77,6 +76,17 @@ def list_contents(
     lists = dict.fromkeys(("models", "metrics", "filters", "scorers"), pl.List(pl.String))
     schema = {"dataset": pl.String, "items": pl.Int64, "attempts": pl.Int64, **lists}
     return pl.DataFrame(rows, schema=schema), dict(logs[0].groups)
+
+
+def count_attempts(records: pl.DataFrame) -> pl.Series:
+    """How many attempts each record tells of, by its number or by what there is of its item.
+
+    Where nobody numbered attempts, an item that comes again with other scores has several.
+    """
+    of_item = ["task", "model", "metric", "filter", "scorer", "item"]
+    scores = pl.col("score").n_unique().over(of_item)
+    several = pl.when(scores > 1).then(pl.len().over(of_item))
+    return records.select(pl.max_horizontal("attempt", several)).to_series()
 
 
 def _metrics(logs: Sequence[Log], read: Sequence[str]) -> list[str]:

@@ -17,6 +17,7 @@ from bayesrep.errors import (
     listing,
 )
 from bayesrep.files import parquet
+from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
 from bayesrep.files.sheets import Sheet
 from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS
@@ -51,7 +52,10 @@ KNOWN_COLUMNS = (
 )
 _INSTEAD = {LONG_KIND: ("correct", LABELS[0]), "annotations": ("worker", None)}
 """Columns that a kind of table can be without: another takes their place, or none is needed."""
-_FURTHER = {LONG_KIND: ("label", *LABELS, *PROBABILITIES), "annotations": ("position", "time")}
+_FURTHER = {
+    LONG_KIND: ("label", *LABELS, *PROBABILITIES),
+    "annotations": ("label", "position", "time"),
+}
 """Columns that a kind of table may have beside those that it needs."""
 _MEANT_ELSEWHERE = (*KNOWN_COLUMNS, "control", "seconds", "own", "main", "place", "source")
 """Columns that another kind of table has, or that `collect` writes beside single answers."""
@@ -159,8 +163,6 @@ def warn_of_unnamed_classifiers(tables: GivenTables) -> None:
 def _convert_rows(frame: pl.DataFrame, kind: str, place: Place, problems: Problems) -> pl.DataFrame:
     """The columns of a kind, each in its type; counts that can be read are checked."""
     rows = _convert_columns(frame, kind, place, problems)
-    if kind == "annotations":
-        problems.take(_label_violations(frame, place))
     if kind == "counts":
         problems.take(_count_violations(rows, place))
     return rows
@@ -171,7 +173,7 @@ def _with_columns(rows: pl.DataFrame, kind: str, place: Place) -> pl.DataFrame:
     if lacking_columns(kind, rows.columns) or rows.is_empty():
         require(rows, KINDS[kind], str(place))
     if kind not in (WIDE_KIND, "images"):  # whose other columns are classifiers and groups
-        further = f"^({'|'.join(('position', 'time', *LABELS, *PROBABILITIES))})$"
+        further = f"^({'|'.join(('label', 'position', 'time', *LABELS, *PROBABILITIES))})$"
         rows = rows.select(pl.col(f"^({'|'.join(KINDS[kind])})$", further))
     if line := parquet.strange_type(rows, rows.columns, str(place)):
         raise StudyError(line)
@@ -186,17 +188,6 @@ def _in_our_words(frame: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
     others = in_our_words(frame.columns)
     shown = "image" not in frame.columns and not {"image", "worker"}.isdisjoint(others.values())
     return frame.rename(others), shown
-
-
-def _label_violations(frame: pl.DataFrame, place: Place) -> Iterator[Violation]:
-    """Check that answers about an image are about one label, where tables name it."""
-    if not {*KEY, "label"} <= set(frame.columns):
-        return
-    asked = frame.select(pl.col(*KEY, "label").cast(pl.String))
-    several = asked.select(pl.col("label").drop_nulls().n_unique().over(KEY) > 1).to_series()
-    if several.any():
-        images = asked.filter(several)["image"].unique(maintain_order=True)
-        yield Violation("answers-about-several-labels", where=place, images=listing(images))
 
 
 def _row_violations(frame: pl.DataFrame, place: Place) -> Iterator[Violation]:
@@ -342,8 +333,12 @@ def _convert_columns(
         extra = [column for column in extra if column in _FURTHER[kind]]
         types |= dict.fromkeys(PROBABILITIES, probabilities)
     elif kind == "annotations":
-        extra = [name for name in _FURTHER[kind] if name in extra][:1]
-        types |= {"position": numbers, "time": seconds}
+        asked, *order = _FURTHER[kind]
+        extra = [
+            *(name for name in (asked,) if name in extra),
+            *[name for name in order if name in extra][:1],
+        ]
+        types |= {"label": _nullable_texts, "position": numbers, "time": seconds}
     elif kind != "images":
         extra = []
     columns = [
@@ -351,6 +346,10 @@ def _convert_columns(
         for name in (*own, *extra)
     ]
     return pl.DataFrame(columns)
+
+
+def _nullable_texts(column: pl.Series, _: Place) -> pl.Series:
+    return normalize_names(column)
 
 
 def _warn_unread(columns: Sequence[str], kind: str, place: Place) -> None:
