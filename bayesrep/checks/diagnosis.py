@@ -4,6 +4,7 @@ Checks that a posterior lacks the groups for are named as missing.
 """
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import polars as pl
@@ -127,21 +128,24 @@ def examine(
         Whether the agreement of classifiers is checked, which takes longest.
     """
     group = need_group(posterior, "posterior", "adjusted_accuracy")
-    adjusted = group["adjusted_accuracy"].values if fitted is None else fitted.draws_together
     words = read_record(posterior).words if fitted is None else fitted.words
-    findings = [
-        *check_draws(posterior),
-        judge_width(adjusted, words),
-        _check_advice(str(group.attrs.get("advice", "")), words),
-    ]
-    predictions, misfits = judge_predictions(posterior, words)
-    findings += misfits
-    if fitted is not None:
-        if with_agreement and fitted.adjusted_draws.shape[-1] > 1:
-            findings.append(judge_agreement(fitted))
-        findings += [*judge_crowd(fitted), *judge_classes(fitted)]
-    sensitivity, on_prior = judge_prior(posterior, words)
-    band, on_dependence = judge_dependence(posterior, words)
+    # What looks again for a mode compiles and climbs: the rest takes the other cores meanwhile.
+    with ThreadPoolExecutor(1) as pool:
+        dependence = pool.submit(judge_dependence, posterior, words)
+        adjusted = group["adjusted_accuracy"].values if fitted is None else fitted.draws_together
+        findings = [
+            *check_draws(posterior),
+            judge_width(adjusted, words),
+            _check_advice(str(group.attrs.get("advice", "")), words),
+        ]
+        predictions, misfits = judge_predictions(posterior, words)
+        findings += misfits
+        if fitted is not None:
+            if with_agreement and fitted.adjusted_draws.shape[-1] > 1:
+                findings.append(judge_agreement(fitted))
+            findings += [*judge_crowd(fitted), *judge_classes(fitted)]
+        sensitivity, on_prior = judge_prior(posterior, words)
+        band, on_dependence = dependence.result()
     findings += on_prior, on_dependence
     ordered = sorted(findings, key=lambda finding: -RANK[finding.trust])
     columns = ("check", "value", "wanted", "trust")
