@@ -255,7 +255,7 @@ def test_the_command_says_which_answers_are_left_out(tmp_path, capsys):
     assert main([*words, "--out", str(tmp_path / "o.csv")]) == 0
     out, err = capsys.readouterr()
     assert "1 images have answers and no label; these are left out: image 'b'" in err
-    assert "Left out, about images without a label: 1 answers." in out
+    assert "Left out, about images without a label: 1 answer." in out
     assert "about another label" not in out
 
 

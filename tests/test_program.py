@@ -11,7 +11,7 @@ import pytest
 import zoo
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
-from bayesrep.inference import program
+from bayesrep.inference import fit, program
 from bayesrep.inference.mode import Climb
 from bayesrep.inference.problem import _programs, pose, programs
 from bayesrep.inference.program import kept_jit
@@ -164,3 +164,21 @@ def test_options_that_a_model_closes_over_make_programs_of_their_own(folder):
         assert values[-1] == pytest.approx(plain, rel=1e-12)
     assert values[0] == values[2] != values[1]
     _programs.cache_clear()
+
+
+def test_what_is_made_ahead_is_what_a_fit_asks_for(folder, monkeypatch):
+    """Each program once: one of other shapes would be made again."""
+    made, make = [], program.Program._make
+
+    def noted(self, *given):
+        made.append(self.identity)
+        return make(self, *given)
+
+    monkeypatch.setattr(program.Program, "_make", noted)
+    study = zoo.cut(zoo.study("tiny"), images=60)
+    _programs.cache_clear()
+    fit(study, method="laplace", slope=(2.5, 2.0), progress=False)  # of no other test's options
+    _programs.cache_clear()
+    names = [identity.split()[0] for identity in made]
+    assert {"look", "surrogate", "draw", "quantities"} <= set(names)
+    assert len(set(made)) == len(made) == len(kept(folder)), names

@@ -159,7 +159,7 @@ def test_command_clean(tmp_path, capsys):
     assert [row["answers"] for row in facts["rows"]] == [3, 2]
     check(refusal(command), "output-path-exists", {"path": out})
     assert main([*command, "--force"]) == 0
-    assert "4 answers are left." in capsys.readouterr().out
+    assert "Left: 4 answers." in capsys.readouterr().out
     kept = pl.read_csv(out, schema_overrides={"task": pl.String})
     assert kept["task"].unique().to_list() == ["007"]
 

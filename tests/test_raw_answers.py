@@ -251,11 +251,9 @@ def _answers(*words):
 
 
 def test_words_without_a_place_stop_and_are_counted():
-    with refused(
-        OptionError, "answer-without-meaning", {"answers": ["R (2 times)", "X (1 times)"]}
-    ):
+    with refused(OptionError, "answer-without-meaning", {"answers": ["R (2 times)", "X (1 time)"]}):
         decide(_answers("R", "R", "X", "G"), no=["g"])
-    with refused(OptionError, "answer-without-meaning", {"answers": ["maybe (1 times)"]}):
+    with refused(OptionError, "answer-without-meaning", {"answers": ["maybe (1 time)"]}):
         decide(_answers("yes", "maybe"))
 
 

@@ -54,7 +54,10 @@ def load(path: str | Path) -> Any:
         contents = file.read(BYTES + 1)
     if len(contents) > BYTES:
         raise ValueError(f"more than {BYTES // 2**20} MB")
-    return parse(contents.decode("utf-8"))
+    try:
+        return parse(contents.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8") from None
 
 
 def read(path: str | Path) -> Any:

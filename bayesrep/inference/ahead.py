@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bayesrep.inference.compiling import AHEAD
 from bayesrep.inference.laplace import draw_program, surrogate_program
 from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.problem import Problem, programs
@@ -33,13 +34,13 @@ def programs_ahead() -> Generator[Callable[[Problem, int], None]]:
         for stop in stops:
             stop.set()
 
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1, thread_name_prefix=AHEAD) as pool:
 
         def begin(problem: Problem, draws: int) -> None:
             leave()
             stops.append(Event())
             steps = _make_in_turn(problem, draws)
-            next(steps)  # here: what the fit will ask for is what the thread makes
+            next(steps, None)  # here: what the fit will ask for is what the thread makes
             pool.submit(keep_settings(_go_through), steps, stops[-1])
 
         try:
@@ -58,13 +59,13 @@ def _make_in_turn(problem: Problem, draws: int) -> Iterator[None]:
     """Make a program at a time, in the order in which the fit asks for them; none at first."""
     data = problem.data()
     tools = programs(problem, data)
+    if not tools.separable:
+        return
     density, marginal = tools.density, Marginal(tools.density)
     position = jax.eval_shape(density.origin)
     setting = jax.eval_shape(lambda data: marginal.first_setting(data, density.origin()), data)
     look, surrogate, draw = look_program(density), surrogate_program(density), draw_program(density)
     yield
-    if not tools.separable:
-        return
     tools.expand.make_for(position, data)
     yield
     seen = look.call.make_for(setting, (_stack(position["shared"], look.size),))

@@ -9,6 +9,7 @@ which finds what XLA compiled before.
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from jax import export
 from jax.core import Tracer
 
 from bayesrep.atomic import replaced_file
-from bayesrep.inference.compiling import CompilerOptions, compiler_options
+from bayesrep.inference.compiling import COMPILATION, CompilerOptions, compiler_options
 from bayesrep.inference.device import default_platform
 
 ROOMS = ("inference", "models", "numerics")
@@ -39,6 +40,8 @@ SETTINGS = (
     "jax_disable_jit",
 )
 """JAX's settings that programs depend on."""
+WAIT = 1e-3
+"""Seconds of waiting for a program that count."""
 TRUSTED = ("bayesrep.", "numpyro.")
 """Where the types of results come from."""
 
@@ -144,7 +147,10 @@ class Program:
         if not self.identity or not _is_on_first_cpu(leaves):
             return None
         signature = (structure, tuple(map(_describe_leaf, leaves)), _read_settings())
+        begin = time.time()
         with self._making:
+            if (reached := time.time()) > begin + WAIT:  # for another thread, which makes it
+                jax.monitoring.record_event_time_span(f"{COMPILATION}wait", begin, reached)
             if signature not in self._known:
                 folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
                 if folder is None or not jax.config.jax_enable_compilation_cache:  # type: ignore[attr-defined]

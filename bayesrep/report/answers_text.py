@@ -77,7 +77,9 @@ def answers_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
         "yes": "{yes:2p}",
     }
     lines = [list_rows(table, shown), ""]
-    lines += [f"Left out, {why}: {count:,} answers." for why, count in left_out.items() if count]
+    lines += [
+        f"Left out, {why}: {number(count, 'answer')}." for why, count in left_out.items() if count
+    ]
     for row in table.iter_rows(named=True):
         if row["repeated"]:
             lines.append(
@@ -134,5 +136,5 @@ def cleaned_text(cleaned: "Cleaned") -> str:
     }
     return (
         f"{list_rows(cleaned.dropped, dropped)}\n\n{list_rows(cleaned.effect, effect)}\n\n"
-        f"{len(cleaned.kept):,} answers are left."
+        f"Left: {number(len(cleaned.kept), 'answer')}."
     )

@@ -29,6 +29,7 @@ from bayesrep.sources.exports.mturk import read_mturk
 from bayesrep.sources.exports.reassessed import read_reassessed
 from bayesrep.sources.exports.tables import read_answer_table, read_crowd_kit
 from bayesrep.sources.table_files import texts
+from bayesrep.studies.shown import number
 
 EMPTY = "(empty)"
 """The word for no answer, as for a box that was not ticked."""
@@ -134,7 +135,7 @@ def decide(
     # A word in no list is refused with how often it occurs.
     if len(strange := answers.filter(~(is_yes | is_no | is_maybe))):
         counted = strange["answer"].value_counts(sort=True).rows()
-        told = listing([f"{text} ({count:,} times)" for text, count in counted], "answer")
+        told = listing([f"{text} ({number(count, 'time')})" for text, count in counted], "answer")
         raise OptionError("answer-without-meaning", answers=told)
     if maybe_is == "yes":
         is_yes |= is_maybe
