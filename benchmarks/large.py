@@ -1,6 +1,6 @@
 """Time and memory of commands against size: answers of workers, and studies of many classifiers.
 
-    python -m benchmarks.large [--answers 100000,1000000,10000000] [--studies 200x5000,2000x10000]
+    python -m benchmarks.large [--answers N,...] [--studies CLASSIFIERSxIMAGES,...]
 
 Answers are of 2,000 workers, twenty about an image, as two CSV files; studies are simulated. Every
 command is a process of its own, one after the other, with programs that were compiled before it at
@@ -27,7 +27,7 @@ from benchmarks._requirements import say
 from experiments.results import save
 
 NAME = "benchmark-large"
-ANSWERS, STUDIES = "100000,1000000,10000000", "200x5000,2000x10000"
+ANSWERS, STUDIES = "100000,1000000,10000000", "200x5000,2000x10000,2000x50000"
 AN_IMAGE, WORKERS, CLASSIFIERS = 20, 2_000, 5
 ROLES = ("reference", "replication")
 
