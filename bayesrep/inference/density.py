@@ -9,7 +9,6 @@ works on that pair and knows no model.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from threading import RLock
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -22,14 +21,12 @@ from numpyro import handlers
 from numpyro.distributions import constraints
 from numpyro.infer.util import constrain_fn
 
-from bayesrep.models.model import Data
+from bayesrep.models.model import TRACING, Data
 from bayesrep.types import Float, Ints
 
 Position: TypeAlias = dict[str, Array]
 Draws: TypeAlias = Mapping[str, Array] | Mapping[str, NDArray[np.float64]]
 """Positions [chain, draw, ...]; what samplers return is NumPy's."""
-TRACING = RLock()
-"""NumPyro has one stack of handlers for all threads: one at a time may use it."""
 Program: TypeAlias = Callable[[Data], None]
 Offsets: TypeAlias = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 """Shifts of some sites computed from the others."""

@@ -21,12 +21,12 @@ from bayesrep.errors import OptionError
 from bayesrep.inference.arrowhead import Whitening, by_unit
 from bayesrep.inference.compiling import kept_programs
 from bayesrep.inference.components import settled_by_counts
-from bayesrep.inference.density import TRACING, Density, Position
+from bayesrep.inference.density import Density, Position
 from bayesrep.inference.marginal import Marginal, Setting
 from bayesrep.inference.problem import Problem, Programs, around_mode, pose, programs
 from bayesrep.inference.settle import make_look, settle
 from bayesrep.inference.spread import widen_priors
-from bayesrep.models.model import Data
+from bayesrep.models.model import TRACING, Data
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.shown import brief, number
 from bayesrep.studies.statistics import SufficientStatistics

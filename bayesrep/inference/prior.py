@@ -13,7 +13,7 @@ from bayesrep.inference.assemble import attributes, coordinates, posterior_group
 from bayesrep.inference.cells import Thinning, cell_groups, evaluate_cells
 from bayesrep.inference.density import Position
 from bayesrep.inference.problem import Problem, Programs, pose, programs
-from bayesrep.models.model import Data
+from bayesrep.models.model import TRACING, Data
 from bayesrep.posterior.files import build_posterior
 from bayesrep.posterior.groups import Posterior
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -78,7 +78,7 @@ def prior_positions(
     """Positions [1, draws, ...] drawn from the prior."""
 
     def one(key: Array) -> Position:
-        with handlers.seed(rng_seed=key), handlers.trace() as trace:
+        with TRACING, handlers.seed(rng_seed=key), handlers.trace() as trace:
             problem.model.function(data, problem.options)
         values = {name: trace[name]["value"] for name in tools.density.sites}
         return tools.density.to_position(values)

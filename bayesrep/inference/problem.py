@@ -21,12 +21,12 @@ from numpyro import handlers
 from bayesrep.errors import OptionError, StudyError, did_you_mean, listing
 from bayesrep.inference.arrowhead import SecondOrder, Whitening, second_order, whitening
 from bayesrep.inference.dense import Transform, climb_from, dense_hessian, dense_whitening
-from bayesrep.inference.density import TRACING, Density, Position, build_density
+from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.device import default_platform
 from bayesrep.inference.mode import Climb, climb
 from bayesrep.inference.program import Program, kept_jit
 from bayesrep.models import MODELS, Model
-from bayesrep.models.model import Data, Form, Options
+from bayesrep.models.model import TRACING, Data, Form, Options
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import thinned_draws
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -238,7 +238,8 @@ def at_draws(
             sites[name] = jnp.zeros((size, *jnp.shape(value)))
 
     def one(sites: dict[str, Any]) -> Any:
-        return handlers.substitute(function, data=sites)(data, problem.options)
+        with TRACING:
+            return handlers.substitute(function, data=sites)(data, problem.options)
 
     return jax.tree.map(np.asarray, jax.jit(lambda sites: jax.lax.map(one, sites))(sites))
 
@@ -332,8 +333,7 @@ def _programs(
         def one(position: Position) -> dict[str, Array]:
             values = density.quantities(position, data)
             latent = {name: values[name] for name in density.sites}
-            with TRACING:
-                prior = model.log_prior(latent, options, form)
+            prior = model.log_prior(latent, options, form)
             values |= {PRIOR + name: value for name, value in prior._asdict().items()}
             return {name: value for name, value in values.items() if jnp.size(value)}
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import jax
@@ -21,6 +22,8 @@ Data: TypeAlias = Any
 """What a model conditions on: a tree of arrays into which it alone looks."""
 Options: TypeAlias = Any
 """A model's own options."""
+TRACING = RLock()
+"""NumPyro has one stack of handlers for all threads: one at a time may use it."""
 
 
 class Form(NamedTuple):
@@ -153,7 +156,8 @@ class Model:
         """Log prior density of one draw of all sites, by name; traceable."""
         data = _any_data(self, options, form)
         substituted = handlers.substitute(self.function, data=dict(values))
-        trace = handlers.trace(substituted).get_trace(data, options)
+        with TRACING:
+            trace = handlers.trace(substituted).get_trace(data, options)
         shared, own = jnp.zeros(()), jnp.zeros(form.classifiers)
         for name in self.start(data, options):
             density = trace[name]["fn"].log_prob(trace[name]["value"])
