@@ -142,6 +142,12 @@ def test_the_command_says_so_and_exits_by_it(tmp_path, monkeypatch, capsys):
     assert "pass@k: yes" in capsys.readouterr().out
 
 
+def test_a_study_without_its_manifest_is_no_logs(tmp_path):
+    a_study().write(tmp_path / "lost")
+    (tmp_path / "lost" / "study.json").unlink()
+    check(refusal(["doctor", str(tmp_path / "lost")]), "manifest-missing", {"where": "study.json"})
+
+
 @pytest.mark.parametrize(
     ("make", "rule", "fact"),
     [

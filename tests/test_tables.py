@@ -10,7 +10,7 @@ from refusals import check, refusal, refused
 from bayesrep import StudyError, cli, read_frames, read_study
 from bayesrep.errors import TableWarning
 from bayesrep.sources import READERS
-from bayesrep.sources.tables import read_tables
+from bayesrep.sources.tables import check_tables, read_tables
 
 IMAGES = {"v1": ["007", "b", "c"], "v2": ["007", "x"]}
 SELECTED = {"v1": [3, 4, 0], "v2": [1, 5]}
@@ -503,9 +503,10 @@ def test_bad_tables_are_one_clear_error(write, name):
 def test_answers_about_an_image_are_about_one_label_wherever_they_stand(write):
     first, second = (annotations().with_columns(label=pl.lit(label)) for label in ("cat", "dog"))
     second = second.with_columns(pl.col("worker") + " of others")
-    images = sorted({*IMAGES["v1"]})
+    images = sorted({*IMAGES["v1"], *IMAGES["v2"]})
     with refused(StudyError, "answers-about-several-labels", {"images": images}):
-        read(write(a=first, b=second, p=predictions()))
+        read(files := write(a=first, b=second, p=predictions()))
+    assert len(check_tables(files, **ROLES)[1]) == 1, "a fault of both data sets is one"
     given = {"predictions": predictions(), **ROLES}
     assert read_frames(annotations=first, **given).classifiers == tuple(CLASSIFIERS)
     with refused(StudyError, "answers-about-several-labels", {"images": images}):

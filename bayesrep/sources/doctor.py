@@ -18,6 +18,7 @@ from bayesrep.sources.tables.recognise import COUNTED_KINDS, KINDS
 from bayesrep.studies.allows import ADJUSTED, RAW, Allowed, of_answers, of_attempts, of_study
 from bayesrep.studies.attempts import Attempts, read_attempts
 from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.folder import PREDICTIONS
 from bayesrep.studies.manifest import describe_missing_study
 from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.studies.words import VOCABULARIES, vocabulary_of
@@ -54,7 +55,7 @@ def examine_data(
     if len(paths) == 1 and find_moved_aside(path) is not None:
         raise StudyError(describe_missing_study(path))
     there = StudyFolder(path)
-    if len(paths) == 1 and (there.is_study or there.awaits_counts):
+    if len(paths) == 1 and (there.is_study or (path / PREDICTIONS).is_dir()):
         return _examine_contents(StudyContents.open(path))
     _refuse_study_tables(paths)
     if len(paths) == 1 and path.suffix in (".csv", ".parquet"):

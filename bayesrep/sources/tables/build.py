@@ -38,6 +38,7 @@ from bayesrep.studies.manifest import JSON
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.problems import Problems
 from bayesrep.studies.study import Study
+from bayesrep.studies.tables import label_violations
 from bayesrep.studies.words import ENTRY
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Bools
@@ -92,6 +93,11 @@ def join_tables(
         counted = count_answers_of(tables, dataset, problems)
         if counted is not None:
             counts[role] = counted
+    answered = tables.of_kinds("annotations")
+    asked = (table.frame.lazy() for table in answered)
+    sound &= problems.take(
+        label_violations(name_files(dict.fromkeys(t.where for t in answered)), asked)
+    )
     # Names of images in other tables are brought to those of the counts.
     tables, alike = rename_images(tables, counts, problems)
     graded = grade_predictions(tables, problems)

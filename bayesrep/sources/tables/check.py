@@ -23,7 +23,6 @@ from bayesrep.sources.tables.recognise import (
 )
 from bayesrep.studies.problems import Problems
 from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.studies.tables import label_violations
 from bayesrep.types import Bools, Ints
 
 
@@ -110,10 +109,6 @@ def count_answers_of(tables: GivenTables, dataset: str, problems: Problems) -> T
     named = [t for t in counted if set(key) <= set(t.frame.columns)]
     sound = not named or problems.take(repeat_violations(named, key, where, dataset))
     sound &= problems.take(_nameless_violations(counted, named, dataset))
-    if kind == "annotations":
-        of_dataset = pl.col("dataset") == dataset
-        asked = [table.frame.lazy().filter(of_dataset) for table in counted]
-        sound &= problems.take(label_violations(where, asked))
     rows = pl.concat([table.rows_of(dataset) for table in counted], how="diagonal_relaxed")
     if kind == "annotations":
         rows = rows.group_by("image", maintain_order=True).agg(
