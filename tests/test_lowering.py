@@ -87,20 +87,21 @@ class Case:
         state = jax.eval_shape(sampler.start, self.keys)
         return sampler.block, state, setting, jax.ShapeDtypeStruct((CHAINS, BLOCK, 0), float)
 
-    def looking(self):
-        program = settle.look_program(self.density)
+    def at_points(self, program):
         points = jax.ShapeDtypeStruct((program.size, self.density.shared), float)
         return program.call, self.near, (points,)
 
+    def looking(self):
+        return self.at_points(settle.look_program(self.density))
+
     def drawing(self):
-        look, setting, points = self.looking()
-        seen = jax.eval_shape(look, setting, points)
-        program = laplace.draw_program(self.density)
+        look, program = settle.look_program(self.density), laplace.draw_program(self.density)
+        _, setting, points = self.at_points(look._replace(size=program.size))
+        seen = jax.eval_shape(look.call, setting, points)
         return program.call, setting, (seen, jax.ShapeDtypeStruct((program.size, 2), "uint32"))
 
     def surrogate(self):
-        _, setting, points = self.looking()
-        return laplace.surrogate_program(self.density).call, setting, points
+        return self.at_points(laplace.surrogate_program(self.density))
 
     def evaluating(self):
         _, (_, normal) = self.target()
