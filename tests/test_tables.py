@@ -511,6 +511,9 @@ def test_answers_about_an_image_are_about_one_label_wherever_they_stand(write):
     assert read_frames(annotations=first, **given).classifiers == tuple(CLASSIFIERS)
     with refused(StudyError, "answers-about-several-labels", {"images": images}):
         read_frames(annotations=pl.concat([first, second]), **given)
+    nothing = pl.lit(None, pl.String)  # of frames of predictions other columns are ignored
+    given["predictions"] = predictions().with_columns(label=nothing)
+    assert read_frames(annotations=first, **given).classifiers == tuple(CLASSIFIERS)
 
 
 def test_a_missing_kind_is_named(write):

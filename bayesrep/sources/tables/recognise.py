@@ -173,7 +173,8 @@ def _with_columns(rows: pl.DataFrame, kind: str, place: Place) -> pl.DataFrame:
     if lacking_columns(kind, rows.columns) or rows.is_empty():
         require(rows, KINDS[kind], str(place))
     if kind not in (WIDE_KIND, "images"):  # whose other columns are classifiers and groups
-        further = f"^({'|'.join(('label', 'position', 'time', *LABELS, *PROBABILITIES))})$"
+        asked = ("label",) if kind == "annotations" else ()
+        further = f"^({'|'.join((*asked, 'position', 'time', *LABELS, *PROBABILITIES))})$"
         rows = rows.select(pl.col(f"^({'|'.join(KINDS[kind])})$", further))
     if line := parquet.strange_type(rows, rows.columns, str(place)):
         raise StudyError(line)
@@ -334,10 +335,8 @@ def _convert_columns(
         types |= dict.fromkeys(PROBABILITIES, probabilities)
     elif kind == "annotations":
         asked, *order = _FURTHER[kind]
-        extra = [
-            *(name for name in (asked,) if name in extra),
-            *[name for name in order if name in extra][:1],
-        ]
+        ordered_by = [name for name in order if name in extra][:1]
+        extra = [*(name for name in extra if name == asked), *ordered_by]
         types |= {"label": _nullable_texts, "position": numbers, "time": seconds}
     elif kind != "images":
         extra = []
