@@ -6,6 +6,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files.names import normalize_names
+from bayesrep.files.values import durations
 from bayesrep.sources.exports.columns import Columns
 from bayesrep.sources.table_files import read_table, require
 
@@ -16,15 +17,17 @@ def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
     names["answer"] = asked.answer or "answer"
     if asked.label:
         names["label"] = asked.label
-    types = {"task": pl.String, "control": pl.String, "seconds": pl.Float64}
-    table = read_table(path, (*names.values(), *types, "dataset"))
+    known = ("task", "control", "seconds")
+    table = read_table(path, (*names.values(), *known, "dataset"))
     require(table, tuple(names.values()), str(path))
     if "dataset" in table.columns and table["dataset"].n_unique() > 1:
         held = listing(table["dataset"].cast(pl.String).fill_null("").unique().sort(), "data set")
         raise StudyError("answers-of-several-data-sets", where=path, datasets=held)
     more = [
-        pl.col(name).cast(pl.String).cast(kind, strict=False)
-        for name, kind in types.items()
+        durations(table[name], str(path), missing=True)
+        if name == "seconds"
+        else table[name].cast(pl.String)
+        for name in known
         if name in table.columns and name not in names.values()
     ]
     chosen = [normalize_names(pl.col(column)).alias(name) for name, column in names.items()]
