@@ -275,7 +275,7 @@ def test_a_table_of_attempts_is_read_as_other_tables_are(tmp_path):
         ),
         (
             "item,model,solved,attempts\na,m,1,9e99\n",
-            ("count-not-whole-in-rows", {"column": "attempts"}),
+            ("count-too-large-in-rows", {"column": "attempts"}),
         ),
         (
             "item,model,solved,attempts\na,m,1,2\na,m,1,2\n",

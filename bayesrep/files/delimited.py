@@ -11,12 +11,16 @@ import codecs
 import csv
 import gzip
 import io
+import re
 import warnings
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from bayesrep.errors import StudyError, TableWarning, Violation, plain_text, reason
@@ -32,7 +36,7 @@ from bayesrep.files.sheets import (
     has_number,
     name_columns,
     take_only_sheet,
-    tidy_frame,
+    tidy_sheet,
 )
 from bayesrep.files.workbooks import read_workbook
 
@@ -59,6 +63,14 @@ class _Header:
     begin: int
     end: int
     line: int
+
+
+class _Layout(NamedTuple):
+    """How a text is written: what encloses cells, whether regularly, and whether rows are empty."""
+
+    quote: str | None
+    irregular: bool
+    empty_rows: bool
 
 
 def read(file: Path, rename: Rename) -> list[Sheet]:
@@ -109,20 +121,23 @@ def scan(file: Path, rename: Rename) -> pl.LazyFrame:
     StudyError, OSError
         As `read`.
     """
-    if file.suffix.lower() in (".gz", ".xlsx") or not _is_plain(file):
-        return take_only_sheet(read(file, rename), file).frame.lazy()
-    with open(file, "rb") as stream:
-        header = _header(stream.read(_LONGEST_HEADER), str(file), rename)
-        stream.seek(0)
-        before = stream.read(header.end).count(b"\n") + 1
-    return pl.scan_csv(
-        file,
-        has_header=False,
-        skip_lines=before,
-        schema=dict.fromkeys(header.names, pl.String()),
-        separator=header.separator,
-        glob=False,
-    )
+    if file.suffix.lower() not in (".gz", ".xlsx") and _is_plain(file):
+        with open(file, "rb") as stream:
+            header = _header(stream.read(_LONGEST_HEADER), str(file), rename)
+            stream.seek(0)
+            before = stream.read(header.end).count(b"\n")
+            layout = _survey_rows(stream, header.separator)
+        if not (layout.irregular or layout.empty_rows):
+            return pl.scan_csv(
+                file,
+                has_header=False,
+                skip_lines=before,
+                schema=dict.fromkeys(header.names, pl.String()),
+                separator=header.separator,
+                quote_char=layout.quote,
+                glob=False,
+            )
+    return take_only_sheet(read(file, rename), file).frame.lazy()
 
 
 def read_lines(file: Path) -> list[str]:
@@ -238,43 +253,108 @@ def _header(data: bytes, where: str, rename: Rename) -> _Header:
         if end < 0:
             raise StudyError("table-file-empty", where=where)
         begin, line = end + 1, line + 1
-    record = _first_record(data[begin:])
-    text = record.decode("utf-8", "replace")
-    separator = stated or max(SEPARATORS, key=lambda each: len(_fields(text, each) or ()))
-    raw = _fields(text, separator)
-    if raw is None:
+    rest = data[begin : begin + _LONGEST_HEADER]
+    records = {each: _first_record(rest, each) for each in ([stated] if stated else SEPARATORS)}
+    separator = max(records, key=lambda each: len(records[each][0]))
+    raw, length = records[separator]
+    if not raw:
         raise StudyError("table-header-unreadable", where=where)
-    return _Header(name_columns(raw, where, rename), separator, begin, begin + len(record), line)
+    return _Header(name_columns(raw, where, rename), separator, begin, begin + length, line)
 
 
-def _fields(record: str, separator: str) -> list[str] | None:
-    """What stands between the separators of one record; None where it is none."""
+def _first_record(data: bytes, separator: str) -> tuple[list[str], int]:
+    """The cells of the header, which may hold line breaks within quotes, and its bytes."""
+    lines = io.BytesIO(data)
+    texts = (line.decode("utf-8", "replace") for line in lines)
     try:
-        return next(csv.reader(io.StringIO(record, newline=""), delimiter=separator), None)
-    except (csv.Error, TypeError):
-        return None
+        return next(csv.reader(texts, delimiter=separator, strict=True), []), lines.tell()
+    except (csv.Error, TypeError, ValueError):
+        return [], 0
 
 
-def _first_record(data: bytes) -> bytes:
-    """The header, which may hold line breaks within quotes."""
-    begin, end, quotes = 0, data.find(b"\n"), 0
-    while end >= 0 and (quotes := quotes + data.count(b'"', begin, end)) % 2:
-        begin, end = end, data.find(b"\n", end + 1)
-    return data[: len(data) if end < 0 else end].rstrip(b"\r")
+def _survey_rows(stream: BinaryIO, separator: str) -> _Layout:
+    """How quotes stand in the rest of a text, and whether rows are empty.
+
+    Quotes are regular where each encloses a whole cell, within one line, and those inside are
+    doubled: then whoever counts quotes finds the same rows as who reads cells.
+    """
+    quote, irregular, empty = None, False, False
+    blank = re.compile(rb"\n[\s%b]*\n" % re.escape(separator.encode()))
+    for lines in iter(lambda: stream.read(_CHUNK) + stream.readline(), b""):
+        padded = b"\n" + lines + b"\n\n"
+        empty = empty or blank.search(padded, 0, len(padded) - 2) is not None
+        if b'"' in lines:
+            text = np.frombuffer(padded, np.uint8)
+            places, ends = (np.flatnonzero(text == ord(each)) for each in '"\n')
+            before, after = text[places - 1], text[places + 1]
+            after = np.where(after == ord("\r"), text[places + 2], after)
+            outside = np.where(np.arange(len(places)) % 2, after, before)
+            whole = np.isin(outside, [ord(each) for each in f'{separator}\n"']).all()
+            irregular |= not whole or bool((np.searchsorted(places, ends) % 2).any())
+            if np.isin(before, [ord(separator), ord("\n")]).any():
+                quote = '"'
+    return _Layout(quote, irregular and quote is not None, empty)
 
 
 def _parse_sheet(data: bytes, where: str, rename: Rename) -> Sheet:
     """The one table of a text."""
     header = _header(data, where, rename)
-    numbered = [f"c{place}" for place in range(len(header.names))]
-    body = header.separator.join(numbered).encode() + data[header.end :]
+    rows = io.BytesIO(data)
+    rows.seek(header.end)
+    layout = _survey_rows(rows, header.separator)
+    body = _write_regular(data, header, where) if layout.irregular else data[header.end :]
+    numbered = header.separator.join(f"c{place}" for place in range(len(header.names)))
     try:
-        frame = pl.read_csv(body, separator=header.separator, infer_schema=False)
+        frame = pl.read_csv(
+            numbered.encode() + b"\n" + body,
+            separator=header.separator,
+            quote_char=layout.quote,
+            infer_schema=False,
+        )
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise StudyError(_fault(data, header, where, error)) from error
     frame.columns = header.names
-    place = Place(where, "line", header.line + 1)
-    return Sheet(place, tidy_frame(frame, place))
+    return tidy_sheet(frame, Place(where, "line", header.line + 1))
+
+
+def _write_regular(data: bytes, header: _Header, where: str) -> bytes:
+    """The rows with regular quotes: one inside a cell that begins with none is a part of it.
+
+    Raises
+    ------
+    StudyError
+        Where a quote begins a cell and ends none, or would end it behind whole rows.
+    """
+    record: list[str] = []
+
+    def take_lines() -> Iterator[str]:
+        for line in io.TextIOWrapper(io.BytesIO(data[header.end :]), "utf-8", newline="\n"):
+            record.append(line)
+            yield line
+
+    separators, line = len(header.names) - 1, 0
+    written = io.TextIOWrapper(io.BytesIO(), "utf-8", newline="")
+    writer = csv.writer(written, delimiter=header.separator, lineterminator="\n")
+    rows = csv.reader(take_lines(), delimiter=header.separator, strict=True)
+    try:
+        for row in rows:
+            if (
+                separators > 1
+                and len(record) > 1
+                and all(each.count(header.separator) == separators for each in record)
+            ):
+                raise csv.Error("")
+            writer.writerow(row)
+            line = rows.line_num
+            record.clear()
+    except csv.Error as error:
+        first = header.line + data[header.begin : header.end].count(b"\n") + line
+        beginning = plain_text(record[0].strip()[:60])
+        raise StudyError(
+            "quote-without-partner", where=where, line=first, beginning=beginning
+        ) from error
+    written.flush()
+    return written.buffer.getvalue()
 
 
 def _fault(data: bytes, header: _Header, where: str, error: BaseException) -> Violation:

@@ -13,6 +13,7 @@ import polars as pl
 
 from bayesrep.errors import OptionError, ProtocolWarning, StudyError, listing
 from bayesrep.files.names import normalize_name, normalize_names
+from bayesrep.files.values import durations, is_missing, parse_flags
 from bayesrep.protocols.comparison import Side, accuracy_rows, side_of
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.sources.table_files import read_table, require
