@@ -542,9 +542,9 @@ EXPORT = "an export of Label Studio"
         (
             "a.csv",
             "WorkerId,Input.task,Answer.selected\nw,t-1,on\n",
-            ("answer-selected-not-places", {"lines": ["2"]}),
+            ("answer-selected-not-places", {"rows": "line 2 ('on')"}),
         ),
-        ("a.csv", "", ("batch-results-damaged",)),
+        ("a.csv", "", ("table-file-empty",)),
         ("a.txt", "", ("assignments-file-type-unknown",)),
     ],
 )

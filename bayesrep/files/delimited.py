@@ -126,8 +126,10 @@ def scan(file: Path, rename: Rename) -> pl.LazyFrame:
             header = _header(stream.read(_LONGEST_HEADER), str(file), rename)
             stream.seek(0)
             before = stream.read(header.end).count(b"\n")
+            first, _ = _first_record(stream.read(_LONGEST_HEADER), header.separator)
+            stream.seek(header.end)
             layout = _survey_rows(stream, header.separator)
-        if not (layout.irregular or layout.empty_rows):
+        if len(first) == len(header.names) and not (layout.irregular or layout.empty_rows):
             return pl.scan_csv(
                 file,
                 has_header=False,
@@ -279,19 +281,20 @@ def _survey_rows(stream: BinaryIO, separator: str) -> _Layout:
     doubled: then whoever counts quotes finds the same rows as who reads cells.
     """
     quote, irregular, empty = None, False, False
+    cell_starts, edges = (
+        np.isin(np.arange(256), [ord(each) for each in f"{separator}{others}"])
+        for others in ("\n", '\r\n"')
+    )
     blank = re.compile(rb"\n[\s%b]*\n" % re.escape(separator.encode()))
     for lines in iter(lambda: stream.read(_CHUNK) + stream.readline(), b""):
-        padded = b"\n" + lines + b"\n\n"
-        empty = empty or blank.search(padded, 0, len(padded) - 2) is not None
+        padded = b"\n" + lines + b"\n"
+        empty = empty or blank.search(padded, 0, len(padded) - 1) is not None
         if b'"' in lines:
             text = np.frombuffer(padded, np.uint8)
             places, ends = (np.flatnonzero(text == ord(each)) for each in '"\n')
-            before, after = text[places - 1], text[places + 1]
-            after = np.where(after == ord("\r"), text[places + 2], after)
-            outside = np.where(np.arange(len(places)) % 2, after, before)
-            whole = np.isin(outside, [ord(each) for each in f'{separator}\n"']).all()
+            whole = edges[text[places[::2] - 1]].all() and edges[text[places[1::2] + 1]].all()
             irregular |= not whole or bool((np.searchsorted(places, ends) % 2).any())
-            if np.isin(before, [ord(separator), ord("\n")]).any():
+            if cell_starts[text[places - 1]].any():
                 quote = '"'
     return _Layout(quote, irregular and quote is not None, empty)
 

@@ -16,6 +16,8 @@ import polars as pl
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_names
+from bayesrep.files.tables import read_only
+from bayesrep.files.values import durations, numbers, refuse_rows, whole_numbers
 from bayesrep.sources.exports.label_studio import Annotation, count_annotations
 from bayesrep.sources.exports.mturk import with_task_answers
 
@@ -33,7 +35,6 @@ SCHEMA: Mapping[str, Any] = {
     "file": pl.String,
 }
 _MTURK = ("WorkerId", "Input.task")
-_ANSWER_COLUMNS = ("Answer.taskAnswers", "Answer.selected", "Answer.main", "AssignmentStatus")
 _FACTS = ("WorkTimeInSeconds", "SubmitTime", "Reward")
 
 
@@ -88,40 +89,29 @@ def _check_assignments(table: pl.DataFrame, where: str) -> pl.DataFrame:
 
 def _mturk(path: str | Path) -> pl.DataFrame:
     """Batch results: a row an assignment."""
-    where = str(path)
-    try:
-        with open(path, "rb") as file:
-            header = pl.read_csv(file, n_rows=0, infer_schema=False).columns
-            if missing := [name for name in _MTURK if name not in header]:
-                raise StudyError(
-                    "batch-results-columns-missing", where=where, columns=listing(missing, "column")
-                )
-            wanted = [name for name in header if name in (*_MTURK, *_ANSWER_COLUMNS, *_FACTS)]
-            file.seek(0)
-            table = pl.read_csv(file, columns=wanted, infer_schema=False)
-    except OSError as error:
-        raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise StudyError("batch-results-damaged", path=path, reason=reason(error)) from None
+    table, where = read_only(path)
+    if missing := [name for name in _MTURK if name not in table.columns]:
+        raise StudyError(
+            "batch-results-columns-missing", where=where, columns=listing(missing, "column")
+        )
     if "Answer.taskAnswers" in table.columns:
-        table = with_task_answers(table, where)
+        table = with_task_answers(table, str(where))
     if "Answer.selected" not in table.columns:
         raise StudyError("no-answer-selected-column", where=where)
     absent = [n for n in ("Answer.main", "AssignmentStatus", *_FACTS) if n not in table.columns]
     table = table.with_columns(pl.lit(None, pl.String).alias(name) for name in absent)
-    said = pl.col("Answer.selected").str.strip_chars().fill_null("none")
-    if rows := (table.select(wrong=~said.str.contains(_PLACES))["wrong"].arg_true() + 2).to_list():
-        raise StudyError("answer-selected-not-places", where=where, lines=listing(rows, "line"))
+    said = table["Answer.selected"].str.strip_chars().fill_null("none")
+    refuse_rows(~said.str.contains(_PLACES), said, "answer-selected-not-places", where)
     places = said.replace("none", "").str.extract_all(r"\d+").cast(pl.List(pl.Int16))
-    pay = pl.col("Reward").str.extract(r"(\d+(?:\.\d+)?)")
+    pay = table["Reward"].str.strip_chars("$ ")
     return table.select(
         pl.col("Input.task").alias("task"),
         pl.col("WorkerId").alias("worker"),
         places.alias("selected"),
-        pl.col("Answer.main").cast(pl.Int64, strict=False).alias("main"),
-        pl.col("WorkTimeInSeconds").cast(pl.Float64, strict=False).alias("seconds"),
+        whole_numbers(table["Answer.main"], where, missing=True).alias("main"),
+        durations(table["WorkTimeInSeconds"], where, missing=True).alias("seconds"),
         _iso(pl.col("SubmitTime")).alias("time"),
-        pay.cast(pl.Float64).alias("pay"),
+        numbers(pay, where, missing=True).alias("pay"),
         (pl.col("AssignmentStatus") == "Rejected").fill_null(value=False).alias("rejected"),
     )
 

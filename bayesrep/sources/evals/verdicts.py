@@ -69,7 +69,9 @@ def add_solved(
     # No answer is not right, as Inspect counts it, and is noted.
     silent = word == "N"
     notes = (
-        [f"{where}: {silent.sum():,} scores are N, no answer: not solved"] if silent.any() and not (lower == "y").any() else []
+        [f"{where}: {silent.sum():,} scores are N, no answer: not solved"]
+        if silent.any() and not (lower == "y").any()
+        else []
     )
     # With a threshold every number is a verdict.
     if threshold is not None:
