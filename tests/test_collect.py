@@ -502,12 +502,12 @@ EXPORT = "an export of Label Studio"
         (
             "a.json",
             page({"task": None}),
-            ("assignments-without-task", {"assignments": ["1"]}),
+            ("value-missing-in-rows", {"column": "task", "rows": "assignment 1"}),
         ),
         (
             "a.json",
             json.dumps(PAGE | {"worker": " ", "answers": [ONE]}),
-            ("assignments-without-worker", {"assignments": ["1"]}),
+            ("value-missing-in-rows", {"column": "worker", "rows": "assignment 1"}),
         ),
         ("a.json", page({"selected": None}), damaged("TypeError", "the places are not a list")),
         ("a.json", page({"selected": ["x"]}), damaged("TypeError", "'x' is not a place")),
@@ -520,7 +520,7 @@ EXPORT = "an export of Label Studio"
         (
             "a.json",
             page({"selected": [70000]}),
-            ("assignments-without-places", {"assignments": ["1"]}),
+            ("assignments-without-places", {"rows": "assignment 1"}),
         ),
         ("a.json", "[1]", damaged("TypeError", None, EXPORT)),
         (

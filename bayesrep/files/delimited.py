@@ -14,11 +14,10 @@ import io
 import re
 import warnings
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import numpy as np
 import polars as pl
@@ -63,14 +62,6 @@ class _Header:
     begin: int
     end: int
     line: int
-
-
-class _Layout(NamedTuple):
-    """How a text is written: what encloses cells, whether regularly, and whether rows are empty."""
-
-    quote: str | None
-    irregular: bool
-    empty_rows: bool
 
 
 def read(file: Path, rename: Rename) -> list[Sheet]:
@@ -126,17 +117,15 @@ def scan(file: Path, rename: Rename) -> pl.LazyFrame:
             header = _header(stream.read(_LONGEST_HEADER), str(file), rename)
             stream.seek(0)
             before = stream.read(header.end).count(b"\n")
-            first, _ = _first_record(stream.read(_LONGEST_HEADER), header.separator)
-            stream.seek(header.end)
-            layout = _survey_rows(stream, header.separator)
-        if len(first) == len(header.names) and not (layout.irregular or layout.empty_rows):
+            quote = _find_quote(stream, header.separator)
+        if quote is not None:
             return pl.scan_csv(
                 file,
                 has_header=False,
                 skip_lines=before,
                 schema=dict.fromkeys(header.names, pl.String()),
                 separator=header.separator,
-                quote_char=layout.quote,
+                quote_char=quote or None,
                 glob=False,
             )
     return take_only_sheet(read(file, rename), file).frame.lazy()
@@ -274,29 +263,31 @@ def _first_record(data: bytes, separator: str) -> tuple[list[str], int]:
         return [], 0
 
 
-def _survey_rows(stream: BinaryIO, separator: str) -> _Layout:
-    """How quotes stand in the rest of a text, and whether rows are empty.
+def _find_quote(rows: BinaryIO, separator: str) -> str | None:
+    """What encloses cells: a quote, or nothing; None where quotes are irregular or a row is empty.
 
     Quotes are regular where each encloses a whole cell, within one line, and those inside are
-    doubled: then whoever counts quotes finds the same rows as who reads cells.
+    doubled: then who counts quotes, as polars does, finds the same rows as who reads cells.
     """
-    quote, irregular, empty = None, False, False
-    cell_starts, edges = (
+    starts, edges = (
         np.isin(np.arange(256), [ord(each) for each in f"{separator}{others}"])
         for others in ("\n", '\r\n"')
     )
     blank = re.compile(rb"\n[\s%b]*\n" % re.escape(separator.encode()))
-    for lines in iter(lambda: stream.read(_CHUNK) + stream.readline(), b""):
+    quote, regular = "", True
+    for lines in iter(lambda: rows.read(_CHUNK) + rows.readline(), b""):
         padded = b"\n" + lines + b"\n"
-        empty = empty or blank.search(padded, 0, len(padded) - 1) is not None
+        if blank.search(padded, 0, len(padded) - 1):
+            return None
         if b'"' in lines:
             text = np.frombuffer(padded, np.uint8)
             places, ends = (np.flatnonzero(text == ord(each)) for each in '"\n')
             whole = edges[text[places[::2] - 1]].all() and edges[text[places[1::2] + 1]].all()
-            irregular |= not whole or bool((np.searchsorted(places, ends) % 2).any())
-            if cell_starts[text[places - 1]].any():
-                quote = '"'
-    return _Layout(quote, irregular and quote is not None, empty)
+            regular &= bool(whole) and not (np.searchsorted(places, ends) % 2).any()
+            quote = '"' if starts[text[places - 1]].any() else quote
+        if quote and not regular:
+            return None
+    return quote
 
 
 def _parse_sheet(data: bytes, where: str, rename: Rename) -> Sheet:
@@ -304,14 +295,14 @@ def _parse_sheet(data: bytes, where: str, rename: Rename) -> Sheet:
     header = _header(data, where, rename)
     rows = io.BytesIO(data)
     rows.seek(header.end)
-    layout = _survey_rows(rows, header.separator)
-    body = _write_regular(data, header, where) if layout.irregular else data[header.end :]
+    quote = _find_quote(rows, header.separator)
     numbered = header.separator.join(f"c{place}" for place in range(len(header.names)))
+    body = data[header.end :] if quote is not None else _write_regular(data, header, where)
     try:
         frame = pl.read_csv(
             numbered.encode() + b"\n" + body,
             separator=header.separator,
-            quote_char=layout.quote,
+            quote_char=None if quote == "" else '"',
             infer_schema=False,
         )
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
@@ -321,43 +312,25 @@ def _parse_sheet(data: bytes, where: str, rename: Rename) -> Sheet:
 
 
 def _write_regular(data: bytes, header: _Header, where: str) -> bytes:
-    """The rows with regular quotes: one inside a cell that begins with none is a part of it.
-
-    Raises
-    ------
-    StudyError
-        Where a quote begins a cell and ends none, or would end it behind whole rows.
-    """
-    record: list[str] = []
-
-    def take_lines() -> Iterator[str]:
-        for line in io.TextIOWrapper(io.BytesIO(data[header.end :]), "utf-8", newline="\n"):
-            record.append(line)
-            yield line
-
-    separators, line = len(header.names) - 1, 0
-    written = io.TextIOWrapper(io.BytesIO(), "utf-8", newline="")
+    """The rows with regular quotes: one in a cell that begins with none is a part of it."""
+    lines = data[header.end :].decode().split("\n")
+    rows = csv.reader((f"{line}\n" for line in lines), delimiter=header.separator, strict=True)
+    written, begin, separators = io.StringIO(), 0, len(header.names) - 1
     writer = csv.writer(written, delimiter=header.separator, lineterminator="\n")
-    rows = csv.reader(take_lines(), delimiter=header.separator, strict=True)
     try:
         for row in rows:
-            if (
-                separators > 1
-                and len(record) > 1
-                and all(each.count(header.separator) == separators for each in record)
-            ):
-                raise csv.Error("")
+            # Lines that are rows each by itself are not one cell: a quote is astray.
+            record = lines[begin : rows.line_num]
+            joined = {line.count(header.separator) for line in record} == {separators}
+            if joined and len(record) > 1 and separators > 1:
+                raise csv.Error
             writer.writerow(row)
-            line = rows.line_num
-            record.clear()
+            begin = rows.line_num
     except csv.Error as error:
-        first = header.line + data[header.begin : header.end].count(b"\n") + line
-        beginning = plain_text(record[0].strip()[:60])
-        raise StudyError(
-            "quote-without-partner", where=where, line=first, beginning=beginning
-        ) from error
-    written.flush()
-    return written.buffer.getvalue()
+        line = header.line + data[header.begin : header.end].count(b"\n") + begin
+        beginning = plain_text(lines[begin].strip()[:60])
+        raise StudyError("stray-quote", where=where, line=line, beginning=beginning) from error
+    return written.getvalue().encode()
 
 
 def _fault(data: bytes, header: _Header, where: str, error: BaseException) -> Violation:

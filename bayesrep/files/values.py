@@ -10,7 +10,7 @@ Every complaint is one line naming the file, the column, the lines with what sta
 to do. Lines are those of an editor or a spreadsheet; of Parquet, rows from 1.
 """
 
-import math
+import sys
 from typing import LiteralString, TypeVar
 
 import polars as pl
@@ -115,16 +115,7 @@ def all_flags(column: pl.Series, where: str | Place) -> pl.Series:
 def whole_numbers(column: pl.Series, where: str | Place, *, missing: bool = False) -> pl.Series:
     """A column as int64; rows with anything else than a whole number are refused.
 
-    Sign and size are for the study's rules to judge.
-
-    Parameters
-    ----------
-    column
-        The column.
-    where
-        What a message calls the table and its rows.
-    missing
-        Whether values may be missing.
+    Sign and size are for the study's rules to judge; `missing` allows for values that are.
     """
     numbers = parse_numbers(column)
     whole = (numbers.is_finite() & (numbers == numbers.floor())).fill_null(value=False)
@@ -151,10 +142,7 @@ def _count_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
 
 def probabilities(column: pl.Series, where: str | Place) -> pl.Series:
     """A column as float64; rows with anything else than a number in [0, 1] are refused."""
-    numbers = parse_numbers(column)
-    within = numbers.is_between(0, 1).fill_null(value=False)
-    refuse_rows(~within, column, "probability-out-of-range-in-rows", where)
-    return numbers
+    return numbers(column, where, "probability-out-of-range-in-rows", least=0, most=1)
 
 
 def numbers(
@@ -162,22 +150,16 @@ def numbers(
     where: str | Place,
     rule: LiteralString = "number-missing-in-rows",
     *,
-    least: float = -math.inf,
+    least: float = -sys.float_info.max,
+    most: float = sys.float_info.max,
     missing: bool = False,
 ) -> pl.Series:
-    """A column as float64; rows with anything else than a finite number are refused.
+    """A column as float64; rows with anything else than a finite number are refused, by `rule`.
 
-    Parameters
-    ----------
-    column, where, missing
-        As for `whole_numbers`.
-    rule
-        The rule by which they are refused.
-    least
-        The least number that is allowed.
+    So are numbers beyond `least` and `most`; `missing` allows for values that are.
     """
     values = parse_numbers(column).fill_nan(None)
-    known = (values.is_finite() & (values >= least)).fill_null(value=False)
+    known = values.is_between(least, most).fill_null(value=False)
     refuse_rows(~(known | is_missing(column)) if missing else ~known, column, rule, where)
     return values
 

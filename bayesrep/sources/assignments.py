@@ -9,15 +9,15 @@ of one of them, where it was asked for, that it is the main object's.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any
 
 import polars as pl
 
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import strict_json
-from bayesrep.files.names import normalize_names
+from bayesrep.files.places import Place
 from bayesrep.files.tables import read_only
-from bayesrep.files.values import durations, numbers, refuse_rows, whole_numbers
+from bayesrep.files.values import durations, numbers, refuse_rows, texts, whole_numbers
 from bayesrep.sources.exports.label_studio import Annotation, count_annotations
 from bayesrep.sources.exports.mturk import with_task_answers
 
@@ -62,29 +62,12 @@ def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
         kind = Path(path).suffix.lower()
         if kind not in _KINDS:
             raise StudyError("assignments-file-type-unknown", path=path)
-        part = _KINDS[kind](path).with_columns(
-            normalize_names(pl.col("task", "worker")), file=pl.lit(str(path))
-        )
-        parts.append(_check_assignments(part.select(list(SCHEMA)), str(path)))
+        part, place = _KINDS[kind](path), Place(str(path), "assignment")
+        lost = part["selected"].is_null() | part["selected"].list.contains(None, nulls_equal=True)
+        refuse_rows(lost, lost, "assignments-without-places", place, shown=False)
+        named = (texts(part[name], place) for name in ("task", "worker"))
+        parts.append(part.with_columns(*named, file=pl.lit(str(path))).select(list(SCHEMA)))
     return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA)
-
-
-def _check_assignments(table: pl.DataFrame, where: str) -> pl.DataFrame:
-    """Refuse assignments without a task, a worker or a list of places."""
-    rules: Mapping[str, LiteralString] = {
-        "task": "assignments-without-task",
-        "worker": "assignments-without-worker",
-        "selected": "assignments-without-places",
-    }
-    for name, rule in rules.items():
-        absent = table[name].is_null()
-        if name == "selected":
-            absent |= table[name].list.eval(pl.element().is_null()).list.any()
-        if table[name].dtype == pl.String:
-            absent |= table[name].str.strip_chars() == ""
-        if rows := (absent.arg_true() + 1).to_list():
-            raise StudyError(rule, where=where, assignments=listing(rows, "assignment"))
-    return table
 
 
 def _mturk(path: str | Path) -> pl.DataFrame:

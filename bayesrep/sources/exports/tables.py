@@ -6,9 +6,10 @@ import polars as pl
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files.names import normalize_names
+from bayesrep.files.tables import read_only
 from bayesrep.files.values import durations
 from bayesrep.sources.exports.columns import Columns
-from bayesrep.sources.table_files import read_table, require
+from bayesrep.sources.table_files import require
 
 
 def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
@@ -18,13 +19,13 @@ def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
     if asked.label:
         names["label"] = asked.label
     known = ("task", "control", "seconds")
-    table = read_table(path, (*names.values(), *known, "dataset"))
-    require(table, tuple(names.values()), str(path))
+    table, where = read_only(path, (*names.values(), *known, "dataset"))
+    require(table, tuple(names.values()), where)
     if "dataset" in table.columns and table["dataset"].n_unique() > 1:
         held = listing(table["dataset"].cast(pl.String).fill_null("").unique().sort(), "data set")
         raise StudyError("answers-of-several-data-sets", where=path, datasets=held)
     more = [
-        durations(table[name], str(path), missing=True)
+        durations(table[name], where, missing=True)
         if name == "seconds"
         else table[name].cast(pl.String)
         for name in known
