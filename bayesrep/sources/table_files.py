@@ -1,21 +1,13 @@
-"""Reading tables, and single answers in them."""
+"""Tables of single answers."""
 
-from collections.abc import Collection
 from pathlib import Path
 
 import polars as pl
 
-from bayesrep.errors import StudyError, listing
-from bayesrep.files import tables
 from bayesrep.files.names import normalize_names
-from bayesrep.files.places import Place
+from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import all_flags, durations, refuse_rows, texts
 from bayesrep.studies.columns import COLUMNS, in_our_words
-
-
-def read_table(path: str | Path, columns: Collection[str] = ()) -> pl.DataFrame:
-    """Read the one table of a file; see `bayesrep.files.tables`."""
-    return tables.read_only(path, columns).frame
 
 
 def read_answers(path: str | Path) -> pl.DataFrame:
@@ -33,7 +25,7 @@ def read_answers(path: str | Path) -> pl.DataFrame:
     """
     named = ("dataset", "image", "worker")
     known = (*named, *COLUMNS, "selected", "task", "control", "seconds")
-    table, where = tables.read_only(path, known)
+    table, where = read_only(path, known)
     table = table.rename(in_our_words(table.columns))
     require(table, (*named, "selected"), where)
     columns = [*(texts(table[name], where) for name in named), all_flags(table["selected"], where)]
@@ -47,16 +39,3 @@ def read_answers(path: str | Path) -> pl.DataFrame:
     if "seconds" in table.columns:
         columns.append(durations(table["seconds"], where))
     return table.with_columns(columns)
-
-
-def require(frame: pl.DataFrame, columns: Collection[str], where: str | Place) -> None:
-    """Raise `StudyError` unless the table has the columns and at least one row."""
-    if missing := [name for name in columns if name not in frame.columns]:
-        raise StudyError(
-            "table-lacks-columns",
-            where=where,
-            columns=listing(missing, "column"),
-            needed=", ".join(columns),
-        )
-    if frame.height == 0:
-        raise StudyError("table-without-rows", where=where)

@@ -6,10 +6,9 @@ import polars as pl
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files.names import normalize_names
-from bayesrep.files.tables import read_only
+from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import durations
 from bayesrep.sources.exports.columns import Columns
-from bayesrep.sources.table_files import require
 
 
 def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
