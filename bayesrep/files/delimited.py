@@ -254,11 +254,10 @@ def _first_record(data: bytes, separator: str) -> tuple[list[str], int]:
 
 
 def _find_quote(rows: BinaryIO, separator: str) -> str | None:
-    """What encloses cells: a quote or nothing; None where that, a row or the text is irregular.
+    """What encloses cells: a quote or nothing; None where rows are empty or irregular.
 
     Quotes are regular where each encloses a whole cell, within one line, and those inside are
-    doubled: then who counts quotes, as polars does, finds the same rows as who reads cells. Rows
-    are where they are not empty, and texts where they are plain.
+    doubled: then who counts quotes, as polars does, finds the same rows as who reads cells.
     """
     starts, edges = (
         np.isin(np.arange(256), [ord(each) for each in f"{separator}{others}"])

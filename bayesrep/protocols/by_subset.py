@@ -163,10 +163,8 @@ def read_image_subsets(path: str | Path, *predictions: Predictions) -> dict[str,
     # A column of flags is one subset; any other column is a subset for each of its values.
     members: dict[str, tuple[Bools, ...]] = {}
     for column in columns:
-        flags = all(
-            (parse_flags(part[column]).is_not_null() | is_missing(part[column])).all()
-            for part in parts
-        )
+        cells = [part[column] for part in parts]
+        flags = all((parse_flags(each).is_not_null() | is_missing(each)).all() for each in cells)
         values = [column] if flags else sorted({v for part in parts for v in part[column] if v})
         for value in values:
             wanted = parse_flags(pl.col(column)) if flags else pl.col(column) == value

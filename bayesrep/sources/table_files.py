@@ -4,9 +4,10 @@ from pathlib import Path
 
 import polars as pl
 
+from bayesrep.errors import StudyError
 from bayesrep.files.names import normalize_names
 from bayesrep.files.tables import read_only, require
-from bayesrep.files.values import all_flags, durations, refuse_rows, texts
+from bayesrep.files.values import all_flags, durations, texts
 from bayesrep.studies.columns import COLUMNS, in_our_words
 
 
@@ -34,7 +35,9 @@ def read_answers(path: str | Path) -> pl.DataFrame:
     if "control" in table.columns:
         control = normalize_names(table["control"])
         strange = ~control.is_in(["positive", "negative"]).fill_null(value=True)
-        refuse_rows(strange, control, "control-unknown", where)
+        if strange.any():
+            rows = where.rows(strange, control)
+            raise StudyError("control-unknown", where=where, column="control", rows=rows)
         columns.append(control)
     if "seconds" in table.columns:
         columns.append(durations(table["seconds"], where))
