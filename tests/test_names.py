@@ -233,7 +233,7 @@ def test_a_stray_cell_far_away_costs_nothing_and_one_with_a_name_is_a_column(tmp
     }
     book.active["XFD1"], book.active["XFC3"] = None, "lost"
     book.save(path)
-    with refused(StudyError, "column-without-name", {"column_number": 16383}):
+    with refused(StudyError, "column-without-name", {"column": "column 16383"}):
         read_only(path)
 
 
@@ -277,7 +277,7 @@ def test_a_title_in_a_workbook_is_named_and_a_column_without_a_name_is_no_title(
     with refused(StudyError, "title-above-header", {"line": 1, "header": 3}):
         read_only(path)
     path = _book(tmp_path / "b.xlsx", [("image", None), ("a", 1)])
-    with refused(StudyError, "column-without-name", {"column_number": 2}):
+    with refused(StudyError, "column-without-name", {"column": "column 2"}):
         read_only(path)
 
 

@@ -274,7 +274,7 @@ def _parse_sheet(data: bytes, where: str, rename: Rename) -> Sheet:
         raise StudyError(_fault(data, header, where, error)) from error
     frame.columns = header.names
     place = Place(where, "line", header.line + 1)
-    return Sheet(place, tidy_frame(frame, place))
+    return Sheet(place, tidy_frame(frame))
 
 
 def _fault(data: bytes, header: _Header, where: str, error: BaseException) -> Violation:

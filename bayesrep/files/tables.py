@@ -6,6 +6,7 @@ they are in any other.
 """
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +17,13 @@ from bayesrep.errors import StudyError, reason
 from bayesrep.files import delimited, parquet
 from bayesrep.files.names import normalize_cells
 from bayesrep.files.places import TEXTUAL, Place
-from bayesrep.files.sheets import Sheet, check_width, name_columns, take_only_sheet
+from bayesrep.files.sheets import (
+    Sheet,
+    check_width,
+    leave_out_index,
+    name_columns,
+    take_only_sheet,
+)
 
 ENDINGS = (*TEXTUAL, ".parquet")
 TRUE_WORDS, FALSE_WORDS = ["true", "1", "1.0", "yes"], ["false", "0", "0.0", "no"]
@@ -42,14 +49,21 @@ def read_sheets(path: str | Path, columns: Collection[str] = ()) -> list[Sheet]:
         In one line, naming the file and what to do.
     """
     file, rename = Path(path), partial(fold_headings, columns=columns)
+    index: Collection[str] = ()
     if file.name.lower().endswith(".parquet"):
         frame = _open_table(path, lambda: parquet.read(file, str(path), (), further=None))
+        index = parquet.index_names(pl.read_parquet_metadata(file))
         frame.columns = name_columns(frame.columns, str(path), rename)
-        return [Sheet(Place(str(path)), normalize_cells(frame))]
-    sheets, size = _open_table(path, lambda: (delimited.read(file, rename), file.stat().st_size))
-    for sheet in sheets:
-        check_width(sheet, size)
-    return sheets
+        sheets = [Sheet(Place(str(path)), normalize_cells(frame))]
+    else:
+        read = partial(delimited.read, file, rename)
+        sheets, size = _open_table(path, lambda: (read(), file.stat().st_size))
+        for sheet in sheets:
+            check_width(sheet, size)
+    return [
+        replace(sheet, frame=leave_out_index(sheet.frame, sheet.place, columns, index))
+        for sheet in sheets
+    ]
 
 
 def read_only(path: str | Path, columns: Collection[str] = ()) -> Sheet:

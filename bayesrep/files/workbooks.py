@@ -148,4 +148,4 @@ def _sheet(rows: list[_Cells], where: str, rename: Rename) -> Sheet:
                 stacklevel=2,
             )
         columns.append(texts)
-    return Sheet(place, tidy_frame(pl.DataFrame(columns), place))
+    return Sheet(place, tidy_frame(pl.DataFrame(columns)))

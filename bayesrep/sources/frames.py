@@ -5,13 +5,19 @@ whatever exports Arrow (`__arrow_c_stream__`: pandas, pyarrow, DuckDB); where th
 does without pyarrow, a frame is read column by column.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import polars as pl
 
 from bayesrep.errors import StudyError, reason
+from bayesrep.files import parquet
+from bayesrep.files.names import normalize_names
+from bayesrep.files.places import Place
+from bayesrep.files.sheets import leave_out_index
 from bayesrep.sources import tables
+from bayesrep.sources.tables.recognise import KNOWN_COLUMNS
+from bayesrep.studies.given_arrays import align_rows
 from bayesrep.studies.study import Study
 
 
@@ -35,7 +41,7 @@ def read_frames(
         Columns dataset, image, classifier, correct; or dataset, image and one column of true and
         false per classifier. Like all tables a pandas or polars frame, a pyarrow table, a Hugging
         Face dataset, a mapping of columns or a sequence of rows (mappings); its other columns are
-        ignored, and an index is not a column.
+        ignored. An index of pandas that is called as a column is one; others are left out.
     counts
         Columns dataset, image, selected, shown: how many of those who saw an image selected it.
     annotations
@@ -90,8 +96,8 @@ def read_frames(
     )
 
 
-def as_polars(table: Any, where: str) -> pl.DataFrame:
-    """A table of another library as a polars frame.
+def as_polars(table: Any, where: str, columns: Collection[str] = KNOWN_COLUMNS) -> pl.DataFrame:
+    """A table of another library as a polars frame, in which an index with a name is a column.
 
     Parameters
     ----------
@@ -99,17 +105,45 @@ def as_polars(table: Any, where: str) -> pl.DataFrame:
         As `read_frames` takes it.
     where
         What a message calls it.
+    columns
+        Names that mean something: an index that is called otherwise is left out.
     """
     try:
-        frame = _frame(table)
+        frame = _frame(table, where)
+        metadata = getattr(getattr(table, "schema", None), "metadata", None)  # of Arrow
+        index = parquet.index_names(metadata or {})
+        if frame is not None and hasattr(table, "iloc") and _has_labels(table.index):
+            frame, index = _with_index(frame, table.index, where)
+    except StudyError:
+        raise
     except Exception as error:  # whatever the other library raises
         raise StudyError("table-object-unreadable", where=where, reason=reason(error)) from error
     if frame is None:
         raise StudyError("object-not-a-table", where=where, type_name=type(table).__name__)
-    return frame
+    return leave_out_index(frame, Place(where), columns, index)
 
 
-def _frame(table: Any) -> pl.DataFrame | None:
+def _has_labels(index: Any) -> bool:
+    """Whether an index is another than the numbers of rows that a frame of pandas begins with."""
+    return type(index).__name__ != "RangeIndex" or index.name is not None
+
+
+def _with_index(frame: pl.DataFrame, index: Any, where: str) -> tuple[pl.DataFrame, list[str]]:
+    """A frame with the levels of its index as columns, and their names."""
+    names = [
+        f"__index_level_{n}__" if each is None else str(each) for n, each in enumerate(index.names)
+    ]
+    for level, name in enumerate(names):
+        labels = pl.Series(name, index.get_level_values(level).tolist(), strict=False)
+        if name not in frame.columns:
+            frame = frame.with_columns(labels)
+        elif normalize_names(frame[name]).to_list() != normalize_names(labels).to_list():
+            headings = "an index and a column"
+            raise StudyError("column-name-repeated", where=where, column=name, headings=headings)
+    return frame, names
+
+
+def _frame(table: Any, where: str) -> pl.DataFrame | None:
     if isinstance(table, pl.DataFrame):
         return table
     if isinstance(table, pl.LazyFrame):
@@ -124,7 +158,9 @@ def _frame(table: Any) -> pl.DataFrame | None:
                 raise
             return _of_columns(table, table.columns)
     if isinstance(table, Mapping):
-        return _of_columns(cast(Mapping[Any, Any], table), cast(Mapping[Any, Any], table))
+        columns = cast(Mapping[Any, Any], table)
+        rows = align_rows({str(name): held for name, held in columns.items()}, where)
+        return _of_columns(rows, map(str, columns))
     if _is_rows(table):
         return pl.DataFrame(table, strict=False, infer_schema_length=None)
     return None
