@@ -29,6 +29,7 @@ from bayesrep.errors import ProtocolWarning, StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.protocols.class_names import class_numbers
+from bayesrep.sources.matching import explain_absence
 from bayesrep.sources.table_files import all_flags, read_table, require
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools
@@ -147,7 +148,20 @@ def _other_images_error(paths: Sequence[str | Path], predictions: Predictions) -
         where=_list_paths(paths),
         dataset=predictions.dataset,
         example=str(predictions.images[0]),
+        hint=next(
+            filter(None, (_explain_file(path, predictions) for path in map(Path, paths))), ""
+        ),
     )
+
+
+def _explain_file(path: Path, predictions: Predictions) -> str:
+    if path.suffix.lower() == ".json":
+        held = strict_json.read(path)
+        table = pl.DataFrame({"image": list(held) if isinstance(held, dict) else []})
+    else:
+        table = read_table(path, ("dataset", "image", "label"))
+        table = table.select(normalize_names(pl.col("^(dataset|image)$")))
+    return explain_absence(predictions.images.tolist(), table)
 
 
 def _read(paths: Sequence[str | Path], predictions: Predictions) -> LabelSets | None:

@@ -110,8 +110,8 @@ def as_polars(table: Any, where: str, columns: Collection[str] = KNOWN_COLUMNS) 
     """
     try:
         frame = _frame(table, where)
-        metadata = getattr(getattr(table, "schema", None), "metadata", None)  # of Arrow
-        index = parquet.index_names(metadata or {})
+        schema = None if isinstance(table, pl.LazyFrame) else getattr(table, "schema", None)
+        index = parquet.index_names(getattr(schema, "metadata", None) or {})  # Arrow's
         if frame is not None and hasattr(table, "iloc") and _has_labels(table.index):
             frame, index = _with_index(frame, table.index, where)
     except StudyError:

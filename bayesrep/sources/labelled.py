@@ -14,7 +14,7 @@ import polars as pl
 
 from bayesrep.errors import SHOWN, StudyError, TableWarning, listing, plain_text
 from bayesrep.files.names import normalize_names
-from bayesrep.sources.matching import match_image_names
+from bayesrep.sources.matching import explain_absence, match_image_names
 from bayesrep.sources.raw_answers import EMPTY
 from bayesrep.sources.table_files import require, texts
 
@@ -186,6 +186,7 @@ def own_labels(
             where=where,
             labelled=listing(own["image"]),
             answered=listing(images["image"]),
+            hint=explain_absence(images["image"], own),
         )
     _tell(where, "have answers and no label; these are left out", images.join(own, _IMAGE, "anti"))
     _tell(where, "have a label and no answers", own.join(images, on=_IMAGE, how="anti"))

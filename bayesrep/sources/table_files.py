@@ -12,7 +12,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.files import tables
-from bayesrep.files.names import normalize_names
+from bayesrep.files.names import normalize_names, warn_of_shortened
 from bayesrep.files.places import Place
 from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS
 from bayesrep.studies import rules
@@ -91,6 +91,7 @@ def texts(column: pl.Series, where: str | Place) -> pl.Series:
     text = normalize_names(column)
     missing = text.is_null() | (text == "")
     _refuse(missing, column, "value-missing-in-rows", where, shown=False)
+    warn_of_shortened(text, where)
     return text
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.files import parquet, tables
-from bayesrep.files.names import normalize_names
+from bayesrep.files.names import normalize_names, warn_of_shortened
 from bayesrep.files.places import Place
 from bayesrep.files.sheets import Sheet
 from bayesrep.studies import folder, rules
@@ -170,6 +170,7 @@ def of_table(
             raise StudyError(
                 "attempts-name-missing", where=place, column=name, rows=place.rows(absent)
             )
+        warn_of_shortened(table[name], place)
     counted = (
         _read_counted(table, place)
         if "attempts" in table.columns
