@@ -1,6 +1,7 @@
 """Studies from tables in memory: the same study and the same complaints, whoever made them."""
 
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,8 @@ from refusals import refused
 
 import bayesrep
 from bayesrep import Study, StudyError
+from bayesrep.errors import TableWarning
+from bayesrep.files.tables import read_only
 from bayesrep.sources.frames import as_polars, read_frames
 from bayesrep.sources.tables import read_tables
 
@@ -53,7 +56,7 @@ class HuggingFace:
         self.frame = frame
 
     def to_polars(self):
-        return pl.from_pandas(self.frame)
+        return pl.DataFrame(self.frame)
 
 
 FORMS = {
@@ -64,7 +67,6 @@ FORMS = {
     "columns": lambda frame: {name: frame[name] for name in frame},
     "rows": lambda frame: frame.to_dict("records"),
     "categories": lambda frame: frame.astype({"image": "category", "dataset": "category"}),
-    "index": lambda frame: frame.set_index(np.arange(len(frame))[::-1]),
 }
 
 
@@ -93,6 +95,69 @@ def test_wide_predictions_and_counts_beside_them(counts, predictions, study):
     assert read_frames(counts=counts, predictions=wide.reset_index(), **CALLED) == study
     beside = predictions.merge(counts.drop(columns="picture"), on=["dataset", "image"])
     assert read_frames(counts=beside, predictions=beside, **CALLED) == study
+
+
+INDEXES = {
+    "counts from 1": lambda frame: frame.set_index(np.arange(1, len(frame) + 1)),
+    "filtered": lambda frame: frame.set_index(3 * np.arange(len(frame)) + 2),
+    "concatenated": lambda frame: frame.set_index(np.tile(np.arange(len(frame) // 2), 2)),
+    "made a column": lambda frame: frame.set_index(np.arange(len(frame)) % 20).reset_index(),
+    "of the images": lambda frame: frame.set_index("image"),
+    "of data sets and images": lambda frame: frame.set_index(["dataset", "image"]),
+}
+STORED = {
+    "csv": lambda frame, path: frame.to_csv(path),
+    "parquet": lambda frame, path: frame.to_parquet(path),
+    "xlsx": lambda frame, path: frame.to_excel(path, merge_cells=False),
+    "pandas": None,
+    "polars": lambda frame, _: pl.from_pandas(frame, include_index=True),
+    "arrow": lambda frame, _: pa.Table.from_pandas(frame),
+    "hugging face": lambda frame, _: HuggingFace(pa.Table.from_pandas(frame)),
+}
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+@pytest.mark.parametrize("stored", STORED)
+def test_an_index_is_no_classifier_and_no_group_and_may_name_images(
+    kind, stored, counts, predictions, tmp_path
+):
+    wide = predictions.pivot(index=["dataset", "image"], columns="classifier", values="correct")
+    keys = counts[["dataset", "image"]]
+    frames = {
+        "counts": counts.drop(columns="picture"),
+        "predictions": wide.reset_index().rename_axis(columns=None),
+        "images": keys.assign(label="cat", kind=["a", "b"] * 20),
+    }
+    right = read_frames(**frames, **CALLED)
+    made = {name: INDEXES[kind](frame) for name, frame in frames.items()}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if stored in ("csv", "parquet", "xlsx"):
+            paths = {name: tmp_path / f"{name}.{stored}" for name in made}
+            for name, path in paths.items():
+                STORED[stored](made[name], path)
+            found = read_tables(list(paths.values()), **CALLED)
+        else:
+            form = STORED[stored] or (lambda frame, _: frame)
+            found = read_frames(**{n: form(each, None) for n, each in made.items()}, **CALLED)
+    assert found.fingerprint() == right.fingerprint()
+    named = kind == "made a column" or (stored == "polars" and not kind.startswith("of"))
+    assert {each.category for each in caught} == ({TableWarning} if named else set())
+
+
+@pytest.mark.parametrize("stored", sorted(STORED.keys() - {"polars"}))
+def test_an_index_of_texts_is_refused_without_a_name_and_else_said(stored, tmp_path):
+    frame, path = pd.DataFrame({"image": ["a", "b"]}), tmp_path / f"images.{stored}"
+
+    def read(frame):
+        given = STORED[stored](frame, path) if STORED[stored] else frame
+        return as_polars(given, "images") if given is not None else read_only(path, ["image"]).frame
+
+    with refused(StudyError, "column-without-name", {"value": "x"}):
+        read(frame.set_index(pd.Index(["x", "y"])))
+    if stored in ("parquet", "pandas", "arrow"):  # which know that it is one
+        with pytest.warns(TableWarning, match="column 'id' left out"):
+            assert read(frame.set_index(pd.Index(["x", "y"], name="id"))).columns == ["image"]
 
 
 def test_annotations_labels_and_candidates(counts, predictions):

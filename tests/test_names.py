@@ -112,6 +112,14 @@ def test_whole_numbers_are_names_without_decimals_in_every_reader(reader, type_,
     assert sorted(found.unique()) == ["10", "7"]
 
 
+@pytest.mark.parametrize("reader", READERS)
+def test_long_numbers_that_a_spreadsheet_shortened_are_warned_of_in_every_reader(reader, tmp_path):
+    names = ["1.23457E+12", "1e+16", "9,87654E+12", "1.5E+3", "E+12"]
+    with pytest.warns(TableWarning, match=r"'1.23457E\+12', '1e\+16', '9,87654E\+12'") as caught:
+        READERS[reader](_answers(names), tmp_path / "a.csv")
+    assert not any("'E+12'" in str(each.message) for each in caught)
+
+
 def test_groups_of_images_are_names(tmp_path):
     """1.1 and 1.10 were one group twice as large, and 001, 1 another."""
     images = [f"i{number}" for number in range(8)]

@@ -106,12 +106,6 @@ def misspelt(name):
     return name.replace("50", "5O")
 
 
-INDEXED = [
-    ["", *COUNTS[0]],
-    *([str(place), *row] for place, row in enumerate(COUNTS[1:])),
-]
-
-
 def matched(how, name, counted):
     """What is said where three images are found under other names."""
     return "predictions.csv", "3 images", "'v1'", "counts.csv", how, name, counted
@@ -144,7 +138,6 @@ READ = {
     ),
     "decimal points": (sound(c=mapped(COUNTS, "shown", lambda n: f"{n}.0")), None),
     "decimal commas": (sound(c=text(mapped(COUNTS, "shown", lambda n: f"{n},0"), ";")), None),
-    "an index column of pandas": (sound(c=INDEXED), None),
     "empty columns and rows at the end": (
         sound(c=text([[*row, "", ""] for row in COUNTS]) + ",,,,,\n" * 3),
         None,
@@ -419,7 +412,7 @@ REFUSED = {
     ),
     "names without endings, and one more": (
         sound(p=[*mapped(PREDICTIONS, "image", bare), ["v1", "x", "vit", "1"]]),
-        "predicted-image-names-partly-matched",
+        "image-names-partly-matched",
         {
             "where": "predictions.csv",
             "dataset": "v1",

@@ -23,9 +23,9 @@ LINES_ABOVE = 5  # lines below the first among which a header is looked for
 UNNAMED = "\0"
 """How the name of a column begins that has none, and that of no other does."""
 
-NUMBERED = ("index", "level_0", "level_1", "rowname", "rownames", "row.names", "rn", "X")
-"""Names that pandas, polars and R give to the numbers of rows, where these are made a column."""
 _NAMELESS = re.compile(rf"{UNNAMED}\d+|Unnamed: \d+(\.\d+)*|__index_level_\d+__|\.\.\.\d+")
+_INDEX = re.compile(rf"{_NAMELESS.pattern}|None|index|level_\d|row[._]?names?|rn|X")
+"""What pandas, polars and R call the numbers of rows."""
 
 Rename = Callable[[list[str]], list[str]]
 
@@ -77,14 +77,11 @@ def name_columns(raw: Iterable[str], where: str, rename: Rename) -> list[str]:
 def tidy_frame(frame: pl.DataFrame) -> pl.DataFrame:
     """Without what spreadsheets leave: columns without a name and a value, empty last rows."""
     # A row of commas is a column each: those that hold nothing go before their texts are looked at.
-    nameless = [name for name in frame.columns if name.startswith(UNNAMED)]
-    frame = frame.drop(name for name in nameless if frame[name].null_count() == frame.height)
+    nameless = (column for column in frame if column.name.startswith(UNNAMED))
+    frame = frame.drop(column.name for column in nameless if column.null_count() == len(column))
     frame = normalize_cells(frame)
-    frame = frame.drop(
-        name
-        for name in set(nameless) & set(frame.columns)
-        if frame[name].null_count() == len(frame)
-    )
+    nameless = (column for column in frame if column.name.startswith(UNNAMED))
+    frame = frame.drop(column.name for column in nameless if column.null_count() == len(column))
     if frame.width and frame.height:
         places = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
         frame = frame.head(int(places[-1]) + 1 if len(places) else 0)
@@ -96,46 +93,27 @@ def leave_out_index(
 ) -> pl.DataFrame:
     """A table without the index of a data frame, which is no classifier and no group of images.
 
-    pandas, R and polars write numbers of rows before the columns without a heading, behind them as
-    `__index_level_0__`, or under a name of their own (`NUMBERED`).
-
-    Parameters
-    ----------
-    frame, place
-        The table, and what a message calls it and its rows.
-    columns
-        Names that mean something to who reads it: a column that is called so is one.
-    index
-        Names of the columns of which the file itself says that they are an index.
-
-    Raises
-    ------
-    StudyError
-        Where a column without a name holds something else.
-
-    Warns
-    -----
-    TableWarning
-        Where what is left out has a name.
+    pandas, R and polars number rows in columns without a name (first in a text) or with one of
+    their own; a name among `columns` means something to who reads them, and one among `index` is
+    an index by what the file itself says. Other columns without a name are refused, and what is
+    left out is said where it has a name.
     """
     left, named, leading = list[str](), list[str](), True
     for number, column in enumerate(frame, 1):
-        name = column.name
-        leading &= name.startswith(UNNAMED)
-        if _NAMELESS.fullmatch(name) and name not in columns:
-            if not (leading or not name.startswith(UNNAMED)) or not _are_row_numbers(column):
-                _refuse_title(frame, place)
-                value = normalize_names(column).drop_nulls().first()
-                number = int(name[1:]) + 1 if name.startswith(UNNAMED) else number
-                called = "the index" if name.startswith("__index") else f"column {number}"
-                raise StudyError(
-                    "column-without-name", where=place.name, column=called, value=value
-                )
-            left.append(name)
-        elif name not in columns and (
-            name in index or (name in NUMBERED and _are_row_numbers(column, counted=True))
-        ):
+        name, unnamed = column.name, column.name.startswith(UNNAMED)
+        leading &= unnamed
+        if name in columns or not (name in index or _INDEX.fullmatch(name)):
+            continue
+        nameless = unnamed or _NAMELESS.fullmatch(name) is not None
+        if not nameless and (name in index or _are_row_numbers(column, once=True)):
             named.append(name)
+        elif nameless and leading >= unnamed and _are_row_numbers(column):
+            left.append(name)
+        elif nameless:
+            _refuse_title(frame, place)
+            called = f"column {int(name[1:]) + 1 if unnamed else number}"
+            value = normalize_names(column).drop_nulls().first()
+            raise StudyError("column-without-name", where=place.name, column=called, value=value)
     if named:
         text = (
             f"{place}: {listing(named, 'column')} left out, as the index of a data frame; give "
@@ -145,18 +123,14 @@ def leave_out_index(
     return frame.drop(left, named)
 
 
-def _are_row_numbers(column: pl.Series, *, counted: bool = False) -> bool:
-    """Whether a column holds numbers as rows have them; those that are counted, each once.
-
-    They may begin again, as where frames are put below each other.
-    """
+def _are_row_numbers(column: pl.Series, *, once: bool = False) -> bool:
+    """Whether a column holds numbers of rows: each once, or counted anew, where that is asked."""
     texts = normalize_names(column)
     if texts.null_count() or not texts.str.contains(r"^(0|[1-9]\d*)(\.\d+)?$").all():
         return False
-    if not counted or texts.n_unique() == len(texts):
-        return True
     numbers = texts.cast(pl.Float64)
-    return bool(((numbers == numbers[0]) | (numbers.diff() == 1)).all())
+    anew = (numbers == numbers.first()) | (numbers.diff() == 1)
+    return not once or numbers.n_unique() == len(numbers) or bool(anew.all())
 
 
 def _refuse_title(frame: pl.DataFrame, place: Place) -> None:

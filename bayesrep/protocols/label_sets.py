@@ -159,8 +159,7 @@ def _explain_file(path: Path, predictions: Predictions) -> str:
         held = strict_json.read(path)
         table = pl.DataFrame({"image": list(held) if isinstance(held, dict) else []})
     else:
-        table = read_table(path, ("dataset", "image", "label"))
-        table = table.select(normalize_names(pl.col("^(dataset|image)$")))
+        table = _read_rows(path)
     return explain_absence(predictions.images.tolist(), table)
 
 
@@ -237,25 +236,34 @@ def _categories(path: Path, dataset: str, places: Mapping[str, int]) -> Iterator
     """Yield every category that a table names, with its image."""
     if path.suffix.lower() == ".json":
         return
-    table = read_table(path, ("dataset", "image", "label", "category"))
-    if "category" not in table.columns or "image" not in table.columns:
+    table = _rows_of(_read_rows(path), dataset)
+    if not {"category", "image"} <= set(table.columns):
         return
-    if "dataset" in table.columns:
-        table = table.filter(normalize_names(pl.col("dataset")) == normalize_name(dataset))
-    rows = table.select(normalize_names(pl.col("category", "image"))).drop_nulls().unique()
+    rows = table.select("category", "image").drop_nulls().unique()
     for category, image in rows.sort("category", "image").iter_rows():
         if category and image in places:
             yield category, places[image]
 
 
+def _read_rows(path: Path) -> pl.DataFrame:
+    table = read_table(path, ("dataset", "image", "label", "category"))
+    return table.with_columns(normalize_names(pl.col("^(dataset|image|label|category)$")))
+
+
+def _rows_of(table: pl.DataFrame, dataset: str) -> pl.DataFrame:
+    """The rows of one data set, where a table says which they are of."""
+    if "dataset" not in table.columns:
+        return table
+    return table.filter(pl.col("dataset") == normalize_name(dataset))
+
+
 def _table_sets(
     path: Path, dataset: str, places: Mapping[str, int]
 ) -> Iterator[tuple[str, Sequence[Any]]]:
-    table = read_table(path, ("dataset", "image", "label"))
+    table = _read_rows(path)
     require(table, ("image", "label"), str(path))
-    if "dataset" in table.columns:
-        table = table.filter(normalize_names(pl.col("dataset")) == normalize_name(dataset))
-    rows = table.select(normalize_names(pl.col("image", "label")))
+    table = _rows_of(table, dataset)
+    rows = table.select("image", "label")
     if {"object", "names"} <= set(table.columns):
         rows = rows.filter(all_flags(table["names"], str(path)))
     rows = rows.filter(pl.col("image").is_in(list(places)))

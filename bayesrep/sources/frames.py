@@ -12,7 +12,6 @@ import polars as pl
 
 from bayesrep.errors import StudyError, reason
 from bayesrep.files import parquet
-from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
 from bayesrep.files.sheets import leave_out_index
 from bayesrep.sources import tables
@@ -112,8 +111,16 @@ def as_polars(table: Any, where: str, columns: Collection[str] = KNOWN_COLUMNS) 
         frame = _frame(table, where)
         schema = None if isinstance(table, pl.LazyFrame) else getattr(table, "schema", None)
         index = parquet.index_names(getattr(schema, "metadata", None) or {})  # Arrow's
-        if frame is not None and hasattr(table, "iloc") and _has_labels(table.index):
-            frame, index = _with_index(frame, table.index, where)
+        if frame is not None and hasattr(table, "iloc"):
+            index = [
+                str(name or f"__index_level_{at}__") for at, name in enumerate(table.index.names)
+            ]
+            levels = (table.index.get_level_values(at) for at in range(len(index)))
+            frame = frame.with_columns(
+                pl.Series(name, level.tolist(), strict=False)
+                for name, level in zip(index, levels, strict=True)
+                if name not in frame.columns
+            )
     except StudyError:
         raise
     except Exception as error:  # whatever the other library raises
@@ -121,26 +128,6 @@ def as_polars(table: Any, where: str, columns: Collection[str] = KNOWN_COLUMNS) 
     if frame is None:
         raise StudyError("object-not-a-table", where=where, type_name=type(table).__name__)
     return leave_out_index(frame, Place(where), columns, index)
-
-
-def _has_labels(index: Any) -> bool:
-    """Whether an index is another than the numbers of rows that a frame of pandas begins with."""
-    return type(index).__name__ != "RangeIndex" or index.name is not None
-
-
-def _with_index(frame: pl.DataFrame, index: Any, where: str) -> tuple[pl.DataFrame, list[str]]:
-    """A frame with the levels of its index as columns, and their names."""
-    names = [
-        f"__index_level_{n}__" if each is None else str(each) for n, each in enumerate(index.names)
-    ]
-    for level, name in enumerate(names):
-        labels = pl.Series(name, index.get_level_values(level).tolist(), strict=False)
-        if name not in frame.columns:
-            frame = frame.with_columns(labels)
-        elif normalize_names(frame[name]).to_list() != normalize_names(labels).to_list():
-            headings = "an index and a column"
-            raise StudyError("column-name-repeated", where=where, column=name, headings=headings)
-    return frame, names
 
 
 def _frame(table: Any, where: str) -> pl.DataFrame | None:

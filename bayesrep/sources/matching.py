@@ -113,13 +113,8 @@ def match_image_names(
     if left:
         side = "new" if covers else "image"
         lost = needed.join(pairs.select(pl.col(side).alias("image")), on="image", how="anti")
-        rule = (
-            "counted-image-names-partly-matched"
-            if covers
-            else "predicted-image-names-partly-matched"
-        )
         raise StudyError(
-            rule,
+            "image-names-partly-matched",
             where=where,
             dataset=dataset,
             counts_where=counts,

@@ -42,37 +42,27 @@ def order_columns(correct: Any, classifiers: Sequence[str], where: str) -> Any:
 def align_rows(arrays: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Arrays of the same rows by name, those that have an index brought into one order.
 
-    Labels that are names go by `images`, numbers of rows by the index of `images` or else the first
-    one, which also names the images where nothing else does.
-
-    Raises
-    ------
-    StudyError
-        Where labels are not the same, or stand elsewhere and something without labels is beside.
+    Labels that are names go by `images`, numbers of rows by the first index, which also names the
+    images where nothing else does. Other labels, and an order that leaves open in which an array
+    without labels beside them is, are refused.
     """
     given = {n: v.to_pandas() if hasattr(v, "coords") else v for n, v in arrays.items()}
-    labels = {name: _row_labels(held) for name, held in given.items() if hasattr(held, "iloc")}
-    unlabelled = [name for name, held in given.items() if name not in labels and np.ndim(held)]
+    index = {name: held.index for name, held in given.items() if hasattr(held, "iloc")}
+    index = {n: i.get_level_values("image") if "image" in i.names else i for n, i in index.items()}
+    labels = {name: list(map(str, each)) for name, each in index.items()}
+    named = {n: each.name == "image" or each.dtype.kind not in "iuf" for n, each in index.items()}
     images = None if given.get("images") is None else np.asarray(given["images"], np.str_).tolist()
-    # An index of names says whose each row is; one of numbers, what it was before it was moved.
-    of_images = {
-        name
-        for name, rows in labels.items()
-        if images is not None and name != "images" and _are_names(given[name].index)
-        if set(rows) != set(labels.get("images", ()))
-    }
-    numbered = {name: rows for name, rows in labels.items() if name not in of_images}
-    first = labels.get("images", next(iter(numbered.values()), []))
-    counted = all(rows == list(map(str, range(len(rows)))) for rows in numbered.values())
+    unlabelled = any(np.ndim(held) for name, held in given.items() if name not in labels)
+    own = set(labels.get("images", ()))
+    by_name = {n for n in labels if images is not None and named[n] and set(labels[n]) != own}
+    numbered = [rows for name, rows in labels.items() if name not in by_name]
+    counted = all(rows == list(map(str, range(len(rows)))) for rows in numbered)
     for name, rows in labels.items():
-        wanted = (images or []) if name in of_images else rows if counted else first
+        wanted = (images or []) if name in by_name else rows if counted else numbered[0]
         moved = rows != wanted
-        # Rows that were moved, or that images have other numbers for, leave open how the rest lies.
-        order = given[name].index
-        sorted_again = not (_are_names(order) or order.is_monotonic_increasing)
-        other = "images" in unlabelled and rows != images and sorted(rows) == sorted(images or [])
-        doubtful = moved or (not counted and (sorted_again or other))
-        unclear = name in numbered and unlabelled and doubtful
+        # Rows that were moved leave open how those lie that have no labels.
+        sorted_again = not (counted or named[name] or index[name].is_monotonic_increasing)
+        unclear = name not in by_name and unlabelled and (moved or sorted_again)
         if unclear or (moved and (set(rows) != set(wanted) or len(set(rows)) < len(rows))):
             others = [label for label in rows if label not in wanted] or rows
             raise StudyError(
@@ -81,17 +71,6 @@ def align_rows(arrays: Mapping[str, Any], where: str) -> dict[str, Any]:
         if moved:
             place = {label: row for row, label in enumerate(rows)}
             given[name] = given[name].iloc[[place[label] for label in wanted]]
-    if images is None and not counted and len(set(first)) == len(first):
-        given["images"] = first
+    if images is None and not counted and len(set(numbered[0])) == len(numbered[0]):
+        given["images"] = numbered[0]
     return given
-
-
-def _row_labels(held: Any) -> list[str]:
-    """The labels of the rows of a frame or series: of several levels the images', if one is."""
-    index = held.index
-    index = index.get_level_values("image") if "image" in index.names else index
-    return list(map(str, index))
-
-
-def _are_names(index: Any) -> bool:
-    return "image" in index.names or any(isinstance(label, str) for label in index)

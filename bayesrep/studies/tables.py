@@ -7,12 +7,11 @@ from typing import TypeVar
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 from numpy.typing import NDArray
 
 from bayesrep.errors import Violation, listing
 from bayesrep.files import parquet
-from bayesrep.files.places import Place
-from bayesrep.files.sheets import NUMBERED, leave_out_index
 from bayesrep.machine import cores
 from bayesrep.studies import folder, rules
 from bayesrep.studies.problems import Problems
@@ -79,17 +78,11 @@ def read_annotations(path: Path, problems: Problems) -> pl.DataFrame | None:
 
 def read_keyed(file: Path, columns: list[str], problems: Problems) -> pl.DataFrame | None:
     """Read a table with data set and image names in it, all of its columns."""
-    table = problems.attempt(lambda: _read_columns(file, columns))
+    table = problems.attempt(lambda: parquet.read(file, file.name, columns, further=None))
     if table is None or not problems.take(key_violations(file.name, table, KEYS)):
         return None
-    return table.with_columns(pl.col(KEYS).cast(pl.String))
-
-
-def _read_columns(file: Path, columns: list[str]) -> pl.DataFrame:
-    """All columns of a file of a study, without the index that pandas adds where it rewrites it."""
-    table = parquet.read(file, file.name, columns, further=None)
-    index = parquet.index_names(pl.read_parquet_metadata(file))
-    return leave_out_index(table, Place(file.name), (*columns, *NUMBERED), index)
+    # What pandas adds where it writes a file anew.
+    return table.with_columns(pl.col(KEYS).cast(pl.String)).select(~cs.matches("^__index_level_"))
 
 
 def read_failures(path: Path, problems: Problems) -> pl.DataFrame | None:
