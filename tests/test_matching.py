@@ -50,7 +50,7 @@ WAYS = {
             "https://s/caf%C3%A9%201.jpg?X-Amz-Signature=a%2F",
             "/data/local-files/?d=b.jpg",
             "/data/local-files/?d=set%2Fc.jpg",
-            "s3://b/d.jpg#1",
+            "s3://b/d.jpg",
         ],
         "without folders, addresses decoded",
     ),

@@ -124,13 +124,15 @@ def leave_out_index(
 
 
 def _are_row_numbers(column: pl.Series, *, once: bool = False) -> bool:
-    """Whether a column holds numbers of rows: each once, or counted anew, where that is asked."""
+    """Whether a column holds numbers of rows; where that is asked, each once or counted anew."""
     texts = normalize_names(column)
     if texts.null_count() or not texts.str.contains(r"^(0|[1-9]\d*)(\.\d+)?$").all():
         return False
+    if not once or texts.n_unique() == len(texts):
+        return True
     numbers = texts.cast(pl.Float64)
-    anew = (numbers == numbers.first()) | (numbers.diff() == 1)
-    return not once or numbers.n_unique() == len(numbers) or bool(anew.all())
+    step = numbers.diff().fill_null(1)
+    return bool(((step == 1) | ((numbers == numbers.first()) & (step != 0))).all())
 
 
 def _refuse_title(frame: pl.DataFrame, place: Place) -> None:

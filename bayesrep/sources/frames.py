@@ -112,13 +112,11 @@ def as_polars(table: Any, where: str, columns: Collection[str] = KNOWN_COLUMNS) 
         schema = None if isinstance(table, pl.LazyFrame) else getattr(table, "schema", None)
         index = parquet.index_names(getattr(schema, "metadata", None) or {})  # Arrow's
         if frame is not None and hasattr(table, "iloc"):
-            index = [
-                str(name or f"__index_level_{at}__") for at, name in enumerate(table.index.names)
-            ]
-            levels = (table.index.get_level_values(at) for at in range(len(index)))
+            labels = cast(Any, table).index
+            index = [str(name or f"__index_level_{at}__") for at, name in enumerate(labels.names)]
             frame = frame.with_columns(
-                pl.Series(name, level.tolist(), strict=False)
-                for name, level in zip(index, levels, strict=True)
+                pl.Series(name, labels.get_level_values(at).tolist(), strict=False)
+                for at, name in enumerate(index)
                 if name not in frame.columns
             )
     except StudyError:

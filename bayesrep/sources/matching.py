@@ -47,6 +47,7 @@ WAYS: Mapping[str, pl.Expr] = {
 _DIGITS = _NAME.str.len_chars() - 1
 _SHORTENED = (_NAME.cast(pl.Float64, strict=False) / 10.0**_DIGITS).round(5).cast(pl.String)
 _TOLD: Mapping[str, pl.Expr] = {
+    **WAYS,
     "as decimal numbers": _NAME.str.replace(r"^\+?0*(\d+(?:\.\d*[1-9])?)\.?0*$", "$1"),
     "as a spreadsheet shortens long numbers": pl.when(_NAME.str.contains(r"^\d{12,}$"))
     .then(_SHORTENED.str.replace(r"\.0$", "") + "E+" + _DIGITS.cast(pl.String))
@@ -163,18 +164,22 @@ def _compare(
     own: pl.DataFrame, theirs: pl.DataFrame, ways: Mapping[str, pl.Expr]
 ) -> Iterator[tuple[str, pl.DataFrame, pl.DataFrame]]:
     """Names with the `key` of each way: as they are, then those of the files of addresses."""
-    both = [each.select("image", name=normalize_names(pl.col("image"))) for each in (own, theirs)]
+    one, two = (x.select("image", name=normalize_names(pl.col("image"))) for x in (own, theirs))
     for said, way in ways.items():
-        yield said, *(each.with_columns(key=way) for each in both)
-    files = [each.with_columns(_decode_addresses(each["name"])) for each in both]
-    if any(not one["name"].equals(other["name"]) for one, other in zip(both, files, strict=True)):
+        yield said, one.with_columns(key=way), two.with_columns(key=way)
+    first, second = (each.with_columns(_decode_addresses(each["name"])) for each in (one, two))
+    if not (first.equals(one) and second.equals(two)):
         for said, way in WAYS.items():
-            yield f"{said}, addresses decoded", *(each.with_columns(key=way) for each in files)
+            yield (
+                f"{said}, addresses decoded",
+                first.with_columns(key=way),
+                second.with_columns(key=way),
+            )
 
 
 def _decode_addresses(names: pl.Series) -> pl.Series:
     """The files that addresses mean: of `/data/local-files/?d=a`, `http://b/a?X-Amz-...`, `%61`."""
-    files = names.str.replace(r"^(.*/local-files/?)?\?d=", "").str.replace(r"[?#].*$", "")
+    files = names.str.replace(r"^(.*/local-files/?)?\?d=", "").str.replace(r"\?[\w.~-]+=.*$", "")
     encoded = files.str.contains(r"%[0-9A-Fa-f]{2}").fill_null(value=False).arg_true()
     decoded = [normalize_name(unquote(name)) for name in files.gather(encoded)]
     return files.scatter(encoded, decoded)
@@ -185,7 +190,7 @@ def explain_names(names: Collection[str], known: Collection[str]) -> str:
     strange, held = (
         pl.DataFrame({"image": list(each)}, {"image": pl.String}) for each in (names, known)
     )
-    for said, mine, other in _compare(strange, held, WAYS | _TOLD):
+    for said, mine, other in _compare(strange, held, _TOLD):
         pairs = mine.join(other, on="key", suffix="_new", maintain_order="left")
         if pairs.height:
             one, new = pairs["image"][0], pairs["image_new"][0]
