@@ -165,7 +165,7 @@ class Study(Compared):
             probability; see `bayesrep.studies.selection`). Whole floats count as integers; 0 and
             1 as correctness.
         classifiers
-            C distinct names, in the order of the columns of `correct`.
+            C distinct names, by which columns of frames are found; others are in their order.
         candidates
             The pool that the replication was chosen from, likewise; `correct` may be left out.
         further
