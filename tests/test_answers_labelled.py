@@ -69,6 +69,12 @@ def test_images_without_a_label_and_labels_without_answers_are_named():
     facts = {"labelled": ["d"], "answered": ["a", "b", "c"]}
     with refused(StudyError, "own-labels-of-other-images", facts):
         own_labels(answers, own(d="dog"), "f", "|")
+    with refused(
+        StudyError,
+        "own-labels-of-other-images",
+        {"hint": "; they are there as images of data set 'w'"},
+    ):
+        own_labels(answers, own(a="dog").with_columns(dataset=pl.lit("w")), "f", "|")
     with refused(StudyError, "own-label-twice", {"images": ["a"]}):
         own_labels(answers, pl.concat([own(a="dog"), own(a="cat")]), "f", "|")
 
@@ -105,7 +111,7 @@ def test_labels_of_more_or_fewer_images_are_matched_by_the_fewer():
         assert verdicts(own_labels(answers, more.head(1), "f", "|").answers) == {"a": ["yes"]}
     partly = own(**{"a.png": "dog", "z.png": "dog"})
     facts = {"matching": "without endings", "images": ["b"]}
-    with refused(StudyError, "counted-image-names-partly-matched", facts):
+    with refused(StudyError, "image-names-partly-matched", facts):
         own_labels(answers, partly, "f", "|")
 
 

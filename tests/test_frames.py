@@ -1,6 +1,10 @@
 """Studies from tables in memory: the same study and the same complaints, whoever made them."""
 
+import json
 import sys
+import unicodedata
+import warnings
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
@@ -12,7 +16,10 @@ from refusals import refused
 
 import bayesrep
 from bayesrep import Study, StudyError
+from bayesrep.errors import TableWarning
+from bayesrep.files.tables import read_only
 from bayesrep.sources.frames import as_polars, read_frames
+from bayesrep.sources.raw_answers import read_raw
 from bayesrep.sources.tables import read_tables
 
 CALLED = {"reference": "v1", "replication": "v2"}
@@ -53,7 +60,7 @@ class HuggingFace:
         self.frame = frame
 
     def to_polars(self):
-        return pl.from_pandas(self.frame)
+        return pl.DataFrame(self.frame)
 
 
 FORMS = {
@@ -64,7 +71,6 @@ FORMS = {
     "columns": lambda frame: {name: frame[name] for name in frame},
     "rows": lambda frame: frame.to_dict("records"),
     "categories": lambda frame: frame.astype({"image": "category", "dataset": "category"}),
-    "index": lambda frame: frame.set_index(np.arange(len(frame))[::-1]),
 }
 
 
@@ -93,6 +99,115 @@ def test_wide_predictions_and_counts_beside_them(counts, predictions, study):
     assert read_frames(counts=counts, predictions=wide.reset_index(), **CALLED) == study
     beside = predictions.merge(counts.drop(columns="picture"), on=["dataset", "image"])
     assert read_frames(counts=beside, predictions=beside, **CALLED) == study
+
+
+INDEXES = {
+    "counts from 1": lambda frame: frame.set_index(np.arange(1, len(frame) + 1)),
+    "filtered": lambda frame: frame.set_index(3 * np.arange(len(frame)) + 2),
+    "concatenated": lambda frame: frame.set_index(np.tile(np.arange(len(frame) // 2), 2)),
+    "made a column": lambda frame: frame.set_index(np.arange(len(frame)) % 20).reset_index(),
+    "of the images": lambda frame: frame.set_index("image"),
+    "of data sets and images": lambda frame: frame.set_index(["dataset", "image"]),
+}
+STORED = {
+    "csv": lambda frame, path: frame.to_csv(path),
+    "parquet": lambda frame, path: frame.to_parquet(path),
+    "xlsx": lambda frame, path: frame.to_excel(path, merge_cells=False),
+    "pandas": lambda frame, _: frame,
+    "polars": lambda frame, _: pl.from_pandas(frame, include_index=True),
+    "arrow": lambda frame, _: pa.Table.from_pandas(frame),
+    "hugging face": lambda frame, _: HuggingFace(pa.Table.from_pandas(frame)),
+}
+
+
+def read_stored(frames, stored, folder):
+    paths = {name: folder / f"{name}.{stored}" for name in frames}
+    given = {name: STORED[stored](frame, paths[name]) for name, frame in frames.items()}
+    if stored in ("csv", "parquet", "xlsx"):
+        return read_tables(list(paths.values()), **CALLED)
+    return read_frames(**given, **CALLED)
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+@pytest.mark.parametrize("stored", STORED)
+def test_an_index_is_no_classifier_and_no_group_and_may_name_images(
+    kind, stored, counts, predictions, tmp_path
+):
+    wide = predictions.pivot(index=["dataset", "image"], columns="classifier", values="correct")
+    keys = counts[["dataset", "image"]]
+    frames = {
+        "counts": counts.drop(columns="picture"),
+        "predictions": wide.reset_index().rename_axis(columns=None),
+        "images": keys.assign(label="cat", kind=["a", "b"] * 20),
+    }
+    right = read_frames(**frames, **CALLED)
+    made = {name: INDEXES[kind](frame) for name, frame in frames.items()}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = read_stored(made, stored, tmp_path)
+    assert found.fingerprint() == right.fingerprint()
+    named = kind == "made a column" or (stored == "polars" and not kind.startswith("of"))
+    assert {each.category for each in caught} == ({TableWarning} if named else set())
+
+
+@pytest.mark.parametrize("stored", sorted(STORED.keys() - {"polars"}))
+def test_an_index_of_texts_is_refused_without_a_name_and_else_said(stored, tmp_path):
+    frame, path = pd.DataFrame({"image": ["a", "b"]}), tmp_path / f"images.{stored}"
+
+    def read(frame):
+        given = STORED[stored](frame, path)
+        return as_polars(given, "images") if given is not None else read_only(path, ["image"]).frame
+
+    with refused(StudyError, "column-without-name", {"value": "x"}):
+        read(frame.set_index(pd.Index(["x", "y"])))
+    if stored in ("parquet", "pandas", "arrow"):  # which know that it is one
+        with pytest.warns(TableWarning, match="column 'id' left out"):
+            assert read(frame.set_index(pd.Index(["x", "y"], name="id"))).columns == ["image"]
+
+
+OTHERWISE = {
+    "as they are": (["a", "b"], str, "same"),
+    "blanks": (["a", "b"], lambda name: f" {name}\u00a0", "same"),
+    "letters of two parts": (["é", "ü"], lambda name: unicodedata.normalize("NFD", name), "same"),
+    "case": (["a.png", "b.png"], str.upper, "matched"),
+    "endings": (["a", "b"], lambda name: f"{name}.JPEG", "matched"),
+    "folders": (["a.png", "b.png"], lambda name: f"val/{name}", "matched"),
+    "backslashes": (["cat/0.png", "dog/0.png"], lambda n: n.replace("/", "\\"), "matched"),
+    "zeros before": (["7", "12"], lambda name: name.zfill(3), "matched"),
+    "local files": (["a.jpg", "b.jpg"], lambda name: f"/data/local-files/?d={name}", "matched"),
+    "signed": (["a.jpg", "b.jpg"], lambda name: f"https://s/{name}?X-Amz-Date={name}", "matched"),
+    "percent": (["é 1.jpg", "b#.jpg"], lambda name: f"https://s/{quote(name)}", "matched"),
+    "decimals": (["1", "2"], lambda name: f"{name}.0", "as decimal numbers"),
+    "places": (["1.1", "1.2"], lambda name: f"{name}0", "as decimal numbers"),
+    "shortened": (["1234567890123", "9876543210987"], lambda n: f"{int(n):.5E}", "long numbers"),
+}
+
+
+@pytest.mark.parametrize("stored", ["csv", "parquet", "xlsx", "pandas", "polars", "label-studio"])
+@pytest.mark.parametrize("kind", OTHERWISE)
+def test_names_that_differ_are_matched_aloud_or_told_how(kind, stored, tmp_path):
+    names, change, outcome = OTHERWISE[kind]
+    keys = pd.DataFrame({"dataset": ["v1", "v1", "v2"], "image": [*names, "z"]})
+    strange = keys.assign(image=[*map(change, names), "z"])
+    frames = {"counts": keys.assign(selected=1, shown=2), "predictions": strange.assign(m=True)}
+    told = ""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if stored == "label-studio":  # it is the answers that have the other names
+            one = {"completed_by": 1, "result": []}
+            held = [{"data": {"image": name}, "annotations": [one]} for name in strange["image"]]
+            (tmp_path / "export.json").write_text(json.dumps(held))
+            counted = read_raw(stored, tmp_path / "export.json")["image"].to_list()
+            frames = {"counts": strange.assign(image=counted, selected=1, shown=2)}
+            frames["predictions"] = keys.assign(m=True)
+        try:
+            read_stored(frames, stored.replace("label-studio", "pandas"), tmp_path)
+        except StudyError as error:
+            told = error.facts["hint"]
+    heard = any("are matched with" in str(each.message) for each in caught)
+    assert heard == (outcome == "matched")
+    assert (told != "") == (outcome not in ("same", "matched"))
+    assert outcome in told or not told
 
 
 def test_annotations_labels_and_candidates(counts, predictions):

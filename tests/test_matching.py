@@ -7,7 +7,7 @@ import pytest
 from refusals import refused
 
 from bayesrep.errors import StudyError, TableWarning
-from bayesrep.sources.matching import match_image_names
+from bayesrep.sources.matching import explain_names, match_image_names
 
 CALLED = [f"{folder}/{at}.jpg" for folder in ("cat", "dog") for at in (1, 2)]
 NUMBERS = ["007", "012", "100"]
@@ -44,6 +44,16 @@ WAYS = {
         [unicodedata.normalize("NFD", name) for name in ("café.jpg", "naïve.jpg")],
         "in composed letters",
     ),
+    "addresses": (
+        ["café 1.jpg", "b.jpg", "set/c.jpg", "d.jpg"],
+        [
+            "https://s/caf%C3%A9%201.jpg?X-Amz-Signature=a%2F",
+            "/data/local-files/?d=b.jpg",
+            "/data/local-files/?d=set%2Fc.jpg",
+            "s3://b/d.jpg",
+        ],
+        "without folders, addresses decoded",
+    ),
 }
 
 
@@ -78,7 +88,25 @@ def test_names_that_are_not_one_to_one_stay(counted: list[str], predicted: list[
     assert met(counted, predicted) == predicted
 
 
+@pytest.mark.parametrize(
+    ("strange", "known", "said"),
+    [
+        (["1.0", "2.0"], ["1", "2"], "as decimal numbers"),
+        (["1.10"], ["1.1"], "as decimal numbers"),
+        (["1.23457E+12"], ["1234567890123"], "as a spreadsheet shortens long numbers"),
+        (["9E+12", "9,87654E+12"], ["9000000000000"], "as a spreadsheet shortens long numbers"),
+        (["Ab.png", "aB.png"], ["ab.png"], "whatever their case"),  # two that would become one
+        (["x.jpg?sign=1", "x.jpg?sign=2"], ["x.jpg"], "in composed letters, addresses decoded"),
+    ],
+)
+def test_names_that_are_not_matched_are_told_how_they_differ(strange, known, said):
+    assert met(known, strange) == strange
+    for one, other in ((strange, known), (known, strange)):
+        assert f"are alike {said}" in explain_names(one, other)
+    assert explain_names(["q", "r"], known) == ""
+
+
 def test_names_that_match_in_part_are_named():
     facts = {"matching": "by name and last folder", "images": ["val/owl/1.jpg"]}
-    with refused(StudyError, "predicted-image-names-partly-matched", facts):
+    with refused(StudyError, "image-names-partly-matched", facts):
         met(CALLED, [*(f"val/{name}" for name in CALLED), "val/owl/1.jpg"])

@@ -112,6 +112,14 @@ def test_whole_numbers_are_names_without_decimals_in_every_reader(reader, type_,
     assert sorted(found.unique()) == ["10", "7"]
 
 
+@pytest.mark.parametrize("reader", READERS)
+def test_long_numbers_that_a_spreadsheet_shortened_are_warned_of_in_every_reader(reader, tmp_path):
+    names = ["1.23457E+12", "1e+16", "9,87654E+12", "1.5E+3", "E+12"]
+    with pytest.warns(TableWarning, match=r"'1.23457E\+12', '1e\+16', '9,87654E\+12'") as caught:
+        READERS[reader](_answers(names), tmp_path / "a.csv")
+    assert not any("'E+12'" in str(each.message) for each in caught)
+
+
 def test_groups_of_images_are_names(tmp_path):
     """1.1 and 1.10 were one group twice as large, and 001, 1 another."""
     images = [f"i{number}" for number in range(8)]
@@ -233,7 +241,7 @@ def test_a_stray_cell_far_away_costs_nothing_and_one_with_a_name_is_a_column(tmp
     }
     book.active["XFD1"], book.active["XFC3"] = None, "lost"
     book.save(path)
-    with refused(StudyError, "column-without-name", {"column_number": 16383}):
+    with refused(StudyError, "column-without-name", {"column": "column 16383"}):
         read_only(path)
 
 
@@ -277,7 +285,7 @@ def test_a_title_in_a_workbook_is_named_and_a_column_without_a_name_is_no_title(
     with refused(StudyError, "title-above-header", {"line": 1, "header": 3}):
         read_only(path)
     path = _book(tmp_path / "b.xlsx", [("image", None), ("a", 1)])
-    with refused(StudyError, "column-without-name", {"column_number": 2}):
+    with refused(StudyError, "column-without-name", {"column": "column 2"}):
         read_only(path)
 
 

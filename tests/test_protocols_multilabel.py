@@ -342,7 +342,10 @@ BAD = {
     "other data set": (
         "s.csv",
         table_of(SETS, dataset="v9"),
-        ("label-sets-of-other-images", {"dataset": "v1"}),
+        (
+            "label-sets-of-other-images",
+            {"dataset": "v1", "hint": "; they are there as images of data set 'v9'"},
+        ),
     ),
     "unknown kind": ("s.doc", SETS, ("table-file-type-unknown",)),
 }

@@ -277,7 +277,7 @@ def test_either_table_is_enough_for_its_rows(world):
         ("image,label,selected\n0.jpg,a,1\n", ("table-lacks-columns", {"columns": ["shown"]})),
         (
             "image,label,selected,shown\nother.jpg,a,1,2\n",
-            ("people-images-unknown", {"dataset": "v1"}),
+            ("people-images-unknown", {"dataset": "v1", "hint": ""}),
         ),
         (
             "image,label,selected,shown\n0.jpg,zebra,1,2\n",
@@ -291,7 +291,7 @@ def test_either_table_is_enough_for_its_rows(world):
         ("image,label,selected,shown\n0.jpg,a,0,0\n", ("label-counts-not-within-shown",)),
         (
             "dataset,image,label,selected,shown\nv2,0.jpg,a,1,2\n",
-            ("people-images-unknown", {"dataset": "v1"}),
+            ("people-images-unknown", {"hint": "; they are there as images of data set 'v2'"}),
         ),
     ],
 )

@@ -154,8 +154,12 @@ def test_subsets_of_images_are_read(both, tmp_path):
     with refused(StudyError, "subset-image-twice", {"images": ["v1 0"], "dataset": "v1"}):
         read_image_subsets(tmp_path / "twice.csv", *both)
     pl.DataFrame({"image": ["x"]}).write_csv(tmp_path / "none.csv")
-    with refused(StudyError, "subset-images-unknown"):
+    with refused(StudyError, "subset-images-unknown", {"hint": ""}):
         read_image_subsets(tmp_path / "none.csv", *both)
+    table.with_columns(dataset=pl.lit("v 1")).write_csv(tmp_path / "other.csv")
+    hint = {"hint": "; they are there as images of data set 'v 1'"}
+    with refused(StudyError, "subset-images-unknown", hint):
+        read_image_subsets(tmp_path / "other.csv", *both)
 
 
 def test_fast_images_are_those_of_a_low_median(both, world):

@@ -6,6 +6,8 @@ import sys
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,10 +74,70 @@ def test_a_study_cannot_be_changed():
         study().reference.correct[0, 0] = False
 
 
-def test_the_given_arrays_stay_writable():
-    selected = np.array([3, 0, 4])
-    study(selected=selected)
-    selected[0] = 1
+def test_a_study_has_arrays_of_its_own():
+    """The given ones stay writable, and what is written into them changes nothing."""
+    whole = np.array([[3, 4], [0, 2], [4, 4]])
+    texts = {name: np.array(["a", "b", "c"]) for name in ("images", "labels", "kind")}
+    correct = CORRECT.copy()
+    given = {"selected": whole[:, 0], "shown": whole[:, 1], "correct": correct}
+    names = {"images": texts["images"], "labels": texts["labels"], "groups": {"k": texts["kind"]}}
+    made = study(**given, **names, replication={"labels": ["a", "b", "c"]})
+    before = made.fingerprint()
+    for array in (whole, correct, *texts.values()):
+        array[:] = 0
+    assert made.fingerprint() == before
+
+
+LABELLED = {
+    "array": lambda rows, _, __: rows,
+    "names": lambda rows, order, names: pd.DataFrame(rows, names).iloc[order],
+    "numbers": lambda rows, order, _: pd.DataFrame(rows).iloc[order],
+    "columns": lambda rows, _, __: pl.DataFrame(rows),
+    "others": lambda rows, _, names: pd.DataFrame(rows, [f"{name}.png" for name in names]),
+}
+"""The same rows as an array, or with labels, of rows in an order of their own."""
+
+
+@given(st.data())
+def test_labels_say_what_arrays_hold_and_places_do_not_in_silence(data):
+    """Whatever has labels: the study is that of the plain arrays, or refused."""
+    names, networks = ["i3", "i1", "i2", "i0"], ["b", "a", "c"]
+    plain = {"selected": np.array([3, 0, 4, 1]), "shown": np.array([4, 2, 5, 9])}
+    plain |= {"correct": np.arange(12).reshape(4, 3) % 5 < 2, "kind": np.array(list("wxyz"))}
+    forms = {name: data.draw(st.sampled_from(sorted(LABELLED)), label=name) for name in plain}
+    held = {
+        name: LABELLED[form](plain[name], data.draw(st.permutations(range(4))), names)
+        for name, form in forms.items()
+    }
+    if forms["correct"] != "array":
+        held["correct"].columns = networks
+        held["correct"] = held["correct"][data.draw(st.permutations(networks))]
+    held = {
+        name: each.iloc[:, 0] if name != "correct" and hasattr(each, "iloc") else each
+        for name, each in held.items()
+    }
+    held |= {
+        n: each.to_series()
+        for n, each in held.items()
+        if n != "correct" and isinstance(each, pl.DataFrame)
+    }
+    images = data.draw(st.sampled_from([None, np.array(names), pd.Series(names)]), label="images")
+
+    def rows_of(images, kind, **arrays):
+        sets = {"images": images, "groups": {"kind": kind}, **arrays}
+        made = Study.from_arrays(reference=sets, replication=sets, classifiers=networks).reference
+        rows = made.selected, made.shown, made.groups["kind"], made.correct.tolist()
+        return dict(zip(made.images.tolist(), zip(*rows, strict=True), strict=True))
+
+    wanted = rows_of(names, **plain)
+    try:
+        found = rows_of(images, **held)
+    except StudyError as error:
+        found = error.rule
+    if found == "array-labels-differ":
+        assert set(forms.values()) & {"names", "numbers", "others"}
+    elif images is not None or set(forms.values()) == {"names"}:
+        assert found == wanted
 
 
 def test_a_study_survives_pickling():

@@ -125,12 +125,6 @@ def misspelt(name):
     return name.replace("50", "5O")
 
 
-INDEXED = [
-    ["", *COUNTS[0]],
-    *([str(place), *row] for place, row in enumerate(COUNTS[1:])),
-]
-
-
 def matched(how, name, counted):
     """What is said where three images are found under other names."""
     return "predictions.csv", "3 images", "'v1'", "counts.csv", how, name, counted
@@ -161,7 +155,6 @@ READ = {
         sound(p=mapped(PREDICTIONS, "classifier", lambda name: f"{name} ")),
         None,
     ),
-    "an index column of pandas": (sound(c=INDEXED), None),
     "empty columns and rows at the end": (
         sound(c=text([[*row, "", ""] for row in COUNTS]) + ",,,,,\n" * 3),
         None,
@@ -427,7 +420,7 @@ REFUSED = {
     ),
     "names without endings, and one more": (
         sound(p=[*mapped(PREDICTIONS, "image", bare), ["v1", "x", "vit", "1"]]),
-        "predicted-image-names-partly-matched",
+        "image-names-partly-matched",
         {
             "where": "predictions.csv",
             "dataset": "v1",

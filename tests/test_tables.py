@@ -241,6 +241,11 @@ def test_other_data_sets_are_refused_by_name(write):
         {"data_sets": ["flickr"], "study_data_sets": "'v1' and 'v2'"},
     ):
         read(paths)
+    called = predictions().with_columns(pl.col("dataset").replace("v1", "flickr"))
+    paths = write(c=counts(), p=called)
+    hint = f"; its images in {paths[1]} are those of 'v1'"
+    with refused(StudyError, "rows-of-other-data-sets", {"data_sets": ["flickr"], "hint": hint}):
+        read(paths)
     more = pl.concat([predictions(), predictions().with_columns(dataset=pl.lit("flickr"))])
     with refused(
         StudyError,

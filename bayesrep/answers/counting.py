@@ -25,7 +25,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files.copies import refuse_copies
-from bayesrep.files.names import normalize_floats, normalize_names
+from bayesrep.files.names import normalize_floats, normalize_names, warn_of_shortened
 from bayesrep.files.tables import read_only, scan
 from bayesrep.files.values import parse_flags
 from bayesrep.numerics.crowd import stretch_of_workers
@@ -263,6 +263,7 @@ def _check_counts(counts: pl.DataFrame, where: str) -> pl.DataFrame:
             raise StudyError(rule, where=where, answer_count=total, images=images)
     if counts.select(pl.col(_KEY).null_count()).row(0) != (0, 0):
         raise StudyError("answer-without-dataset-or-image", where=where)
+    warn_of_shortened(counts["image"], where)
     return counts.select(*_KEY, "selected", "shown").sort(_KEY)
 
 

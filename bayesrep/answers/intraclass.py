@@ -21,6 +21,7 @@ import numpy as np
 
 from bayesrep.errors import StudyError
 from bayesrep.numerics.estimands import NORMAL
+from bayesrep.studies.given_arrays import align_rows
 from bayesrep.types import Float, Int
 
 
@@ -59,7 +60,8 @@ def intraclass_correlation(image: Any, context: Any, selected: Any) -> Intraclas
         If lengths differ, or fewer than two images were answered about in two contexts, one of them
         by two annotators: then nothing tells a correlation from a spread of the frequencies.
     """
-    columns = [np.asarray(column) for column in (image, context, selected)]
+    given = {"image": image, "context": context, "selected": selected}
+    columns = [np.asarray(column) for column in align_rows(given, "answers").values()][:3]
     if any(column.shape != (len(columns[0]),) for column in columns):
         raise StudyError("answer-entries-unequal")
     of_image, row = np.unique(columns[0], return_inverse=True)

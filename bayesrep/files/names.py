@@ -9,9 +9,12 @@ name is changed: 1, 01 and 1.0 are three names, and so are dog and Dog.
 """
 
 import unicodedata
+import warnings
 from typing import TypeVar
 
 import polars as pl
+
+from bayesrep.errors import TableWarning, listing
 
 _INVISIBLE = "\u00ad\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
 BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001)))) + _INVISIBLE
@@ -53,6 +56,17 @@ def normalize_floats(column: pl.Expr) -> pl.Expr:
     whole = ((known == known.floor()) & (known.abs() < 2**53)).all()
     without = known.cast(pl.Int64, strict=False).cast(pl.String)
     return pl.when(whole).then(without).otherwise(column.cast(pl.String))
+
+
+def warn_of_shortened(names: pl.Series, where: object) -> None:
+    """Say which names are numbers that a spreadsheet shortened: several may have become one."""
+    texts = names.cast(pl.String).unique(maintain_order=True)
+    if len(short := texts.filter(texts.str.contains(r"^[+-]?\d([.,]\d+)?[eE]\+\d\d+$"))):
+        text = (
+            f"{where}: {listing(short, names.name)}: long numbers as spreadsheets shorten them, of "
+            "which several may have become one; export them anew, from where they are text"
+        )
+        warnings.warn(TableWarning(text), stacklevel=3)
 
 
 def normalize_cells(frame: _Frame) -> _Frame:

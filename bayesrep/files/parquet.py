@@ -10,12 +10,13 @@ import hashlib
 import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import StudyError, Violation, listing, reason
-from bayesrep.files import trial
+from bayesrep.files import strict_json, trial
 
 SEAL = "bayesrep.sha256"
 _MARK = f"{SEAL}:".encode()  # before the digest: a seal of which a part is damaged is still one
@@ -173,6 +174,15 @@ def examine(
         or _too_long(table, size, where)
         or too_wide(table, size, where)
     )
+
+
+def index_names(metadata: Mapping[Any, Any]) -> list[str]:
+    """The columns that are a data frame's index, as pandas says in the metadata of its tables."""
+    try:
+        told = strict_json.parse(metadata.get("pandas") or metadata[b"pandas"].decode())
+        return [name for name in told["index_columns"] if isinstance(name, str)]
+    except (KeyError, TypeError, ValueError):
+        return []
 
 
 def _too_long(table: pl.DataFrame, size: int, where: str) -> Violation | None:

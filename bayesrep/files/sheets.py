@@ -1,16 +1,17 @@
 """A table of texts: its columns by name, without what spreadsheets and data frames leave."""
 
 import re
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 
-from bayesrep.errors import StudyError, Violation, plain_text
+from bayesrep.errors import StudyError, TableWarning, Violation, listing, plain_text
 from bayesrep.files import parquet
-from bayesrep.files.names import normalize_cells, normalize_name
+from bayesrep.files.names import normalize_cells, normalize_name, normalize_names
 from bayesrep.files.places import Place
 
 LARGEST_TEXT, SWELLING = 2**26, 50
@@ -21,6 +22,10 @@ COLUMNS = 2**16
 LINES_ABOVE = 5  # lines below the first among which a header is looked for
 UNNAMED = "\0"
 """How the name of a column begins that has none, and that of no other does."""
+
+_NAMELESS = re.compile(rf"{UNNAMED}\d+|Unnamed: \d+(\.\d+)*|__index_level_\d+__|\.\.\.\d+")
+_INDEX = re.compile(rf"{_NAMELESS.pattern}|None|index|level_\d|row[._]?names?|rn|X")
+"""What pandas, polars and R call the numbers of rows."""
 
 Rename = Callable[[list[str]], list[str]]
 
@@ -61,26 +66,65 @@ def name_columns(raw: Iterable[str], where: str, rename: Rename) -> list[str]:
 
 
 def tidy_sheet(frame: pl.DataFrame, place: Place) -> Sheet:
-    """Without what spreadsheets and data frames leave: empty columns, an index, empty rows."""
+    """Without what spreadsheets leave: columns without a name and a value, empty rows."""
     # A row of commas is a column each: those that hold nothing go before their texts are looked at.
     nameless = (column for column in frame if column.name.startswith(UNNAMED))
     frame = frame.drop(column.name for column in nameless if column.null_count() == len(column))
-    frame, left = normalize_cells(frame), list[str]()
-    for column in frame:
-        unnamed = column.name.startswith(UNNAMED)
-        blank = unnamed and column.null_count() == len(column)
-        if blank or ((unnamed or column.name == "Unnamed: 0") and _is_index(column)):
-            left.append(column.name)
-        elif unnamed:
-            _refuse_title(frame, place)
-            number = int(column.name[1:]) + 1
-            raise StudyError("column-without-name", where=place.name, column_number=number)
-    frame = frame.drop(left)
+    frame = normalize_cells(frame)
+    nameless = (column for column in frame if column.name.startswith(UNNAMED))
+    frame = frame.drop(column.name for column in nameless if column.null_count() == len(column))
     if frame.width and frame.height:
         full = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
         if not full.all():
             frame, place = frame.filter(full), place.select_rows(full)
     return Sheet(frame, place)
+
+
+def leave_out_index(
+    frame: pl.DataFrame, place: Place, columns: Collection[str] = (), index: Collection[str] = ()
+) -> pl.DataFrame:
+    """A table without the index of a data frame, which is no classifier and no group of images.
+
+    pandas, R and polars number rows in columns without a name (first in a text) or with one of
+    their own; a name among `columns` means something to who reads them, and one among `index` is
+    an index by what the file itself says. Other columns without a name are refused, and what is
+    left out is said where it has a name.
+    """
+    left, named, leading = list[str](), list[str](), True
+    for number, column in enumerate(frame, 1):
+        name, unnamed = column.name, column.name.startswith(UNNAMED)
+        leading &= unnamed
+        if name in columns or not (name in index or _INDEX.fullmatch(name)):
+            continue
+        nameless = unnamed or _NAMELESS.fullmatch(name) is not None
+        if not nameless and (name in index or _are_row_numbers(column, once=True)):
+            named.append(name)
+        elif nameless and leading >= unnamed and _are_row_numbers(column):
+            left.append(name)
+        elif nameless:
+            _refuse_title(frame, place)
+            called = f"column {int(name[1:]) + 1 if unnamed else number}"
+            value = normalize_names(column).drop_nulls().first()
+            raise StudyError("column-without-name", where=place.name, column=called, value=value)
+    if named:
+        text = (
+            f"{place}: {listing(named, 'column')} left out, as the index of a data frame; give "
+            "what is a column another name"
+        )
+        warnings.warn(TableWarning(text), stacklevel=3)
+    return frame.drop(left, named)
+
+
+def _are_row_numbers(column: pl.Series, *, once: bool = False) -> bool:
+    """Whether a column holds numbers of rows; where that is asked, each once or counted anew."""
+    texts = normalize_names(column)
+    if texts.null_count() or not texts.str.contains(r"^(0|[1-9]\d*)(\.\d+)?$").all():
+        return False
+    if not once or texts.n_unique() == len(texts):
+        return True
+    numbers = texts.cast(pl.Float64)
+    step = numbers.diff().fill_null(1)
+    return bool(((step == 1) | ((numbers == numbers.first()) & (step != 0))).all())
 
 
 def _refuse_title(frame: pl.DataFrame, place: Place) -> None:
@@ -107,11 +151,6 @@ def describe_title(where: str, header: int, title: str, line: int) -> Violation:
     """In one line, that a title stands where a header should be, and where the header is."""
     facts = {"where": where, "line": line, "title": plain_text(title[:60]), "header": header}
     return Violation("title-above-header", **facts)
-
-
-def _is_index(column: pl.Series) -> bool:
-    """Whether a column only numbers the rows."""
-    return column.to_list() == [str(number) for number in range(len(column))]
 
 
 def check_width(sheet: Sheet, size: int) -> None:

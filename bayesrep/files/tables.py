@@ -16,7 +16,13 @@ from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import delimited, parquet
 from bayesrep.files.names import normalize_cells
 from bayesrep.files.places import TEXTUAL, Place
-from bayesrep.files.sheets import Sheet, check_width, name_columns, take_only_sheet
+from bayesrep.files.sheets import (
+    Sheet,
+    check_width,
+    leave_out_index,
+    name_columns,
+    take_only_sheet,
+)
 
 ENDINGS = (*TEXTUAL, ".parquet")
 _SPELLINGS = {"data_set": "dataset"}
@@ -40,14 +46,18 @@ def read_sheets(path: str | Path, columns: Collection[str] = ()) -> list[Sheet]:
         In one line, naming the file and what to do.
     """
     file, rename = Path(path), partial(fold_headings, columns=columns)
+    index: Collection[str] = ()
     if file.name.lower().endswith(".parquet"):
         frame = _open_table(path, lambda: parquet.read(file, str(path), (), further=None))
+        index = parquet.index_names(pl.read_parquet_metadata(file))
         frame.columns = name_columns(frame.columns, str(path), rename)
-        return [Sheet(normalize_cells(frame), Place(str(path)))]
-    sheets, size = _open_table(path, lambda: (delimited.read(file, rename), file.stat().st_size))
-    for sheet in sheets:
-        check_width(sheet, size)
-    return sheets
+        sheets = [Sheet(normalize_cells(frame), Place(str(path)))]
+    else:
+        read = partial(delimited.read, file, rename)
+        sheets, size = _open_table(path, lambda: (read(), file.stat().st_size))
+        for sheet in sheets:
+            check_width(sheet, size)
+    return [Sheet(leave_out_index(*sheet, columns, index), sheet.place) for sheet in sheets]
 
 
 def read_only(path: str | Path, columns: Collection[str] = ()) -> Sheet:

@@ -16,7 +16,7 @@ from typing import LiteralString, TypeVar
 import polars as pl
 
 from bayesrep.errors import StudyError, Violation
-from bayesrep.files.names import BLANKS, normalize_names
+from bayesrep.files.names import BLANKS, normalize_names, warn_of_shortened
 from bayesrep.files.places import Place
 
 TRUE_WORDS, FALSE_WORDS = ("true", "t", "yes", "y"), ("false", "f", "no", "n")
@@ -82,6 +82,7 @@ def texts(column: pl.Series, where: str | Place) -> pl.Series:
     text = normalize_names(column)
     missing = text.is_null() | (text == "")
     _refuse(missing, column, "value-missing-in-rows", where, shown=False)
+    warn_of_shortened(text, where)
     return text
 
 

@@ -111,6 +111,10 @@ def _text(cell: Any) -> str:
         return f"{100 * value:g}%"
     if isinstance(value, datetime) and value.time() == time():
         return value.date().isoformat()
+    places = re.fullmatch(r"0\.(0+)", form)
+    if isinstance(value, int | float) and places:
+        shown = f"{value:.{len(places[1])}f}"
+        return shown if float(shown) == value else str(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:

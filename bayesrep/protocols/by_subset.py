@@ -17,6 +17,7 @@ from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import durations, is_missing, parse_flags
 from bayesrep.protocols.comparison import Side, accuracy_rows, side_of
 from bayesrep.protocols.label_sets import LabelSets
+from bayesrep.sources.matching import explain_absence
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.types import Bools
@@ -159,7 +160,9 @@ def read_image_subsets(path: str | Path, *predictions: Predictions) -> dict[str,
         text, columns = text.with_columns(pl.lit("true").alias(file.stem)), [file.stem]
     parts = [_rows_of(text, each, str(file)) for each in predictions]
     if not any(len(part) for part in parts):
-        raise StudyError("subset-images-unknown", file=file, example=str(predictions[0].images[0]))
+        images = _image_names(predictions[0])
+        hint = explain_absence(images, text)
+        raise StudyError("subset-images-unknown", file=file, example=images[0], hint=hint)
     # A column of flags is one subset; any other column is a subset for each of its values.
     members: dict[str, tuple[Bools, ...]] = {}
     for column in columns:

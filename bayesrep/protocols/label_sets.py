@@ -31,6 +31,7 @@ from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import all_flags
 from bayesrep.protocols.class_names import class_numbers
+from bayesrep.sources.matching import explain_absence
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools
 
@@ -148,7 +149,19 @@ def _other_images_error(paths: Sequence[str | Path], predictions: Predictions) -
         where=_list_paths(paths),
         dataset=predictions.dataset,
         example=str(predictions.images[0]),
+        hint=next(
+            filter(None, (_explain_file(path, predictions) for path in map(Path, paths))), ""
+        ),
     )
+
+
+def _explain_file(path: Path, predictions: Predictions) -> str:
+    if path.suffix.lower() == ".json":
+        held = strict_json.read(path)
+        table = pl.DataFrame({"image": list(held) if isinstance(held, dict) else []})
+    else:
+        table = _read_rows(path)
+    return explain_absence(predictions.images.tolist(), table)
 
 
 def _read(paths: Sequence[str | Path], predictions: Predictions) -> LabelSets | None:
@@ -224,27 +237,36 @@ def _categories(path: Path, dataset: str, places: Mapping[str, int]) -> Iterator
     """Yield every category that a table names, with its image."""
     if path.suffix.lower() == ".json":
         return
-    table = read_only(path, ("dataset", "image", "label", "category")).frame
-    if "category" not in table.columns or "image" not in table.columns:
+    table = _rows_of(_read_rows(path), dataset)
+    if not {"category", "image"} <= set(table.columns):
         return
-    if "dataset" in table.columns:
-        table = table.filter(normalize_names(pl.col("dataset")) == normalize_name(dataset))
-    rows = table.select(normalize_names(pl.col("category", "image"))).drop_nulls().unique()
+    rows = table.select("category", "image").drop_nulls().unique()
     for category, image in rows.sort("category", "image").iter_rows():
         if category and image in places:
             yield category, places[image]
 
 
+def _read_rows(path: Path) -> pl.DataFrame:
+    table = read_only(path, ("dataset", "image", "label", "category")).frame
+    return table.with_columns(normalize_names(pl.col("^(dataset|image|label|category)$")))
+
+
+def _rows_of(table: pl.DataFrame, dataset: str) -> pl.DataFrame:
+    """The rows of one data set, where a table says which they are of."""
+    if "dataset" not in table.columns:
+        return table
+    return table.filter(pl.col("dataset") == normalize_name(dataset))
+
+
 def _table_sets(
     path: Path, dataset: str, places: Mapping[str, int]
 ) -> Iterator[tuple[str, Sequence[Any]]]:
-    table, where = read_only(path, ("dataset", "image", "label"))
-    require(table, ("image", "label"), where)
-    if "dataset" in table.columns:
-        table = table.filter(normalize_names(pl.col("dataset")) == normalize_name(dataset))
-    rows = table.select(normalize_names(pl.col("image", "label")))
+    table = _read_rows(path)
+    require(table, ("image", "label"), str(path))
+    table = _rows_of(table, dataset)
+    rows = table.select("image", "label")
     if {"object", "names"} <= set(table.columns):
-        rows = rows.filter(all_flags(table["names"], where))
+        rows = rows.filter(all_flags(table["names"], str(path)))
     rows = rows.filter(pl.col("image").is_in(list(places)))
     if (repeated := rows.filter(rows.is_duplicated())).height:
         images = listing(repeated["image"].unique(maintain_order=True))

@@ -19,6 +19,7 @@ from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import all_flags, whole_numbers
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.protocols.humans import beside
+from bayesrep.sources.matching import explain_absence
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Floats
 
@@ -209,10 +210,11 @@ def _rows(
     text = ("dataset", "image", "label", "main_label")
     table = read_only(path, text).frame
     require(table, columns, str(path))
+    named = [name for name in ("dataset", "image", "label") if name in table.columns]
+    table = given = table.with_columns(normalize_names(pl.col(named)))
     if "dataset" in table.columns:
-        table = table.filter(normalize_names(pl.col("dataset")) == predictions.dataset)
+        table = table.filter(pl.col("dataset") == predictions.dataset)
     places = {name: row for row, name in enumerate(predictions.images.tolist())}
-    table = table.with_columns(normalize_names(pl.col("image", "label")))
     table = table.filter(pl.col("image").is_in(list(places)))
     if table.is_empty():
         raise StudyError(
@@ -220,6 +222,7 @@ def _rows(
             path=path,
             dataset=predictions.dataset,
             example=str(predictions.images[0]),
+            hint=explain_absence(predictions.images.tolist(), given),
         )
     if (twice := table.filter(table.select("image", "label").is_duplicated())).height:
         names = listing(twice["image"].unique(maintain_order=True).to_list())

@@ -5,13 +5,18 @@ whatever exports Arrow (`__arrow_c_stream__`: pandas, pyarrow, DuckDB); where th
 does without pyarrow, a frame is read column by column.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import polars as pl
 
 from bayesrep.errors import StudyError, reason
+from bayesrep.files import parquet
+from bayesrep.files.places import Place
+from bayesrep.files.sheets import leave_out_index
 from bayesrep.sources import tables
+from bayesrep.sources.tables.recognise import KNOWN_COLUMNS
+from bayesrep.studies.given_arrays import align_rows
 from bayesrep.studies.study import Study
 
 
@@ -35,7 +40,7 @@ def read_frames(
         Columns dataset, image, classifier, correct; or dataset, image and one column of true and
         false per classifier. Like all tables a pandas or polars frame, a pyarrow table, a Hugging
         Face dataset, a mapping of columns or a sequence of rows (mappings); its other columns are
-        ignored, and an index is not a column.
+        ignored. An index of pandas that is called as a column is one; others are left out.
     counts
         Columns dataset, image, selected, shown: how many of those who saw an image selected it.
     annotations
@@ -90,8 +95,8 @@ def read_frames(
     )
 
 
-def as_polars(table: Any, where: str) -> pl.DataFrame:
-    """A table of another library as a polars frame.
+def as_polars(table: Any, where: str, columns: Collection[str] = KNOWN_COLUMNS) -> pl.DataFrame:
+    """A table of another library as a polars frame, in which an index with a name is a column.
 
     Parameters
     ----------
@@ -99,17 +104,31 @@ def as_polars(table: Any, where: str) -> pl.DataFrame:
         As `read_frames` takes it.
     where
         What a message calls it.
+    columns
+        Names that mean something: an index that is called otherwise is left out.
     """
     try:
-        frame = _frame(table)
+        frame = _frame(table, where)
+        schema = None if isinstance(table, pl.LazyFrame) else getattr(table, "schema", None)
+        index = parquet.index_names(getattr(schema, "metadata", None) or {})  # Arrow's
+        if frame is not None and hasattr(table, "iloc"):
+            labels = cast(Any, table).index
+            index = [str(name or f"__index_level_{at}__") for at, name in enumerate(labels.names)]
+            frame = frame.with_columns(
+                pl.Series(name, labels.get_level_values(at).tolist(), strict=False)
+                for at, name in enumerate(index)
+                if name not in frame.columns
+            )
+    except StudyError:
+        raise
     except Exception as error:  # whatever the other library raises
         raise StudyError("table-object-unreadable", where=where, reason=reason(error)) from error
     if frame is None:
         raise StudyError("object-not-a-table", where=where, type_name=type(table).__name__)
-    return frame
+    return leave_out_index(frame, Place(where), columns, index)
 
 
-def _frame(table: Any) -> pl.DataFrame | None:
+def _frame(table: Any, where: str) -> pl.DataFrame | None:
     if isinstance(table, pl.DataFrame):
         return table
     if isinstance(table, pl.LazyFrame):
@@ -124,7 +143,9 @@ def _frame(table: Any) -> pl.DataFrame | None:
                 raise
             return _of_columns(table, table.columns)
     if isinstance(table, Mapping):
-        return _of_columns(cast(Mapping[Any, Any], table), cast(Mapping[Any, Any], table))
+        columns = cast(Mapping[Any, Any], table)
+        rows = align_rows({str(name): held for name, held in columns.items()}, where)
+        return _of_columns(rows, map(str, columns))
     if _is_rows(table):
         return pl.DataFrame(table, strict=False, infer_schema_length=None)
     return None

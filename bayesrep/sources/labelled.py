@@ -16,7 +16,7 @@ from bayesrep.errors import SHOWN, StudyError, TableWarning, listing, plain_text
 from bayesrep.files.names import normalize_names
 from bayesrep.files.tables import require
 from bayesrep.files.values import texts
-from bayesrep.sources.matching import match_image_names
+from bayesrep.sources.matching import explain_absence, match_image_names
 from bayesrep.sources.raw_answers import EMPTY
 
 MOST_ROWS = 10_000_000
@@ -187,6 +187,7 @@ def own_labels(
             where=where,
             labelled=listing(own["image"]),
             answered=listing(images["image"]),
+            hint=explain_absence(images["image"], own),
         )
     _tell(where, "have answers and no label; these are left out", images.join(own, _IMAGE, "anti"))
     _tell(where, "have a label and no answers", own.join(images, on=_IMAGE, how="anti"))

@@ -1,24 +1,25 @@
 """Images that two tables name differently, matched where that is one to one.
 
 One table has `n01/a.JPEG`, the other `a`; one was written on Windows, or on a Mac; a spreadsheet
-made 7 of 007, and Label Studio put eight digits before what was uploaded. Names are compared in the
-ways of `WAYS`, in this order; the first by which no two images become one, and every image is
-found, is taken and said.
+made 7 of 007, Label Studio put eight digits before what was uploaded, or a store signed its
+addresses. Names are compared in the ways of `WAYS`, in this order; the first by which no two images
+become one, and every image is found, is taken and said. Where none is, how names differ is told.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from urllib.parse import unquote
 
 import polars as pl
 
-from bayesrep.errors import StudyError, TableWarning, listing
-from bayesrep.files.names import normalize_names
+from bayesrep.errors import StudyError, TableWarning, did_you_mean, listing
+from bayesrep.files.names import normalize_name, normalize_names
 
 _ENDING = r"(?i)\.(jpe?g|png|webp|bmp|gif|tiff?|ppm|npy)$"
 _ZEROS = r"^0+(\d+(?:\.\w+)?)$"
 _UPLOAD = r"^[0-9a-f]{8}-(.)"
 _FOLDERS = ("folder", "two folders", "three folders", "four folders")
-_NAME = normalize_names(pl.col("image"))
+_NAME = pl.col("name")
 _PARTS = _NAME.str.replace_all("\\", "/", literal=True).str.split("/")
 _BARE = _PARTS.list.last()
 _STEM = _NAME.str.replace(_ENDING, "")
@@ -43,6 +44,16 @@ WAYS: Mapping[str, pl.Expr] = {
     "without endings and the eight digits before an upload": _BARE_STEM.str.replace(_UPLOAD, "$1"),
 }
 """What names are compared by where they differ, and how that is said."""
+_DIGITS = _NAME.str.len_chars() - 1
+_SHORTENED = (_NAME.cast(pl.Float64, strict=False) / 10.0**_DIGITS).round(5).cast(pl.String)
+_TOLD: Mapping[str, pl.Expr] = {
+    **WAYS,
+    "as decimal numbers": _NAME.str.replace(r"^\+?0*(\d+(?:\.\d*[1-9])?)\.?0*$", "$1"),
+    "as a spreadsheet shortens long numbers": pl.when(_NAME.str.contains(r"^\d{12,}$"))
+    .then(_SHORTENED.str.replace(r"\.0$", "") + "E+" + _DIGITS.cast(pl.String))
+    .otherwise(_NAME.str.to_uppercase().str.replace(",", ".", literal=True)),
+}
+"""What names are compared by to tell how they differ, and not to match them: these may be two."""
 
 
 def match_image_names(
@@ -103,13 +114,8 @@ def match_image_names(
     if left:
         side = "new" if covers else "image"
         lost = needed.join(pairs.select(pl.col(side).alias("image")), on="image", how="anti")
-        rule = (
-            "counted-image-names-partly-matched"
-            if covers
-            else "predicted-image-names-partly-matched"
-        )
         raise StudyError(
-            rule,
+            "image-names-partly-matched",
             where=where,
             dataset=dataset,
             counts_where=counts,
@@ -142,12 +148,59 @@ def _find_best_way(
     How many it leaves, how it is said, and the pairs: image, new.
     """
     best: tuple[int, str, pl.DataFrame] | None = None
-    for said, way in WAYS.items():
-        mine, other = (names.with_columns(key=way) for names in (own, theirs))
+    for said, mine, other in _compare(own, theirs, WAYS):
         if mine["key"].is_duplicated().any() or other["key"].is_duplicated().any():
             continue
         pairs = mine.join(other.rename({"image": "new"}), on="key").select("image", "new")
         left = needed - pairs.height
         if best is None or left < best[0]:
             best = left, said, pairs
+        if not left:
+            break
     return best
+
+
+def _compare(
+    own: pl.DataFrame, theirs: pl.DataFrame, ways: Mapping[str, pl.Expr]
+) -> Iterator[tuple[str, pl.DataFrame, pl.DataFrame]]:
+    """Names with the `key` of each way: as they are, then those of the files of addresses."""
+    one, two = (x.select("image", name=normalize_names(pl.col("image"))) for x in (own, theirs))
+    for said, way in ways.items():
+        yield said, one.with_columns(key=way), two.with_columns(key=way)
+    first, second = (each.with_columns(_decode_addresses(each["name"])) for each in (one, two))
+    if not (first.equals(one) and second.equals(two)):
+        for said, way in WAYS.items():
+            yield (
+                f"{said}, addresses decoded",
+                first.with_columns(key=way),
+                second.with_columns(key=way),
+            )
+
+
+def _decode_addresses(names: pl.Series) -> pl.Series:
+    """The files that addresses mean: of `/data/local-files/?d=a`, `http://b/a?X-Amz-...`, `%61`."""
+    files = names.str.replace(r"^(.*/local-files/?)?\?d=", "").str.replace(r"\?[\w.~-]+=.*$", "")
+    encoded = files.str.contains(r"%[0-9A-Fa-f]{2}").fill_null(value=False).arg_true()
+    decoded = [normalize_name(unquote(name)) for name in files.gather(encoded)]
+    return files.scatter(encoded, decoded)
+
+
+def explain_names(names: Collection[str], known: Collection[str]) -> str:
+    """How a name differs from the one that is probably meant, as a message ends; or nothing."""
+    strange, held = (
+        pl.DataFrame({"image": list(each)}, {"image": pl.String}) for each in (names, known)
+    )
+    for said, mine, other in _compare(strange, held, _TOLD):
+        pairs = mine.join(other, on="key", suffix="_new", maintain_order="left")
+        if pairs.height:
+            one, new = pairs["image"][0], pairs["image_new"][0]
+            return f"; {one!r} and {new!r} are alike {said}, give them one name"
+    return did_you_mean(next(iter(names)), known) if len(names) == 1 else ""
+
+
+def explain_absence(names: Collection[str], table: pl.DataFrame) -> str:
+    """Why a table with the column image, and perhaps dataset, has none of a data set's images."""
+    there = table.filter(pl.col("image").is_in(list(names)))
+    if "dataset" in table.columns and there.height:
+        return f"; they are there as images of {listing(there['dataset'].unique(), 'data set')}"
+    return explain_names(names, table["image"].drop_nulls().unique(maintain_order=True))

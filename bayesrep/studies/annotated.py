@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import Violation, listing
 from bayesrep.studies import rules
+from bayesrep.studies.given_arrays import own_array
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.shown import Compared, brief, number, spread
 from bayesrep.studies.worker_answers import WorkerAnswers
@@ -19,8 +19,7 @@ from bayesrep.types import Bools, Ints
 class AnnotatedSet(Compared):
     """One annotated data set: its images, their counts, and who classified them correctly.
 
-    Arrays are kept as read-only views of what was given where the type already fits: a caller who
-    changes the original afterwards changes the study.
+    Arrays are its own and read-only: what a caller could still write to is copied.
 
     Attributes
     ----------
@@ -66,8 +65,8 @@ class AnnotatedSet(Compared):
         if self.labels is not None:
             types["labels"] = np.str_
         for name, dtype in types.items():
-            object.__setattr__(self, name, _freeze(getattr(self, name), dtype))
-        groups = {name: _freeze(values, np.str_) for name, values in self.groups.items()}
+            object.__setattr__(self, name, own_array(getattr(self, name), dtype))
+        groups = {name: own_array(values, np.str_) for name, values in self.groups.items()}
         object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "left_out", dict(self.left_out))
 
@@ -98,9 +97,3 @@ class AnnotatedSet(Compared):
         if self.selection is not None:
             counts = np.asarray(self.selected), np.asarray(self.shown)
             yield from self.selection.violations(where, np.asarray(self.images), *counts)
-
-
-def _freeze(values: Any, dtype: type[np.generic]) -> NDArray[Any]:
-    view = np.asarray(values).astype(dtype, copy=False).view()
-    view.flags.writeable = False
-    return view

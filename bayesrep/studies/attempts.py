@@ -28,6 +28,7 @@ from bayesrep.files.sheets import Sheet
 from bayesrep.files.values import LARGEST_COUNT, parse_flags, texts, whole_numbers
 from bayesrep.studies import folder, rules
 from bayesrep.studies.columns import in_our_words
+from bayesrep.studies.given_arrays import align_rows, own_array
 from bayesrep.types import Ints
 
 _NAMES = ["dataset", "image", "classifier"]
@@ -61,14 +62,19 @@ class Attempts:
     attempts: Ints
 
     def __post_init__(self) -> None:
+        given = {name: getattr(self, name) for name in ("images", *_COUNTS)}
+        for name, values in align_rows(given, self._where).items():
+            object.__setattr__(self, name, values)
         rules.raise_first(self._violations())
         for name, dtype in (("images", np.str_), ("solved", np.int64), ("attempts", np.int64)):
-            values = np.asarray(getattr(self, name)).astype(dtype, copy=False).view()
-            values.flags.writeable = False
-            object.__setattr__(self, name, values)
+            object.__setattr__(self, name, own_array(getattr(self, name), dtype))
+
+    @property
+    def _where(self) -> str:
+        return f"attempts of {self.classifier!r} at {self.dataset!r}"
 
     def _violations(self) -> Iterator[Violation]:
-        where = f"attempts of {self.classifier!r} at {self.dataset!r}"
+        where = self._where
         yield from rules.image_violations(where, self.images)
         for name in _COUNTS:
             values = rules.as_numbers(getattr(self, name))

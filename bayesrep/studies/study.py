@@ -16,6 +16,7 @@ import numpy as np
 from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.studies import rules
 from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.given_arrays import align_rows, order_columns
 from bayesrep.studies.manifest import JSON, Manifest, Truth, selections_of
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.selection import Selection, truncating
@@ -164,7 +165,7 @@ class Study(Compared):
             probability; see `bayesrep.studies.selection`). Whole floats count as integers; 0 and
             1 as correctness.
         classifiers
-            C distinct names, in the order of the columns of `correct`.
+            C distinct names, by which columns of frames are found; others are in their order.
         candidates
             The pool that the replication was chosen from, likewise; `correct` may be left out.
         further
@@ -330,22 +331,26 @@ def _annotated_set(
     """Fill in the defaults of one mapping given to `Study.from_arrays`, and check it."""
     rules.raise_first(_entry_violations(role, arrays))
     name = str(arrays.get("name") or role)
-    correct = arrays["correct"]
     where = f"data set {name!r}"
-    given = arrays.get("images")
+    groups: Any = {} if arrays.get("groups") is None else arrays["groups"]
+    grouped = {f"group {each!r}": groups[each] for each in getattr(groups, "columns", groups)}
+    by_image = ("images", "selected", "shown", "correct", "labels")
+    rows = align_rows({**{each: arrays.get(each) for each in by_image}, **grouped}, where)
+    given, correct = rows["images"], rows["correct"]
     size = len(given) if given is not None else (np.shape(correct) or (0,))[0]
     images = np.arange(size).astype(np.str_) if given is None else np.asarray(given, dtype=np.str_)
     rules.raise_first(rules.image_violations(where, images))
     known = () if role == "candidates" and np.shape(correct)[1:] == (0,) else classifiers
+    correct = order_columns(correct, known, where)
     rules.raise_first(rules.correct_violations(where, images, correct, known))
     return AnnotatedSet(
         name=name,
         images=images,
-        selected=_one_per_image(arrays["selected"], size),
-        shown=_one_per_image(arrays["shown"], size),
+        selected=_one_per_image(rows["selected"], size),
+        shown=_one_per_image(rows["shown"], size),
         correct=correct,
-        labels=arrays.get("labels"),
-        groups=arrays.get("groups") or {},
+        labels=rows["labels"],
+        groups={str(each): rows[f"group {each!r}"] for each in getattr(groups, "columns", groups)},
         answers=arrays.get("answers"),
         selection=_selection(where, arrays.get("selection")),
     )

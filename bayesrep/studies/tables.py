@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 from numpy.typing import NDArray
 
 from bayesrep.errors import Violation, listing
@@ -80,7 +81,8 @@ def read_keyed(file: Path, columns: list[str], problems: Problems) -> pl.DataFra
     table = problems.attempt(lambda: parquet.read(file, file.name, columns, further=None))
     if table is None or not problems.take(key_violations(file.name, table, KEYS)):
         return None
-    return table.with_columns(pl.col(KEYS).cast(pl.String))
+    # What pandas adds where it writes a file anew.
+    return table.with_columns(pl.col(KEYS).cast(pl.String)).select(~cs.matches("^__index_level_"))
 
 
 def read_failures(path: Path, problems: Problems) -> pl.DataFrame | None:

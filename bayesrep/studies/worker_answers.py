@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import Violation, listing
 from bayesrep.studies import rules
+from bayesrep.studies.given_arrays import align_rows, own_array
 from bayesrep.studies.shown import Compared, brief, number
 from bayesrep.types import Bools, Ints
 
@@ -73,9 +74,7 @@ class WorkerAnswers(Compared):
         if self.position is not None:
             types["position"] = np.float64
         for name, dtype in types.items():
-            values = np.asarray(getattr(self, name)).astype(dtype, copy=False).view()
-            values.flags.writeable = False
-            object.__setattr__(self, name, values)
+            object.__setattr__(self, name, own_array(getattr(self, name), dtype))
 
     def __repr__(self) -> str:
         answers = number(len(self.selected), "answer")
@@ -96,9 +95,11 @@ class WorkerAnswers(Compared):
         position : [A], optional
             Rises as a worker goes on.
         """
-        names, place = np.unique(np.asarray(worker, dtype=np.str_), return_inverse=True)
-        rows, places = (np.asarray(each, dtype=np.int32) for each in (image, place))
-        return cls(names, rows, places, np.asarray(selected, dtype=bool), position)
+        given = {"image": image, "worker": worker, "selected": selected, "position": position}
+        given = align_rows(given, "answers by worker")
+        names, place = np.unique(np.asarray(given["worker"], dtype=np.str_), return_inverse=True)
+        rows, places = (np.asarray(each, dtype=np.int32) for each in (given["image"], place))
+        return cls(names, rows, places, np.asarray(given["selected"], bool), given["position"])
 
     def coded(self, salt: bytes) -> Self:
         """The same with codes for the workers' names, which only the salt could undo.

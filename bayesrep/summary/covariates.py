@@ -26,12 +26,13 @@ import numpy as np
 import polars as pl
 from scipy.stats import chi2
 
-from bayesrep.errors import OptionError, listing, reason
+from bayesrep.errors import OptionError, StudyError, listing, reason
 from bayesrep.files.names import normalize_names
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
-from bayesrep.studies.columns import in_our_words
+from bayesrep.sources.frames import as_polars
+from bayesrep.studies.columns import COLUMNS, in_our_words
 from bayesrep.studies.study import Study
 from bayesrep.types import Float
 
@@ -111,12 +112,10 @@ def regress_classifiers(
 
 
 def _read_table(covariates: Any) -> pl.DataFrame:
-    kind = type(covariates).__name__
-    if isinstance(covariates, str):  # polars would take its letters
-        raise OptionError("covariates-not-table", type_name=kind, reason="it is a text")
     try:
-        return pl.DataFrame(covariates, strict=False)
-    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        return as_polars(covariates, "covariates", (CLASSIFIER, *COLUMNS))
+    except StudyError as error:
+        kind = type(covariates).__name__
         raise OptionError("covariates-not-table", type_name=kind, reason=reason(error)) from error
 
 

@@ -11,6 +11,7 @@ from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import texts, whole_numbers
 from bayesrep.sources.evals.records import item_keys
+from bayesrep.sources.matching import explain_names
 from bayesrep.studies import rules
 from bayesrep.studies.columns import in_our_words
 from bayesrep.studies.worker_answers import WorkerAnswers
@@ -72,7 +73,10 @@ def from_table(path: str | Path, task: str, known: pl.Series) -> CountedItems:
         raise StudyError("item-counted-twice", where=where, items=items, dataset=task)
     if len(strange := rows.filter(~pl.col("image").is_in(known.implode()))):
         items = listing(strange["image"], "item")
-        raise StudyError("counts-of-unknown-items", where=where, items=items, dataset=task)
+        hint = explain_names(strange["image"], known)
+        raise StudyError(
+            "counts-of-unknown-items", where=where, items=items, dataset=task, hint=hint
+        )
     items, selected, shown = (rows[name] for name in _COUNTS)
     broken = rules.count_violations(f"{where}, {task!r}", items.to_list(), selected, shown)
     rules.raise_first(broken)

@@ -11,7 +11,7 @@ import polars as pl
 from bayesrep.choices import Key
 from bayesrep.errors import OptionError, StudyError, listing, plain_text
 from bayesrep.files.json_parts import as_word
-from bayesrep.files.names import normalize_name, normalize_names
+from bayesrep.files.names import normalize_name, normalize_names, warn_of_shortened
 from bayesrep.files.values import is_missing
 
 COLUMNS: Mapping[str, Any] = {
@@ -181,6 +181,7 @@ def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> p
             rows = listing((missing.arg_true() + 1).to_list(), "record")
             noun = {"task": "data set"}.get(name, name)
             raise StudyError("record-field-missing", where=where, field=noun, records=rows)
+        warn_of_shortened(table[name], where)
     return table.with_columns(item_keys(table["item"])).select(list(COLUMNS))
 
 

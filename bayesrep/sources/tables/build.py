@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
+from bayesrep.sources.matching import explain_names
 from bayesrep.sources.tables.check import (
     classifiers_by_dataset,
     count_answers_of,
@@ -141,6 +142,7 @@ def _groups(tables: GivenTables, dataset: str, counts: TypedTable) -> dict[str, 
             where=where,
             images=listing(strange["image"]),
             dataset=dataset,
+            hint=explain_names(strange["image"], rows["image"]),
         )
     joined = counts.frame.select("image").join(rows, on="image", maintain_order="left")
     return {name: joined[name].to_numpy().astype(np.str_) for name in rows.columns[1:]}

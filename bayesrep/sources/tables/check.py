@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import Violation, did_you_mean, find_nearest, listing
-from bayesrep.sources.matching import match_image_names
+from bayesrep.sources.matching import explain_names, match_image_names
 from bayesrep.sources.tables.recognise import (
     CANDIDATES,
     COUNTED_KINDS,
@@ -69,7 +69,7 @@ def dataset_violations(tables: GivenTables) -> Iterator[Violation]:
         where = name_files(
             [t.where for t in tables.tables if t.frame["dataset"].is_in(others).any()]
         )
-        close = "".join(did_you_mean(name, names) for name in others[:1])
+        close = did_you_mean(others[0], names) or _explain_data_set(others[0], tables)
         yield Violation(
             "rows-of-other-data-sets",
             where=where,
@@ -93,6 +93,17 @@ def dataset_violations(tables: GivenTables) -> Iterator[Violation]:
                     dataset=name,
                     data_sets=" and ".join(map(repr, some)),
                 )
+
+
+def _explain_data_set(other: str, tables: GivenTables) -> str:
+    """Whose images those of another data set are, where a table has them in place of these."""
+    for table in tables.tables:
+        images = table.rows_of(other)["image"]
+        for name in set(tables.datasets.values()) - set(table.frame["dataset"]):
+            theirs = (each.rows_of(name)["image"] for each in tables.of_kinds(*COUNTED_KINDS))
+            if any(held.is_in(images.implode()).any() for held in theirs):
+                return f"; its images in {table.where} are those of {name!r}"
+    return ""
 
 
 def count_answers_of(tables: GivenTables, dataset: str, problems: Problems) -> TypedTable | None:
@@ -249,7 +260,7 @@ def fill_correctness(
         if len(strange):
             sound = False
             alone = images.filter(~images.is_in(predicted["image"].implode())).to_list()
-            close = did_you_mean(strange[0], alone) if len(strange) == 1 else ""
+            close = explain_names(strange, alone)
             at = table.lines(
                 (pl.col("dataset") == dataset) & pl.col("image").is_in(strange.implode())
             )
