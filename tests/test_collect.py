@@ -522,7 +522,7 @@ EXPORT = "an export of Label Studio"
             page({"selected": [70000]}),
             ("assignments-without-places", {"assignments": ["1"]}),
         ),
-        ("a.json", "[1]", damaged("TypeError", None, EXPORT)),
+        ("a.json", "[1]", damaged("AttributeError", None, EXPORT)),
         (
             "a.json",
             json.dumps([{"task": "t", "annotator": 1, "selected": [1e300]}]),
@@ -536,7 +536,7 @@ EXPORT = "an export of Label Studio"
         (
             "a.csv",
             "WorkerId,Answer.selected\nw,1\n",
-            ("batch-results-columns-missing", {"columns": ["Input.task"]}),
+            ("table-lacks-columns", {"columns": ["Input.task"]}),
         ),
         ("a.csv", "WorkerId,Input.task\nw,t-1\n", ("no-answer-selected-column",)),
         (
@@ -544,7 +544,7 @@ EXPORT = "an export of Label Studio"
             "WorkerId,Input.task,Answer.selected\nw,t-1,on\n",
             ("answer-selected-not-places", {"lines": ["2"]}),
         ),
-        ("a.csv", "", ("batch-results-damaged",)),
+        ("a.csv", "", ("table-file-empty",)),
         ("a.txt", "", ("assignments-file-type-unknown",)),
     ],
 )

@@ -16,8 +16,10 @@ import polars as pl
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_names
+from bayesrep.files.people import lack_names, warn_of_nobodies
 from bayesrep.sources.exports.label_studio import Annotation, count_annotations
 from bayesrep.sources.exports.mturk import with_task_answers
+from bayesrep.sources.table_files import read_table, require
 
 PAGE = "bayesrep answers 1"
 """The format that the offline page writes."""
@@ -33,7 +35,6 @@ SCHEMA: Mapping[str, Any] = {
     "file": pl.String,
 }
 _MTURK = ("WorkerId", "Input.task")
-_ANSWER_COLUMNS = ("Answer.taskAnswers", "Answer.selected", "Answer.main", "AssignmentStatus")
 _FACTS = ("WorkTimeInSeconds", "SubmitTime", "Reward")
 
 
@@ -80,29 +81,18 @@ def _check_assignments(table: pl.DataFrame, where: str) -> pl.DataFrame:
         if name == "selected":
             absent |= table[name].list.eval(pl.element().is_null()).list.any()
         if table[name].dtype == pl.String:
-            absent |= table[name].str.strip_chars() == ""
+            absent |= lack_names(table[name])
         if rows := (absent.arg_true() + 1).to_list():
             raise StudyError(rule, where=where, assignments=listing(rows, "assignment"))
+    warn_of_nobodies(table["worker"], where)
     return table
 
 
 def _mturk(path: str | Path) -> pl.DataFrame:
     """Batch results: a row an assignment."""
     where = str(path)
-    try:
-        with open(path, "rb") as file:
-            header = pl.read_csv(file, n_rows=0, infer_schema=False).columns
-            if missing := [name for name in _MTURK if name not in header]:
-                raise StudyError(
-                    "batch-results-columns-missing", where=where, columns=listing(missing, "column")
-                )
-            wanted = [name for name in header if name in (*_MTURK, *_ANSWER_COLUMNS, *_FACTS)]
-            file.seek(0)
-            table = pl.read_csv(file, columns=wanted, infer_schema=False)
-    except OSError as error:
-        raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise StudyError("batch-results-damaged", path=path, reason=reason(error)) from None
+    table = read_table(path)
+    require(table, _MTURK, where)
     if "Answer.taskAnswers" in table.columns:
         table = with_task_answers(table, where)
     if "Answer.selected" not in table.columns:

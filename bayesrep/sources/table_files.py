@@ -4,15 +4,17 @@ Every complaint is one line naming the file, the column, the lines with what sta
 to do. Lines are those of an editor or a spreadsheet; of Parquet, rows from 1.
 """
 
+import warnings
 from collections.abc import Collection
 from pathlib import Path
 from typing import LiteralString
 
 import polars as pl
 
-from bayesrep.errors import StudyError, Violation, listing
+from bayesrep.errors import StudyError, TableWarning, Violation, did_you_mean, listing
 from bayesrep.files import tables
 from bayesrep.files.names import normalize_names
+from bayesrep.files.people import lack_names, warn_of_nobodies
 from bayesrep.files.places import Place
 from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS
 from bayesrep.studies import rules
@@ -57,7 +59,8 @@ def read_answers(path: str | Path) -> pl.DataFrame:
     table = read_table(path, (*named, *COLUMNS, "selected", "task", "control", "seconds"))
     table = table.rename(in_our_words(table.columns))
     require(table, (*named, "selected"), where)
-    columns = [*(texts(table[name], where) for name in named), all_flags(table["selected"], where)]
+    columns = [texts(table[name], where) for name in ("dataset", "image")]
+    columns += [people(table["worker"], where), all_flags(table["selected"], where)]
     if "task" in table.columns:
         columns.append(texts(table["task"], where))
     if "control" in table.columns:
@@ -71,6 +74,17 @@ def read_answers(path: str | Path) -> pl.DataFrame:
         _refuse(wrong, seconds, "task-seconds-no-time", where)
         columns.append(seconds)
     return table.with_columns(columns)
+
+
+def warn_unread(
+    columns: Collection[str], kind: str, wanted: Collection[str], where: str | Place
+) -> None:
+    """Say which columns mean nothing to anybody, and what one was perhaps meant to be."""
+    if columns:
+        hint = next(filter(None, (did_you_mean(name, wanted) for name in columns)), "")
+        verb = "is" if len(columns) == 1 else "are"
+        text = f"{where}: {listing(columns, 'column')} of {kind} {verb} not read{hint}"
+        warnings.warn(TableWarning(text), stacklevel=3)
 
 
 def require(frame: pl.DataFrame, columns: Collection[str], where: str | Place) -> None:
@@ -89,8 +103,16 @@ def require(frame: pl.DataFrame, columns: Collection[str], where: str | Place) -
 def texts(column: pl.Series, where: str | Place) -> pl.Series:
     """A column as text without blanks around it; rows without a value are refused."""
     text = normalize_names(column)
-    missing = text.is_null() | (text == "")
-    _refuse(missing, column, "value-missing-in-rows", where, shown=False)
+    missing, nothing = lack_names(text), text.fill_null("") == ""
+    shown = not (missing & nothing).equals(missing)
+    _refuse(missing, column, "value-missing-in-rows", where, shown=shown)
+    return text
+
+
+def people(column: pl.Series, where: str | Place) -> pl.Series:
+    """A column of workers' names as `texts` has it; names that may be nobody's are warned of."""
+    text = texts(column, where)
+    warn_of_nobodies(text, where)
     return text
 
 

@@ -1,13 +1,16 @@
-"""Answers in tables of any kind: a row an answer."""
+"""Answers in tables of any kind: a row an answer, or a column a rater."""
 
+import re
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import StudyError, TableWarning, listing
 from bayesrep.files.names import normalize_names
-from bayesrep.sources.exports.columns import Columns
-from bayesrep.sources.table_files import read_table, require
+from bayesrep.sources.exports.columns import Columns, drop_marked
+from bayesrep.sources.table_files import read_table, require, warn_unread
 
 
 def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
@@ -17,11 +20,24 @@ def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
     if asked.label:
         names["label"] = asked.label
     types = {"task": pl.String, "control": pl.String, "seconds": pl.Float64}
-    table = read_table(path, (*names.values(), *types, "dataset"))
-    require(table, tuple(names.values()), str(path))
+    table, where = read_table(path, (*names.values(), *types, "dataset")), str(path)
+    if "*" in names["answer"]:
+        table = _stack_raters(table, names, [*types, "dataset"], where)
+    if missing := [name for name in names.values() if name not in table.columns]:
+        raise StudyError(
+            "answer-columns-missing",
+            where=where,
+            columns=listing(missing, "column"),
+            held=", ".join(map(repr, table.columns[:8])),
+        )
+    require(table, (), where)
     if "dataset" in table.columns and table["dataset"].n_unique() > 1:
         held = listing(table["dataset"].cast(pl.String).fill_null("").unique().sort(), "data set")
         raise StudyError("answers-of-several-data-sets", where=path, datasets=held)
+    used = {*names.values(), *types, "dataset"}
+    table = drop_marked(table, where, used)
+    unread = [name for name in table.columns if name not in used]
+    warn_unread(unread, "answers", types.keys() - set(table.columns), where)
     more = [
         pl.col(name).cast(pl.String).cast(kind, strict=False)
         for name, kind in types.items()
@@ -29,6 +45,28 @@ def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
     ]
     chosen = [normalize_names(pl.col(column)).alias(name) for name, column in names.items()]
     return table.select(*chosen, *more)
+
+
+def _stack_raters(
+    table: pl.DataFrame, names: Mapping[str, str], others: Sequence[str], where: str
+) -> pl.DataFrame:
+    """A row an answer, of a table whose columns of one pattern are a rater each."""
+    worker, answer = names["worker"], names["answer"]
+    pattern = re.escape(answer).replace(r"\*", ".*")
+    own = (*names.values(), *others)
+    raters = [name for name in table.columns if name not in own and re.fullmatch(pattern, name)]
+    if not raters:
+        held = ", ".join(table.columns)
+        raise StudyError("no-column-of-pattern", where=where, column=answer, columns=held)
+    rest = [name for name in table.columns if name not in (*raters, worker)]
+    stacked = table.with_columns(normalize_names(pl.col(raters))).unpivot(
+        raters, index=rest, variable_name=worker, value_name=answer
+    )
+    answers = stacked.drop_nulls(answer)
+    if empty := len(stacked) - len(answers):
+        text = f"{where}: {empty:,} empty cells of raters are no answers"
+        warnings.warn(TableWarning(text), stacklevel=2)
+    return answers
 
 
 def read_crowd_kit(path: str | Path, asked: Columns) -> pl.DataFrame:

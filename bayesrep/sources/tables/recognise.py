@@ -26,9 +26,11 @@ from bayesrep.sources.table_files import (
     all_flags,
     numbers,
     probabilities,
+    people,
     require,
     seconds,
     texts,
+    warn_unread,
     whole_numbers,
 )
 from bayesrep.studies.columns import COLUMNS, in_our_words
@@ -326,7 +328,7 @@ def _convert_columns(
     """The columns that count, each in its type; with nothing where values are wrong."""
     own = [name for name in KINDS[kind] if name in frame.columns]
     extra = [column for column in frame.columns if column not in own]
-    types = {"shown": whole_numbers, "correct": all_flags}
+    types = {"shown": whole_numbers, "correct": all_flags, "worker": people}
     types["selected"] = whole_numbers if kind == "counts" else all_flags
     if kind == WIDE_KIND:
         types |= dict.fromkeys(extra, all_flags)
@@ -354,13 +356,10 @@ def _nullable_texts(column: pl.Series, _: Place) -> pl.Series:
 def _warn_unread(columns: Sequence[str], kind: str, place: Place) -> None:
     """Say which columns mean nothing to anybody, and what one was perhaps meant to be."""
     strange = [name for name in columns if name not in _MEANT_ELSEWHERE]
-    if not strange or kind in (WIDE_KIND, "images"):  # whose columns are classifiers and groups
+    if kind in (WIDE_KIND, "images"):  # whose columns are classifiers and groups
         return
     absent = {*KINDS[kind], *_FURTHER.get(kind, ())}.difference(columns)
-    hint = next(filter(None, (did_you_mean(name, absent) for name in strange)), "")
-    verb = "is" if len(strange) == 1 else "are"
-    text = f"{place}: {listing(strange, 'column')} of {kind} {verb} not read{hint}"
-    warnings.warn(TableWarning(text), stacklevel=2)
+    warn_unread(strange, kind, absent, place)
 
 
 def _read_column(
