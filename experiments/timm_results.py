@@ -18,11 +18,12 @@ import polars as pl
 from scipy.stats import t as student
 
 from bayesrep.errors import StudyError
+from bayesrep.files.values import numbers
 from bayesrep.numerics.estimands import accuracy_line
 from bayesrep.protocols import fit_lines
 from bayesrep.report.robustness import robustness_figure
 from bayesrep.report.text import columns, percent, rows_table
-from bayesrep.sources.table_files import numbers, read_table, require
+from bayesrep.sources.table_files import read_table, require
 from experiments.results import save
 
 FILES = {

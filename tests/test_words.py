@@ -271,11 +271,11 @@ def test_a_table_of_attempts_is_read_as_other_tables_are(tmp_path):
         ),
         (
             "item,model,solved,attempts\na,m,0.5,3\n",
-            ("attempts-column-not-whole", {"column": "solved", "rows": "line 2 ('0.5')"}),
+            ("count-given-as-share", {"column": "solved", "rows": "line 2 ('0.5')"}),
         ),
         (
             "item,model,solved,attempts\na,m,1,9e99\n",
-            ("attempts-column-not-whole", {"column": "attempts"}),
+            ("count-not-whole-in-rows", {"column": "attempts"}),
         ),
         (
             "item,model,solved,attempts\na,m,1,2\na,m,1,2\n",

@@ -26,8 +26,8 @@ import polars as pl
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files.copies import refuse_copies
 from bayesrep.files.names import normalize_floats, normalize_names
-from bayesrep.files.people import lack_names, warn_of_nobodies
-from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS, read_only, scan
+from bayesrep.files.tables import read_only, scan
+from bayesrep.files.values import lack_names, parse_flags, warn_of_nobodies
 from bayesrep.numerics.crowd import stretch_of_workers
 from bayesrep.studies.rules import raise_first
 from bayesrep.studies.tables import label_violations
@@ -95,7 +95,8 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
             if Path(path).stat().st_size < SMALL and not str(path).lower().endswith(".parquet"):
                 read_only(path)  # which says in which line, where a text is small enough
         raise StudyError("answer-table-damaged", where=where, reason=reason(error)) from None
-    warn_of_nobodies(workers["worker"].cast(pl.String).unique(maintain_order=True), where)
+    if not dense:
+        warn_of_nobodies(workers["worker"].cast(pl.String), where)
     counts, workers = (t.with_columns(pl.col("dataset").cast(pl.String)) for t in (counts, workers))
     return Counted(
         counts.with_columns(pl.col("image").cast(pl.String)), _describe_crowds(counts, workers)
@@ -144,12 +145,7 @@ def _select_columns(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
             columns=listing(missing, "column"),
             needed=", ".join(_NAMES),  # the sentence has the fourth
         )
-    said = pl.col("selected")
-    if schema["selected"] == pl.String:
-        word = said.str.to_lowercase()
-        said = pl.when(word.is_in(TRUE_WORDS)).then(1).when(word.is_in(FALSE_WORDS)).then(0)
-    elif schema["selected"] != pl.Boolean:
-        said = pl.when(said == 1).then(1).when(said == 0).then(0)
+    said = parse_flags(pl.col("selected"))
     names = [_name(name, schema[name]) for name in _NAMES]
     return every.select(*names, said.cast(pl.Int64).alias("selected"))
 

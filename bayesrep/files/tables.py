@@ -19,8 +19,6 @@ from bayesrep.files.places import TEXTUAL, Place
 from bayesrep.files.sheets import Sheet, check_width, name_columns, take_only_sheet
 
 ENDINGS = (*TEXTUAL, ".parquet")
-TRUE_WORDS, FALSE_WORDS = ["true", "1", "1.0", "yes"], ["false", "0", "0.0", "no"]
-"""What a column of flags may say, in small letters."""
 _SPELLINGS = {"data_set": "dataset"}
 
 _T = TypeVar("_T")

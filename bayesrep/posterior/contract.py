@@ -8,9 +8,10 @@ import numpy as np
 from bayesrep.errors import PosteriorError, StudyError, Violation
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.files.strict_json import parse
+from bayesrep.files.values import LARGEST_COUNT
 from bayesrep.models import MODELS
 from bayesrep.posterior.groups import CellNames, Posterior, draws_of, find_group
-from bayesrep.studies.rules import LARGEST_COUNT, REQUIRED_ROLES
+from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.selection import Selection
 from bayesrep.types import Floats
 

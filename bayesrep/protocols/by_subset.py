@@ -22,8 +22,6 @@ from bayesrep.types import Bools
 
 ALL_IMAGES = "all images"
 FAST_SECONDS = 60.0
-_FALSE = ("", "false", "0", "no")
-_TRUE = ("true", "1", "yes")
 
 
 def compare_subsets(
@@ -164,12 +162,13 @@ def read_image_subsets(path: str | Path, *predictions: Predictions) -> dict[str,
     # A column of flags is one subset; any other column is a subset for each of its values.
     members: dict[str, tuple[Bools, ...]] = {}
     for column in columns:
-        kinds = sorted({value for part in parts for value in part[column].str.to_lowercase()})
-        flags = set(kinds) <= {*_FALSE, *_TRUE}
+        flags = all(
+            (parse_flags(part[column]).is_not_null() | is_missing(part[column])).all()
+            for part in parts
+        )
         values = [column] if flags else sorted({v for part in parts for v in part[column] if v})
         for value in values:
-            yes = pl.col(column).str.to_lowercase().is_in(_TRUE)
-            wanted = yes if flags else pl.col(column) == value
+            wanted = parse_flags(pl.col(column)) if flags else pl.col(column) == value
             masks = tuple(
                 _mask(part.filter(wanted), each)
                 for part, each in zip(parts, predictions, strict=True)
@@ -226,13 +225,8 @@ def fast_images(
     if "image" not in table.columns and "task" in table.columns:
         table = table.rename({"task": "image"})
     require(table, ("image", "seconds"), where)
-    # A time that is given must be a number; a missing one is skipped.
-    times = table["seconds"].cast(pl.String).cast(pl.Float64, strict=False)
-    strange = times.is_null() & table["seconds"].is_not_null()
-    if strange.any() or bool((times < 0).any()):
-        row = int((strange | (times < 0).fill_null(value=False)).arg_true()[0]) + 2
-        raise StudyError("answer-time-not-number", where=where, line=row)
-    rows = table.with_columns(normalize_names(pl.col("image")), times.alias("seconds"))
+    times = durations(table["seconds"], where, missing=True)
+    rows = table.with_columns(normalize_names(pl.col("image")), times)
     # Each data set's image takes the median over the people who answered about it.
     masks = []
     for data in predictions:

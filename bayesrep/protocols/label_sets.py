@@ -28,8 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrep.errors import ProtocolWarning, StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_name, normalize_names
+from bayesrep.files.values import all_flags
 from bayesrep.protocols.class_names import class_numbers
-from bayesrep.sources.table_files import all_flags, read_table, require
+from bayesrep.sources.table_files import read_table, require
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools
 

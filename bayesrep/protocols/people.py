@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files.names import normalize_names
+from bayesrep.files.values import all_flags, whole_numbers
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.protocols.humans import beside
-from bayesrep.sources.table_files import all_flags, read_table, require, whole_numbers
+from bayesrep.sources.table_files import read_table, require
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Floats
 

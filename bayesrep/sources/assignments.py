@@ -16,7 +16,7 @@ import polars as pl
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_names
-from bayesrep.files.people import lack_names, warn_of_nobodies
+from bayesrep.files.values import lack_names, warn_of_nobodies
 from bayesrep.sources.exports.label_studio import Annotation, count_annotations
 from bayesrep.sources.exports.mturk import with_task_answers
 from bayesrep.sources.table_files import read_table, require

@@ -9,15 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from bayesrep.errors import OptionError
-from bayesrep.sources.table_files import (
-    all_flags,
-    flags,
-    read_answers,
-    read_table,
-    require,
-    texts,
-    whole_numbers,
-)
+from bayesrep.files.values import all_flags, flags, texts, whole_numbers
+from bayesrep.sources.table_files import read_answers, read_table, require
 
 KEY = ("dataset", "image", "label")
 

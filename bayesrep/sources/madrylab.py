@@ -21,8 +21,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
+from bayesrep.files.values import flags, texts
 from bayesrep.sources.pickles.safe_pickle import read_frame
-from bayesrep.sources.table_files import flags, read_table, require, texts
+from bayesrep.sources.table_files import read_table, require
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.study import Study

@@ -18,14 +18,12 @@ import polars as pl
 
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.files.names import normalize_name, normalize_names
-from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS
-from bayesrep.files.people import lack_names, may_be_nobody
+from bayesrep.files.values import is_missing, lack_names, parse_flags, people, texts
 from bayesrep.sources.exports.columns import Columns, tell_anonymous
 from bayesrep.sources.exports.label_studio import read_label_studio
 from bayesrep.sources.exports.mturk import read_mturk
 from bayesrep.sources.exports.reassessed import read_reassessed
 from bayesrep.sources.exports.tables import read_answer_table, read_crowd_kit
-from bayesrep.sources.table_files import people, texts
 from bayesrep.studies.shown import number
 
 EMPTY = "(empty)"
@@ -85,7 +83,7 @@ def _name_nobodies(table: pl.DataFrame, question: Sequence[str], where: str) -> 
     answered a question more than once.
     """
     worker, again = table["worker"], table.select(question).is_duplicated()
-    nobodies = worker.filter(again & may_be_nobody(worker)).unique().implode()
+    nobodies = worker.filter(again & is_missing(worker)).unique().implode()
     nobody = lack_names(worker) | worker.is_in(nobodies).fill_null(value=False)
     said = listing(worker.filter(nobody).fill_null("").unique(maintain_order=True), "worker")
     tell_anonymous(int(nobody.sum()), where, said)
@@ -111,7 +109,7 @@ def decide(
         From `read_raw`.
     yes, no, maybe
         Words, whatever their case. Where none is given, `yes`, `true`, `1` and their opposites
-        are understood, and nothing else.
+        are understood as in every table, and nothing else.
     maybe_is
         What the words of `maybe` count as: "yes", "no", "half" (a random half of them counts as
         yes, so that counts stay whole numbers) or "left-out".
@@ -129,9 +127,6 @@ def decide(
         Where words are left without a place or have two, or `maybe` has no meaning.
     """
     words = {"yes": _lower_case(yes), "no": _lower_case(no), "maybe": _lower_case(maybe)}
-    # Without words of the user's the usual ones of yes and no hold.
-    if not any(words.values()):
-        words |= {"yes": set(TRUE_WORDS), "no": set(FALSE_WORDS)}
     for one, other in (("yes", "no"), ("yes", "maybe"), ("no", "maybe")):
         if both := sorted(words[one] & words[other]):
             raise OptionError(
@@ -145,6 +140,10 @@ def decide(
         )
     word = answers["answer"].str.to_lowercase()
     is_yes, is_no, is_maybe = (word.is_in(sorted(words[name])) for name in ("yes", "no", "maybe"))
+    # Without words of the user's the usual ones of yes and no hold.
+    if not any(words.values()):
+        said = parse_flags(word)
+        is_yes, is_no = ((said == each).fill_null(value=False) for each in (True, False))
     # A word in no list is refused with how often it occurs.
     if len(strange := answers.filter(~(is_yes | is_no | is_maybe))):
         counted = strange["answer"].value_counts(sort=True).rows()

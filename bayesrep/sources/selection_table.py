@@ -4,7 +4,8 @@ from pathlib import Path
 
 import polars as pl
 
-from bayesrep.sources.table_files import probabilities, read_table, require, whole_numbers
+from bayesrep.files.values import probabilities, whole_numbers
+from bayesrep.sources.table_files import read_table, require
 
 
 def read_selection(path: Path) -> list[tuple[int, int, float]]:

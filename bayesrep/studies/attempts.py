@@ -26,6 +26,7 @@ from bayesrep.files import parquet, tables
 from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
 from bayesrep.files.sheets import Sheet
+from bayesrep.files.values import LARGEST_COUNT, parse_flags, whole_numbers
 from bayesrep.studies import folder, rules
 from bayesrep.studies.columns import in_our_words
 from bayesrep.types import Ints
@@ -76,7 +77,7 @@ class Attempts:
                 yield Violation("attempts-not-per-image", where=where, column=name)
                 return
             whole = np.isfinite(values) & (values == np.floor(values))
-            within = whole & (values >= 0) & (values <= rules.LARGEST_COUNT)
+            within = whole & (values >= 0) & (values <= LARGEST_COUNT)
             yield from self._violation_of_images(
                 "attempt-column-no-count", ~within, where=where, column=name
             )
@@ -219,20 +220,7 @@ def _parts(table: pl.DataFrame, name: str) -> Iterator[tuple[Any, pl.DataFrame]]
 
 def _read_counted(table: pl.DataFrame, place: Place) -> pl.DataFrame:
     """A row an image: both counts as whole numbers, each image once for a classifier."""
-    for name in _COUNTS:
-        column = table[name]  # of categories, in some tables
-        column = column if column.dtype.is_numeric() else column.cast(pl.String)
-        numbers = column.cast(pl.Float64, strict=False)
-        whole = (numbers.is_finite() & (numbers == numbers.floor())).fill_null(value=False)
-        small = (numbers.abs() <= rules.LARGEST_COUNT).fill_null(value=False)
-        if (wrong := ~(whole & small)).any():
-            raise StudyError(
-                "attempts-column-not-whole",
-                where=place,
-                column=name,
-                rows=place.rows(wrong, table[name]),
-            )
-        table = table.with_columns(numbers.cast(pl.Int64))
+    table = table.with_columns(whole_numbers(table[name], place) for name in _COUNTS)
     repeated = table.filter(table.select(_NAMES).is_duplicated())
     if len(repeated):
         first = repeated.select("image", "classifier").unique(maintain_order=True)
@@ -243,14 +231,13 @@ def _read_counted(table: pl.DataFrame, place: Place) -> pl.DataFrame:
 
 def _count_attempts(table: pl.DataFrame, place: Place) -> pl.DataFrame:
     """A row an attempt: counted."""
-    word = table["solved"].cast(pl.String).str.to_lowercase()
-    yes, no = word.is_in(tables.TRUE_WORDS), word.is_in(tables.FALSE_WORDS)
-    if (wrong := ~(yes | no).fill_null(value=False)).any():
+    solved = parse_flags(table["solved"])
+    if (wrong := solved.is_null()).any():
         raise StudyError(
             "solved-not-true-or-false", where=place, rows=place.rows(wrong, table["solved"])
         )
     return (
-        table.with_columns(solved=yes)
+        table.with_columns(solved)
         .group_by(_NAMES, maintain_order=True)
         .agg(pl.col("solved").sum().cast(pl.Int64), pl.len().cast(pl.Int64).alias("attempts"))
     )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, listing
+from bayesrep.files.values import LARGEST_COUNT
 from bayesrep.studies import folder
 from bayesrep.types import Bools, Floats, Ints
 
@@ -20,7 +21,6 @@ Column: TypeAlias = Sequence[object] | NDArray[Any]
 
 RESERVED_COLUMNS = ("dataset", "image", "label")  # what images.parquet calls something else
 REQUIRED_ROLES = ("reference", "replication")
-LARGEST_COUNT = 2**31 - 1
 
 
 def raise_first(violations: Iterable[Violation]) -> None:

@@ -32,8 +32,9 @@ def run(arguments: Namespace) -> int:
     import polars as pl
 
     from bayesrep.errors import OptionError, StudyError
+    from bayesrep.files.values import flags, texts
     from bayesrep.report.text import rows_table
-    from bayesrep.sources.table_files import flags, read_table, require, texts
+    from bayesrep.sources.table_files import read_table, require
 
     new_table(arguments)
     where, context = str(arguments.table), arguments.context

@@ -38,7 +38,7 @@ def add(parser: ArgumentParser) -> None:
     option("--out", type=Path, required=True, metavar="FILE", help="CSV or Parquet")
     option("--image", metavar="COLUMN", help="of the image; a * stands for the images of a grid")
     option("--worker", metavar="COLUMN", help="of the worker")
-    option("--answer", metavar="COLUMN", help="of the answer; a * as in --image, or for raters in columns")
+    option("--answer", metavar="COLUMN", help="of the answer; a * as in --image, or of raters")
     option("--label", metavar="COLUMN", help="of the label that was asked about")
     option("--separator", help="between answers, where all that apply were to be selected")
     option(

@@ -12,6 +12,7 @@ from bayesrep.choices import Key
 from bayesrep.errors import OptionError, StudyError, listing, plain_text
 from bayesrep.files.json_parts import as_word
 from bayesrep.files.names import normalize_name, normalize_names
+from bayesrep.files.values import MISSING_WORDS
 
 COLUMNS: Mapping[str, Any] = {
     "task": pl.String(),  # the data set
@@ -29,7 +30,6 @@ _NAMES = ("task", "model", "scorer", "metric", "filter")
 _LONGEST = 120  # characters of an item's key; a longer one is a text, and is shortened
 UNSCORED_SCORE = "NaN"
 """The score of an item that was not scored, however that is written."""
-_ABSENT = ("", "none", "null", "na", "n/a", "nan")
 UNANSWERED_SCORE = "\0"
 """What a reader gives as the score of an item of which nothing was there to score."""
 
@@ -170,7 +170,7 @@ def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> p
         pl.col(name).cast(kind) for name, kind in COLUMNS.items()
     )
     word = pl.col("score").fill_null("").str.strip_chars().str.to_lowercase()
-    score = pl.when(word.is_in(_ABSENT)).then(pl.lit(UNSCORED_SCORE)).otherwise("score")
+    score = pl.when(word.is_in(MISSING_WORDS)).then(pl.lit(UNSCORED_SCORE)).otherwise("score")
     table = table.with_columns(
         *(_map_distinct(table[name].fill_null(""), _clean_name) for name in _NAMES),
         normalize_names(table["item"]),

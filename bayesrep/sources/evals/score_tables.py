@@ -18,8 +18,9 @@ import polars as pl
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.files import json_parts, parquet
 from bayesrep.files.names import normalize_names
+from bayesrep.files.values import whole_numbers
 from bayesrep.sources.evals.records import Log, make_records
-from bayesrep.sources.table_files import read_table, require, whole_numbers
+from bayesrep.sources.table_files import read_table, require
 
 TOOL = "table of scores"
 TABLES = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".xlsx")

@@ -3,12 +3,13 @@
 import polars as pl
 
 from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.files.values import FALSE_WORDS, TRUE_WORDS, parse_numbers
 
 LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 """Inspect's verdicts: correct, incorrect, partly, and no answer, which counts as not right."""
 WORDS = {
-    **dict.fromkeys(("true", "yes", "pass", "passed"), 1.0),
-    **dict.fromkeys(("false", "no", "fail", "failed", "timeout"), 0.0),
+    **dict.fromkeys((*TRUE_WORDS, "pass", "passed"), 1.0),
+    **dict.fromkeys((*FALSE_WORDS, "fail", "failed", "timeout"), 0.0),
 }
 
 
@@ -50,7 +51,7 @@ def add_solved(
             .then(word.replace_strict(known, default=None, return_dtype=pl.Float64))
             .when(lower.is_in(list(WORDS)))
             .then(lower.replace_strict(known, default=None, return_dtype=pl.Float64))
-            .otherwise(word.cast(pl.Float64, strict=False))
+            .otherwise(parse_numbers(score))
         )
         .to_series()
         .rename("value")
@@ -66,7 +67,7 @@ def add_solved(
             words=", ".join((*LETTERS, *WORDS)),
         )
     # No answer is not right, as Inspect counts it, and is noted.
-    silent = word == "N"
+    silent = (word == "N") & ~lower.is_in(["y"]).any()
     notes = (
         [f"{where}: {silent.sum():,} scores are N, no answer: not solved"] if silent.any() else []
     )

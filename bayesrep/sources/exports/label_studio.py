@@ -2,8 +2,8 @@
 
 An annotation holds a result for every control that was used. Kinds in `VALUE_KEYS` can answer;
 where a control was answered about several regions of an image, that is one about the image only if
-all say the same. Annotations that were skipped, that the last reviewer rejected or that are marked as
-ground truth are left out, and so are predictions.
+all say the same. Annotations that were skipped, rejected by the last review or marked as ground
+truth are left out, and so are predictions.
 """
 
 import warnings

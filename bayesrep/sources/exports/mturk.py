@@ -10,6 +10,7 @@ import polars as pl
 from bayesrep.errors import OptionError, StudyError, reason
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_names
+from bayesrep.files.values import durations
 from bayesrep.sources.exports.columns import Columns, drop_marked, join_choices
 from bayesrep.sources.table_files import read_table, require, warn_unread
 
@@ -48,7 +49,7 @@ def read_mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
     warn_unread([name for name in own if name not in used], "answers", (), where)
     answers = pl.concat(parts)
     if "seconds" in answers.columns:
-        answers = answers.with_columns(pl.col("seconds").cast(pl.Float64, strict=False))
+        answers = answers.with_columns(durations(answers["seconds"], where, missing=True))
     return answers
 
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError, TableWarning, listing
 from bayesrep.files.names import normalize_names
+from bayesrep.files.values import durations, texts
 from bayesrep.sources.exports.columns import Columns, drop_marked
 from bayesrep.sources.table_files import read_table, require, warn_unread
 
@@ -19,11 +20,11 @@ def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
     names["answer"] = asked.answer or "answer"
     if asked.label:
         names["label"] = asked.label
-    types = {"task": pl.String, "control": pl.String, "seconds": pl.Float64}
-    table, where = read_table(path, (*names.values(), *types, "dataset")), str(path)
-    if "*" in names["answer"]:
-        table = _stack_raters(table, names, [*types, "dataset"], where)
-    if missing := [name for name in names.values() if name not in table.columns]:
+    known, raters = ("task", "control", "seconds"), "*" in names["answer"]
+    table, where = read_table(path, (*names.values(), *known, "dataset")), str(path)
+    told = [column for name, column in names.items() if name in ("image", "label")]
+    needed = told if raters else names.values()
+    if missing := [name for name in needed if name not in table.columns]:
         raise StudyError(
             "answer-columns-missing",
             where=where,
@@ -34,16 +35,19 @@ def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
     if "dataset" in table.columns and table["dataset"].n_unique() > 1:
         held = listing(table["dataset"].cast(pl.String).fill_null("").unique().sort(), "data set")
         raise StudyError("answers-of-several-data-sets", where=path, datasets=held)
-    used = {*names.values(), *types, "dataset"}
+    # What is refused goes by the lines of the file: before rows are stacked or left out.
+    table = table.with_columns(texts(table[name], where) for name in told)
+    if "seconds" in table.columns and "seconds" not in names.values():
+        table = table.with_columns(durations(table["seconds"], where, missing=True))
+    table = table.with_columns(pl.col("^(task|control)$").cast(pl.String))
+    if raters:
+        table = _stack_raters(table, names, [*known, "dataset"], where)
+    used = {*names.values(), *known, "dataset"}
     table = drop_marked(table, where, used)
     unread = [name for name in table.columns if name not in used]
-    warn_unread(unread, "answers", types.keys() - set(table.columns), where)
-    more = [
-        pl.col(name).cast(pl.String).cast(kind, strict=False)
-        for name, kind in types.items()
-        if name in table.columns and name not in names.values()
-    ]
+    warn_unread(unread, "answers", set(known).difference(table.columns), where)
     chosen = [normalize_names(pl.col(column)).alias(name) for name, column in names.items()]
+    more = [name for name in known if name in table.columns and name not in names.values()]
     return table.select(*chosen, *more)
 
 
@@ -58,9 +62,13 @@ def _stack_raters(
     if not raters:
         held = ", ".join(table.columns)
         raise StudyError("no-column-of-pattern", where=where, column=answer, columns=held)
-    rest = [name for name in table.columns if name not in (*raters, worker)]
+    if worker in table.columns:
+        raise StudyError("answer-named-like-column", where=where, column=worker)
     stacked = table.with_columns(normalize_names(pl.col(raters))).unpivot(
-        raters, index=rest, variable_name=worker, value_name=answer
+        raters,
+        index=[name for name in table.columns if name not in raters],
+        variable_name=worker,
+        value_name=answer,
     )
     answers = stacked.drop_nulls(answer)
     if empty := len(stacked) - len(answers):

@@ -20,19 +20,19 @@ from bayesrep.files import parquet
 from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
 from bayesrep.files.sheets import Sheet
-from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS
-from bayesrep.sources.table_files import (
+from bayesrep.files.values import (
     UnreadableError,
     all_flags,
+    is_missing,
     numbers,
-    probabilities,
+    parse_flags,
     people,
-    require,
+    probabilities,
     seconds,
     texts,
-    warn_unread,
     whole_numbers,
 )
+from bayesrep.sources.table_files import require, warn_unread
 from bayesrep.studies.columns import COLUMNS, in_our_words
 from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.problems import Problems
@@ -244,10 +244,13 @@ def _kind(frame: pl.DataFrame, place: Place) -> str:
 
 def _refuse_texts(frame: pl.DataFrame, place: Place) -> None:
     """Refuse columns that would be classifiers by their names, and hold no answers but texts."""
-    others = frame.drop(KEY)
-    text = pl.all().cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
-    answer = text.is_in([*TRUE_WORDS, *FALSE_WORDS, ""]) | text.str.contains(r"^[\d.,%+-]+$")
-    texts = [column.name for column in others.select(answer) if not column.any()]
+    texts = [
+        column.name
+        for column in frame.drop(KEY)
+        if parse_flags(column).is_null().all()
+        and not is_missing(column).any()
+        and not column.cast(pl.String).str.contains(r"^[\d.,%+-]+$").any()
+    ]
     if texts:
         raise StudyError(
             "table-columns-hold-texts",

@@ -1,0 +1,243 @@
+"""What a cell says: a number, yes or no, a time, a name or nothing; one rule for all readers.
+
+A number is written in digits 0 to 9 with a sign, one decimal point or comma and an exponent, each
+if need be: 7, 7.0, 7,0, +7 and 7e0 are one number. What groups digits is refused, since 1,000 is a
+thousand to some and one to others. Yes and no are `TRUE_WORDS`, `FALSE_WORDS` and the numbers 1 and
+0; nothing is `MISSING_WORDS`. Blanks around a value and the case of letters do not count. A name is
+a text and none of these: a model may be called None, and an image NA. A worker may, too, which is
+warned of: most are nobody.
+
+Every complaint is one line naming the file, the column, the lines with what stands there, and what
+to do. Lines are those of an editor or a spreadsheet; of Parquet, rows from 1.
+"""
+
+import warnings
+from typing import LiteralString, TypeVar
+
+import polars as pl
+
+from bayesrep.errors import StudyError, TableWarning, Violation, listing
+from bayesrep.files.names import BLANKS, normalize_names
+from bayesrep.files.places import Place
+
+TRUE_WORDS, FALSE_WORDS = ("true", "t", "yes", "y"), ("false", "f", "no", "n")
+"""What says yes and no beside the numbers 1 and 0, in small letters."""
+MISSING_WORDS = ("", "nan", "-nan", "nat", "none", "null", "na", "<na>", "n/a", "#n/a", "#na")
+"""What stands where a value is missing, in small letters; in a column of names these are names."""
+LARGEST_COUNT = 2**31 - 1
+"""The largest count of answers or attempts."""
+_FORMULA_ERROR = r"^#(N/A|N/D|NV|[\p{Lu}/0]+[!?])$"  # what a workbook shows where one failed
+_NUMBER = r"^[+-]?([0-9]+\.?|[0-9]*[.,][0-9]+)([eE][+-]?[0-9]+)?$"
+_GROUPED_DIGITS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+$"  # 1,000 may be a thousand or one
+_GROUPED_COUNT = r"^[1-9][0-9]{0,2}([.,][0-9]{3})+$"  # 1.000 may be a thousand or one, too
+_Column = TypeVar("_Column", pl.Series, pl.Expr)
+
+
+class UnreadableError(StudyError):
+    """Values of a column that cannot be read, by one rule.
+
+    Attributes
+    ----------
+    wrong
+        Mask of their rows.
+    """
+
+    wrong: pl.Series
+
+
+def is_missing(column: pl.Series) -> pl.Series:
+    """Which rows of a column of values hold nothing, or a word for it."""
+    return _fold(column).is_in(MISSING_WORDS).fill_null(value=True)
+
+
+def parse_numbers(column: pl.Series) -> pl.Series:
+    """A column as floats, null where a value is not a number; a comma may part the decimals."""
+    if column.dtype.is_numeric():
+        return column.cast(pl.Float64, strict=False)
+    text = _fold(column)
+    number = text.str.contains(_NUMBER) & ~text.str.contains(_GROUPED_DIGITS)
+    decimal = text.set(~number, None).str.replace(",", ".", literal=True)
+    return decimal.cast(pl.Float64, strict=False)
+
+
+def parse_flags(column: _Column) -> _Column:
+    """A column of yes and no as booleans, null where a value is neither."""
+    if isinstance(column, pl.Expr):
+        return column.map_batches(parse_flags, return_dtype=pl.Boolean, is_elementwise=True)
+    if column.dtype == pl.Boolean:
+        return column
+    word = _fold(column)
+    yes, no = word.is_in((*TRUE_WORDS, "1")), word.is_in((*FALSE_WORDS, "0"))
+    if not (yes | no).all():  # 1.0 and 0e0 are numbers, too
+        number = parse_numbers(column)
+        yes, no = yes | (number == 1).fill_null(value=False), no | (number == 0)
+    return yes.set(~(yes | no).fill_null(value=False), None)
+
+
+def _fold(column: pl.Series) -> pl.Series:
+    return column.cast(pl.String).str.strip_chars(BLANKS).str.to_lowercase()
+
+
+def texts(column: pl.Series, where: str | Place) -> pl.Series:
+    """A column as text without blanks around it; rows without a value are refused."""
+    text = normalize_names(column)
+    missing = lack_names(text)
+    shown = not text.filter(missing).fill_null("").eq("").all()
+    refuse_rows(missing, column, "value-missing-in-rows", where, shown=shown)
+    return text
+
+
+def lack_names(text: pl.Series) -> pl.Series:
+    """Which texts name nothing: empty ones, and the errors of a workbook's formulas."""
+    return (text.fill_null("") == "") | text.str.contains(_FORMULA_ERROR).fill_null(value=False)
+
+
+def people(column: pl.Series, where: str | Place) -> pl.Series:
+    """A column of workers' names as `texts` has it; those that may be nobody's are warned of."""
+    text = texts(column, where)
+    warn_of_nobodies(text, where)
+    return text
+
+
+def warn_of_nobodies(text: pl.Series, where: str | Place) -> None:
+    """Say which workers may be nobody, whose answers count as those of one person."""
+    odd = text.filter(is_missing(text) | lack_names(text)).unique(maintain_order=True)
+    if len(odd):
+        told = (
+            f"{where}: {listing(odd, 'worker')} may be nobody; each such name counts as one "
+            "person, so give every answer of nobody a worker of its own"
+        )
+        warnings.warn(TableWarning(told), stacklevel=3)
+
+
+def flags(column: pl.Series, where: str | Place) -> pl.Series:
+    """A column of yes and no as booleans; missing values stay missing, all else is refused."""
+    said = parse_flags(column)
+    wrong = said.is_null() & ~is_missing(column)
+    refuse_rows(wrong, column, _flag_rule(column, wrong), where)
+    return said
+
+
+def _flag_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
+    """What is wrong with values that are neither, by what they look like."""
+    text = column.filter(wrong).cast(pl.String).str.strip_chars()
+    values = parse_numbers(text.str.strip_chars_end("% "))
+    if len(values) and not values.null_count():
+        if values.eq(100).all():
+            return "flag-written-as-hundred"
+        if values.is_between(0, 100).all():
+            return "flag-given-as-share"
+    return "flag-neither-true-nor-false"
+
+
+def all_flags(column: pl.Series, where: str | Place) -> pl.Series:
+    """A column of yes and no as booleans; rows without a value are refused."""
+    converted = flags(column, where)
+    refuse_rows(converted.is_null(), column, "flag-missing-in-rows", where, shown=False)
+    return converted
+
+
+def whole_numbers(column: pl.Series, where: str | Place, *, missing: bool = False) -> pl.Series:
+    """A column as int64; rows with anything else than a whole number are refused.
+
+    Sign and size are for the study's rules to judge.
+
+    Parameters
+    ----------
+    column
+        The column.
+    where
+        What a message calls the table and its rows.
+    missing
+        Whether values may be missing.
+    """
+    numbers = parse_numbers(column)
+    whole = (numbers.is_finite() & (numbers == numbers.floor())).fill_null(value=False)
+    if not column.dtype.is_numeric():
+        whole &= ~_fold(column).str.contains(_GROUPED_COUNT).fill_null(value=False)
+    if missing:
+        whole |= is_missing(column)
+    refuse_rows(~whole, column, _count_rule(column, ~whole), where)
+    large = numbers.abs() > LARGEST_COUNT  # beyond, floats and int64 part company
+    refuse_rows(large, column, "count-too-large-in-rows", where)
+    return numbers.fill_nan(None).cast(pl.Int64)
+
+
+def _count_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
+    """What is wrong with values that are not counts, by what they look like."""
+    text = column.filter(wrong).cast(pl.String).str.strip_chars()
+    share = text.str.contains("%", literal=True) | (parse_numbers(text) < 1)
+    if len(text) and share.fill_null(value=False).all():
+        return "count-given-as-share"
+    if len(text) and text.str.contains(_GROUPED_COUNT).any():
+        return "count-with-thousands-separated"
+    return "count-not-whole-in-rows"
+
+
+def probabilities(column: pl.Series, where: str | Place) -> pl.Series:
+    """A column as float64; rows with anything else than a number in [0, 1] are refused."""
+    numbers = parse_numbers(column)
+    within = numbers.is_between(0, 1).fill_null(value=False)
+    refuse_rows(~within, column, "probability-out-of-range-in-rows", where)
+    return numbers
+
+
+def numbers(column: pl.Series, where: str | Place) -> pl.Series:
+    """A column as float64; rows with anything else than a finite number are refused."""
+    values = parse_numbers(column)
+    known = values.is_finite().fill_null(value=False)
+    refuse_rows(~known, column, "number-missing-in-rows", where)
+    return values
+
+
+def durations(column: pl.Series, where: str | Place, *, missing: bool = False) -> pl.Series:
+    """A column of seconds that something took; rows with anything else are refused.
+
+    Parameters
+    ----------
+    column, where, missing
+        As for `whole_numbers`.
+    """
+    took = parse_numbers(column).fill_nan(None)
+    known = (took.is_finite() & (took >= 0)).fill_null(value=False)
+    wrong = ~(known | is_missing(column)) if missing else ~known
+    refuse_rows(wrong, column, "task-seconds-no-time", where)
+    return took
+
+
+def seconds(column: pl.Series, where: str | Place) -> pl.Series:
+    """A column of times as seconds since 1970; those of different zones are made comparable.
+
+    Times without a zone are taken to be of one, and cannot be compared with others that have one.
+    """
+    if not parse_numbers(column).null_count():
+        return numbers(column, where)
+    given = column.cast(pl.String)
+    zoned = given.str.contains(r"(Z|[+-]\d\d:?\d\d)$").fill_null(value=False)
+    if zoned.any() and not zoned.all():
+        refuse_rows(~zoned, column, "time-without-zone", where)
+    form = given.str.replace(r"Z$", "+00:00").str.replace(" ", "T")
+    if zoned.any():
+        times = form.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%:z", time_zone="UTC", strict=False)
+    else:
+        times = form.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="us", strict=False)
+    refuse_rows(times.is_null(), column, "time-not-iso-8601", where)
+    return times.dt.epoch("us").cast(pl.Float64) / 1e6
+
+
+def refuse_rows(
+    wrong: pl.Series,
+    column: pl.Series,
+    rule: LiteralString,
+    where: str | Place,
+    *,
+    shown: bool = True,
+) -> None:
+    """Raise where values are wrong, showing them where something stands there."""
+    wrong = wrong.fill_null(value=False)
+    if wrong.any():
+        rows = Place.from_name(where).rows(wrong, column if shown else None)
+        broken = Violation(rule, where=where, column=column.name, rows=rows)
+        error = UnreadableError(broken)
+        error.wrong = wrong
+        raise error
