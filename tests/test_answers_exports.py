@@ -122,6 +122,31 @@ def test_a_choice_that_was_not_made_is_empty_and_other_controls_do_not_stand_in(
         studio(tmp_path, small)
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [
+        {"was_cancelled": True},
+        {"ground_truth": True},
+        {"last_action": "rejected"},
+        {
+            "reviews": [
+                {"accepted": True, "created_at": "1"},
+                {"accepted": False, "created_at": "2"},
+            ]
+        },
+    ],
+)
+def test_what_was_skipped_rejected_or_planted_is_no_workers_answer(tmp_path, mark):
+    sound = annotation(choice("yes"), reviews=[{"accepted": False}, {"accepted": True}])
+    guessed = task(1, "a.jpg", sound, annotation(choice("no"), **mark)) | {"predictions": [{}]}
+    with (
+        pytest.warns(TableWarning, match="1 predictions of models"),
+        pytest.warns(TableWarning, match=r"1 of 2 answers are left out.* \(1\)"),
+    ):
+        table = studio(tmp_path, guessed)
+    assert table["answer"].to_list() == ["yes"]
+
+
 @pytest.mark.parametrize("begin", ["/data/upload/3/", "http://localhost:8080/data/upload/3/"])
 def test_uploads_are_called_as_before_unless_two_become_one(tmp_path, begin):
     names = [f"{begin}01ab12cd-v1_1.jpg", f"{begin}02ab12cd-v1_2.jpg", "v1_3.jpg"]

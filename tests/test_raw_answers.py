@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import warnings
 from pathlib import Path
 
 import polars as pl
@@ -12,11 +14,16 @@ from refusals import check, refusal, refused
 
 import bayesrep
 from bayesrep import OptionError, StudyError
+from bayesrep.answers.counting import count_answers
 from bayesrep.cli import main
+from bayesrep.commands.options import names
 from bayesrep.errors import TableWarning
+from bayesrep.sources.assignments import read_assignments
 from bayesrep.sources.exports.columns import Columns
 from bayesrep.sources.labelled import ask_each
 from bayesrep.sources.raw_answers import EMPTY, decide, read_raw
+from bayesrep.sources.table_files import read_answers
+from bayesrep.sources.tables import check_tables
 
 DATA = Path(
     os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
@@ -76,6 +83,133 @@ def test_a_table_of_several_data_sets_is_not_one(tmp_path):
     file = _write(tmp_path, "two.csv", text.format("v2"))
     with refused(StudyError, "answers-of-several-data-sets", {"datasets": ["v1", "v2"]}):
         read_raw("table", file)
+
+
+HEADINGS = {
+    "table": "image,worker,answer,task",
+    "crowd-kit": "task,worker,label,seconds",
+    "mturk": "Input.image,WorkerId,Answer.fits,HITId",
+}
+MARKS = [
+    ("ASSIGNMENT:status", "APPROVED", "REJECTED"),
+    ("ASSIGNMENT:status", "SUBMITTED", "SKIPPED"),
+    ("ASSIGNMENT:status", "APPROVED", "EXPIRED"),
+    ("ACCEPT:verdict", "+", "-"),
+    ("ACCEPT:verdict", "", "-"),
+    ("GOLDEN:result", "", "yes"),
+    ("_golden", "False", "True"),
+    ("_tainted", "false", "true"),
+    ("AssignmentStatus", "Approved", "Rejected"),
+    ("Reject", "", "too fast"),
+]
+
+
+@pytest.mark.parametrize(("column", "sound", "mark"), MARKS)
+@pytest.mark.parametrize("source", HEADINGS)
+def test_what_the_tool_rejected_or_planted_is_left_out_and_said(
+    tmp_path, source, column, sound, mark
+):
+    rows = "".join(f"i,w{n},yes,9,{said}\n" for n, said in enumerate((sound, mark, sound)))
+    file = _write(tmp_path, "t.csv", f"{HEADINGS[source]},{column}\n{rows}")
+    with pytest.warns(TableWarning, match=rf"1 of 3 .*{column} \(1\)"):
+        assert read_raw(source, file)["worker"].to_list() == ["w0", "w2"]
+    unmarked = _write(tmp_path, "s.csv", file.read_text().replace(mark, ""))
+    assert len(read_raw(source, unmarked)) == 3
+    if source == "table":  # of which it may be what is asked for
+        with pytest.warns(TableWarning, match="'answer' of answers is not read"):
+            assert len(read_raw(source, file, Columns(answer=column))) == 3
+
+
+NOBODIES = ["", *"nan NaN None NULL N/A <NA> #N/A #REF! #NV #WERT!".split()]
+
+
+@pytest.mark.parametrize("word", NOBODIES)
+@pytest.mark.parametrize("source", HEADINGS)
+def test_nobody_who_answers_twice_is_as_many_people(tmp_path, source, word):
+    rows = "".join(f"{i},{who},yes,9\n" for i in "ab" for who in (word, word, "ann"))
+    file = _write(tmp_path, "t.csv", f"{HEADINGS[source]}\n{rows}")
+    with pytest.warns(TableWarning, match=f"4 answers name nobody .worker '{re.escape(word)}'"):
+        assert read_raw(source, file)["worker"].n_unique() == 5
+
+
+READERS = {
+    "answers import": lambda file: read_raw("table", file, Columns(answer="selected")),
+    "import tables": lambda file: check_tables([file], reference="v1", replication="v2")[1],
+    "answers count": lambda file: count_answers([file]),
+    "answers clean": read_answers,
+    "collect read": lambda file: read_assignments([file]),
+}
+
+
+@pytest.mark.parametrize("word", NOBODIES)
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("column", ["worker", "image"])
+def test_who_may_be_nobody_is_warned_of_or_refused(tmp_path, reader, word, column):
+    heading = "dataset,image,worker,selected,task,Input.task,WorkerId,Answer.selected"
+    image, who = ("a", word) if column == "worker" else (word, "ann")
+    rows = f"v1,{image},{who},1,,{image},{who},1\nv1,b,bob,0,,b,bob,1\n"
+    file = _write(tmp_path, "t.csv", f"{heading}\n{rows}")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            faults = READERS[reader](file)
+        except StudyError as error:
+            faults = [error]
+    said = [str(each.message) for each in told if "nobody" in str(each.message)]
+    nameless = word == "" or word.startswith("#")
+    if column == "worker":
+        assert said or isinstance(faults, list)
+    elif nameless:  # an image may be called NA
+        assert isinstance(faults, list)
+        assert "missing" in str(faults[0]) or "no task" in str(faults[0])
+
+
+def test_raters_in_columns_are_workers(tmp_path):
+    text = "image,task,rater_1,rater_2,note\na,t,yes,no,x\nb,t,,yes,y\n"
+    file = _write(tmp_path, "t.csv", text)
+    with refused(StudyError, "answer-columns-missing", {"columns": ["worker", "answer"]}) as found:
+        read_raw("table", file)
+    assert "'rater_1'" in str(found.value)
+    with pytest.warns(TableWarning) as told:
+        table = read_raw("table", file, Columns(answer="rater_*"))
+    assert sorted(_rows(table, "image", "worker", "answer")) == [
+        ("a", "rater_1", "yes"), ("a", "rater_2", "no"), ("b", "rater_2", "yes"),
+    ]  # fmt: skip
+    assert [str(each.message).split(": ")[1] for each in told] == [
+        "1 empty cells of raters are no answers",
+        "column 'note' of answers is not read",
+    ]
+    with refused(StudyError, "no-column-of-pattern", {"column": "judge_*"}):
+        read_raw("table", file, Columns(answer="judge_*"))
+    with refused(StudyError, "answer-named-like-column", {"column": "note"}):
+        read_raw("table", file, Columns(answer="rater_*", worker="note"))
+
+
+def test_the_pages_tables_of_other_tools(tmp_path, monkeypatch, capsys):
+    """Each line of "Bring your own data" makes a table of what a tool exports."""
+    monkeypatch.chdir(tmp_path)
+    people = {"fits_v1-ann": "accept", "fits_v1-bo-b": "reject", "fits_v1-cyd": "ignore"}
+    said = [{"image": "a", "answer": said, "_annotator_id": who} for who, said in people.items()]
+    _write(tmp_path, "fits_v1.jsonl", "".join(json.dumps(each) + "\n" for each in said))
+    (tmp_path / "doccano").mkdir()
+    for who, labels in {"ann": ["A", "B"], "bo-b": ["A"], "unknown": [], "all": ["A"]}.items():
+        record = {"id": 1, "filename": "a", "label": labels}
+        _write(tmp_path / "doccano", f"{who}.jsonl", json.dumps(record) + "\n")
+    states = {"ann": None, "bo-b": "submitted", "cyd": "draft", "dan": "discarded"}
+    fits = [{"value": "A", "user_id": who, "status": state} for who, state in states.items()]
+    record = {"id": "1", "fields": {"image": "a"}, "responses": {"fits": fits}}
+    _write(tmp_path, "records.json", json.dumps([record]))
+    page = Path(__file__).parents[1] / "docs" / "how-to" / "own-data.md"
+    (block,) = re.findall(r"```python\n(import json.*?)```", page.read_text("utf-8"), flags=re.S)
+    exec(block, {})
+    answers = {"prodigy": ["accept", "reject"], "doccano": ["A|B", "A"], "argilla": ["A", "A"]}
+    for tool, words in answers.items():
+        table = read_raw("table", tmp_path / f"{tool}.csv").sort("worker")
+        assert table["worker"].to_list() == ["ann", "bo-b"]
+        assert table["answer"].to_list() == words
+        with pytest.raises(SystemExit):
+            main(["answers", "import", tool, "v=x", "--out", "o"])
+        assert "docs/how-to/own-data.md" in capsys.readouterr().err
 
 
 def test_a_box_that_nobody_ticked_has_no_column_but_an_answer(tmp_path):
@@ -218,6 +352,7 @@ def test_crowd_kits_tasks_are_images(tmp_path):
         ("mturk", "HITId\nH\n", {}, ("table-lacks-columns", {"columns": ["WorkerId"]})),
         ("label-studio", "[1]", {}, ("not-label-studio-export",)),
         ("label-studio", "{", {}, ("file-not-json",)),
+        ("label-studio", "annotator,choice\n1,yes\n", {}, ("file-not-json",)),
         ("label-studio", "[]", {}, ("file-without-answers",)),
         (
             "label-studio",
@@ -245,6 +380,10 @@ def test_words_without_a_place_stop_and_are_counted():
         decide(_answers("R", "R", "X", "G"), no=["g"])
     with refused(OptionError, "answer-without-meaning", {"answers": ["maybe (1 time)"]}):
         decide(_answers("yes", "maybe"))
+    with refused(OptionError, "answer-without-meaning") as found:
+        decide(_answers("Yes, it fits"), yes=["Yes", "it fits"])
+    written = str(found.value).split("--yes ")[-1].strip("'")
+    assert decide(_answers("Yes, it fits"), yes=names(written))["selected"].to_list() == [True]
 
 
 @pytest.mark.parametrize(
