@@ -17,7 +17,7 @@ from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_names
 from bayesrep.files.values import lack_names, warn_of_nobodies
-from bayesrep.sources.exports.label_studio import Annotation, count_annotations
+from bayesrep.sources.exports.label_studio import Annotation, collect_answers, count_annotations
 from bayesrep.sources.exports.mturk import with_task_answers
 from bayesrep.sources.table_files import read_table, require
 
@@ -71,18 +71,14 @@ def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
 
 def _check_assignments(table: pl.DataFrame, where: str) -> pl.DataFrame:
     """Refuse assignments without a task, a worker or a list of places."""
-    rules: Mapping[str, LiteralString] = {
-        "task": "assignments-without-task",
-        "worker": "assignments-without-worker",
-        "selected": "assignments-without-places",
+    selected = table["selected"]
+    absent: Mapping[LiteralString, pl.Series] = {
+        "assignments-without-task": lack_names(table["task"]),
+        "assignments-without-worker": lack_names(table["worker"]),
+        "assignments-without-places": selected.is_null() | selected.list.contains(None),
     }
-    for name, rule in rules.items():
-        absent = table[name].is_null()
-        if name == "selected":
-            absent |= table[name].list.eval(pl.element().is_null()).list.any()
-        if table[name].dtype == pl.String:
-            absent |= lack_names(table[name])
-        if rows := (absent.arg_true() + 1).to_list():
+    for rule, wrong in absent.items():
+        if rows := (wrong.arg_true() + 1).to_list():
             raise StudyError(rule, where=where, assignments=listing(rows, "assignment"))
     warn_of_nobodies(table["worker"], where)
     return table
@@ -157,7 +153,7 @@ def _of_page(held: Any, _: str) -> list[dict[str, Any]]:
         {
             "task": each["task"],
             "worker": worker,
-            "selected": [_place(place) for place in _list(each["selected"])],
+            "selected": [_place(place) for place in each["selected"]],
             "main": None if each.get("main") is None else _place(each["main"]),
             "seconds": _float(each.get("seconds")),
             "time": _text(each.get("time")),
@@ -174,42 +170,20 @@ def _of_tasks(held: Any, where: str) -> list[dict[str, Any]]:
 
 
 def _assignment(each: Annotation) -> dict[str, Any]:
-    said, held = _collect_choices(each), each.held
-    main = said.get("main", ())
+    said, held = dict(collect_answers(each, "task")), each.held
+    if each.held is not each.task and any(len(words) > 1 for words in said.values()):
+        raise ValueError("a control was answered twice in one annotation")
+    selected, main = (said.get(name, [("", None)])[0][1] or () for name in ("selected", "main"))
     return {
         "task": each.data["task"],
         "worker": each.worker,
-        "selected": [int(place) for place in said.get("selected", ())],
+        "selected": [int(place) for place in selected],
         "main": int(main[0]) if main else None,
         "seconds": _float(held.get("lead_time")),
         "time": _text(held.get("created_at")),
         "pay": None,
         "rejected": False,
     }
-
-
-def _collect_choices(each: Annotation) -> Mapping[str, Sequence[str]]:
-    """The choices of an annotation by control."""
-    if each.held is each.task:
-        return {name: _choices(each.held.get(name)) for name in ("selected", "main")}
-    results = [one for one in each.held["result"] if one["type"] == "choices"]
-    said = {str(one["from_name"]): _choices(one["value"]) for one in results}
-    if len(said) < len(results):
-        raise ValueError("a control was answered twice in one annotation")
-    return said
-
-
-def _choices(value: Any) -> Sequence[str]:
-    """The one choice of `{"choices": [...]}`, or nothing."""
-    if isinstance(value, dict):
-        value = value["choices"]
-    return [value] if isinstance(value, str) else value or []
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError("the places are not a list")
-    return value
 
 
 def _place(value: Any) -> int:

@@ -80,23 +80,13 @@ _MARKS = {
     r"GOLDEN:.*|Reject": r".+",
     r"ACCEPT:verdict": r"-",
 }
-"""Columns in which tools say what they rejected, or planted, and what stands there then.
-
-Of Toloka, Mechanical Turk, Appen and Label Studio.
-"""
+"""Columns in which tools say what they rejected or planted, and what stands there then."""
 
 
 def drop_marked(table: pl.DataFrame, where: str, used: Collection[str] = ()) -> pl.DataFrame:
-    """Leave out what the tool itself rejected or planted, and say so; marks are not kept.
+    """Leave out rows that the tool itself rejected or planted, and say so, and the marks.
 
-    Parameters
-    ----------
-    table
-        One row an assignment, with the tool's own columns.
-    where
-        The file.
-    used
-        Columns that are asked for, which are no marks.
+    Columns that are `used`, since they are asked for, are no marks.
     """
     marks = {
         name: table[name].cast(pl.String).str.to_lowercase().str.contains(f"^({mark})$")
@@ -120,10 +110,6 @@ def drop_marked(table: pl.DataFrame, where: str, used: Collection[str] = ()) -> 
 def tell_anonymous(number: int, where: str, what: str) -> None:
     """Warn of answers that name nobody, if there are any: each counts as another worker's."""
     if number:
-        warnings.warn(
-            TableWarning(
-                f"{where}: {number:,} answers name nobody ({what}); each counts as that of a "
-                "worker of its own, so repeats cannot be seen"
-            ),
-            stacklevel=2,
-        )
+        its = "each counts as that of a worker of its own, so repeats cannot be seen"
+        text = f"{where}: {number:,} answers name nobody ({what}); {its}"
+        warnings.warn(TableWarning(text), stacklevel=2)

@@ -38,9 +38,9 @@ VALUE_KEYS: Mapping[str, str] = {
 }
 """Types of controls that can hold an answer, and where their values have it."""
 _FREE = "textarea"
-_MARKS = ("was_cancelled", "ground_truth", "last_action")
 _MIN = "choice"
-_FACTS = frozenset({"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time"})
+_MARKS = {"was_cancelled", "ground_truth", "last_action"}
+_FACTS = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time"} | _MARKS
 _UPLOAD = r"^(?:.*/)?upload/(?:\d+/)?[0-9a-f]{8}-"
 
 Said = tuple[str, list[str] | None]
@@ -93,7 +93,7 @@ def count_annotations(tasks: Iterable[Mapping[str, Any]], where: str) -> list[An
         # The small JSON export has one annotation a task, in the task itself.
         every += [(task, held) for held in task.get("annotations", [task])]
         predictions += len(task.get("predictions") or ())
-    marks = {name: [str(held.get(name)) for _, held in every] for name in _MARKS}
+    marks = {name: [str(held.get(name)) for _, held in every] for name in sorted(_MARKS)}
     marks["review"] = [_last_review(held.get("reviews")) for _, held in every]
     rows = drop_marked(pl.DataFrame(marks).with_row_index(), where)["index"]
     annotations: list[Annotation] = []
@@ -148,8 +148,9 @@ def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
     held = strict_json.read(path)
     try:
         annotations = count_annotations(held, where)
-        images = [name_image(each.data, asked.image or "image", where) for each in annotations]
-        said = [dict(_collect_answers(each, asked)) for each in annotations]
+        field = asked.image or "image"
+        images = [name_image(each.data, field, where) for each in annotations]
+        said = [dict(collect_answers(each, field)) for each in annotations]
         # An export may hold several controls; one of them is the answer.
         control = _control(annotations, said, asked, where)
         others = dict.fromkeys(name for each in said for name in each if name != control)
@@ -176,11 +177,11 @@ def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
     return _without_prefixes(table, where)
 
 
-def _collect_answers(each: Annotation, asked: Columns) -> Iterator[tuple[str, list[Said]]]:
-    """By control, what was said with it, a value a region."""
+def collect_answers(each: Annotation, field: str) -> Iterator[tuple[str, list[Said]]]:
+    """By control, what was said with it, a value a region; `field` says what the task is about."""
     if each.held is each.task:
         for name, value in each.task.items():
-            if name not in _FACTS and name != (asked.image or "image"):
+            if name not in _FACTS and name != field:
                 yield name, _of_small(value)
         return
     answers: dict[str, list[Said]] = {}

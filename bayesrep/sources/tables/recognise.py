@@ -114,7 +114,10 @@ def recognise_sheet(sheet: Sheet, problems: Problems) -> list[TypedTable]:
     kind = problems.attempt(partial(_kind, frame, place))
     if kind is None:
         return []
-    _warn_unread(frame.columns, kind, place)
+    if kind not in (WIDE_KIND, "images"):  # whose columns are classifiers and groups
+        strange = [name for name in frame.columns if name not in _MEANT_ELSEWHERE]
+        absent = {*KINDS[kind], *_FURTHER.get(kind, ())}.difference(frame.columns)
+        warn_unread(strange, kind, absent, place)
     if not problems.take(_row_violations(frame, place)):
         named = ~_empty_cells(frame).select(pl.any_horizontal(KEY)).to_series()
         _convert_rows(frame.filter(named), kind, place.select_rows(named), problems)
@@ -312,17 +315,13 @@ def _explain_unknown_kind(columns: Sequence[str], place: Place) -> Violation:
         "verb": "is" if len(missing) == 1 else "are",
     }
     it = "it" if len(missing) == 1 else "them"
-    others = ", ".join(repr(name) for name in _first_other_columns(columns, kind))
+    others = ", ".join([repr(name) for name in columns if name not in KINDS[kind]][:8])
     if meant:
         return Violation("table-columns-misnamed", **facts, renames=" and ".join(meant))
     if others:
         rule = "table-kind-incomplete-or-misnamed"
         return Violation(rule, **facts, pronoun=it, other_columns=others)
     return Violation("table-kind-incomplete", **facts, pronoun=it)
-
-
-def _first_other_columns(columns: Sequence[str], kind: str) -> Sequence[str]:
-    return [name for name in columns if name not in KINDS[kind]][:8]
 
 
 def _convert_columns(
@@ -354,15 +353,6 @@ def _convert_columns(
 
 def _nullable_texts(column: pl.Series, _: Place) -> pl.Series:
     return normalize_names(column)
-
-
-def _warn_unread(columns: Sequence[str], kind: str, place: Place) -> None:
-    """Say which columns mean nothing to anybody, and what one was perhaps meant to be."""
-    strange = [name for name in columns if name not in _MEANT_ELSEWHERE]
-    if kind in (WIDE_KIND, "images"):  # whose columns are classifiers and groups
-        return
-    absent = {*KINDS[kind], *_FURTHER.get(kind, ())}.difference(columns)
-    warn_unread(strange, kind, absent, place)
 
 
 def _read_column(
