@@ -491,8 +491,8 @@ DAMAGED, PLACELESS = "answers-file-damaged", "assignments-without-places"
         ("a.json", '{"format": "bayesrep answers 1", "worker"', "file-not-json"),
         ("a.json", '{"format": "other"}', "answers-file-not-recognised"),
         ("a.json", json.dumps(PAGE | {"answers": [{"task": "t-1"}]}), DAMAGED),
-        ("a.json", page(task=None), "assignments-without-task"),
-        ("a.json", page().replace('"w"', '" "'), "assignments-without-worker"),
+        ("a.json", page(task=None), "value-missing-in-rows"),
+        ("a.json", page().replace('"w"', '" "'), "value-missing-in-rows"),
         *(("a.json", page(selected=said), DAMAGED) for said in (None, ["x"], [1.5], [True], "12")),
         *(("a.json", page(**said), DAMAGED) for said in ({"seconds": "x"}, {"main": "1"})),
         ("a.json", page(time=5), DAMAGED),
@@ -513,7 +513,7 @@ def test_files_that_are_none_are_refused_in_one_line(tmp_path, name, text, rule)
         read_assignments([tmp_path / name])
     facts = found.value.facts
     assert facts["where" if "where" in facts else "path"] == str(tmp_path / name)
-    assert rule != PLACELESS or list(facts["assignments"].names) == ["1"]
+    assert rule != PLACELESS or facts["rows"] == "assignment 1"
     assert rule != "answer-selected-not-places" or "1,5,12" in str(found.value)
 
 

@@ -169,7 +169,7 @@ def test_fast_images_are_those_of_a_low_median(both, world):
         fast_images(folder / "people.csv", *both, seconds=0)
     table = pl.read_csv(folder / "people.csv")
     table.with_columns(seconds=pl.lit("soon")).write_csv(folder / "bad.csv")
-    with refused(StudyError, "answer-time-not-number", {"line": 2}):
+    with refused(StudyError, "task-seconds-no-time", {"column": "seconds"}):
         fast_images(folder / "bad.csv", *both)
     table.drop("seconds").write_csv(folder / "bad.csv")
     with refused(StudyError, "table-lacks-columns", {"columns": ["seconds"]}):

@@ -149,6 +149,7 @@ READ = {
         sound(c=text([[*row, "", ""] for row in COUNTS]) + ",,,,,\n" * 3),
         None,
     ),
+    "an empty line in the middle": (sound(c=text(COUNTS).replace("\n", "\n\n,,,\n", 2)), None),
     "True and FALSE": (
         sound(p=mapped(PREDICTIONS, "correct", lambda n: ("FALSE", "True")[int(n)])),
         None,
@@ -349,11 +350,6 @@ REFUSED = {
         sound(c=put(COUNTS, 5, "image", "")),
         "value-missing-in-rows",
         {"where": "counts.csv", "column": "image", "rows": "line 5"},
-    ),
-    "an empty line in the middle": (
-        sound(c=[*COUNTS[:3], ["", "", "", ""], *COUNTS[3:]]),
-        "empty-rows-in-table",
-        {"where": "counts.csv", "rows": "line 4", "verb": "is"},
     ),
     "an image twice": (
         sound(c=[*COUNTS, COUNTS[1]]),

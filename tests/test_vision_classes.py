@@ -253,7 +253,7 @@ def test_names_that_change_are_another_classifier(tmp_path, pictures, weights, t
             ("class-indexes-missing", {"indexes": ["2"], "row_count": 3, "last_index": 2}),
         ),
         ("index,name\n1,a\n2,b\n", ("class-indexes-missing", {"indexes": ["0"], "row_count": 2})),
-        ("index,name\n0,a\n-1,b\n", ("class-index-not-whole", {"index": "-1"})),
+        ("index,name\n0,a\n-1,b\n", ("class-indexes-missing", {"indexes": ["1"]})),
         ("index,name\n0,a\n1,\n", ("class-without-name", {"index": 1})),
         (
             "index,name\n0,a\n1,a\n",

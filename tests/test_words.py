@@ -275,7 +275,7 @@ def test_a_table_of_attempts_is_read_as_other_tables_are(tmp_path):
         ),
         (
             "item,model,solved,attempts\na,m,1,9e99\n",
-            ("count-not-whole-in-rows", {"column": "attempts"}),
+            ("count-too-large-in-rows", {"column": "attempts"}),
         ),
         (
             "item,model,solved,attempts\na,m,1,2\na,m,1,2\n",
@@ -284,7 +284,7 @@ def test_a_table_of_attempts_is_read_as_other_tables_are(tmp_path):
         ("item,model,solved\na,m,2\n", ("solved-not-true-or-false", {"rows": "line 2 ('2')"})),
         (
             "item,model,solved,attempts\n,m,1,2\n",
-            ("attempts-name-missing", {"column": "image", "rows": "line 2"}),
+            ("value-missing-in-rows", {"column": "image", "rows": "line 2"}),
         ),
         (
             "item,solved,attempts\na,1,2\n",

@@ -11,12 +11,15 @@ import codecs
 import csv
 import gzip
 import io
+import re
 import warnings
 import zlib
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
+import numpy as np
 import polars as pl
 
 from bayesrep.errors import StudyError, TableWarning, Violation, plain_text, reason
@@ -32,7 +35,7 @@ from bayesrep.files.sheets import (
     has_number,
     name_columns,
     take_only_sheet,
-    tidy_frame,
+    tidy_sheet,
 )
 from bayesrep.files.workbooks import read_workbook
 
@@ -109,20 +112,23 @@ def scan(file: Path, rename: Rename) -> pl.LazyFrame:
     StudyError, OSError
         As `read`.
     """
-    if file.suffix.lower() in (".gz", ".xlsx") or not _is_plain(file):
-        return take_only_sheet(read(file, rename), file).frame.lazy()
-    with open(file, "rb") as stream:
-        header = _header(stream.read(_LONGEST_HEADER), str(file), rename)
-        stream.seek(0)
-        before = stream.read(header.end).count(b"\n") + 1
-    return pl.scan_csv(
-        file,
-        has_header=False,
-        skip_lines=before,
-        schema=dict.fromkeys(header.names, pl.String()),
-        separator=header.separator,
-        glob=False,
-    )
+    if file.suffix.lower() not in (".gz", ".xlsx") and _is_plain(file):
+        with open(file, "rb") as stream:
+            header = _header(stream.read(_LONGEST_HEADER), str(file), rename)
+            stream.seek(0)
+            before = stream.read(header.end).count(b"\n")
+            quote = _find_quote(stream, header.separator)
+        if quote is not None:
+            return pl.scan_csv(
+                file,
+                has_header=False,
+                skip_lines=before,
+                schema=dict.fromkeys(header.names, pl.String()),
+                separator=header.separator,
+                quote_char=quote or None,
+                glob=False,
+            )
+    return take_only_sheet(read(file, rename), file).frame.lazy()
 
 
 def read_lines(file: Path) -> list[str]:
@@ -238,43 +244,93 @@ def _header(data: bytes, where: str, rename: Rename) -> _Header:
         if end < 0:
             raise StudyError("table-file-empty", where=where)
         begin, line = end + 1, line + 1
-    record = _first_record(data[begin:])
-    text = record.decode("utf-8", "replace")
-    separator = stated or max(SEPARATORS, key=lambda each: len(_fields(text, each) or ()))
-    raw = _fields(text, separator)
-    if raw is None:
+    rest = data[begin : begin + _LONGEST_HEADER]
+    records = {each: _first_record(rest, each) for each in ([stated] if stated else SEPARATORS)}
+    separator = max(records, key=lambda each: len(records[each][0]))
+    raw, length = records[separator]
+    if not raw:
         raise StudyError("table-header-unreadable", where=where)
-    return _Header(name_columns(raw, where, rename), separator, begin, begin + len(record), line)
+    return _Header(name_columns(raw, where, rename), separator, begin, begin + length, line)
 
 
-def _fields(record: str, separator: str) -> list[str] | None:
-    """What stands between the separators of one record; None where it is none."""
+def _first_record(data: bytes, separator: str) -> tuple[list[str], int]:
+    """The cells of the header, which may hold line breaks within quotes, and its bytes."""
+    lines = io.BytesIO(data)
+    texts = (line.decode("utf-8", "replace") for line in lines)
     try:
-        return next(csv.reader(io.StringIO(record, newline=""), delimiter=separator), None)
-    except (csv.Error, TypeError):
-        return None
+        return next(csv.reader(texts, delimiter=separator, strict=True), []), lines.tell()
+    except (csv.Error, TypeError, ValueError):
+        return [], 0
 
 
-def _first_record(data: bytes) -> bytes:
-    """The header, which may hold line breaks within quotes."""
-    begin, end, quotes = 0, data.find(b"\n"), 0
-    while end >= 0 and (quotes := quotes + data.count(b'"', begin, end)) % 2:
-        begin, end = end, data.find(b"\n", end + 1)
-    return data[: len(data) if end < 0 else end].rstrip(b"\r")
+def _find_quote(rows: BinaryIO, separator: str) -> str | None:
+    """What encloses cells: a quote, or nothing; None where quotes are irregular or a row is empty.
+
+    Quotes are regular where each encloses a whole cell, within one line, and those inside are
+    doubled: then who counts quotes, as polars does, finds the same rows as who reads cells.
+    """
+    starts, edges = (
+        np.isin(np.arange(256), [ord(each) for each in f"{separator}{others}"])
+        for others in ("\n", '\r\n"')
+    )
+    blank = re.compile(rb"\n[\s%b]*\n" % re.escape(separator.encode()))
+    quote, regular = "", True
+    for lines in iter(lambda: rows.read(_CHUNK) + rows.readline(), b""):
+        padded = b"\n" + lines + b"\n"
+        if blank.search(padded, 0, len(padded) - 1):
+            return None
+        if b'"' in lines:
+            text = np.frombuffer(padded, np.uint8)
+            places, ends = (np.flatnonzero(text == ord(each)) for each in '"\n')
+            whole = edges[text[places[::2] - 1]].all() and edges[text[places[1::2] + 1]].all()
+            regular &= bool(whole) and not (np.searchsorted(places, ends) % 2).any()
+            quote = '"' if starts[text[places - 1]].any() else quote
+        if quote and not regular:
+            return None
+    return quote
 
 
 def _parse_sheet(data: bytes, where: str, rename: Rename) -> Sheet:
     """The one table of a text."""
     header = _header(data, where, rename)
-    numbered = [f"c{place}" for place in range(len(header.names))]
-    body = header.separator.join(numbered).encode() + data[header.end :]
+    rows = io.BytesIO(data)
+    rows.seek(header.end)
+    quote = _find_quote(rows, header.separator)
+    numbered = header.separator.join(f"c{place}" for place in range(len(header.names)))
+    body = data[header.end :] if quote is not None else _write_regular(data, header, where)
     try:
-        frame = pl.read_csv(body, separator=header.separator, infer_schema=False)
+        frame = pl.read_csv(
+            numbered.encode() + b"\n" + body,
+            separator=header.separator,
+            quote_char=None if quote == "" else '"',
+            infer_schema=False,
+        )
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise StudyError(_fault(data, header, where, error)) from error
     frame.columns = header.names
-    place = Place(where, "line", header.line + 1)
-    return Sheet(place, tidy_frame(frame, place))
+    return tidy_sheet(frame, Place(where, "line", header.line + 1))
+
+
+def _write_regular(data: bytes, header: _Header, where: str) -> bytes:
+    """The rows with regular quotes: one in a cell that begins with none is a part of it."""
+    lines = data[header.end :].decode().split("\n")
+    rows = csv.reader((f"{line}\n" for line in lines), delimiter=header.separator, strict=True)
+    written, begin, separators = io.StringIO(), 0, len(header.names) - 1
+    writer = csv.writer(written, delimiter=header.separator, lineterminator="\n")
+    try:
+        for row in rows:
+            # Lines that are rows each by itself are not one cell: a quote is astray.
+            record = lines[begin : rows.line_num]
+            joined = {line.count(header.separator) for line in record} == {separators}
+            if joined and len(record) > 1 and separators > 1:
+                raise csv.Error
+            writer.writerow(row)
+            begin = rows.line_num
+    except csv.Error as error:
+        line = header.line + data[header.begin : header.end].count(b"\n") + begin
+        beginning = plain_text(lines[begin].strip()[:60])
+        raise StudyError("stray-quote", where=where, line=line, beginning=beginning) from error
+    return written.getvalue().encode()
 
 
 def _fault(data: bytes, header: _Header, where: str, error: BaseException) -> Violation:

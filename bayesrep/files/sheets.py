@@ -3,8 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -25,20 +25,11 @@ UNNAMED = "\0"
 Rename = Callable[[list[str]], list[str]]
 
 
-@dataclass(frozen=True, eq=False)
-class Sheet:
-    """One table of a file.
+class Sheet(NamedTuple):
+    """One table of a file: its columns by name, and what a message calls it and its rows."""
 
-    Attributes
-    ----------
-    place
-        What a message calls it and its rows.
-    frame
-        Its columns by name.
-    """
-
-    place: Place
     frame: pl.DataFrame
+    place: Place
 
 
 def take_only_sheet(sheets: list[Sheet], path: str | Path) -> Sheet:
@@ -69,8 +60,8 @@ def name_columns(raw: Iterable[str], where: str, rename: Rename) -> list[str]:
     return [name or f"{UNNAMED}{place}" for place, name in enumerate(names)]
 
 
-def tidy_frame(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
-    """Without what spreadsheets and data frames leave: empty columns, an index, empty last rows."""
+def tidy_sheet(frame: pl.DataFrame, place: Place) -> Sheet:
+    """Without what spreadsheets and data frames leave: empty columns, an index, empty rows."""
     # A row of commas is a column each: those that hold nothing go before their texts are looked at.
     nameless = (column for column in frame if column.name.startswith(UNNAMED))
     frame = frame.drop(column.name for column in nameless if column.null_count() == len(column))
@@ -86,9 +77,10 @@ def tidy_frame(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
             raise StudyError("column-without-name", where=place.name, column_number=number)
     frame = frame.drop(left)
     if frame.width and frame.height:
-        places = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
-        frame = frame.head(int(places[-1]) + 1 if len(places) else 0)
-    return frame
+        full = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
+        if not full.all():
+            frame, place = frame.filter(full), place.select_rows(full)
+    return Sheet(frame, place)
 
 
 def _refuse_title(frame: pl.DataFrame, place: Place) -> None:

@@ -43,7 +43,7 @@ def read_sheets(path: str | Path, columns: Collection[str] = ()) -> list[Sheet]:
     if file.name.lower().endswith(".parquet"):
         frame = _open_table(path, lambda: parquet.read(file, str(path), (), further=None))
         frame.columns = name_columns(frame.columns, str(path), rename)
-        return [Sheet(Place(str(path)), normalize_cells(frame))]
+        return [Sheet(normalize_cells(frame), Place(str(path)))]
     sheets, size = _open_table(path, lambda: (delimited.read(file, rename), file.stat().st_size))
     for sheet in sheets:
         check_width(sheet, size)

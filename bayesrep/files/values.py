@@ -11,6 +11,7 @@ Every complaint is one line naming the file, the column, the lines with what sta
 to do. Lines are those of an editor or a spreadsheet; of Parquet, rows from 1.
 """
 
+import sys
 import warnings
 from typing import LiteralString, TypeVar
 
@@ -66,11 +67,12 @@ def parse_flags(column: _Column) -> _Column:
         return column.map_batches(parse_flags, return_dtype=pl.Boolean, is_elementwise=True)
     if column.dtype == pl.Boolean:
         return column
-    word = _fold(column)
+    word = column.cast(pl.String)
     yes, no = word.is_in((*TRUE_WORDS, "1")), word.is_in((*FALSE_WORDS, "0"))
-    if not (yes | no).all():  # 1.0 and 0e0 are numbers, too
-        number = parse_numbers(column)
-        yes, no = yes | (number == 1).fill_null(value=False), no | (number == 0)
+    if not (yes | no).all():  # in capitals, or a number such as 1.0
+        word, number = _fold(column), parse_numbers(column)
+        yes = word.is_in(TRUE_WORDS) | (number == 1).fill_null(value=False)
+        no = word.is_in(FALSE_WORDS) | (number == 0).fill_null(value=False)
     return yes.set(~(yes | no).fill_null(value=False), None)
 
 
@@ -140,16 +142,7 @@ def all_flags(column: pl.Series, where: str | Place) -> pl.Series:
 def whole_numbers(column: pl.Series, where: str | Place, *, missing: bool = False) -> pl.Series:
     """A column as int64; rows with anything else than a whole number are refused.
 
-    Sign and size are for the study's rules to judge.
-
-    Parameters
-    ----------
-    column
-        The column.
-    where
-        What a message calls the table and its rows.
-    missing
-        Whether values may be missing.
+    Sign and size are for the study's rules to judge; `missing` allows for values that are.
     """
     numbers = parse_numbers(column)
     whole = (numbers.is_finite() & (numbers == numbers.floor())).fill_null(value=False)
@@ -176,33 +169,31 @@ def _count_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
 
 def probabilities(column: pl.Series, where: str | Place) -> pl.Series:
     """A column as float64; rows with anything else than a number in [0, 1] are refused."""
-    numbers = parse_numbers(column)
-    within = numbers.is_between(0, 1).fill_null(value=False)
-    refuse_rows(~within, column, "probability-out-of-range-in-rows", where)
-    return numbers
+    return numbers(column, where, "probability-out-of-range-in-rows", least=0, most=1)
 
 
-def numbers(column: pl.Series, where: str | Place) -> pl.Series:
-    """A column as float64; rows with anything else than a finite number are refused."""
-    values = parse_numbers(column)
-    known = values.is_finite().fill_null(value=False)
-    refuse_rows(~known, column, "number-missing-in-rows", where)
+def numbers(
+    column: pl.Series,
+    where: str | Place,
+    rule: LiteralString = "number-missing-in-rows",
+    *,
+    least: float = -sys.float_info.max,
+    most: float = sys.float_info.max,
+    missing: bool = False,
+) -> pl.Series:
+    """A column as float64; rows with anything else than a finite number are refused, by `rule`.
+
+    So are numbers beyond `least` and `most`; `missing` allows for values that are.
+    """
+    values = parse_numbers(column).fill_nan(None)
+    known = values.is_between(least, most).fill_null(value=False)
+    refuse_rows(~(known | is_missing(column)) if missing else ~known, column, rule, where)
     return values
 
 
 def durations(column: pl.Series, where: str | Place, *, missing: bool = False) -> pl.Series:
-    """A column of seconds that something took; rows with anything else are refused.
-
-    Parameters
-    ----------
-    column, where, missing
-        As for `whole_numbers`.
-    """
-    took = parse_numbers(column).fill_nan(None)
-    known = (took.is_finite() & (took >= 0)).fill_null(value=False)
-    wrong = ~(known | is_missing(column)) if missing else ~known
-    refuse_rows(wrong, column, "task-seconds-no-time", where)
-    return took
+    """A column of seconds that something took; rows with anything else are refused."""
+    return numbers(column, where, "task-seconds-no-time", least=0, missing=missing)
 
 
 def seconds(column: pl.Series, where: str | Place) -> pl.Series:

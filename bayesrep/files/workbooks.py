@@ -22,7 +22,7 @@ from bayesrep.files.sheets import (
     Rename,
     Sheet,
     name_columns,
-    tidy_frame,
+    tidy_sheet,
 )
 
 _FORMULA = re.compile(rb"<(?:\w+:)?f[\s/>]")
@@ -148,4 +148,4 @@ def _sheet(rows: list[_Cells], where: str, rename: Rename) -> Sheet:
                 stacklevel=2,
             )
         columns.append(texts)
-    return Sheet(place, tidy_frame(pl.DataFrame(columns), place))
+    return tidy_sheet(pl.DataFrame(columns), place)

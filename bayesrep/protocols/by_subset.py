@@ -13,6 +13,8 @@ import polars as pl
 
 from bayesrep.errors import OptionError, ProtocolWarning, StudyError, listing
 from bayesrep.files.names import normalize_name, normalize_names
+from bayesrep.files.tables import read_only
+from bayesrep.files.values import durations, is_missing, parse_flags
 from bayesrep.protocols.comparison import Side, accuracy_rows, side_of
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.sources.table_files import read_table, require
@@ -220,8 +222,7 @@ def fast_images(
     """
     if not seconds > 0:
         raise OptionError("fast-seconds-not-positive", seconds=seconds)
-    where = str(path)
-    table = read_table(path, ("dataset", "image", "task", "seconds"))
+    table, where = read_only(path, ("dataset", "image", "task", "seconds"))
     if "image" not in table.columns and "task" in table.columns:
         table = table.rename({"task": "image"})
     require(table, ("image", "seconds"), where)

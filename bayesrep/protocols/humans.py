@@ -7,9 +7,10 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import StudyError, listing
+from bayesrep.files.tables import read_only
 from bayesrep.files.values import texts
 from bayesrep.protocols.class_names import class_numbers
-from bayesrep.sources.table_files import read_table, require
+from bayesrep.sources.table_files import require
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
 
 _COLUMNS = ("image", "labeler", "answer")
@@ -40,8 +41,7 @@ def read_humans(path: str | Path, *predictions: Predictions) -> tuple[Prediction
         Naming the file and the images, labelers or answers: unknown ones, or two answers of one
         labeler to one image.
     """
-    where = str(path)
-    table = read_table(path, ("dataset", *_COLUMNS, *_CROWD_KIT))
+    table, where = read_only(path, ("dataset", *_COLUMNS, *_CROWD_KIT))
     # crowd-kit's names of columns are understood, too.
     if "labeler" not in table.columns:
         new = {old: new for old, new in _CROWD_KIT.items() if old in table.columns}
@@ -62,7 +62,8 @@ def read_humans(path: str | Path, *predictions: Predictions) -> tuple[Prediction
         images = listing(rows.filter(pl.col("row").is_in(unclear.implode()))["image"].unique())
         raise StudyError("answered-image-in-both-datasets", where=where, images=images)
     return tuple(
-        _answers(part, data, labelers, where) for part, data in zip(parts, predictions, strict=True)
+        _answers(part, data, labelers, str(where))
+        for part, data in zip(parts, predictions, strict=True)
     )
 
 

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrep.errors import ProtocolWarning, StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_name, normalize_names
+from bayesrep.files.tables import read_only
 from bayesrep.files.values import all_flags
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.table_files import read_table, require
@@ -238,13 +239,13 @@ def _categories(path: Path, dataset: str, places: Mapping[str, int]) -> Iterator
 def _table_sets(
     path: Path, dataset: str, places: Mapping[str, int]
 ) -> Iterator[tuple[str, Sequence[Any]]]:
-    table = read_table(path, ("dataset", "image", "label"))
-    require(table, ("image", "label"), str(path))
+    table, where = read_only(path, ("dataset", "image", "label"))
+    require(table, ("image", "label"), where)
     if "dataset" in table.columns:
         table = table.filter(normalize_names(pl.col("dataset")) == normalize_name(dataset))
     rows = table.select(normalize_names(pl.col("image", "label")))
     if {"object", "names"} <= set(table.columns):
-        rows = rows.filter(all_flags(table["names"], str(path)))
+        rows = rows.filter(all_flags(table["names"], where))
     rows = rows.filter(pl.col("image").is_in(list(places)))
     if (repeated := rows.filter(rows.is_duplicated())).height:
         images = listing(repeated["image"].unique(maintain_order=True))

@@ -162,10 +162,13 @@ def read_people(
         parts["shown"] = OfLabels(keys, shown, size)
     if objects is not None:
         table, keys = _rows(objects, OBJECTS, predictions)
-        of = _whole_column(table["object"], objects, "0").to_numpy()
+        of, selected = (
+            whole_numbers(table[name], str(objects), missing=True).fill_null(unasked)
+            for name, unasked in (("object", 0), ("selected", 1))
+        )
         # Of an image that was clear nobody had to be asked: its own label is that of its object.
-        table = table.with_columns(_whole_column(table["selected"], objects, "1"))
-        parts["object"] = OfLabels(keys, of, size)
+        table = table.with_columns(selected)
+        parts["object"] = OfLabels(keys, of.to_numpy(), size)
         named = all_flags(table["names"], str(objects)).to_numpy()
         parts["names"] = OfLabels(keys, named, size)
         parts["chosen"] = OfLabels(keys, table["selected"].to_numpy(), size)
@@ -197,11 +200,6 @@ def read_people(
                 agreement[keys // size] = agreed / of
                 parts["agreement"] = agreement
     return People(**parts)
-
-
-def _whole_column(column: pl.Series, path: Path, missing: str) -> pl.Series:
-    """A column of whole numbers, with one in place of what is missing."""
-    return whole_numbers(column.cast(pl.String).fill_null(missing), str(path))
 
 
 def _rows(

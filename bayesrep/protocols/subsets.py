@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.files.names import normalize_names
+from bayesrep.files.tables import read_only
 from bayesrep.files.values import texts
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.pickles.safe_pickle import read_array
-from bayesrep.sources.table_files import read_table, require
+from bayesrep.sources.table_files import require
 from bayesrep.studies.imagenet import CLASSES, synsets
 from bayesrep.types import Bools
 
@@ -60,11 +61,11 @@ def read_groups(path: str | Path, classes: Sequence[str]) -> dict[str, NDArray[n
     if file.suffix.lower() == ".npy":
         rows = _superclasses(file)
     else:
-        table = read_table(file, ("class",))
-        require(table, ("class",), str(file))
+        table, where = read_only(file, ("class",))
+        require(table, ("class",), where)
         if len(table.columns) < 2:
             raise StudyError("no-grouping-column", file=file)
-        texts(table["class"], str(file))
+        texts(table["class"], where)
         rows = table.select(normalize_names(pl.all()).fill_null(""))
     # A class may be in one group of each column only.
     group_numbers = class_numbers(rows["class"].to_list(), classes, str(file), "class")

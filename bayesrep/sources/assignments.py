@@ -9,17 +9,18 @@ of one of them, where it was asked for, that it is the main object's.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any
 
 import polars as pl
 
-from bayesrep.errors import StudyError, listing, reason
+from bayesrep.errors import StudyError, reason
 from bayesrep.files import strict_json
-from bayesrep.files.names import normalize_names
-from bayesrep.files.values import lack_names, warn_of_nobodies
+from bayesrep.files.places import Place
+from bayesrep.files.tables import read_only
+from bayesrep.files.values import durations, numbers, people, refuse_rows, texts, whole_numbers
 from bayesrep.sources.exports.label_studio import Annotation, collect_answers, count_annotations
 from bayesrep.sources.exports.mturk import with_task_answers
-from bayesrep.sources.table_files import read_table, require
+from bayesrep.sources.table_files import require
 
 PAGE = "bayesrep answers 1"
 """The format that the offline page writes."""
@@ -62,52 +63,36 @@ def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
         kind = Path(path).suffix.lower()
         if kind not in _KINDS:
             raise StudyError("assignments-file-type-unknown", path=path)
-        part = _KINDS[kind](path).with_columns(
-            normalize_names(pl.col("task", "worker")), file=pl.lit(str(path))
-        )
-        parts.append(_check_assignments(part.select(list(SCHEMA)), str(path)))
+        part, place = _KINDS[kind](path), Place(str(path), "assignment")
+        lost = part["selected"].is_null() | part["selected"].list.contains(None, nulls_equal=True)
+        refuse_rows(lost, lost, "assignments-without-places", place, shown=False)
+        named = texts(part["task"], place), people(part["worker"], place)
+        parts.append(part.with_columns(*named, file=pl.lit(str(path))).select(list(SCHEMA)))
     return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA)
-
-
-def _check_assignments(table: pl.DataFrame, where: str) -> pl.DataFrame:
-    """Refuse assignments without a task, a worker or a list of places."""
-    selected = table["selected"]
-    absent: Mapping[LiteralString, pl.Series] = {
-        "assignments-without-task": lack_names(table["task"]),
-        "assignments-without-worker": lack_names(table["worker"]),
-        "assignments-without-places": selected.is_null() | selected.list.contains(None),
-    }
-    for rule, wrong in absent.items():
-        if rows := (wrong.arg_true() + 1).to_list():
-            raise StudyError(rule, where=where, assignments=listing(rows, "assignment"))
-    warn_of_nobodies(table["worker"], where)
-    return table
 
 
 def _mturk(path: str | Path) -> pl.DataFrame:
     """Batch results: a row an assignment."""
-    where = str(path)
-    table = read_table(path)
+    table, where = read_only(path)
     require(table, _MTURK, where)
     if "Answer.taskAnswers" in table.columns:
-        table = with_task_answers(table, where)
+        table = with_task_answers(table, str(where))
     if "Answer.selected" not in table.columns:
         raise StudyError("no-answer-selected-column", where=where)
     absent = [n for n in ("Answer.main", "AssignmentStatus", *_FACTS) if n not in table.columns]
     table = table.with_columns(pl.lit(None, pl.String).alias(name) for name in absent)
-    said = pl.col("Answer.selected").str.strip_chars().fill_null("none")
-    if rows := (table.select(wrong=~said.str.contains(_PLACES))["wrong"].arg_true() + 2).to_list():
-        raise StudyError("answer-selected-not-places", where=where, lines=listing(rows, "line"))
+    said = table["Answer.selected"].str.strip_chars().fill_null("none")
+    refuse_rows(~said.str.contains(_PLACES), said, "answer-selected-not-places", where)
     places = said.replace("none", "").str.extract_all(r"\d+").cast(pl.List(pl.Int16))
-    pay = pl.col("Reward").str.extract(r"(\d+(?:\.\d+)?)")
+    pay = table["Reward"].str.strip_chars("$ ")
     return table.select(
         pl.col("Input.task").alias("task"),
         pl.col("WorkerId").alias("worker"),
         places.alias("selected"),
-        pl.col("Answer.main").cast(pl.Int64, strict=False).alias("main"),
-        pl.col("WorkTimeInSeconds").cast(pl.Float64, strict=False).alias("seconds"),
+        whole_numbers(table["Answer.main"], where, missing=True).alias("main"),
+        durations(table["WorkTimeInSeconds"], where, missing=True).alias("seconds"),
         _iso(pl.col("SubmitTime")).alias("time"),
-        pay.cast(pl.Float64).alias("pay"),
+        numbers(pay, where, missing=True).alias("pay"),
         (pl.col("AssignmentStatus") == "Rejected").fill_null(value=False).alias("rejected"),
     )
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from bayesrep.errors import OptionError
+from bayesrep.files.places import Place
+from bayesrep.files.tables import read_only
 from bayesrep.files.values import all_flags, flags, texts, whole_numbers
 from bayesrep.sources.table_files import read_answers, read_table, require
 
@@ -17,12 +19,12 @@ KEY = ("dataset", "image", "label")
 
 def read_questions(path: Path) -> pl.DataFrame:
     """Read the images and labels to ask about: dataset, image, label, and perhaps own, source."""
-    return _parse_own(read_table(path, (*KEY, "source")), str(path))
+    return _parse_own(*read_only(path, (*KEY, "source")))
 
 
 def read_label_table(path: Path) -> pl.DataFrame:
     """Read how often labels were selected; single answers stay as they are, without `shown`."""
-    table, where = read_table(path, KEY), str(path)
+    table, where = read_only(path, KEY)
     if "shown" not in table.columns:
         return _parse_own(read_answers(path), where)
     require(table, (*KEY, "own", "selected", "shown"), where)
@@ -64,11 +66,9 @@ def read_judgements(paths: Sequence[Path]) -> pl.DataFrame:
     """
     parts = [pl.DataFrame(schema=dict.fromkeys((*KEY, "category"), pl.String) | _RIGHT)]
     for path in paths:
-        table = read_table(path, KEY)
-        require(table, (*KEY, "right"), str(path))
-        blank = table["right"].cast(pl.String).fill_null("").str.strip_chars() == ""
-        table = table.filter(~blank)
-        told = table.with_columns(flags(table["right"], str(path)))
+        table, where = read_only(path, KEY)
+        require(table, (*KEY, "right"), where)
+        told = table.with_columns(flags(table["right"], where)).drop_nulls("right")
         if "category" not in table.columns:
             told = told.with_columns(category=pl.lit(None, pl.String))
         parts.append(told.select(pl.col(*KEY, "category").cast(pl.String), "right"))
@@ -89,8 +89,8 @@ def read_candidates(
     by_class
         Whether the labels are needed.
     """
-    where, texted = str(path), ("dataset", "image", *(("label",) if by_class else ()))
-    table = read_table(path, KEY)
+    texted = ("dataset", "image", *(("label",) if by_class else ()))
+    table, where = read_only(path, KEY)
     require(table, (*texted, "selected", "shown"), where)
     table = table.with_columns(
         *(texts(table[name], where) for name in texted),
@@ -109,6 +109,6 @@ def read_candidates(
 _RIGHT = {"right": pl.Boolean}
 
 
-def _parse_own(table: pl.DataFrame, where: str) -> pl.DataFrame:
+def _parse_own(table: pl.DataFrame, where: str | Place) -> pl.DataFrame:
     """The table with its column `own`, if it has one, as true or false."""
     return table.with_columns(flags(table["own"], where)) if "own" in table.columns else table

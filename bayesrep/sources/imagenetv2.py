@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import strict_json
+from bayesrep.files.tables import read_only
 from bayesrep.files.values import texts, whole_numbers
 from bayesrep.sources.pickles.safe_pickle import read_array
-from bayesrep.sources.table_files import read_table, require
+from bayesrep.sources.table_files import require
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.predictions import Predictions, code_type
@@ -221,10 +222,10 @@ def _top5(path: Path, images: int, classes: int) -> Ints:
 
 
 def _read_counts(path: Path) -> pl.DataFrame:
-    frame = read_table(path, _COUNTS)
-    require(frame, _COUNTS, str(path))
-    converted = [texts(frame[name], str(path)) for name in _COUNTS[:2]]
-    converted += [whole_numbers(frame[name], str(path)) for name in _COUNTS[2:]]
+    frame, where = read_only(path, _COUNTS)
+    require(frame, _COUNTS, where)
+    converted = [texts(frame[name], where) for name in _COUNTS[:2]]
+    converted += [whole_numbers(frame[name], where) for name in _COUNTS[2:]]
     return pl.DataFrame(converted)
 
 

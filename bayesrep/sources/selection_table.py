@@ -4,8 +4,9 @@ from pathlib import Path
 
 import polars as pl
 
+from bayesrep.files.tables import read_only
 from bayesrep.files.values import probabilities, whole_numbers
-from bayesrep.sources.table_files import read_table, require
+from bayesrep.sources.table_files import require
 
 
 def read_selection(path: Path) -> list[tuple[int, int, float]]:
@@ -21,8 +22,7 @@ def read_selection(path: Path) -> list[tuple[int, int, float]]:
     StudyError
         Naming the file, the column and the rows.
     """
-    where = str(path)
-    table = read_table(path, ("selected", "shown", "probability"))
+    table, where = read_only(path, ("selected", "shown", "probability"))
     require(table, ("selected", "shown"), where)
     if "probability" not in table.columns:
         table = table.with_columns(probability=pl.lit(1.0))

@@ -32,8 +32,9 @@ def read_answers(path: str | Path) -> pl.DataFrame:
     StudyError
         Naming the rows and the column.
     """
-    where, named = str(path), ("dataset", "image", "worker")
-    table = read_table(path, (*named, *COLUMNS, "selected", "task", "control", "seconds"))
+    named = ("dataset", "image", "worker")
+    known = (*named, *COLUMNS, "selected", "task", "control", "seconds")
+    table, where = tables.read_only(path, known)
     table = table.rename(in_our_words(table.columns))
     require(table, (*named, "selected"), where)
     columns = [texts(table[name], where) for name in ("dataset", "image")]

@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.files import parquet, tables
-from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
 from bayesrep.files.sheets import Sheet
-from bayesrep.files.values import LARGEST_COUNT, parse_flags, whole_numbers
+from bayesrep.files.values import LARGEST_COUNT, parse_flags, texts, whole_numbers
 from bayesrep.studies import folder, rules
 from bayesrep.studies.columns import in_our_words
 from bayesrep.types import Ints
@@ -159,12 +158,7 @@ def of_table(
     if not len(table):
         raise StudyError("attempts-table-empty", where=place)
     # Names are what attempts are counted by: a missing one would be a name of its own.
-    table = table.with_columns(normalize_names(pl.col(_NAMES)))
-    for name in _NAMES:
-        if (absent := table[name].is_null() | (table[name] == "")).any():
-            raise StudyError(
-                "attempts-name-missing", where=place, column=name, rows=place.rows(absent)
-            )
+    table = table.with_columns(texts(table[name], place) for name in _NAMES)
     counted = (
         _read_counted(table, place)
         if "attempts" in table.columns

@@ -15,6 +15,7 @@ import polars as pl
 from bayesrep.errors import PredictionError, StudyError, listing
 from bayesrep.files import tables
 from bayesrep.files.names import normalize_names
+from bayesrep.files.values import whole_numbers
 from bayesrep.studies.folder import RANKS
 from bayesrep.studies.imagenet import synsets
 
@@ -106,17 +107,18 @@ def read_classes(path: str | Path) -> Classes:
     if not file.is_file():
         raise PredictionError("class-table-missing", file=file)
     try:
-        table = tables.read_only(file, _COLUMNS).frame
+        table, place = tables.read_only(file, _COLUMNS)
+        if missing := [name for name in _COLUMNS[:2] if name not in table.columns]:
+            raise PredictionError(
+                "class-table-lacks-columns", file=file, columns=listing(missing, "column")
+            )
+        indexes = whole_numbers(table["index"], place).to_list()
     except StudyError as error:
         raise PredictionError(error.violation) from error
-    if missing := [name for name in _COLUMNS[:2] if name not in table.columns]:
-        raise PredictionError(
-            "class-table-lacks-columns", file=file, columns=listing(missing, "column")
-        )
     table = table.select(
         normalize_names(pl.col(name)).fill_null("") for name in _COLUMNS if name in table.columns
     )
-    order = _order(file, table["index"].to_list())
+    order = _order(file, indexes)
     names = [table["name"][row] for row in order]
     given = [table["folder"][row] for row in order] if "folder" in table.columns else names
     folders = [folder or name for folder, name in zip(given, names, strict=True)]
@@ -124,18 +126,14 @@ def read_classes(path: str | Path) -> Classes:
     return Classes(tuple(names), tuple(folders), file)
 
 
-def _order(file: Path, written: list[str]) -> list[int]:
+def _order(file: Path, written: list[int]) -> list[int]:
     """The row of every index 0, 1, ..., each there once."""
     if not 2 <= len(written) <= MOST_CLASSES:
         raise PredictionError(
             "class-rows-out-of-range", file=file, row_count=len(written), most_rows=MOST_CLASSES
         )
-    if bad := [
-        text for text in written if not (text.isascii() and text.isdigit() and len(text) < 10)
-    ]:
-        raise PredictionError("class-index-not-whole", file=file, index=bad[0][:40])
     rows: dict[int, int] = {}
-    for row, number in enumerate(map(int, written)):
+    for row, number in enumerate(written):
         if number in rows:
             raise PredictionError("class-index-repeated", file=file, index=number)
         rows[number] = row

@@ -32,16 +32,17 @@ def run(arguments: Namespace) -> int:
     import polars as pl
 
     from bayesrep.errors import OptionError, StudyError
+    from bayesrep.files.tables import read_only
     from bayesrep.files.values import flags, texts
     from bayesrep.report.text import rows_table
-    from bayesrep.sources.table_files import read_table, require
+    from bayesrep.sources.table_files import require
 
     new_table(arguments)
-    where, context = str(arguments.table), arguments.context
+    context = arguments.context
     names = ("image", context)
     if context in ("dataset", "image", "selected"):
         raise OptionError("context-column-reserved", context=context)
-    answers = read_table(arguments.table, ("dataset", *names))
+    answers, where = read_only(arguments.table, ("dataset", *names))
     require(answers, (*names, "selected"), where)
     if "dataset" not in answers.columns:
         answers = answers.with_columns(dataset=pl.lit(""))

@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.files.tables import read_only
 from bayesrep.files.values import texts, whole_numbers
 from bayesrep.sources.evals.records import item_keys
-from bayesrep.sources.table_files import read_table, require
+from bayesrep.sources.table_files import require
 from bayesrep.studies import rules
 from bayesrep.studies.columns import in_our_words
 from bayesrep.studies.worker_answers import WorkerAnswers
@@ -56,8 +57,7 @@ def from_table(path: str | Path, task: str, known: pl.Series) -> CountedItems:
     StudyError
         Where the table lacks columns, names an item twice, or none that is known.
     """
-    where = str(path)
-    table = read_table(path, ("dataset", "image", "item", "question"))
+    table, where = read_only(path, ("dataset", "image", "item", "question"))
     table = table.rename(in_our_words(table.columns, ("image",)))
     require(table, ("dataset", *_COUNTS), where)
     columns = [item_keys(texts(table["image"], where))]

@@ -41,21 +41,14 @@ def add_solved(
         Where items are solved in part, and no threshold is given.
     """
     score = records["score"]
-    known = {**LETTERS, **WORDS}
     word = score.str.strip_chars()
     lower = word.str.to_lowercase()
     # Letters and words of verdicts become numbers; numbers stay as they are.
-    value = (
-        pl.select(
-            pl.when(word.is_in(list(LETTERS)))
-            .then(word.replace_strict(known, default=None, return_dtype=pl.Float64))
-            .when(lower.is_in(list(WORDS)))
-            .then(lower.replace_strict(known, default=None, return_dtype=pl.Float64))
-            .otherwise(parse_numbers(score))
-        )
-        .to_series()
-        .rename("value")
+    verdicts = (
+        column.replace_strict(known, default=None, return_dtype=pl.Float64)
+        for column, known in ((word, LETTERS), (lower, WORDS))
     )
+    value = pl.select(value=pl.coalesce(*verdicts, parse_numbers(score))).to_series()
     strange = ~value.is_finite().fill_null(value=False)
     if strange.any():
         items = listing(records["item"].filter(strange).unique(maintain_order=True), "item")
@@ -67,9 +60,11 @@ def add_solved(
             words=", ".join((*LETTERS, *WORDS)),
         )
     # No answer is not right, as Inspect counts it, and is noted.
-    silent = (word == "N") & ~lower.is_in(["y"]).any()
+    silent = word == "N"
     notes = (
-        [f"{where}: {silent.sum():,} scores are N, no answer: not solved"] if silent.any() else []
+        [f"{where}: {silent.sum():,} scores are N, no answer: not solved"]
+        if silent.any() and not (lower == "y").any()
+        else []
     )
     # With a threshold every number is a verdict.
     if threshold is not None:

@@ -10,6 +10,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError, TableWarning, listing, plain_text
 from bayesrep.files.json_parts import as_word
+from bayesrep.files.places import Place
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,9 @@ _MARKS = {
 """Columns in which tools say what they rejected or planted, and what stands there then."""
 
 
-def drop_marked(table: pl.DataFrame, where: str, used: Collection[str] = ()) -> pl.DataFrame:
+def drop_marked(
+    table: pl.DataFrame, where: str | Place, used: Collection[str] = ()
+) -> pl.DataFrame:
     """Leave out rows that the tool itself rejected or planted, and say so, and the marks.
 
     Columns that are `used`, since they are asked for, are no marks.

@@ -32,6 +32,7 @@ def read_mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
     keys = [("worker", "WorkerId"), ("task", "HITId")]
     if "WorkTimeInSeconds" in table.columns:
         keys.append(("seconds", "WorkTimeInSeconds"))
+        table = table.with_columns(durations(table["WorkTimeInSeconds"], where, missing=True))
     if asked.label:
         keys.append(("label", asked.label))
     pairs = _pairs(image, answer, table.columns, where)
@@ -47,10 +48,7 @@ def read_mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
         parts.append(part.filter(pl.col("image").fill_null("") != ""))
     own = [name for name in table.columns if name.startswith(("Input.", "Answer."))]
     warn_unread([name for name in own if name not in used], "answers", (), where)
-    answers = pl.concat(parts)
-    if "seconds" in answers.columns:
-        answers = answers.with_columns(durations(answers["seconds"], where, missing=True))
-    return answers
+    return pl.concat(parts)
 
 
 def _single_column(columns: Sequence[str], prefix: str, option: str, where: str) -> str:

@@ -9,9 +9,11 @@ import polars as pl
 
 from bayesrep.errors import StudyError, TableWarning, listing
 from bayesrep.files.names import normalize_names
+from bayesrep.files.places import Place
+from bayesrep.files.tables import read_only
 from bayesrep.files.values import durations, texts
 from bayesrep.sources.exports.columns import Columns, drop_marked
-from bayesrep.sources.table_files import read_table, require, warn_unread
+from bayesrep.sources.table_files import require, warn_unread
 
 
 def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
@@ -21,7 +23,7 @@ def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
     if asked.label:
         names["label"] = asked.label
     known, raters = ("task", "control", "seconds"), "*" in names["answer"]
-    table, where = read_table(path, (*names.values(), *known, "dataset")), str(path)
+    table, where = read_only(path, (*names.values(), *known, "dataset"))
     told = [column for name, column in names.items() if name in ("image", "label")]
     needed = told if raters else names.values()
     if missing := [name for name in needed if name not in table.columns]:
@@ -52,7 +54,7 @@ def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
 
 
 def _stack_raters(
-    table: pl.DataFrame, names: Mapping[str, str], others: Sequence[str], where: str
+    table: pl.DataFrame, names: Mapping[str, str], others: Sequence[str], where: Place
 ) -> pl.DataFrame:
     """A row an answer, of a table whose columns of one pattern are a rater each."""
     worker, answer = names["worker"], names["answer"]
