@@ -44,11 +44,12 @@ def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
     table = table.with_columns(pl.col("^(task|control)$").cast(pl.String))
     if raters:
         table = _stack_raters(table, names, [*known, "dataset"], where)
+        names["answer"] = "answer"
     used = {*names.values(), *known, "dataset"}
     table = drop_marked(table, where, used)
     unread = [name for name in table.columns if name not in used]
     warn_unread(unread, "answers", set(known).difference(table.columns), where)
-    chosen = [normalize_names(pl.col(column)).alias(name) for name, column in names.items()]
+    chosen = [normalize_names(table[column]).alias(name) for name, column in names.items()]
     more = [name for name in known if name in table.columns and name not in names.values()]
     return table.select(*chosen, *more)
 
@@ -57,22 +58,18 @@ def _stack_raters(
     table: pl.DataFrame, names: Mapping[str, str], others: Sequence[str], where: Place
 ) -> pl.DataFrame:
     """A row an answer, of a table whose columns of one pattern are a rater each."""
-    worker, answer = names["worker"], names["answer"]
-    pattern = re.escape(answer).replace(r"\*", ".*")
-    own = (*names.values(), *others)
+    pattern, own = re.escape(names["answer"]).replace(r"\*", ".*"), (*names.values(), *others)
     raters = [name for name in table.columns if name not in own and re.fullmatch(pattern, name)]
     if not raters:
         held = ", ".join(table.columns)
-        raise StudyError("no-column-of-pattern", where=where, column=answer, columns=held)
-    if worker in table.columns:
-        raise StudyError("answer-named-like-column", where=where, column=worker)
-    stacked = table.with_columns(normalize_names(pl.col(raters))).unpivot(
-        raters,
-        index=[name for name in table.columns if name not in raters],
-        variable_name=worker,
-        value_name=answer,
+        raise StudyError("no-column-of-pattern", where=where, column=names["answer"], columns=held)
+    rest = [name for name in table.columns if name not in raters]
+    if clash := {names["worker"], "answer"}.intersection(rest):
+        raise StudyError("answer-named-like-column", where=where, column=min(clash))
+    stacked = table.with_columns(normalize_names(table[name]) for name in raters).unpivot(
+        raters, index=rest, variable_name=names["worker"], value_name="answer"
     )
-    answers = stacked.drop_nulls(answer)
+    answers = stacked.drop_nulls("answer")
     if empty := len(stacked) - len(answers):
         text = f"{where}: {empty:,} empty cells of raters are no answers"
         warnings.warn(TableWarning(text), stacklevel=2)
