@@ -181,16 +181,7 @@ def written(folder, text, name="t.csv"):
 def test_counts_go_from_foreign_answers_to_what_people_see(tmp_path, capsys):
     files = {name: str(tmp_path / f"{name}.csv") for name in ("out", "counts", "own", "labels")}
     answers = written(tmp_path, ANSWERS)
-    words = [
-        "answers",
-        "import",
-        "table",
-        f"v={answers}",
-        "--separator",
-        "|",
-        "--out",
-        files["out"],
-    ]
+    words = f"answers import table v={answers} --separator | --out {files['out']}".split()
     assert main([*words, "--counts", files["counts"]]) == 0
     expected = {("a", "cat"): 1, ("a", "dog"): 2, ("b", "cat"): 2, ("b", "dog"): 0}
     table = pl.read_csv(files["counts"])
@@ -199,16 +190,7 @@ def test_counts_go_from_foreign_answers_to_what_people_see(tmp_path, capsys):
     shown = {"a": 3, "b": 2}
     assert rows == [(*key, count, shown[key[0]]) for key, count in expected.items()]
     # The answers as a table of single questions say the same.
-    again = [
-        "answers",
-        "import",
-        "table",
-        f"v={files['out']}",
-        "--answer",
-        "selected",
-        "--label",
-        "label",
-    ]
+    again = f"answers import table v={files['out']} --answer selected --label label".split()
     again += ["--out", str(tmp_path / "b.csv"), "--counts", str(tmp_path / "c.csv")]
     assert main(again) == 0
     assert pl.read_csv(tmp_path / "c.csv").equals(table)
@@ -248,16 +230,7 @@ def test_answers_that_name_no_label_are_refused_where_one_is_needed(tmp_path):
 def test_the_command_says_which_answers_are_left_out(tmp_path, capsys):
     answers = written(tmp_path, "image,worker,answer\na,w1,dog\na,w2,fox\nb,w1,dog\n")
     labels = written(tmp_path, "dataset,image,label\nv,a,dog\n", "l.csv")
-    words = [
-        "answers",
-        "import",
-        "table",
-        f"v={answers}",
-        "--separator",
-        "|",
-        "--labels",
-        str(labels),
-    ]
+    words = f"answers import table v={answers} --separator | --labels {labels}".split()
     assert main([*words, "--out", str(tmp_path / "o.csv")]) == 0
     out, err = capsys.readouterr()
     assert "1 images have answers and no label; these are left out: image 'b'" in err

@@ -242,7 +242,7 @@ RUNNABLE = [
     for number, code in enumerate(
         re.findall(r"^ *```python\n(.*?)^ *```$", page.read_text("utf-8"), flags=re.M | re.S)
     )
-    if "k1" not in code  # arrays that the reader has
+    if not re.search("k1|fits_v1", code)  # arrays and exports that the reader has
 ]
 
 

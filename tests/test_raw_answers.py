@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import warnings
 from pathlib import Path
 
 import polars as pl
@@ -12,11 +14,16 @@ from refusals import check, refusal, refused
 
 import bayesrep
 from bayesrep import OptionError, StudyError
+from bayesrep.answers.counting import count_answers
 from bayesrep.cli import main
+from bayesrep.commands.options import names
 from bayesrep.errors import TableWarning
+from bayesrep.sources.assignments import read_assignments
 from bayesrep.sources.exports.columns import Columns
 from bayesrep.sources.labelled import ask_each
 from bayesrep.sources.raw_answers import EMPTY, decide, read_raw
+from bayesrep.sources.table_files import read_answers
+from bayesrep.sources.tables import check_tables
 
 DATA = Path(
     os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
@@ -51,25 +58,6 @@ def test_a_grid_of_mechanical_turk_is_an_answer_an_image(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("names", [("1.1", "1.10"), ("1e3", "1000"), ("001", "1"), ("1", "1.0")])
-def test_names_that_look_like_numbers_stay_as_they_are_written(tmp_path, names):
-    rows = "".join(f"H{n},W{n},{name},{n}\n" for n, name in enumerate(names))
-    file = _write(tmp_path, "b.csv", f"HITId,WorkerId,Input.image_id,Answer.n\n{rows}")
-    assert tuple(read_raw("mturk", file)["image"]) == names
-    rows = "".join(f"{name},{name},{name},{name},9\n" for name in names)
-    file = _write(tmp_path, "t.csv", f"image,worker,answer,about,seconds\n{rows}")
-    table = read_raw("table", file, Columns(label="about"))
-    for column in ("image", "worker", "answer", "label"):
-        assert tuple(table[column]) == names
-    assert table["seconds"].to_list() == [9.0, 9.0]
-
-
-def test_names_are_the_same_in_every_form_of_unicode_and_without_blanks(tmp_path):
-    text = "image,worker,answer,about\ncaf\u00e9,w,yes,\u00e9\n cafe\u0301 , w ,yes,e\u0301\n"
-    table = read_raw("table", _write(tmp_path, "t.csv", text), Columns(label="about"))
-    assert table.select(pl.col("image", "worker", "label").n_unique()).row(0) == (1, 1, 1)
-
-
 def test_a_table_of_several_data_sets_is_not_one(tmp_path):
     text = "dataset,image,worker,answer\nv1,a,w,yes\n{},b,w,no\n"
     assert len(read_raw("table", _write(tmp_path, "one.csv", text.format("v1")))) == 2
@@ -78,12 +66,133 @@ def test_a_table_of_several_data_sets_is_not_one(tmp_path):
         read_raw("table", file)
 
 
-def test_rejected_assignments_are_told(tmp_path):
-    rows = "H,W,a,yes,Approved\nH,V,a,no,Rejected\n"
-    heading = "HITId,WorkerId,Input.image,Answer.fits,AssignmentStatus\n"
-    with pytest.warns(TableWarning, match="rejected .* 1$"):
-        table = read_raw("mturk", _write(tmp_path, "b.csv", heading + rows))
-    assert len(table) == 2
+HEADINGS = {
+    "table": "image,worker,answer,task",
+    "crowd-kit": "task,worker,label,seconds",
+    "mturk": "Input.image,WorkerId,Answer.fits,HITId",
+}
+MARKS = [
+    ("ASSIGNMENT:status", "APPROVED", "REJECTED"),
+    ("ASSIGNMENT:status", "SUBMITTED", "SKIPPED"),
+    ("ASSIGNMENT:status", "APPROVED", "EXPIRED"),
+    ("ACCEPT:verdict", "+", "-"),
+    ("ACCEPT:verdict", "", "-"),
+    ("GOLDEN:result", "", "yes"),
+    ("_golden", "False", "True"),
+    ("_tainted", "false", "true"),
+    ("AssignmentStatus", "Approved", "Rejected"),
+    ("Reject", "", "too fast"),
+]
+
+
+@pytest.mark.parametrize(("column", "sound", "mark"), MARKS)
+@pytest.mark.parametrize("source", HEADINGS)
+def test_what_the_tool_rejected_or_planted_is_left_out_and_said(
+    tmp_path, source, column, sound, mark
+):
+    rows = "".join(f"i,w{n},yes,9,{said}\n" for n, said in enumerate((sound, mark, sound)))
+    file = _write(tmp_path, "t.csv", f"{HEADINGS[source]},{column}\n{rows}")
+    with pytest.warns(TableWarning, match=rf"1 of 3 .*{column} \(1\)"):
+        assert read_raw(source, file)["worker"].to_list() == ["w0", "w2"]
+    unmarked = _write(tmp_path, "s.csv", file.read_text().replace(mark, ""))
+    assert len(read_raw(source, unmarked)) == 3
+    if source == "table":  # of which it may be what is asked for
+        with pytest.warns(TableWarning, match="'answer' of answers is not read"):
+            assert len(read_raw(source, file, Columns(answer=column))) == 3
+
+
+NOBODIES = ["", *"nan NaN None NULL N/A <NA> #N/A #REF! #NV #WERT!".split()]
+
+
+@pytest.mark.parametrize("word", NOBODIES)
+@pytest.mark.parametrize("source", HEADINGS)
+def test_nobody_who_answers_twice_is_as_many_people(tmp_path, source, word):
+    rows = "".join(f"{i},{who},yes,9\n" for i in "ab" for who in (word, word, "ann"))
+    file = _write(tmp_path, "t.csv", f"{HEADINGS[source]}\n{rows}")
+    with pytest.warns(TableWarning, match=f"4 answers name nobody .worker '{re.escape(word)}'"):
+        assert read_raw(source, file)["worker"].n_unique() == 5
+
+
+READERS = {  # each reads, and may list what is wrong
+    "answers import": lambda file: read_raw("table", file, Columns(answer="selected")),
+    "import tables": lambda file: check_tables([file], reference="v1", replication="v2")[1],
+    "answers count": lambda file: count_answers([file]),
+    "answers clean": read_answers,
+    "collect read": lambda file: read_assignments([file]),
+}
+
+
+@pytest.mark.parametrize("word", NOBODIES)
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("column", ["worker", "image"])
+def test_who_may_be_nobody_is_warned_of_or_refused(tmp_path, reader, word, column):
+    heading = "dataset,image,worker,selected,task,Input.task,WorkerId,Answer.selected"
+    image, who = ("a", word) if column == "worker" else (word, "ann")
+    rows = f"v1,{image},{who},1,t,{image},{who},1\nv1,b,bob,0,t,b,bob,1\n"
+    file = _write(tmp_path, "t.csv", f"{heading}\n{rows}")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            listed = READERS[reader](file)
+        except StudyError as error:
+            listed = [error]
+    told = [each.message for each in warned] + (listed if isinstance(listed, list) else [])
+    about = [str(each) for each in told if re.search("(worker|WorkerId|image|task) ", str(each))]
+    found = [each for each in about if re.search("nobody|missing", each)]
+    if column == "worker" or word == "" or word.startswith("#"):
+        assert len(found) == 1
+    else:  # an image may be called NA
+        assert not found
+
+
+def test_raters_in_columns_are_workers(tmp_path):
+    text = "image,task,rater_1,rater_2,note\na,t,yes,no,x\nb,t,,yes,y\n"
+    file = _write(tmp_path, "t.csv", text)
+    with refused(StudyError, "answer-columns-missing", {"columns": ["worker", "answer"]}) as found:
+        read_raw("table", file)
+    assert "'rater_1'" in str(found.value)
+    with pytest.warns(TableWarning) as told:
+        table = read_raw("table", file, Columns(answer="rater_*"))
+    assert sorted(_rows(table, "image", "worker", "answer")) == [
+        ("a", "rater_1", "yes"), ("a", "rater_2", "no"), ("b", "rater_2", "yes"),
+    ]  # fmt: skip
+    assert [str(each.message).split(": ")[1] for each in told] == [
+        "1 empty cells of raters are no answers",
+        "column 'note' of answers is not read",
+    ]
+    with refused(StudyError, "no-column-of-pattern", {"column": "judge_*"}):
+        read_raw("table", file, Columns(answer="judge_*"))
+    with refused(StudyError, "answer-named-like-column", {"column": "note"}):
+        read_raw("table", file, Columns(answer="rater_*", worker="note"))
+
+
+def test_the_pages_tables_of_other_tools(tmp_path, monkeypatch, capsys):
+    """Each line of "Bring your own data" makes a table of what a tool exports."""
+    monkeypatch.chdir(tmp_path)
+    people = {"fits_v1-ann": "accept", "fits_v1-bo-b": "reject", "fits_v1-cyd": "ignore"}
+    said = [{"image": "a", "answer": said, "_annotator_id": who} for who, said in people.items()]
+    _write(tmp_path, "fits_v1.jsonl", "".join(json.dumps(each) + "\n" for each in said))
+    (tmp_path / "doccano").mkdir()
+    for who, labels in {"ann": ["A", "B"], "bo-b": ["A"], "unknown": [], "all": ["A"]}.items():
+        record = {"id": 1, "filename": "a", "label": labels}
+        _write(tmp_path / "doccano", f"{who}.jsonl", json.dumps(record) + "\n")
+    states = {"ann": None, "bo-b": "submitted", "cyd": "draft", "dan": "discarded"}
+    fits = [{"value": "A", "user_id": who, "status": state} for who, state in states.items()]
+    record = {"id": "1", "fields": {"image": "a"}, "responses": {"fits": fits}}
+    _write(tmp_path, "records.json", json.dumps([record]))
+    page = Path(__file__).parents[1] / "docs" / "how-to" / "own-data.md"
+    (block,) = re.findall(r"```python\n(import json.*?)```", page.read_text("utf-8"), flags=re.S)
+    held = {}
+    exec(block, held)
+    answers = {"prodigy": ["accept", "reject"], "doccano": ["A|B", "A"], "argilla": ["A", "A"]}
+    for tool, words in answers.items():
+        rows = pl.DataFrame(held[tool], ["image", "worker", "answer"], orient="row")
+        rows.write_csv(tmp_path / "v1.csv")
+        table = read_raw("table", tmp_path / "v1.csv").sort("worker")
+        assert table["worker"].to_list() == ["ann", "bo-b"]
+        assert table["answer"].to_list() == words
+        assert main(["answers", "import", tool, "v=x", "--out", "o"]) == 2
+        assert "docs/how-to/own-data.md" in capsys.readouterr().err
 
 
 def test_a_box_that_nobody_ticked_has_no_column_but_an_answer(tmp_path):
@@ -91,7 +200,8 @@ def test_a_box_that_nobody_ticked_has_no_column_but_an_answer(tmp_path):
         "HITId,WorkerId,Input.image1,Input.image2,Input.image2_label,Answer.image1\nH,W,a,b,c,on\n"
     )
     file = _write(tmp_path, "b.csv", text)
-    table = read_raw("mturk", file, Columns(image="Input.image*", answer="Answer.image*"))
+    with pytest.warns(TableWarning, match="'Input.image2_label' of answers is not read"):
+        table = read_raw("mturk", file, Columns(image="Input.image*", answer="Answer.image*"))
     assert sorted(_rows(table, "image", "answer")) == [("a", "on"), ("b", EMPTY)]
     with refused(StudyError, "no-column-of-pattern", {"column": "Answer.box*"}):
         read_raw("mturk", file, Columns(image="Input.image*", answer="Answer.box*"))
@@ -108,9 +218,11 @@ def test_forms_of_mechanical_turk_are_columns(tmp_path):
         }
     )
     table.write_csv(tmp_path / "b.csv")
-    fits = read_raw("mturk", tmp_path / "b.csv", Columns(answer="Answer.fits"))
+    with pytest.warns(TableWarning, match="'Answer.box' of answers is not read"):
+        fits = read_raw("mturk", tmp_path / "b.csv", Columns(answer="Answer.fits"))
     assert _rows(fits, "worker", "answer") == [("1", "yes"), ("2", "no")]
-    box = read_raw("mturk", tmp_path / "b.csv", Columns(answer="Answer.box"))
+    with pytest.warns(TableWarning, match="'Answer.fits' of answers is not read"):
+        box = read_raw("mturk", tmp_path / "b.csv", Columns(answer="Answer.box"))
     assert _rows(box, "worker", "answer") == [("1", EMPTY), ("2", "false")]
     several = json.dumps([{"fits": {"dog": True, "cat": True, "fox": False}}])
     table.with_columns(pl.lit(several).alias("Answer.taskAnswers")).write_csv(tmp_path / "b.csv")
@@ -132,7 +244,6 @@ TASKS = [
                 ],
             },
             {"completed_by": 4, "lead_time": 1, "result": []},
-            {"completed_by": 5, "was_cancelled": True, "result": []},
         ],
     }
 ]
@@ -142,6 +253,7 @@ SMALL = [
         "image": "x.png",
         "annotator": 3,
         "choice": {"choices": ["A", "B"]},
+        "note": "hm",
         "lead_time": 3.5,
     },
     {"id": 7, "image": "x.png", "annotator": 4, "lead_time": 1},
@@ -151,7 +263,8 @@ SMALL = [
 @pytest.mark.parametrize("tasks", [TASKS, SMALL])
 def test_both_exports_of_label_studio_say_the_same(tmp_path, tasks):
     file = _write(tmp_path, "t.json", json.dumps(tasks))
-    table = read_raw("label-studio", file)
+    with pytest.warns(TableWarning, match="'note' of answers is not read"):
+        table = read_raw("label-studio", file)
     assert _rows(table) == [
         ("x.png", "3", "A|B", "7", 3.5),
         ("x.png", "4", EMPTY, "7", 1.0),
@@ -171,78 +284,52 @@ def test_what_quality_control_needs_goes_along(tmp_path):
     columns = ["--image", "site", "--worker", "who", "--answer", "said", "--keep-workers"]
     out = tmp_path / "a.csv"
     assert main(["answers", "import", "table", f"v={file}", *columns, "--out", str(out)]) == 0
-    clean = [
-        "answers",
-        "clean",
-        str(out),
-        "--rules",
-        "controls,time",
-        "--out",
-        str(tmp_path / "b.csv"),
-    ]
+    clean = f"answers clean {out} --rules controls,time --out {tmp_path / 'b.csv'}".split()
     assert main(clean) == 0
     assert pl.read_csv(tmp_path / "b.csv")["image"].to_list() == [1]
 
 
-def test_crowd_kits_tasks_are_images(tmp_path):
-    file = _write(tmp_path, "c.csv", "task,worker,label\n007,w,1\n")
-    assert _rows(read_raw("crowd-kit", file)) == [("007", "w", "1")]
+STAR = {"image": "Input.x*", "answer": "Answer.x*"}
+UNKNOWN = {"image": "Input.i", "answer": "Answer.i"}
+INPUTS = {"prefix": "Input.", "columns": "Input.image1, Input.image2", "option": "image"}
+FIELDS = {"field": "image", "fields": "id, annotator, url"}
 
 
 @pytest.mark.parametrize(
-    ("source", "text", "columns", "broken"),
+    ("source", "text", "columns", "rule", "facts"),
     [
-        (
-            "mturk",
-            GRID,
-            {},
-            (
-                "assignment-column-ambiguous",
-                {"prefix": "Input.", "columns": "Input.image1, Input.image2", "option": "image"},
-            ),
-        ),
-        (
-            "mturk",
-            GRID,
-            {"image": "Input.i", "answer": "Answer.i"},
-            ("table-lacks-columns", {"columns": ["Input.i", "Answer.i"]}),
-        ),
-        (
-            "mturk",
-            GRID,
-            {"image": "Input.x*", "answer": "Answer.x*"},
-            ("no-column-of-pattern", {"column": "Input.x*"}),
-        ),
+        ("mturk", GRID, {}, "assignment-column-ambiguous", INPUTS),
+        ("mturk", GRID, UNKNOWN, "table-lacks-columns", {"columns": [*UNKNOWN.values()]}),
+        ("mturk", GRID, STAR, "no-column-of-pattern", {"column": "Input.x*"}),
         (
             "mturk",
             "HITId,WorkerId,Answer.taskAnswers\nH,W,oops\n",
             {},
-            ("task-answers-not-a-list", {"row": 1}),
+            "task-answers-not-a-list",
+            {"row": 1},
         ),
-        ("mturk", "HITId\nH\n", {}, ("table-lacks-columns", {"columns": ["WorkerId"]})),
-        (
-            "crowd-kit",
-            "task,worker,label\n1,,1\n",
-            {},
-            ("value-missing-in-rows", {"column": "worker", "rows": "line 2"}),
-        ),
-        ("label-studio", "[1]", {}, ("not-label-studio-export",)),
-        ("label-studio", "{", {}, ("file-not-json",)),
-        ("label-studio", "[]", {}, ("file-without-answers",)),
+        ("mturk", "HITId\nH\n", {}, "table-lacks-columns", {"columns": ["WorkerId"]}),
+        ("label-studio", "[1]", {}, "not-label-studio-export", {}),
+        ("label-studio", "{", {}, "file-not-json", {}),
+        ("label-studio", "[]", {}, "file-without-answers", {}),
         (
             "label-studio",
             '[{"id": 1, "annotator": 2, "url": "x"}]',
             {},
-            ("task-without-image", {"field": "image", "fields": "id, annotator, url"}),
+            "task-without-image",
+            FIELDS,
         ),
-        ("reassessed", "PK", {}, ("not-raters-archive",)),
+        ("reassessed", "PK", {}, "not-raters-archive", {}),
     ],
 )
-def test_files_that_are_not_what_they_should_be(tmp_path, source, text, columns, broken):
+def test_files_that_are_not_what_they_should_be(tmp_path, source, text, columns, rule, facts):
     file = _write(tmp_path, "file.csv" if source != "label-studio" else "file.json", text)
-    with refused(StudyError, *broken) as found:
+    with refused(StudyError, rule, facts) as found:
         read_raw(source, file, Columns(**columns))
     assert str(file) in str(found.value)
+    if source == "label-studio":  # as its CSV
+        with refused(StudyError, "not-label-studio-export", {"reason": "a table, such as its CSV"}):
+            read_raw(source, _write(tmp_path, "file.csv", "annotator,choice\n1,yes\n"))
 
 
 def _answers(*words):
@@ -255,6 +342,10 @@ def test_words_without_a_place_stop_and_are_counted():
         decide(_answers("R", "R", "X", "G"), no=["g"])
     with refused(OptionError, "answer-without-meaning", {"answers": ["maybe (1 time)"]}):
         decide(_answers("yes", "maybe"))
+    with refused(OptionError, "answer-without-meaning") as found:
+        decide(_answers("Yes, it fits"), yes=["Yes", "it fits"])
+    written = str(found.value).split("--yes ")[-1].strip("'")
+    assert decide(_answers("Yes, it fits"), yes=names(written))["selected"].to_list() == [True]
 
 
 @pytest.mark.parametrize(
@@ -280,36 +371,22 @@ def test_half_of_the_maybes_are_yes(words, seed):
 
 
 @pytest.mark.parametrize(
-    ("rule", "broken"),
+    ("words", "rule", "facts"),
     [
-        (
-            {"yes": ["a"], "no": ["A"]},
-            ("word-with-two-meanings", {"word": "a", "meaning": "yes", "other_meaning": "no"}),
-        ),
-        ({"maybe": ["a"]}, ("maybe-half-given",)),
-        ({"maybe_is": "yes"}, ("maybe-half-given",)),
-        (
-            {"maybe": ["a"], "maybe_is": "perhaps"},
-            ("unknown-meaning-of-maybe", {"maybe_is": "perhaps"}),
-        ),
+        ({"yes": ["a"], "no": ["A"]}, "word-with-two-meanings", {"word": "a", "meaning": "yes"}),
+        ({"maybe": ["a"]}, "maybe-half-given", {}),
+        ({"maybe_is": "yes"}, "maybe-half-given", {}),
+        ({"maybe": ["a"], "maybe_is": "so"}, "unknown-meaning-of-maybe", {"maybe_is": "so"}),
     ],
 )
-def test_rules_that_say_nothing_are_refused(rule, broken):
-    with refused(OptionError, *broken):
-        decide(_answers("a"), **rule)
+def test_rules_that_say_nothing_are_refused(words, rule, facts):
+    with refused(OptionError, rule, facts):
+        decide(_answers("a"), **words)
 
 
 def test_the_command_writes_a_table_that_import_takes(tmp_path, capsys):
     files = _write(tmp_path, "b.csv", GRID), _write(tmp_path, "c.csv", GRID + "\n")
-    command = [
-        "answers",
-        "import",
-        "mturk",
-        f"v1={files[0]}",
-        f"v2={files[1]}",
-        "--out",
-        str(tmp_path / "a.csv"),
-    ]
+    command = f"answers import mturk v1={files[0]} v2={files[1]} --out {tmp_path / 'a.csv'}".split()
     command += ["--image", "Input.image*", "--answer", "Answer.image*", "--yes", "on"]
     check(refusal(command), "answer-without-meaning", {"answers": ["(empty) (4 times)"]})
     assert not (tmp_path / "a.csv").exists()

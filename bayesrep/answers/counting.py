@@ -27,7 +27,7 @@ from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files.copies import refuse_copies
 from bayesrep.files.names import normalize_floats, normalize_names, warn_of_shortened
 from bayesrep.files.tables import read_only, scan
-from bayesrep.files.values import parse_flags
+from bayesrep.files.values import lack_names, parse_flags, warn_of_nobodies
 from bayesrep.numerics.crowd import stretch_of_workers
 from bayesrep.studies.rules import raise_first
 from bayesrep.studies.tables import label_violations
@@ -96,6 +96,8 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
             if Path(path).stat().st_size < SMALL and not str(path).lower().endswith(".parquet"):
                 read_only(path)  # which says in which line, where a text is small enough
         raise StudyError("answer-table-damaged", where=where, reason=reason(error)) from None
+    if not dense:
+        warn_of_nobodies(workers["worker"].cast(pl.String), where)
     counts, workers = (t.with_columns(pl.col("dataset").cast(pl.String)) for t in (counts, workers))
     return Counted(
         counts.with_columns(pl.col("image").cast(pl.String)), _describe_crowds(counts, workers)
@@ -261,7 +263,7 @@ def _check_counts(counts: pl.DataFrame, where: str) -> pl.DataFrame:
         if len(wrong := counts.filter(pl.col(column) > 0)):
             total, images = wrong[column].sum(), listing(wrong["image"].cast(pl.String).to_list())
             raise StudyError(rule, where=where, answer_count=total, images=images)
-    if counts.select(pl.col(_KEY).null_count()).row(0) != (0, 0):
+    if any(lack_names(counts[name].cast(pl.String)).any() for name in _KEY):
         raise StudyError("answer-without-dataset-or-image", where=where)
     warn_of_shortened(counts["image"], where)
     return counts.select(*_KEY, "selected", "shown").sort(_KEY)

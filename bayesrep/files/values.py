@@ -4,18 +4,20 @@ A number is written in digits 0 to 9 with a sign, one decimal point or comma and
 if need be: 7, 7.0, 7,0, +7 and 7e0 are one number. What groups digits is refused, since 1,000 is a
 thousand to some and one to others. Yes and no are `TRUE_WORDS`, `FALSE_WORDS` and the numbers 1 and
 0; nothing is `MISSING_WORDS`. Blanks around a value and the case of letters do not count. A name is
-a text and none of these: a model may be called None, and an image NA.
+a text and none of these: a model may be called None, and an image NA. A worker may, too, which is
+warned of: most are nobody.
 
 Every complaint is one line naming the file, the column, the lines with what stands there, and what
 to do. Lines are those of an editor or a spreadsheet; of Parquet, rows from 1.
 """
 
 import sys
+import warnings
 from typing import LiteralString, TypeVar
 
 import polars as pl
 
-from bayesrep.errors import StudyError, Violation
+from bayesrep.errors import StudyError, TableWarning, Violation, listing
 from bayesrep.files.names import BLANKS, normalize_names, warn_of_shortened
 from bayesrep.files.places import Place
 
@@ -25,6 +27,7 @@ MISSING_WORDS = ("", "nan", "-nan", "nat", "none", "null", "na", "<na>", "n/a", 
 """What stands where a value is missing, in small letters; in a column of names these are names."""
 LARGEST_COUNT = 2**31 - 1
 """The largest count of answers or attempts."""
+_FORMULA_ERROR = r"^#(N/A|N/D|NV|[\p{Lu}/0]+[!?])$"  # what a workbook shows where one failed
 _NUMBER = r"^[+-]?([0-9]+\.?|[0-9]*[.,][0-9]+)([eE][+-]?[0-9]+)?$"
 _GROUPED_DIGITS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+$"  # 1,000 may be a thousand or one
 _GROUPED_COUNT = r"^[1-9][0-9]{0,2}([.,][0-9]{3})+$"  # 1.000 may be a thousand or one, too
@@ -80,17 +83,41 @@ def _fold(column: pl.Series) -> pl.Series:
 def texts(column: pl.Series, where: str | Place) -> pl.Series:
     """A column as text without blanks around it; rows without a value are refused."""
     text = normalize_names(column)
-    missing = text.is_null() | (text == "")
-    _refuse(missing, column, "value-missing-in-rows", where, shown=False)
+    missing = lack_names(text)
+    shown = not text.filter(missing).fill_null("").eq("").all()
+    refuse_rows(missing, column, "value-missing-in-rows", where, shown=shown)
     warn_of_shortened(text, where)
     return text
+
+
+def lack_names(text: pl.Series) -> pl.Series:
+    """Which texts name nothing: empty ones, and the errors of a workbook's formulas."""
+    return (text.fill_null("") == "") | text.str.contains(_FORMULA_ERROR).fill_null(value=False)
+
+
+def people(column: pl.Series, where: str | Place) -> pl.Series:
+    """A column of workers' names as `texts` has it; those that may be nobody's are warned of."""
+    text = texts(column, where)
+    warn_of_nobodies(text, where)
+    return text
+
+
+def warn_of_nobodies(text: pl.Series, where: str | Place) -> None:
+    """Say which workers may be nobody, whose answers count as those of one person."""
+    odd = text.filter(is_missing(text) | lack_names(text)).unique(maintain_order=True)
+    if len(odd):
+        told = (
+            f"{where}: {listing(odd, 'worker')} may be nobody; each such name counts as one "
+            "person, so give every answer of nobody a worker of its own"
+        )
+        warnings.warn(TableWarning(told), stacklevel=3)
 
 
 def flags(column: pl.Series, where: str | Place) -> pl.Series:
     """A column of yes and no as booleans; missing values stay missing, all else is refused."""
     said = parse_flags(column)
     wrong = said.is_null() & ~is_missing(column)
-    _refuse(wrong, column, _flag_rule(column, wrong), where)
+    refuse_rows(wrong, column, _flag_rule(column, wrong), where)
     return said
 
 
@@ -109,7 +136,7 @@ def _flag_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
 def all_flags(column: pl.Series, where: str | Place) -> pl.Series:
     """A column of yes and no as booleans; rows without a value are refused."""
     converted = flags(column, where)
-    _refuse(converted.is_null(), column, "flag-missing-in-rows", where, shown=False)
+    refuse_rows(converted.is_null(), column, "flag-missing-in-rows", where, shown=False)
     return converted
 
 
@@ -124,9 +151,9 @@ def whole_numbers(column: pl.Series, where: str | Place, *, missing: bool = Fals
         whole &= ~_fold(column).str.contains(_GROUPED_COUNT).fill_null(value=False)
     if missing:
         whole |= is_missing(column)
-    _refuse(~whole, column, _count_rule(column, ~whole), where)
+    refuse_rows(~whole, column, _count_rule(column, ~whole), where)
     large = numbers.abs() > LARGEST_COUNT  # beyond, floats and int64 part company
-    _refuse(large, column, "count-too-large-in-rows", where)
+    refuse_rows(large, column, "count-too-large-in-rows", where)
     return numbers.fill_nan(None).cast(pl.Int64)
 
 
@@ -161,7 +188,7 @@ def numbers(
     """
     values = parse_numbers(column).fill_nan(None)
     known = values.is_between(least, most).fill_null(value=False)
-    _refuse(~(known | is_missing(column)) if missing else ~known, column, rule, where)
+    refuse_rows(~(known | is_missing(column)) if missing else ~known, column, rule, where)
     return values
 
 
@@ -180,17 +207,17 @@ def seconds(column: pl.Series, where: str | Place) -> pl.Series:
     given = column.cast(pl.String)
     zoned = given.str.contains(r"(Z|[+-]\d\d:?\d\d)$").fill_null(value=False)
     if zoned.any() and not zoned.all():
-        _refuse(~zoned, column, "time-without-zone", where)
+        refuse_rows(~zoned, column, "time-without-zone", where)
     form = given.str.replace(r"Z$", "+00:00").str.replace(" ", "T")
     if zoned.any():
         times = form.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%:z", time_zone="UTC", strict=False)
     else:
         times = form.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="us", strict=False)
-    _refuse(times.is_null(), column, "time-not-iso-8601", where)
+    refuse_rows(times.is_null(), column, "time-not-iso-8601", where)
     return times.dt.epoch("us").cast(pl.Float64) / 1e6
 
 
-def _refuse(
+def refuse_rows(
     wrong: pl.Series,
     column: pl.Series,
     rule: LiteralString,

@@ -13,12 +13,12 @@ from typing import Any
 
 import polars as pl
 
-from bayesrep.errors import StudyError, listing, reason
+from bayesrep.errors import StudyError, reason
 from bayesrep.files import strict_json
 from bayesrep.files.places import Place
-from bayesrep.files.tables import read_only
-from bayesrep.files.values import durations, numbers, texts, whole_numbers
-from bayesrep.sources.exports.label_studio import Annotation, count_annotations
+from bayesrep.files.tables import read_only, require
+from bayesrep.files.values import durations, numbers, people, refuse_rows, texts, whole_numbers
+from bayesrep.sources.exports.label_studio import Annotation, collect_answers, count_annotations
 from bayesrep.sources.exports.mturk import with_task_answers
 
 PAGE = "bayesrep answers 1"
@@ -64,9 +64,8 @@ def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
             raise StudyError("assignments-file-type-unknown", path=path)
         part, place = _KINDS[kind](path), Place(str(path), "assignment")
         lost = part["selected"].is_null() | part["selected"].list.contains(None, nulls_equal=True)
-        if lost.any():
-            raise StudyError("assignments-without-places", where=path, rows=place.rows(lost))
-        named = (texts(part[name], place) for name in ("task", "worker"))
+        refuse_rows(lost, lost, "assignments-without-places", place, shown=False)
+        named = texts(part["task"], place), people(part["worker"], place)
         parts.append(part.with_columns(*named, file=pl.lit(str(path))).select(list(SCHEMA)))
     return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA)
 
@@ -74,10 +73,7 @@ def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
 def _mturk(path: str | Path) -> pl.DataFrame:
     """Batch results: a row an assignment."""
     table, where = read_only(path)
-    if missing := [name for name in _MTURK if name not in table.columns]:
-        raise StudyError(
-            "batch-results-columns-missing", where=where, columns=listing(missing, "column")
-        )
+    require(table, _MTURK, where)
     if "Answer.taskAnswers" in table.columns:
         table = with_task_answers(table, str(where))
     if "Answer.selected" not in table.columns:
@@ -142,7 +138,7 @@ def _of_page(held: Any, _: str) -> list[dict[str, Any]]:
         {
             "task": each["task"],
             "worker": worker,
-            "selected": [_place(place) for place in _list(each["selected"])],
+            "selected": [_place(place) for place in each["selected"]],
             "main": None if each.get("main") is None else _place(each["main"]),
             "seconds": _float(each.get("seconds")),
             "time": _text(each.get("time")),
@@ -159,42 +155,20 @@ def _of_tasks(held: Any, where: str) -> list[dict[str, Any]]:
 
 
 def _assignment(each: Annotation) -> dict[str, Any]:
-    said, held = _collect_choices(each), each.held
-    main = said.get("main", ())
+    said, held = dict(collect_answers(each, "task")), each.held
+    if each.held is not each.task and any(len(words) > 1 for words in said.values()):
+        raise ValueError("a control was answered twice in one annotation")
+    selected, main = (said.get(name, [("", None)])[0][1] or () for name in ("selected", "main"))
     return {
         "task": each.data["task"],
         "worker": each.worker,
-        "selected": [int(place) for place in said.get("selected", ())],
+        "selected": [int(place) for place in selected],
         "main": int(main[0]) if main else None,
         "seconds": _float(held.get("lead_time")),
         "time": _text(held.get("created_at")),
         "pay": None,
         "rejected": False,
     }
-
-
-def _collect_choices(each: Annotation) -> Mapping[str, Sequence[str]]:
-    """The choices of an annotation by control."""
-    if each.held is each.task:
-        return {name: _choices(each.held.get(name)) for name in ("selected", "main")}
-    results = [one for one in each.held["result"] if one["type"] == "choices"]
-    said = {str(one["from_name"]): _choices(one["value"]) for one in results}
-    if len(said) < len(results):
-        raise ValueError("a control was answered twice in one annotation")
-    return said
-
-
-def _choices(value: Any) -> Sequence[str]:
-    """The one choice of `{"choices": [...]}`, or nothing."""
-    if isinstance(value, dict):
-        value = value["choices"]
-    return [value] if isinstance(value, str) else value or []
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError("the places are not a list")
-    return value
 
 
 def _place(value: Any) -> int:

@@ -91,13 +91,9 @@ def _tell_spellings(labels: pl.Series) -> None:
     names = labels.unique().sort().to_frame("label")
     alike = names.filter(pl.col("label").str.to_lowercase().is_duplicated())
     if len(alike):
-        warnings.warn(
-            TableWarning(
-                "labels that differ only in the case of their letters are questions of their own: "
-                f"{listing(alike['label'], 'label')}"
-            ),
-            stacklevel=3,
-        )
+        told = listing(alike["label"], "label")
+        text = f"labels that differ only in the case of their letters are two questions: {told}"
+        warnings.warn(TableWarning(text), stacklevel=3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,8 +221,7 @@ def _are_covered(answered: pl.DataFrame, own: pl.DataFrame) -> bool:
 
 def _one_an_image(labels: pl.DataFrame, where: str) -> pl.DataFrame:
     require(labels, _KEY, where)
-    names = labels.select(texts(labels[name], where) for name in _KEY)
-    own = names.select(normalize_names(pl.all())).unique(maintain_order=True)
+    own = labels.select(texts(labels[name], where) for name in _KEY).unique(maintain_order=True)
     if len(twice := own.filter(pl.struct(_IMAGE).is_duplicated())):
         names = listing(twice["image"].unique(maintain_order=True))
         raise StudyError("own-label-twice", where=where, images=names)
@@ -250,22 +245,15 @@ def _spellings(own: pl.Series, said: pl.Series, where: str) -> dict[str, str]:
     examples = ", ".join(
         f"{plain_text(old)!r} is {plain_text(new)!r}" for old, new in pairs[:SHOWN]
     )
-    warnings.warn(
-        TableWarning(
-            f"{where}: {len(pairs):,} labels of the answers are matched with its own whatever "
-            f"their case: {examples}"
-        ),
-        stacklevel=3,
-    )
+    how = f"labels of the answers are matched with its own whatever their case: {examples}"
+    warnings.warn(TableWarning(f"{where}: {len(pairs):,} {how}"), stacklevel=3)
     return dict(pairs)
 
 
 def _tell(where: str, what: str, rows: pl.DataFrame) -> None:
     if len(rows):
-        warnings.warn(
-            TableWarning(f"{where}: {len(rows):,} images {what}: {listing(rows['image'])}"),
-            stacklevel=3,
-        )
+        text = f"{where}: {len(rows):,} images {what}: {listing(rows['image'])}"
+        warnings.warn(TableWarning(text), stacklevel=3)
 
 
 def _tell_unselected(where: str, asked: pl.DataFrame, selected: pl.Series) -> None:
@@ -273,13 +261,9 @@ def _tell_unselected(where: str, asked: pl.DataFrame, selected: pl.Series) -> No
     never = asked.filter(~pl.col("label").is_in(selected.unique().to_list()))
     if len(never):
         names = listing(never["label"].unique(maintain_order=True), "label")
-        warnings.warn(
-            TableWarning(
-                f"{where}: nobody selected {names} of any image; {len(never):,} images have that "
-                "label, and all answers about them count as a no"
-            ),
-            stacklevel=3,
-        )
+        count = f"{len(never):,} images have that label, and all answers about them count as a no"
+        text = f"{where}: nobody selected {names} of any image; {count}"
+        warnings.warn(TableWarning(text), stacklevel=3)
 
 
 def count_labels(answers: pl.DataFrame) -> pl.DataFrame:

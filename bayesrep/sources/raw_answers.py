@@ -4,9 +4,6 @@
     crowd-kit      task, worker, label
     mturk          batch results of Amazon Mechanical Turk: CSV, a row an assignment
     label-studio   its JSON export, whole or "JSON-MIN"
-    doccano        its JSON Lines: a file an annotator, or the zip of all
-    argilla        records as JSON, of `records.to_json`, or flat
-    prodigy        the JSON Lines of `prodigy db-out`
     reassessed     raters.npz of Reassessed ImageNet (Beyer et al. 2020): tensor, info, ids
 
 `read_raw` returns words as they were answered; `decide` says which of them are a yes. An answer may
@@ -21,9 +18,8 @@ import polars as pl
 
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.files.names import normalize_name, normalize_names
-from bayesrep.files.values import parse_flags, texts
-from bayesrep.sources.exports import records
-from bayesrep.sources.exports.columns import Columns
+from bayesrep.files.values import is_missing, lack_names, parse_flags, people, texts
+from bayesrep.sources.exports.columns import Columns, tell_anonymous
 from bayesrep.sources.exports.label_studio import read_label_studio
 from bayesrep.sources.exports.mturk import read_mturk
 from bayesrep.sources.exports.reassessed import read_reassessed
@@ -37,9 +33,6 @@ SOURCES: Mapping[str, Callable[[str | Path, Columns], pl.DataFrame]] = {
     "crowd-kit": read_crowd_kit,
     "mturk": read_mturk,
     "label-studio": read_label_studio,
-    "doccano": records.read_doccano,
-    "argilla": records.read_argilla,
-    "prodigy": records.read_prodigy,
     "reassessed": read_reassessed,
 }
 
@@ -73,11 +66,30 @@ def read_raw(source: str, path: str | Path, columns: Columns | None = None) -> p
     table = SOURCES[source](path, columns or Columns())
     if table.is_empty():
         raise StudyError("file-without-answers", path=path)
-    named = [name for name in ("image", "worker", "label") if name in table.columns]
-    return table.with_columns(
-        *(normalize_names(texts(table[name], str(path))) for name in named),
+    named = [name for name in ("image", "label") if name in table.columns]
+    table = table.with_columns(
+        *(texts(table[name], str(path)) for name in named),
+        normalize_names(table["worker"]),
         normalize_names(pl.col("answer")).replace("", None).fill_null(EMPTY),
     )
+    table = _name_nobodies(table, [*named, "worker"], str(path))
+    return table.with_columns(people(table["worker"], str(path)))
+
+
+def _name_nobodies(table: pl.DataFrame, question: Sequence[str], where: str) -> pl.DataFrame:
+    """Give every answer of nobody a worker of its own.
+
+    Nobody is an empty name, and a word that programs write for a missing one, where it would have
+    answered a question more than once.
+    """
+    worker, again = table["worker"], table.select(question).is_duplicated()
+    nobodies = worker.filter(again & is_missing(worker)).unique().implode()
+    nobody = lack_names(worker) | worker.is_in(nobodies).fill_null(value=False)
+    said = listing(worker.filter(nobody).fill_null("").unique(maintain_order=True), "worker")
+    tell_anonymous(int(nobody.sum()), where, said)
+    row = pl.int_range(1, pl.len() + 1).cast(pl.String)
+    own = pl.concat_str(pl.lit(f"nobody ({where}: answer "), row, pl.lit(")"))
+    return table.with_columns(worker=pl.when(nobody).then(own).otherwise("worker"))
 
 
 def decide(
@@ -136,7 +148,9 @@ def decide(
     if len(strange := answers.filter(~(is_yes | is_no | is_maybe))):
         counted = strange["answer"].value_counts(sort=True).rows()
         told = listing([f"{text} ({number(count, 'time')})" for text, count in counted], "answer")
-        raise OptionError("answer-without-meaning", answers=told)
+        comma = any("," in text for text, _ in counted)
+        hint = "; a word that holds a comma stands in quotes: --yes '\"Yes, it fits\"'"
+        raise OptionError("answer-without-meaning", answers=told, hint=hint if comma else "")
     if maybe_is == "yes":
         is_yes |= is_maybe
     # A random half of the maybes counts as yes, the other as no.

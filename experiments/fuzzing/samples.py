@@ -318,11 +318,11 @@ def exported_answers() -> Files:
         }
         for n in range(6)
     ]
-    answers = [(row[1], row[2], "yes" if row[3] else "no") for row in worker_answers().rows()]
+    answers = [(*row[1:3], "yes" if row[3] else "no", "False") for row in worker_answers().rows()]
     return {
         "mturk.csv": csv(header, grid),
         "label-studio.json": json.dumps(tasks).encode(),
-        "table.csv": csv(["image", "worker", "answer"], answers),
+        "table.csv": csv(["image", "worker", "answer", "_golden"], answers),
     }
 
 

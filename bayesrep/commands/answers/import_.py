@@ -21,16 +21,24 @@ def named_file(text: str) -> tuple[str, Path]:
     return normalize_name(name), Path(file)
 
 
+def source_name(text: str) -> str:
+    """The name of a source; those that had a reader once are told what takes its place."""
+    if text in ("doccano", "argilla", "prodigy"):
+        raise ArgumentTypeError(f"for {text}, save the export as a table: docs/how-to/own-data.md")
+    return text
+
+
 def add(parser: ArgumentParser) -> None:
     from bayesrep.sources.raw_answers import MAYBE_RULES, SOURCES
 
     option = parser.add_argument
-    option("source", choices=tuple(SOURCES), metavar="SOURCE", help=", ".join(SOURCES))
+    known = tuple(SOURCES)
+    option("source", choices=known, type=source_name, metavar="SOURCE", help=", ".join(known))
     option("files", type=named_file, nargs="+", metavar="NAME=FILE", help="data set and its file")
     option("--out", type=Path, required=True, metavar="FILE", help="CSV or Parquet")
     option("--image", metavar="COLUMN", help="of the image; a * stands for the images of a grid")
     option("--worker", metavar="COLUMN", help="of the worker")
-    option("--answer", metavar="COLUMN", help="of the answer; a * as in --image")
+    option("--answer", metavar="COLUMN", help="of the answer; a * as in --image, or of raters")
     option("--label", metavar="COLUMN", help="of the label that was asked about")
     option("--separator", help="between answers, where all that apply were to be selected")
     option(

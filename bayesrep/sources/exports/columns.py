@@ -1,12 +1,16 @@
 """What the readers of exports share: where a file says what, and answers of several choices."""
 
+import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bayesrep.errors import StudyError, TableWarning, plain_text
+import polars as pl
+
+from bayesrep.errors import StudyError, TableWarning, listing, plain_text
 from bayesrep.files.json_parts import as_word
+from bayesrep.files.places import Place
 
 
 @dataclass(frozen=True)
@@ -71,13 +75,44 @@ def join_choices(choices: Sequence[str], asked: Columns, where: str) -> str:
     return separator.join(choices)
 
 
-def tell_anonymous(number: int, where: str, field: str) -> None:
+_MARKS = {
+    r"ASSIGNMENT:status|AssignmentStatus|last_action|review": r"rejected|skipped|expired|active",
+    r"_golden|_tainted|_canary|ground_truth|was_cancelled": r"true|1|yes",
+    r"GOLDEN:.*|Reject": r".+",
+    r"ACCEPT:verdict": r"-",
+}
+"""Columns in which tools say what they rejected or planted, and what stands there then."""
+
+
+def drop_marked(
+    table: pl.DataFrame, where: str | Place, used: Collection[str] = ()
+) -> pl.DataFrame:
+    """Leave out rows that the tool itself rejected or planted, and say so, and the marks.
+
+    Columns that are `used`, since they are asked for, are no marks.
+    """
+    marks = {
+        name: table[name].cast(pl.String).str.to_lowercase().str.contains(f"^({mark})$")
+        for name in table.columns
+        for heading, mark in _MARKS.items()
+        if name not in used and re.fullmatch(heading, name)
+    }
+    counted = table.with_columns(**marks).filter(
+        ~pl.any_horizontal(pl.lit(value=False), *marks).fill_null(value=False)
+    )
+    if left_out := len(table) - len(counted):
+        counts = [f"{name} ({mark.sum():,})" for name, mark in marks.items() if mark.any()]
+        text = (
+            f"{where}: {left_out:,} of {len(table):,} answers are left out, which the tool "
+            f"rejected or planted: {listing(counts, 'mark')}"
+        )
+        warnings.warn(TableWarning(text), stacklevel=3)
+    return counted.drop(marks)
+
+
+def tell_anonymous(number: int, where: str, what: str) -> None:
     """Warn of answers that name nobody, if there are any: each counts as another worker's."""
     if number:
-        warnings.warn(
-            TableWarning(
-                f"{where}: {number:,} answers name nobody ({field} is empty); each counts as that "
-                "of a worker of its own, so repeats cannot be seen"
-            ),
-            stacklevel=2,
-        )
+        its = "each counts as that of a worker of its own, so repeats cannot be seen"
+        text = f"{where}: {number:,} answers name nobody ({what}); {its}"
+        warnings.warn(TableWarning(text), stacklevel=2)

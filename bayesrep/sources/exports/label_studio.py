@@ -2,8 +2,8 @@
 
 An annotation holds a result for every control that was used. Kinds in `VALUE_KEYS` can answer;
 where a control was answered about several regions of an image, that is one about the image only if
-all say the same. Annotations that were skipped are none, and those marked as ground truth are no
-worker's.
+all say the same. Annotations that were skipped, rejected by the last review or marked as ground
+truth are left out, and so are predictions.
 """
 
 import warnings
@@ -18,7 +18,15 @@ import polars as pl
 from bayesrep.errors import StudyError, TableWarning, listing, plain_text
 from bayesrep.files import strict_json
 from bayesrep.files.json_parts import as_word
-from bayesrep.sources.exports.columns import Columns, join_choices, name_image, tell_anonymous
+from bayesrep.files.tables import ENDINGS
+from bayesrep.sources.exports.columns import (
+    Columns,
+    drop_marked,
+    join_choices,
+    name_image,
+    tell_anonymous,
+)
+from bayesrep.sources.table_files import warn_unread
 
 VALUE_KEYS: Mapping[str, str] = {
     "choices": "choices",
@@ -31,7 +39,8 @@ VALUE_KEYS: Mapping[str, str] = {
 """Types of controls that can hold an answer, and where their values have it."""
 _FREE = "textarea"
 _MIN = "choice"
-_FACTS = frozenset({"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time"})
+_MARKS = {"was_cancelled", "ground_truth", "last_action"}
+_FACTS = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time"} | _MARKS
 _UPLOAD = r"^(?:.*/)?upload/(?:\d+/)?[0-9a-f]{8}-"
 
 Said = tuple[str, list[str] | None]
@@ -75,40 +84,41 @@ def count_annotations(tasks: Iterable[Mapping[str, Any]], where: str) -> list[An
     Warns
     -----
     TableWarning
-        If annotations are marked as ground truth, which are left out, or name nobody: each of
-        these is a worker of its own.
+        If annotations were skipped, rejected or planted, or tasks hold predictions, which are left
+        out; if annotations name nobody: each of these is a worker of its own.
     """
-    annotations: list[Annotation] = []
-    truths = nameless = 0
+    every: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
+    predictions = 0
     for task in tasks:
         # The small JSON export has one annotation a task, in the task itself.
-        small = "annotations" not in task
-        seen = Counter[str]()
-        for held in [task] if small else task["annotations"]:
-            if held.get("was_cancelled"):
-                continue
-            # Ground truth is the project's own answer, not a worker's.
-            if held.get("ground_truth"):
-                truths += 1
-                continue
-            # Annotations without a name count as answers of different people.
-            worker = _person_name(held.get("annotator" if small else "completed_by"))
-            if worker is None:
-                nameless += 1
-                number = str(held.get("annotation_id" if small else "id"))
-                seen[number] += 1
-                name = f"annotation {number} of task {task.get('id')}, {seen[number]}"
-                worker = f"nobody ({where}: {name})"
-            annotations.append(Annotation(task, held, worker))
-    tell_anonymous(nameless, where, "completed_by or annotator")
-    if truths:
-        warnings.warn(
-            TableWarning(
-                f"{where}: {truths:,} annotations are marked as ground truth and left out"
-            ),
-            stacklevel=2,
-        )
+        every += [(task, held) for held in task.get("annotations", [task])]
+        predictions += len(task.get("predictions") or ())
+    marks = {name: [str(held.get(name)) for _, held in every] for name in sorted(_MARKS)}
+    marks["review"] = [_last_review(held.get("reviews")) for _, held in every]
+    rows = drop_marked(pl.DataFrame(marks).with_row_index(), where)["index"]
+    annotations: list[Annotation] = []
+    nameless = Counter[tuple[int, str]]()
+    for task, held in map(every.__getitem__, rows):
+        small = held is task
+        # Annotations without a name count as answers of different people.
+        worker = _person_name(held.get("annotator" if small else "completed_by"))
+        if worker is None:
+            number = str(held.get("annotation_id" if small else "id"))
+            nameless[id(task), number] += 1
+            name = f"annotation {number} of task {task.get('id')}, {nameless[id(task), number]}"
+            worker = f"nobody ({where}: {name})"
+        annotations.append(Annotation(task, held, worker))
+    tell_anonymous(nameless.total(), where, "completed_by or annotator is empty")
+    if predictions:
+        text = f"{where}: {predictions:,} predictions of models are no answers, and left out"
+        warnings.warn(TableWarning(text), stacklevel=2)
     return annotations
+
+
+def _last_review(reviews: Sequence[Mapping[str, Any]] | None) -> str:
+    """What the last of an annotation's reviews says."""
+    by_time = sorted(reviews or (), key=lambda review: str(review.get("created_at")))
+    return "rejected" if by_time and by_time[-1].get("accepted") is False else ""
 
 
 def _person_name(person: Any) -> str | None:
@@ -133,13 +143,18 @@ def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
         As of `count_annotations`; if images were uploaded, whose prefixes are left out, or kept
         where two images would have one name.
     """
-    where, held = str(path), strict_json.read(path)
+    if (where := str(path)).lower().endswith(ENDINGS):
+        raise StudyError("not-label-studio-export", path=path, reason="a table, such as its CSV")
+    held = strict_json.read(path)
     try:
         annotations = count_annotations(held, where)
-        images = [name_image(each.data, asked.image or "image", where) for each in annotations]
-        said = [dict(_collect_answers(each, asked)) for each in annotations]
+        field = asked.image or "image"
+        images = [name_image(each.data, field, where) for each in annotations]
+        said = [dict(collect_answers(each, field)) for each in annotations]
         # An export may hold several controls; one of them is the answer.
         control = _control(annotations, said, asked, where)
+        others = dict.fromkeys(name for each in said for name in each if name != control)
+        warn_unread(list(others), "answers", (), where)
         rows = [
             {
                 "image": image,
@@ -162,11 +177,11 @@ def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
     return _without_prefixes(table, where)
 
 
-def _collect_answers(each: Annotation, asked: Columns) -> Iterator[tuple[str, list[Said]]]:
-    """By control, what was said with it, a value a region."""
+def collect_answers(each: Annotation, field: str) -> Iterator[tuple[str, list[Said]]]:
+    """By control, what was said with it, a value a region; `field` says what the task is about."""
     if each.held is each.task:
         for name, value in each.task.items():
-            if name not in _FACTS and name != (asked.image or "image"):
+            if name not in _FACTS and name != field:
                 yield name, _of_small(value)
         return
     answers: dict[str, list[Said]] = {}

@@ -1,19 +1,19 @@
 """Batch results of Amazon Mechanical Turk: a row an assignment, of one image or of a grid."""
 
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from bayesrep.errors import OptionError, StudyError, TableWarning, reason
+from bayesrep.errors import OptionError, StudyError, reason
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_names
 from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import durations
-from bayesrep.sources.exports.columns import Columns, join_choices
+from bayesrep.sources.exports.columns import Columns, drop_marked, join_choices
+from bayesrep.sources.table_files import warn_unread
 
 
 def read_mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
@@ -33,9 +33,12 @@ def read_mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
     keys = [("worker", "WorkerId"), ("task", "HITId")]
     if "WorkTimeInSeconds" in table.columns:
         keys.append(("seconds", "WorkTimeInSeconds"))
+        table = table.with_columns(durations(table["WorkTimeInSeconds"], where, missing=True))
     if asked.label:
         keys.append(("label", asked.label))
     pairs = _pairs(image, answer, table.columns, where)
+    used = {name for each in (pairs, keys) for pair in each for name in pair}
+    table = drop_marked(table, where, used)
     unticked = [said for _, said in pairs if "*" in answer and said not in table.columns]
     table = table.with_columns(pl.lit(None, pl.String).alias(name) for name in unticked)
     parts: list[pl.DataFrame] = []
@@ -44,15 +47,9 @@ def read_mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
         named = [pl.col(column).alias(name) for name, column in keys]
         part = table.select(pl.col(shown).alias("image"), pl.col(said).alias("answer"), *named)
         parts.append(part.filter(pl.col("image").fill_null("") != ""))
-    if "AssignmentStatus" in table.columns:
-        rejected = table.filter(pl.col("AssignmentStatus") == "Rejected").height
-        if rejected:
-            text = f"{where}: assignments that were rejected count like the others: {rejected:,}"
-            warnings.warn(TableWarning(text), stacklevel=2)
-    answers = pl.concat(parts)
-    if "seconds" in answers.columns:
-        answers = answers.with_columns(durations(answers["seconds"], where, missing=True))
-    return answers
+    own = [name for name in table.columns if name.startswith(("Input.", "Answer."))]
+    warn_unread([name for name in own if name not in used], "answers", (), where)
+    return pl.concat(parts)
 
 
 def _single_column(columns: Sequence[str], prefix: str, option: str, where: str) -> str:

@@ -27,11 +27,13 @@ from bayesrep.files.values import (
     is_missing,
     numbers,
     parse_flags,
+    people,
     probabilities,
     seconds,
     texts,
     whole_numbers,
 )
+from bayesrep.sources.table_files import warn_unread
 from bayesrep.studies.columns import COLUMNS, in_our_words
 from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.problems import Problems
@@ -113,7 +115,10 @@ def recognise_sheet(sheet: Sheet, problems: Problems) -> list[TypedTable]:
     kind = problems.attempt(partial(_kind, frame, place))
     if kind is None:
         return []
-    _warn_unread(frame.columns, kind, place)
+    if kind not in (WIDE_KIND, "images"):  # whose columns are classifiers and groups
+        strange = [name for name in frame.columns if name not in _MEANT_ELSEWHERE]
+        absent = {*KINDS[kind], *_FURTHER.get(kind, ())}.difference(frame.columns)
+        warn_unread(strange, kind, absent, place)
     if not problems.take(_row_violations(frame, place)):
         named = ~_empty_cells(frame).select(pl.any_horizontal(KEY)).to_series()
         _convert_rows(frame.filter(named), kind, place.select_rows(named), problems)
@@ -306,7 +311,7 @@ def _explain_unknown_kind(columns: Sequence[str], place: Place) -> Violation:
         "verb": "is" if len(missing) == 1 else "are",
     }
     it = "it" if len(missing) == 1 else "them"
-    others = ", ".join(repr(name) for name in _first_other_columns(columns, kind))
+    others = ", ".join([repr(name) for name in columns if name not in KINDS[kind]][:8])
     if meant:
         return Violation("table-columns-misnamed", **facts, renames=" and ".join(meant))
     if others:
@@ -315,17 +320,13 @@ def _explain_unknown_kind(columns: Sequence[str], place: Place) -> Violation:
     return Violation("table-kind-incomplete", **facts, pronoun=it)
 
 
-def _first_other_columns(columns: Sequence[str], kind: str) -> Sequence[str]:
-    return [name for name in columns if name not in KINDS[kind]][:8]
-
-
 def _convert_columns(
     frame: pl.DataFrame, kind: str, place: Place, problems: Problems
 ) -> pl.DataFrame:
     """The columns that count, each in its type; with nothing where values are wrong."""
     own = [name for name in KINDS[kind] if name in frame.columns]
     extra = [column for column in frame.columns if column not in own]
-    types = {"shown": whole_numbers, "correct": all_flags}
+    types = {"shown": whole_numbers, "correct": all_flags, "worker": people}
     types["selected"] = whole_numbers if kind == "counts" else all_flags
     if kind == WIDE_KIND:
         types |= dict.fromkeys(extra, all_flags)
@@ -348,18 +349,6 @@ def _convert_columns(
 
 def _nullable_texts(column: pl.Series, _: Place) -> pl.Series:
     return normalize_names(column)
-
-
-def _warn_unread(columns: Sequence[str], kind: str, place: Place) -> None:
-    """Say which columns mean nothing to anybody, and what one was perhaps meant to be."""
-    strange = [name for name in columns if name not in _MEANT_ELSEWHERE]
-    if not strange or kind in (WIDE_KIND, "images"):  # whose columns are classifiers and groups
-        return
-    absent = {*KINDS[kind], *_FURTHER.get(kind, ())}.difference(columns)
-    hint = next(filter(None, (did_you_mean(name, absent) for name in strange)), "")
-    verb = "is" if len(strange) == 1 else "are"
-    text = f"{place}: {listing(strange, 'column')} of {kind} {verb} not read{hint}"
-    warnings.warn(TableWarning(text), stacklevel=2)
 
 
 def _read_column(
