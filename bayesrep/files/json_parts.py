@@ -205,6 +205,16 @@ def first_object(path: str | Path) -> dict[str, Any]:
     raise StudyError("json-lines-file-empty", path=path)
 
 
+def are_lines(path: str | Path) -> bool:
+    """Whether a file holds JSON Lines by any name: two objects, one below the other."""
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(LONGEST).removeprefix(_MARK).strip()
+            return first[:1] + first[-1:] == b"{}" and file.read(2**16).lstrip()[:1] == b"{"
+    except OSError:
+        return False
+
+
 def _is_list(path: str | Path) -> bool:
     with open(path, "rb") as file:
         return file.read(2**16).removeprefix(_MARK).lstrip()[:1] == b"["

@@ -3,9 +3,9 @@
 A sample has an id, an epoch (an attempt) and the scores of one or several scorers: letters (C
 right, I wrong, P partly, N no answer), true and false, numbers, or an object of several metrics.
 A score that is NaN is one that the scorer did not give. The log of a run that did not end well is
-refused. Nothing of an archive is extracted, and none of its samples is read; names that would lead
-out of a folder are refused all the same. Archives are packed with deflate or, by today's Inspect,
-with Zstandard.
+refused, unless its retry is there (`recognised.py`). Nothing of an archive is extracted, and none
+of its samples is read; names that would lead out of a folder are refused all the same. Archives are
+packed with deflate or, by today's Inspect, with Zstandard.
 """
 
 import io
@@ -28,13 +28,16 @@ else:
 
 import polars as pl
 
-from bayesrep.errors import StudyError, reason
+from bayesrep.errors import StudyError, plain_text, reason
 from bayesrep.files import json_parts
 from bayesrep.files.json_parts import as_word
+from bayesrep.files.names import normalize_name
 from bayesrep.sources.evals.records import UNANSWERED_SCORE, Log, LogChoices, make_records
 
 TOOL = "Inspect"
-HEADER, SUMMARIES = "header.json", "summaries.json"
+HEADER, SUMMARIES, START = "header.json", "summaries.json", "_journal/start.json"
+FAILED_RUN_RULES = ("run-not-ended", "run-not-successful", "log-marked-invalid")
+"""Of logs that another of the same model on the same data set replaces."""
 _PARTS = re.compile(r"_journal/summaries/(\d{1,9})\.json")
 ALWAYS, RATIO = 2**24, 200  # what is read of a log may have so many bytes, or so many times packed
 ENTRIES = 2**18
@@ -74,13 +77,15 @@ def read_archive(path: Path, asked: LogChoices, model: str | None) -> Log:
             _check_entries(archive, where)
             names = set(archive.namelist())
             if HEADER not in names:
-                raise StudyError("run-not-ended", where=where, header_file=HEADER)
+                text = _text(archive, START, where) if START in names else "{}"
+                run = _name_run(dict(json_parts.all_parts(text, f"{where}, {START}")), model)
+                raise StudyError("run-not-ended", where=where, header_file=HEADER, **run)
             parts = sorted((int(m[1]), m[0]) for m in map(_PARTS.fullmatch, names) if m)
             entries = [SUMMARIES] if SUMMARIES in names else [name for _, name in parts]
             _check_sizes([archive.getinfo(name) for name in (HEADER, *entries)], where)
             text = _text(archive, HEADER, where)
             header = dict(json_parts.all_parts(text, f"{where}, {HEADER}"))
-            _check_status(header, where)
+            _check_status(header, where, model)
             if not entries:
                 raise StudyError("log-without-summaries", where=where, summaries_file=SUMMARIES)
             samples = (
@@ -117,7 +122,7 @@ def read_json(path: Path, text: str, asked: LogChoices, model: str | None) -> Lo
                 samples.append(_thin(value))
         elif key in ("status", "eval", "error", "invalidated"):
             header[key] = value
-    _check_status(header, where)
+    _check_status(header, where, model)
     return _log(header, samples, where, asked, model)
 
 
@@ -173,15 +178,23 @@ def _text(archive: zipfile.ZipFile, name: str, where: str) -> str:
     return json_parts.as_text(contents, f"{where}, {name}")
 
 
-def _check_status(header: Mapping[Any, Any], where: str) -> None:
-    status = header.get("status")
+def _name_run(header: Mapping[Any, Any], model: str | None) -> dict[str, str]:
+    """The data set and the model of a log that is refused, as records have them."""
+    facts = header.get("eval")
+    facts = facts if isinstance(facts, dict) else {}
+    names = {"dataset": facts.get("task"), "model": model or facts.get("model")}
+    return {key: plain_text(normalize_name(str(name or ""))) for key, name in names.items()}
+
+
+def _check_status(header: Mapping[Any, Any], where: str, model: str | None) -> None:
+    status, run = header.get("status"), _name_run(header, model)
     if status != "success":
         error = header.get("error")
         said = error.get("message") if isinstance(error, dict) else None
         why = f" ({reason(ValueError(said))[:120]})" if isinstance(said, str) else ""
-        raise StudyError("run-not-successful", where=where, status=status, reason=why)
+        raise StudyError("run-not-successful", where=where, status=status, reason=why, **run)
     if header.get("invalidated") is True:
-        raise StudyError("log-marked-invalid", where=where)
+        raise StudyError("log-marked-invalid", where=where, **run)
 
 
 def _log(

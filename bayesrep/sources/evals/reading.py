@@ -58,7 +58,6 @@ def read_evaluations(
     metric: Names = None,
     filter: Names = None,
     scorer: Names = None,
-    split: Names = None,
     judges: Names = None,
     solvers: Names = None,
     counts: str | Path | None = None,
@@ -83,10 +82,9 @@ def read_evaluations(
         What the logs call the two data sets: a task's name, or a group's.
     name
         The study's name.
-    metric, filter, scorer, split
+    metric, filter, scorer
         Which one says what is solved, where logs hold several: one name, or several of which each
-        log has one. Of the splits of HELM "test" counts where no other is asked for; logs of
-        different ones are read where all of them are named.
+        log has one.
     judges
         Scorers whose verdicts are counted. Where logs are of several models, `solvers` names the
         one whose answers they judge.
@@ -131,7 +129,6 @@ def read_evaluations(
         *(list_names(each) for each in (metric, filter, scorer, judges)),
         key=key,
         tasks=(reference, replication) if reference and replication else (),
-        split=list_names(split),
         groups={name: tuple(members) for name, members in (group or {}).items()},
         columns=name_columns(item, model, score, dataset),
     )
@@ -234,7 +231,9 @@ def _scored_items(
     if counts is not None:
         counted = from_table(counts, task, known.unique())
     elif evidence.judged is not None:
-        counted = from_answers(evidence.judged.filter(of_task), "scorer", judges, task)
+        judged = evidence.judged.filter(of_task)
+        panels = [name for name in judged["scorer"].unique(maintain_order=True) if "[" in name]
+        counted = from_answers(judged, "scorer", _name_judges(judges, panels), task)
     elif solvers:
         counted = from_answers(evidence.verdicts.filter(of_task), "model", solvers, task)
     # Of items that are scored only those are kept that have counts, too.
@@ -247,6 +246,12 @@ def _scored_items(
         items = counted.items
     correct = _correct(first, items, evidence.models)
     return _Scored(task, np.array(items, dtype=np.str_), correct, counted), notes
+
+
+def _name_judges(judges: Sequence[str], panels: Sequence[str]) -> list[str]:
+    """The judges that are counted, of panels each of theirs."""
+    members = [[name for name in panels if name.startswith(f"{judge}[")] for judge in judges]
+    return [name for judge, each in zip(judges, members, strict=True) for name in each or [judge]]
 
 
 def explain_refusals(

@@ -1,8 +1,14 @@
 """From scores to solved or not."""
 
+import json
+from collections.abc import Sequence
+
+import numpy as np
 import polars as pl
 
 from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.files.json_parts import as_word
+from bayesrep.sources.evals.records import UNSCORED_SCORE
 
 LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 """Inspect's verdicts: correct, incorrect, partly, and no answer, which counts as not right."""
@@ -10,6 +16,99 @@ WORDS = {
     **dict.fromkeys(("true", "yes", "pass", "passed"), 1.0),
     **dict.fromkeys(("false", "no", "fail", "failed", "timeout"), 0.0),
 }
+_FAR_RATIO, _CODE_RATIO = 50, 5
+"""How many times the next greatest score a score is that is none; of nines: 99, 999, ..."""
+
+
+def score_values(score: pl.Series) -> pl.Series:
+    """Scores as numbers, those that are letters and words of verdicts too; null where neither."""
+    word = score.str.strip_chars()
+    lower = word.str.to_lowercase()
+    known = {**LETTERS, **WORDS}
+    value = pl.select(
+        pl.when(word.is_in(list(LETTERS)))
+        .then(word.replace_strict(known, default=None, return_dtype=pl.Float64))
+        .when(lower.is_in(list(WORDS)))
+        .then(lower.replace_strict(known, default=None, return_dtype=pl.Float64))
+        .otherwise(word.cast(pl.Float64, strict=False))
+    ).to_series()
+    return value.set(~value.is_finite(), None).rename("value")
+
+
+def lowest_scores(scores: Sequence[pl.Series]) -> pl.Series:
+    """Of several scores of each record the lowest; one that is none where there is one."""
+    lowest, *others = scores
+    for other in others:
+        value, next_value = score_values(lowest), score_values(other)
+        lower = (next_value < value).fill_null(value=False) | next_value.is_null()
+        lowest = other.zip_with(lower & value.is_not_null(), lowest)
+    return lowest
+
+
+def split_panels(records: pl.DataFrame) -> pl.DataFrame:
+    """What judges say; of a score that is a list, which a panel gives, each of its judges.
+
+    The judges of a panel are called by their places: `panel[1]`, `panel[2]`, ...
+    """
+    listed = records["score"].str.starts_with("[") & records["score"].str.ends_with("]")
+    panels = records.filter(listed)
+    if not len(panels):
+        return records
+    try:
+        said = [[as_word(each, "") for each in json.loads(score)] for score in panels["score"]]
+    except (ValueError, StudyError):
+        return records  # the list is refused as it stands
+    places = [list(range(1, len(each) + 1)) for each in said]
+    lists = pl.Series("score", said, pl.List(pl.String)), pl.Series("place", places)
+    each = panels.with_columns(lists).explode("score", "place", empty_as_null=False)
+    names = each.with_columns(scorer=pl.format("{}[{}]", "scorer", "place")).drop("place")
+    kept = names.filter(pl.col("score") != UNSCORED_SCORE)
+    return pl.concat([records.filter(~listed), kept])
+
+
+def no_score_codes(values: pl.Series) -> list[float]:
+    """Which values are rather codes for "no score" (-1, 999) than scores, beside all the others.
+
+    Whole negative numbers, at most two, among scores that are else not negative (unless the scale
+    has as much on both sides of 0); and a greatest score that is many times the next.
+    """
+    distinct = values.drop_nulls().unique().sort().to_numpy()
+    if not len(distinct):
+        return []
+    negative, top = distinct[distinct < 0], distinct[-1]
+    two_sided = top > 1 and -distinct[0] == top
+    if 0 < len(negative) <= 2 and not two_sided and np.all(negative == np.floor(negative)):
+        return negative.tolist()
+    next_top = max(distinct[-2], 0.0) if len(distinct) > 1 else 0.0
+    nines = top >= 99 and set(f"{top:.0f}") == {"9"} and top > _CODE_RATIO * next_top
+    far = next_top > 0 and top > _FAR_RATIO * max(next_top, 1.0)
+    return [float(top)] if top == np.floor(top) and (nines or far) else []
+
+
+def refuse_no_score_codes(records: pl.DataFrame, where: str) -> None:
+    """Refuse scores that are codes for "no score", which a threshold would count all the same.
+
+    Parameters
+    ----------
+    records
+        Of one metric and scorer, with `item` and `score`.
+    where
+        What a message begins with.
+    """
+    values = score_values(records["score"])
+    if not (codes := no_score_codes(values)):
+        return
+    coded = values.is_in(codes).fill_null(value=False)
+    others = values.filter(~coded).drop_nulls()
+    beside = f", where all others are from {others.min():g} to {others.max():g}"
+    items = listing(records["item"].filter(coded).unique(maintain_order=True), "item")
+    raise StudyError(
+        "score-outside-all-others",
+        where=where,
+        scores=" and ".join(f"{code:g}" for code in codes),
+        items=items,
+        others=beside if len(others) else "",
+    )
 
 
 def add_solved(
@@ -40,33 +139,20 @@ def add_solved(
         Where items are solved in part, and no threshold is given.
     """
     score = records["score"]
-    known = {**LETTERS, **WORDS}
-    word = score.str.strip_chars()
-    lower = word.str.to_lowercase()
-    # Letters and words of verdicts become numbers; numbers stay as they are.
-    value = (
-        pl.select(
-            pl.when(word.is_in(list(LETTERS)))
-            .then(word.replace_strict(known, default=None, return_dtype=pl.Float64))
-            .when(lower.is_in(list(WORDS)))
-            .then(lower.replace_strict(known, default=None, return_dtype=pl.Float64))
-            .otherwise(word.cast(pl.Float64, strict=False))
-        )
-        .to_series()
-        .rename("value")
-    )
-    strange = ~value.is_finite().fill_null(value=False)
+    value = score_values(score)
+    strange = value.is_null()
     if strange.any():
         items = listing(records["item"].filter(strange).unique(maintain_order=True), "item")
+        first = score.filter(strange)[0]
         raise StudyError(
-            "score-not-a-verdict",
+            "score-is-a-list" if first.startswith("[") else "score-not-a-verdict",
             where=where,
-            score=score.filter(strange)[0],
+            score=first,
             items=items,
             words=", ".join((*LETTERS, *WORDS)),
         )
     # No answer is not right, as Inspect counts it, and is noted.
-    silent = word == "N"
+    silent = score.str.strip_chars() == "N"
     notes = (
         [f"{where}: {silent.sum():,} scores are N, no answer: not solved"] if silent.any() else []
     )
