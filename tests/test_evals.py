@@ -154,36 +154,6 @@ def inspect_eval(root, model, task, packed=zipfile.ZIP_DEFLATED, **options):
     return file
 
 
-def helm(root, model, task, items=6, trials=1, metrics=("exact_match",), perturbed=()):
-    folder = root / f"{task},model={model.replace('/', '_')}"
-    folder.mkdir(parents=True)
-    stats = [
-        {
-            "instance_id": f"id{item}",
-            "train_trial_index": trial,
-            **({"perturbation": {"name": way}} if way else {}),
-            "stats": [
-                {"name": {"name": "num_references", "split": "test"}, "count": 1, "mean": 4.0},
-                *(
-                    {
-                        "name": {"name": metric, "split": "test"},
-                        "count": 1,
-                        "mean": float(solves(model, task, item, trial + 1)),
-                    }
-                    for metric in metrics
-                ),
-            ],
-        }
-        for way in (None, *perturbed)
-        for trial in range(trials)
-        for item in range(items)
-    ]
-    (folder / "per_instance_stats.json").write_text(json.dumps(stats, indent=1))
-    state = {"adapter_spec": {"model": model}, "request_states": []}
-    (folder / "scenario_state.json").write_text(json.dumps(state))
-    return folder / "per_instance_stats.json"
-
-
 def scores(root, models=("a/m",), items=6, kind="parquet"):
     rows = [
         (task, f"q{item}", model, float(solves(model, task, item)))
@@ -207,7 +177,6 @@ FORMATS = {
     "inspect_json": of_each(inspect_json),
     "inspect_eval": of_each(inspect_eval),
     "inspect_zstd": of_each(partial(inspect_eval, packed=zipped.ZIP_ZSTANDARD)),
-    "helm": of_each(helm),
     "parquet": lambda root, models: [scores(root, models)],
     "csv": lambda root, models: [scores(root, models, kind="csv")],
 }
@@ -379,19 +348,6 @@ def test_other_data_sets_need_no_choice_and_are_named(tmp_path):
         {"dataset": "fourth", "datasets": "new (6 items, 1 model), old, third"},
     ):
         read_evaluations(files, reference="fourth", replication="new")
-
-
-def test_helm_perturbations_are_filters(tmp_path):
-    files = [helm(tmp_path, "a/m", task, perturbed=("typos",)) for task in TASKS]
-    with refused(OptionError, "score-choice-ambiguous", {"choices": "'none', 'typos'"}):
-        read_evaluations(files, **BOTH)
-    assert read_evaluations(files, **BOTH, filter="none").answers[0].classifiers == ("a/m",)
-
-
-def test_helm_trials_are_attempts(tmp_path):
-    files = [helm(tmp_path, "a/m", task, trials=3) for task in TASKS]
-    attempts = read_evaluations(files, **BOTH).attempts
-    assert attempts[0].attempts.tolist() == [3] * 6
 
 
 def test_results_of_every_eval_ever_are_metrics_without_the_name_of_the_data_set(tmp_path):
@@ -616,35 +572,6 @@ def test_a_sample_and_its_summary_have_the_same_content(fixtures):
         whole = json.loads(archive.read("samples/1_epoch_1.json"))["input"]
         short = json.loads(archive.read("summaries.json"))[0]["input"]
     assert _digest(whole) == _digest(short)
-
-
-MATCHES = ("exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefix_exact_match")
-METRICS = [f"{match}{end}" for match in MATCHES for end in ("", "@5")]
-
-
-def test_the_fixture_of_helm(fixtures):
-    with refused(
-        OptionError,
-        "score-choice-ambiguous",
-        {"choices": ", ".join(map(repr, METRICS))},
-    ):
-        only(fixtures, "*per_instance_stats.json")
-    log = only(fixtures, "*per_instance_stats.json", metric=("exact_match",))
-    assert log.records["model"].unique().to_list() == ["openai/gpt2"]
-    task = "eee-mmlu-subject_philosophy_method_multiple_choice_joint"
-    assert log.records["task"].unique().to_list() == [task]
-    contents = json.loads(next(fixtures.glob("*per_instance_stats.json")).read_text())
-    expected = [
-        next(s["mean"] for s in each["stats"] if s["name"]["name"] == "exact_match")
-        for each in contents
-        if each["stats"][0]["name"]["split"] == "test"
-    ]
-    assert log.records["score"].cast(pl.Float64).to_list() == expected
-    assert [note.split("; ")[1] for note in log.notes] == ["left out: 1 of the split 'valid'"]
-    quasi = only(fixtures, "*per_instance_stats.json", metric=("quasi_exact_match",))
-    assert quasi.records["score"].cast(pl.Float64).mean() == pytest.approx(1 / 9)  # HELM's own
-    valid = only(fixtures, "*stats.json", metric=("exact_match",), split=("valid",))
-    assert valid.records["item"].to_list() == ["id11"]
 
 
 def test_the_fixture_of_every_eval_ever(fixtures):

@@ -16,6 +16,7 @@ from bayesrep.files import json_parts, strict_json
 from bayesrep.sources.evals import inspect_logs, read_evaluations
 from bayesrep.sources.evals.contents import list_contents
 from bayesrep.sources.evals.inspect_logs import zipfile as zipped
+from bayesrep.sources.evals.verdicts import no_score_codes
 
 _spec = spec_from_file_location("makers", Path(__file__).with_name("test_evals.py"))
 makers = module_from_spec(_spec)
@@ -114,7 +115,6 @@ def test_deep_nesting_huge_numbers_and_long_lines_are_refused(tmp_path, monkeypa
         (float("inf"), "Infinity"),
         (float("-inf"), "-Infinity"),
         ("maybe", "maybe"),
-        ([0, 1], "[0, 1]"),
         ({"a": 1}, '{"a": 1}'),
     ],
 )
@@ -124,71 +124,211 @@ def test_scores_that_are_none(tmp_path, odd, told):
     refuse(files, "score-not-a-verdict", {"items": ["2"], "score": told})
 
 
-@pytest.mark.parametrize("none", [None, float("nan"), "nan", "None", "", "N/A"])
-def test_an_item_without_a_score_is_counted(tmp_path, none):
-    files = lm_eval(tmp_path, items=60)
-    files += [makers.lm_eval(tmp_path, "mm", task, items=60) for task in TASKS]
-    changed(files[0], lambda row: {**row, "exact_match": none} if row["doc_id"] == 2 else row)
-    found = read_evaluations(files, **BOTH)
-    assert found.answers[0].images.tolist() == [str(n) for n in range(60) if n != 2]
-    told = ("'m'", "'2'", "60", "'old'", "left out")
-    assert any(all(each in note for each in told) for note in found.notes)
+# What is no score
+
+READERS = ("lm_eval", "every", "inspect_json", "inspect_eval", "csv", "parquet", "jsonl", "json")
+MISSING = {
+    "number": (None, float("nan"), None),
+    "word": ("", "NaN", "N/A"),
+    "other word": ("nan", "None", "null"),
+    "short word": (" ", "NA", "n/a"),
+}
+FILLED = [1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1]
 
 
-def test_what_no_model_was_scored_on_is_left_out_however_much_it_is(tmp_path):
-    """NaN is what Inspect writes of a sample that its scorer did not score."""
+def score_file(root, reader, task, scores, model="m"):
+    """A file of one model's scores of items 0, 1, ... of a data set, as `paths` name it."""
+    folder = root / model
+    folder.mkdir(exist_ok=True)
+    file = folder / f"{task}.{reader.replace('inspect_', '')}"
+    rows = [
+        {"dataset": task, "item": f"{n}", "model": model, "score": score}
+        for n, score in enumerate(scores)
+    ]
+    if reader.startswith("inspect"):
+        header, samples = makers.inspect_parts(model, task, items=len(scores))
+        for sample, score in zip(samples, scores, strict=True):
+            sample["scores"]["match"]["value"] = score
+        if reader == "inspect_eval":
+            return archive(
+                file, [("summaries.json", json.dumps(samples)), ("header.json", json.dumps(header))]
+            )
+        rows = {**header, "samples": samples}
+    if reader in ("csv", "parquet"):
+        kind = pl.String if any(isinstance(score, str) for score in scores) else pl.Float64
+        table = pl.DataFrame(rows, schema_overrides={"score": kind}, strict=False)
+        (table.write_csv if reader == "csv" else table.write_parquet)(file)
+    elif "json" in reader and reader != "jsonl":
+        file.write_text(json.dumps(rows))
+    elif reader == "lm_eval":
+        kept = {"resps": [], "filter": "none", "metrics": ["acc"]}
+        rows = [kept | {"doc_id": row["item"], "acc": row["score"]} for row in rows]
+        return f"{model}={lines(folder / f'samples_{task}.jsonl', rows)}"
+    else:
+        said = {"schema_version": "0.3.0", "evaluation_name": task, "model_id": model}
+        if reader == "every":
+            rows = [
+                said | {"sample_id": row["item"], "evaluation": {"score": row["score"]}}
+                for row in rows
+            ]
+            for row in rows:
+                row["evaluation"]["is_correct"] = row["evaluation"]["score"] in (1, "1")
+        return lines(file.with_suffix(".jsonl"), rows)
+    return file
+
+
+def lines(file, rows):
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+@pytest.mark.parametrize("kind", MISSING)
+@pytest.mark.parametrize("reader", READERS)
+def test_what_is_not_scored_is_missing_however_it_is_written(tmp_path, reader, kind):
+    scores = [each if kind == "number" else str(each) for each in FILLED]
+    scores[1::4] = MISSING[kind]
+    files = [score_file(tmp_path, reader, task, scores) for task in TASKS]
+    kept = [n for n in range(12) if n % 4 != 1]
+    for threshold in (None, 0.5):
+        found = read_evaluations(files, **BOTH, threshold=threshold)
+        for data in found.answers:
+            told = (
+                f"items '1', '5', '9' of the 12 of {data.dataset!r}: scored of no model; left out"
+            )
+            assert told in found.notes
+            assert data.images.tolist() == [str(n) for n in kept]
+            assert data.correct[0].tolist() == [FILLED[n] == 1 for n in kept]
+    files += [score_file(tmp_path, reader, task, FILLED, "full") for task in TASKS]
+    lacking = {"model": "m", "items": ["1", "5", "9"], "item_count": 12, "dataset": "old"}
+    refuse(files, "model-lacks-scores", lacking)
+    found = read_evaluations(files, **BOTH, common=True)
+    assert found.answers[0].correct.tolist() == [[FILLED[n] == 1 for n in kept]] * 2
+    assert any("'m' has no score of items" in note and "'old'" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("code", [-1, 999, "-1.0"])
+@pytest.mark.parametrize("reader", READERS)
+def test_codes_for_no_score_are_refused_whatever_the_threshold(tmp_path, reader, code):
+    scores = [code if n % 4 == 1 else each for n, each in enumerate(FILLED)]
+    if isinstance(code, str):
+        scores = list(map(str, scores))
+    files = [score_file(tmp_path, reader, task, scores) for task in TASKS]
+    for threshold in (0.5, None):
+        if reader != "every" or threshold is not None:  # what is correct, it says by itself
+            told = {"items": ["1", "5", "9"], "others": ", where all others are from 0 to 1"}
+            refuse(files, "score-outside-all-others", told, threshold=threshold)
+    whole = [score_file(tmp_path, reader, "old", [code] * 12), files[1]]
+    refuse(whole, "score-outside-all-others", threshold=0.5)
+
+
+@pytest.mark.parametrize(
+    ("scores", "codes"),
+    [
+        ([0, 1], []),
+        ([0, 0.5, 1, 2], []),
+        ([0, 100], []),
+        ([0, 20, 99, 100], []),
+        (range(1, 11), []),
+        ([*range(1, 11), -1], [-1]),
+        ([0, 37.5, 80, -1, -2], [-2, -1]),
+        ([0, 37.5, 80, 999], [999]),
+        ([0, 1, 100], [100]),
+        ([1, 7, 10, 99], [99]),
+        ([-2, -1, 0, 1, 2], []),
+        ([-0.3, -1, 0.2, 1], []),
+        ([-4.25, -3.5, -0.25], []),
+        ([0.25, 1, -1], [-1]),
+        ([999], [999]),
+        ([-1], [-1]),
+        ([0], []),
+        ([], []),
+    ],
+)
+def test_codes_stand_out_of_all_other_scores(scores, codes):
+    assert no_score_codes(pl.Series([*scores, None], dtype=pl.Float64)) == codes
+
+
+def test_only_predictions_are_no_scores(tmp_path):
+    files = lm_eval(tmp_path, metrics=("bypass",), bypass=999)
+    for options in ({}, {"threshold": 0.5}, {"threshold": 1000}, {"metric": "bypass"}):
+        refuse(files, "lm-eval-predictions-only", {"metric": "bypass"}, **options)
+    both = lm_eval(tmp_path, metrics=("acc", "bypass"), bypass=999)
+    expected = [makers.solves("m", "old", n) for n in range(6)]
+    assert read_evaluations(both, **BOTH).answers[0].correct[0].tolist() == expected
+
+
+def test_ratings_that_failed_are_missing_and_said(tmp_path):
+    """FastChat and LiveBench write -1 of these."""
+    rows = [
+        {"question_id": n, "model": m, "score": -1 if n % 4 == 1 else 5 + n % 3, "turn": 1}
+        | {"category": task, "judge": ["gpt-4", "single-v1"]}
+        for m in ("m", "mm")
+        for task in TASKS
+        for n in range(12)
+    ]
+    file = lines(tmp_path / "gpt-4_single.jsonl", rows)
+    found = read_evaluations([file], **BOTH, threshold=6, scorer="gpt-4/single-v1")
+    assert found.answers[0].images.tolist() == [str(n) for n in range(12) if n % 4 != 1]
+    assert found.answers[0].correct.tolist() == [[n % 3 > 0 for n in range(12) if n % 4 != 1]] * 2
+    assert any("12 scores are -1" in note for note in found.notes)
+    rows[1]["score"] = 5
+    lines(file, rows)
+    refuse([file], "model-lacks-scores", {"model": "mm", "items": ["1"]}, threshold=6)
+
+
+def test_records_of_what_failed_are_missing(tmp_path):
+    file = makers.every(tmp_path)
+    change = {"score": 0.0, "is_correct": False}
+    odd = ("q2", "q4")
+    changed(
+        file,
+        lambda row: (
+            row | {"error": "timeout", "evaluation": change} if row["sample_id"] in odd else row
+        ),
+    )
+    refuse([file], "model-lacks-scores", {"items": list(odd)})
+    found = read_evaluations([file], **BOTH, common=True)
+    assert found.answers[0].images.tolist() == ["q0", "q1", "q3", "q5"]
+    assert any("4 records say that something failed: no score" in note for note in found.notes)
+
+
+def test_a_model_without_any_score_is_named(tmp_path):
+    files = [score_file(tmp_path, "csv", task, FILLED) for task in TASKS]
+    files += [score_file(tmp_path, "csv", task, [None] * 12, "none") for task in TASKS]
+    notes = read_evaluations(files, **BOTH).notes
+    assert "left out: 'none', which has no scores on 'old'" in notes
+
+
+@pytest.mark.parametrize("reader", ["inspect_eval", "jsonl", "parquet"])
+def test_a_list_of_scores_is_a_panel_of_judges(tmp_path, reader):
+    """k of n of its judges said yes; one that said nothing is not counted."""
+    panels = [[1, n % 2, None if n == 3 else 0, "C"] for n in range(6)]
     files = []
     for task in TASKS:
-        header, samples = makers.inspect_parts("m", task, items=12)
-        for sample in samples:
-            sample["scores"]["match"]["value"] = "NaN" if sample["id"] % 4 == 2 else 1.0
-        text = json.dumps({**header, "samples": samples}).replace('"NaN"', "NaN")
-        (tmp_path / f"{task}.json").write_text(text)
-        files.append(tmp_path / f"{task}.json")
-    found = read_evaluations(files, **BOTH)
-    assert found.answers[0].images.tolist() == ["0", "1", "3", "4", "5", "7", "8", "9", "11"]
-    assert found.answers[0].correct.all()
-    told = "items '2', '6', '10' of the 12 of 'old': scored of no model; left out"
-    assert told in found.notes
-    other = makers.inspect_json(tmp_path, "other", "old", items=12)
-    files += [other, makers.inspect_json(tmp_path, "other", "new", items=12)]
-    refuse(files, "model-lacks-scores", {"model": "m", "items": ["2", "6", "10"]})
-
-
-@pytest.mark.parametrize("none", ["", "NaN", "nan", "null", "None", "NA", "n/a", " "])
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_what_is_not_scored_is_one_thing_however_it_is_written(tmp_path, kind, none):
-    table = pl.DataFrame(
-        [(t, f"q{n}", "m", none if n % 4 == 1 else "1") for t in TASKS for n in range(12)],
-        ["dataset", "item", "model", "score"],
-        orient="row",
-    )
-    file = tmp_path / f"s.{kind}"
-    write = {"csv": table.write_csv, "jsonl": table.write_ndjson, "parquet": table.write_parquet}
-    write[kind](file)
-    found = read_evaluations([file], **BOTH)
-    told = "items 'q1', 'q5', 'q9' of the 12 of 'old': scored of no model; left out"
-    assert told in found.notes
-    assert found.answers[0].images.tolist() == [f"q{n}" for n in range(12) if n % 4 != 1]
-
-
-@pytest.mark.parametrize("none", [None, float("nan")])
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "json"])
-def test_no_number_is_not_scored_either(tmp_path, kind, none):
-    rows = [(t, f"q{n}", "m", none if n % 4 == 1 else 1.0) for t in TASKS for n in range(12)]
-    names = ["dataset", "item", "model", "score"]
-    table, file = pl.DataFrame(rows, names, orient="row"), tmp_path / f"s.{kind}"
-    objects = [dict(zip(names, row, strict=True)) for row in rows]
-    if kind == "json":
-        file.write_text(json.dumps(objects))
-    elif kind == "jsonl":
-        file.write_text("".join(json.dumps(each) + "\n" for each in objects))
-    else:
-        (table.write_csv if kind == "csv" else table.write_parquet)(file)
-    found = read_evaluations([file], **BOTH)
-    told = "items 'q1', 'q5', 'q9' of the 12 of 'new': scored of no model; left out"
-    assert told in found.notes
-    assert len(found.answers[1].images) == 9
+        header, samples = makers.inspect_parts("m", task, scorers=("match", "panel"))
+        for sample, said in zip(samples, panels, strict=True):
+            sample["scores"]["panel"]["value"] = said
+        if reader == "inspect_eval":
+            parts = [("summaries.json", json.dumps(samples)), ("header.json", json.dumps(header))]
+            files.append(archive(tmp_path / f"{task}.eval", parts))
+            continue
+        rows = [
+            {"dataset": task, "item": str(each["id"]), "model": "m", "scorer": name}
+            | {"score": value if isinstance(value, str) else json.dumps(value)}
+            for each in samples
+            for name in ("match", "panel")
+            for value in [each["scores"][name]["value"]]
+        ]
+        files.append(tmp_path / f"{task}.{reader}")
+        table = pl.DataFrame(rows)
+        (table.write_ndjson if reader == "jsonl" else table.write_parquet)(files[-1])
+    told = {"score": '[1, 0, 0, "C"]'}
+    refuse(files, "score-is-a-list", told, scorer="panel")
+    data = read_evaluations(files, **BOTH, scorer="match", judges="panel").study().reference
+    assert data.selected.tolist() == [2, 3, 2, 3, 2, 3]
+    assert data.shown.tolist() == [4, 4, 4, 3, 4, 4]
+    assert data.answers.workers.tolist() == [f"panel[{n}]" for n in range(1, 5)]
+    assert data.correct[:, 0].tolist() == [makers.solves("m", "old", n) for n in range(6)]
 
 
 def test_samples_that_failed_are_no_scores_that_were_not_given(tmp_path):
@@ -318,7 +458,7 @@ def test_a_model_twice(tmp_path):
 
 
 @pytest.mark.parametrize("options", [{}, {"repeats": True}])
-@pytest.mark.parametrize("make", [makers.lm_eval, makers.helm, makers.inspect_json])
+@pytest.mark.parametrize("make", [makers.lm_eval, makers.inspect_json])
 def test_a_copy_of_a_log_is_no_further_attempt(tmp_path, make, options):
     files = []
     for folder in ("one", "two"):
@@ -422,16 +562,11 @@ def test_a_value_of_json_and_the_number_of_values_have_bounds(tmp_path, monkeypa
 
 
 def test_logs_of_two_models_may_be_equal(tmp_path):
-    """Of HELM the file of scores does not say which model it is of."""
-    files = [makers.helm(tmp_path, model, task) for model in ("m", "n") for task in TASKS]
-    for file, other in zip(files[:2], files[2:], strict=True):
-        other.write_bytes(file.read_bytes())
+    copies = lm_eval(tmp_path / "one") + [f"n={each}" for each in lm_eval(tmp_path / "two")]
     for options in ({}, {"repeats": True}):
-        found = read_evaluations(files, **BOTH, **options)
+        found = read_evaluations(copies, **BOTH, **options)
         assert found.answers[0].classifiers == ("m", "n")
         assert found.attempts == []
-    copies = lm_eval(tmp_path / "one") + [f"n={each}" for each in lm_eval(tmp_path / "two")]
-    assert read_evaluations(copies, **BOTH, repeats=True).answers[0].classifiers == ("m", "n")
 
 
 def test_two_data_sets_under_one_name(tmp_path):
@@ -531,19 +666,6 @@ def test_half_a_surrogate_pair_in_a_name_of_inspect(tmp_path, field):
     parts = [("summaries.json", json.dumps(samples)), ("header.json", json.dumps(header))]
     file = archive(tmp_path / "b.eval", parts)
     refuse([file], "text-not-unicode", {"where": str(file)})
-
-
-def test_half_a_surrogate_pair_in_a_name_of_helm(tmp_path):
-    file = makers.helm(tmp_path, "a/m", "old", perturbed=("typos",))
-    rows = file.read_text()
-    for old, new in (("exact_match", f"exact{HALF}"), ("typos", HALF), ("id3", f"id3{HALF}")):
-        changed = json.loads(rows.replace(f'"{old}"', json.dumps(new)))
-        file.write_text(json.dumps(changed))
-        refuse([file], "text-not-unicode", {"where": str(file)}, filter="none")
-    file.write_text(rows)
-    state = file.with_name("scenario_state.json")
-    state.write_text(json.dumps({"adapter_spec": {"model": HALF}}))
-    refuse([file], "text-not-unicode", {"where": str(state)})
 
 
 @pytest.mark.parametrize("field", ["exact_match", "doc_id", "filter"])
@@ -733,11 +855,33 @@ def test_summaries_in_parts_are_put_together(tmp_path):
     assert read_evaluations(files, **BOTH).answers[0].images.tolist() == list("012345")
 
 
-@pytest.mark.parametrize("status", ["error", "cancelled", "started", None])
+@pytest.mark.parametrize("status", ["error", "cancelled", "started", "invalidated", "running"])
 @pytest.mark.parametrize("make", ["inspect_eval", "inspect_json"])
-def test_a_run_that_failed(tmp_path, status, make):
-    file = getattr(makers, make)(tmp_path, "m", "old", status=status)
-    refuse([file], "run-not-successful", {"status": status})
+def test_a_run_that_failed_is_replaced_by_its_retry_or_refused(tmp_path, status, make):
+    rule = {"invalidated": "log-marked-invalid", "running": "run-not-ended"}.get(status)
+    header, samples = makers.inspect_parts("m", "old", status=status)
+    if status == "invalidated":
+        header |= {"status": "success", "invalidated": True}
+    if make == "inspect_json":
+        failed = tmp_path / "failed.json"
+        failed.write_text(json.dumps({**header, "samples": samples[:2]}))
+        rule = "run-not-successful" if status == "running" else rule
+    else:
+        name = "_journal/start.json" if status == "running" else "header.json"
+        parts = [("summaries.json", json.dumps(samples[:2])), (name, json.dumps(header))]
+        failed = archive(tmp_path / "failed.eval", parts)
+    refuse([failed], rule or "run-not-successful", {"dataset": "old", "model": "m"})
+    other = [makers.inspect_json(tmp_path, "other", task) for task in TASKS]
+    refuse([failed, *other], rule or "run-not-successful")
+    again = [makers.inspect_json(tmp_path, "m", task) for task in TASKS]
+    for files in ([failed, *again], [*again, failed], [tmp_path]):
+        found = read_evaluations(files, **BOTH)
+        expected = [makers.solves("m", "old", item) for item in range(6)]
+        assert found.answers[0].correct[0].tolist() == expected
+        assert sum(f"left out: {failed.name}" in note for note in found.notes) == 1
+    third = [makers.inspect_json(tmp_path, "m", task) for task in ("third", "new")]
+    found = read_evaluations([failed, *third], reference="third", replication="new")
+    assert "left out: data set 'old', which the logs hold too" in found.notes
 
 
 def test_an_odd_sample_of_inspect(tmp_path):
@@ -805,17 +949,6 @@ def test_every_eval_ever_of_another_schema(tmp_path):
         "correctness-neither-true-nor-false",
         {"records": records},
     )
-
-
-def test_helm_without_its_model_or_its_stats(tmp_path):
-    file = makers.helm(tmp_path, "a/m", "old")
-    (file.parent / "scenario_state.json").unlink()
-    refuse([file], "helm-model-unnamed", {"state_file": "scenario_state.json"})
-    for stats in ([{"name": 1, "count": 1}], 5, [{"count": 1}]):
-        file.write_text(json.dumps([{"instance_id": "id1", "stats": stats}]))
-        refuse([f"m={file}"], "helm-stats-incomplete")
-    file.write_text("[1, 2]")
-    refuse([f"m={file}"], "unknown-log-contents", {"keys": ""})
 
 
 def test_tables_without_what_they_need(tmp_path):

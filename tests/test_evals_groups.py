@@ -102,11 +102,11 @@ def test_a_group_that_lacks_a_task_is_refused_and_may_be_cut(tmp_path):
 
 def test_groups_are_of_every_tool(tmp_path):
     for task in ("mmlu:subject=law", "mmlu:subject=art", "new"):
-        makers.helm(tmp_path, "m", task, items=3)
+        makers.inspect_json(tmp_path, "m", task, items=3)
     found = read_evaluations(
         [tmp_path], reference="mmlu", replication="new", group={"mmlu": ["mmlu:subject=*"]}
     )
-    assert sorted(found.answers[0].images)[0] == "mmlu:subject=art/id0"
+    assert sorted(found.answers[0].images)[0] == "mmlu:subject=art/0"
     assert len(found.answers[0].images) == 6
 
 
@@ -167,79 +167,6 @@ def test_every_eval_ever_may_be_a_list_too(tmp_path):
     expected = read_evaluations([file], **BOTH).answers[0].correct.tolist()
     file.write_text("\ufeff\n" + json.dumps(rows, indent=1))
     assert read_evaluations([file], **BOTH).answers[0].correct.tolist() == expected
-
-
-# Splits
-
-
-def split_of(file, splits):
-    """A file of HELM whose instances are of these splits, one after the other."""
-    rows = json.loads(file.read_text())
-    for row, split in zip(rows, splits, strict=True):
-        for stat in row["stats"]:
-            stat["name"]["split"] = split
-    file.write_text(json.dumps(rows))
-    return file
-
-
-def test_of_the_splits_of_helm_test_counts(tmp_path):
-    splits = ["test", "valid", "test", "test", "valid", "train"]
-    files = [split_of(makers.helm(tmp_path, "a/m", task), splits) for task in TASKS]
-    found = read_evaluations(files, **BOTH)
-    assert found.answers[0].images.tolist() == ["id0", "id2", "id3"]
-    expected = [solves("a/m", "old", item) for item in (0, 2, 3)]
-    assert found.answers[0].correct[0].tolist() == expected
-    told = "the split 'test'; left out: 2 of the split 'valid', 1 of the split 'train'"
-    assert sum(told in note for note in found.notes) == 2
-    valid = read_evaluations(files, **BOTH, split="valid")
-    assert valid.answers[0].images.tolist() == ["id1", "id4"]
-
-
-def test_splits_without_a_test_are_chosen(tmp_path):
-    splits = ["dev", "valid", "dev", "dev", "valid", "valid"]
-    files = [split_of(makers.helm(tmp_path, "a/m", task), splits) for task in TASKS]
-    told = {"option": "split", "choices": "'dev', 'valid'"}
-    with refused(OptionError, "score-choice-ambiguous", told):
-        read_evaluations(files, **BOTH)
-    assert len(read_evaluations(files, **BOTH, split="dev").answers[0].images) == 3
-    with refused(OptionError, "unknown-score-choice", {"option": "split", "asked": "'test'"}):
-        read_evaluations(files, **BOTH, split="test")
-
-
-def test_no_other_split_than_that_of_the_others_is_taken(tmp_path):
-    old, new = (makers.helm(tmp_path, "a/m", task) for task in TASKS)
-    split_of(new, ["valid"] * 6)
-    told = {"where": str(new), "split": "the split 'valid'", "other_split": "the split 'test'"}
-    for files in ([old, new], [new, old]):
-        with refused(StudyError, "helm-splits-differ", told) as error:
-            read_evaluations(files, **BOTH)
-        assert "--split" in str(error.value)
-    with refused(OptionError, "unknown-score-choice", {"where": str(old), "asked": "'valid'"}):
-        read_evaluations([old, new], **BOTH, split="valid")
-    found = read_evaluations([old, new], **BOTH, split=("test", "valid"))
-    assert [len(each.images) for each in found.answers] == [6, 6]
-    assert f"{new.parent.name}: instances of the split 'valid'" in found.notes
-    split_of(new, [None] * 6)
-    told |= {"split": "no split"}
-    with refused(StudyError, "helm-splits-differ", told):
-        read_evaluations([old, new], **BOTH)
-    with refused(StudyError, "helm-splits-differ", told):
-        read_evaluations([old, new], **BOTH, split="test")
-    split_of(old, [None] * 6)
-    assert len(read_evaluations([old, new], **BOTH).answers[0].images) == 6
-
-
-@pytest.mark.parametrize("split", ["test", "valid"])
-def test_instances_without_a_split_are_of_none(tmp_path, split):
-    old, new = (makers.helm(tmp_path, "a/m", task) for task in TASKS)
-    split_of(old, [None, split, None, split, split, None])
-    split_of(new, [split] * 6)
-    found = read_evaluations([old, new], **BOTH)
-    assert found.answers[0].images.tolist() == ["id1", "id3", "id4"]
-    assert found.answers[0].correct[0].tolist() == [solves("a/m", "old", n) for n in (1, 3, 4)]
-    told = f"{old.parent.name}: instances of the split {split!r}; left out: 3 without a split"
-    assert told in found.notes
-    assert not any("per_instance_stats" in note for note in found.notes)
 
 
 # What there is
