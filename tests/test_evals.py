@@ -574,6 +574,32 @@ def test_a_sample_and_its_summary_have_the_same_content(fixtures):
     assert _digest(whole) == _digest(short)
 
 
+def test_the_fixture_of_helm(fixtures, tmp_path, monkeypatch):
+    """By the script of the page."""
+    page = Path(__file__).parents[1] / "docs" / "how-to" / "evaluation-logs.md"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "helm" / "mmlu:x,model=openai_gpt2").mkdir(parents=True)
+    (stats,) = fixtures.glob("*per_instance_stats.json")
+    copy = tmp_path / "helm" / "mmlu:x,model=openai_gpt2" / "per_instance_stats.json"
+    copy.write_bytes(stats.read_bytes())
+    exec(page.read_text("utf-8").split("```python\n")[1].split("```")[0], {})
+    table = pl.read_csv("helm.csv")
+    assert table.select("dataset", "model").unique(maintain_order=True).rows() == [
+        (f"mmlu:x:{split}", "openai_gpt2") for split in ("test", "valid")
+    ]
+    by = table.group_by("metric", "dataset", maintain_order=True)
+    held = {f"{metric}:{name.split(':')[-1]}": rows for (metric, name), rows in by}
+    expected = [
+        next(s["mean"] for s in each["stats"] if s["name"]["name"] == "exact_match")
+        for each in json.loads(stats.read_text())
+        if each["stats"][0]["name"]["split"] == "test"
+    ]
+    assert held["exact_match:test"]["score"].to_list() == expected
+    quasi = held["quasi_exact_match:test"]["score"].mean()
+    assert quasi == pytest.approx(1 / 9)  # HELM's own
+    assert held["exact_match:valid"]["item"].to_list() == ["id11"]
+
+
 def test_the_fixture_of_every_eval_ever(fixtures):
     log = only(fixtures, "eee-demo-model*")
     row = log.records.row(0, named=True)
