@@ -36,19 +36,7 @@ def is_instances(first: Mapping[str, Any]) -> bool:
 
 
 def read(path: Path, asked: LogChoices, model: str | None, advance: Callable[[int], None]) -> Log:
-    """The records of one file.
-
-    Parameters
-    ----------
-    path
-        The file.
-    asked
-        What tells items apart.
-    model
-        Its name, where the user gave one.
-    advance
-        Hears of every MB that was read.
-    """
+    """The records of one file."""
     where = str(path)
     once = ("model", "item", "score", "said")
     table = pl.concat(json_parts.fields(path, _WANTED_KEYS, once=once, advance=advance))

@@ -60,17 +60,7 @@ def is_log(keys: Sequence[str]) -> bool:
 
 
 def read_archive(path: Path, asked: LogChoices, model: str | None) -> Log:
-    """The records of a log in a zip.
-
-    Parameters
-    ----------
-    path
-        The file.
-    asked
-        What tells items apart.
-    model
-        Its name, where the user gave one.
-    """
+    """The records of a log in a zip."""
     where = str(path)
     try:
         with _Pieces(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:

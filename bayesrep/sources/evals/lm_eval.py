@@ -59,21 +59,7 @@ def read(
     model: str | None,
     advance: Callable[[int], None],
 ) -> Log:
-    """The records of one file.
-
-    Parameters
-    ----------
-    path, first
-        The file, and its first line.
-    asked
-        Which metric, and what tells items apart.
-    results
-        Files of results that were given.
-    model
-        Its name, where the user gave one.
-    advance
-        Hears of every MB that was read.
-    """
+    """The records of one file; `results` are the files of results that were given."""
     where, named = str(path), _FILE_NAME.search(path.name)
     # The name of the file says its task; a renamed file says it inside.
     task = normalize_name(named["task"] if named else _task(path))

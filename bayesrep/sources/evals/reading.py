@@ -147,7 +147,14 @@ def read_evaluations(
         scored.append(items)
         notes += told
     # Where all this came from.
-    facts: dict[str, JSON] = {**_describe_logs(logs), "threshold": threshold, "notes": notes}
+    facts: dict[str, JSON] = {
+        "source": "evals",
+        ENTRY: "evaluation",
+        "files": sorted(plain_text(Path(log.where).name) for log in logs),
+        "tools": sorted({log.tool for log in logs}),
+        "threshold": threshold,
+        "notes": notes,
+    }
     attempts, models = _attempts(evidence.verdicts, tasks), tuple(evidence.models)
     # Without counts there is no study, but answers that `papers compare` takes.
     named = dict(zip(REQUIRED_ROLES, scored, strict=True))
@@ -160,16 +167,6 @@ def read_evaluations(
         facts[ENTRY] = "solvers"
     study = Study(datasets, models, name, facts)
     return StudyContents.from_study(study, attempts=attempts, notes=tuple(notes))
-
-
-def _describe_logs(logs: Sequence[Log]) -> dict[str, JSON]:
-    """Where a study came from."""
-    return {
-        "source": "evals",
-        ENTRY: "evaluation",
-        "files": sorted(plain_text(Path(log.where).name) for log in logs),
-        "tools": sorted({log.tool for log in logs}),
-    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,8 +229,10 @@ def _scored_items(
         counted = from_table(counts, task, known.unique())
     elif evidence.judged is not None:
         judged = evidence.judged.filter(of_task)
-        panels = [name for name in judged["scorer"].unique(maintain_order=True) if "[" in name]
-        counted = from_answers(judged, "scorer", _name_judges(judges, panels), task)
+        names = judged["scorer"].unique(maintain_order=True).to_list()  # of a panel each judge's
+        heard = {*names, *(name.rpartition("[")[0] for name in names)}
+        absent = [name for name in judges if name not in heard]
+        counted = from_answers(judged, "scorer", [*names, *absent], task)
     elif solvers:
         counted = from_answers(evidence.verdicts.filter(of_task), "model", solvers, task)
     # Of items that are scored only those are kept that have counts, too.
@@ -248,24 +247,10 @@ def _scored_items(
     return _Scored(task, np.array(items, dtype=np.str_), correct, counted), notes
 
 
-def _name_judges(judges: Sequence[str], panels: Sequence[str]) -> list[str]:
-    """The judges that are counted, of panels each of theirs."""
-    members = [[name for name in panels if name.startswith(f"{judge}[")] for judge in judges]
-    return [name for judge, each in zip(judges, members, strict=True) for name in each or [judge]]
-
-
 def explain_refusals(
     logs: Sequence[Log], records: pl.DataFrame, asked: LogChoices
 ) -> dict[str, Exception]:
-    """The error that each data set would raise that could not be imported as it is.
-
-    Parameters
-    ----------
-    logs, records
-        As read, with all data sets.
-    asked
-        What was chosen.
-    """
+    """The error that each data set would raise that could not be imported as it is."""
     refused: dict[str, Exception] = {}
     for (name,), rows in records.group_by("task", maintain_order=True):
         task = str(name)

@@ -1,4 +1,8 @@
-"""Which format a file is: by its ending, and by what it begins with."""
+"""Which format a file is: by its ending, and by what it begins with.
+
+Each reader takes a path (and the text or first line of the file, where it has been read), what the
+user chose, the model's name where the user gave one, and what hears of every MB that was read.
+"""
 
 import re
 import warnings

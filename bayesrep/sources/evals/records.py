@@ -230,21 +230,7 @@ def choose_name(
 ) -> str:
     """The one of several names that was asked for, or the only one that there is.
 
-    Parameters
-    ----------
-    present
-        The names.
-    asked
-        Those that the user gave.
-    noun
-        What they are, and the option's name.
-    where, holds
-        What a message begins with.
-
-    Raises
-    ------
-    OptionError
-        Where that is not one.
+    Where that is not one, a message says what `where` holds, by the noun that the option is called.
     """
     chosen = [name for name in present if name in asked]
     if len(chosen) == 1:

@@ -52,18 +52,7 @@ def are_scores(names: Sequence[str], model: str | None) -> bool:
 def read(
     path: Path, model: str | None, chosen: Mapping[str, str], advance: Callable[[int], None]
 ) -> Log:
-    """The records of one table.
-
-    Parameters
-    ----------
-    path
-        The file.
-    model
-        Its name, where the user gave one.
-    chosen
-        Which column is what, as far as the user says.
-    advance
-        Hears of every MB of JSON Lines that was read.
+    """The records of one table, of which `chosen` says what is which column.
 
     Raises
     ------
@@ -73,22 +62,21 @@ def read(
         Where one is missing.
     """
     where, kind = str(path), path.suffix.lower()
-    lines = are_lines(path)
+    lines, notes = are_lines(path), list[str]()
     # Lines of JSON are streamed, one JSON document is read whole, and tables have columns.
-    if lines:
-        names = list(json_parts.first_object(path))
-        chosen = _split_scores(chosen, names)
-        column_of = _columns(names, chosen, model, where)
-        wanted = {field: _keys(name, names) for field, name in column_of.items()}
-        table = pl.concat(json_parts.fields(path, wanted, advance=advance))
-    elif kind == ".json":
-        pairs = json_parts.all_parts(json_parts.read_text(path), where)
-        key, first = pairs[0] if pairs else (None, None)
+    if lines or kind == ".json":
+        pairs = [] if lines else json_parts.all_parts(json_parts.read_text(path), where)
+        key, first = pairs[0] if pairs else (None, json_parts.first_object(path) if lines else None)
         names = list(first) if key is None and isinstance(first, dict) else []
         chosen = _split_scores(chosen, names)
         column_of = _columns(names, chosen, model, where)
         wanted = {field: _keys(name, names) for field, name in column_of.items()}
-        table = _of_json(pairs, wanted, where)
+        parts = json_parts.fields(path, wanted, advance=advance) if lines else ()
+        table = pl.concat(parts) if lines else _of_json(pairs, wanted, where)
+        needed = {field: column_of[field] for field in ("item", "score")}
+        table, notes = _of_items(table, {**needed, **chosen}, path)
+        if "attempt" in column_of:
+            table = table.with_columns(whole_numbers(table["attempt"], where))
     else:
         if kind == ".parquet" and any("." in name for name in chosen.values()):
             chosen = _split_scores(chosen, ())
@@ -105,12 +93,6 @@ def read(
             else _words(table[name], field)
             for field, name in column_of.items()
         )
-    notes: list[str] = []
-    # Values in JSON are as they were written and still have to be checked.
-    if lines or kind == ".json":
-        table, notes = _of_items(table, column_of, path)
-        if "attempt" in column_of:
-            table = table.with_columns(whole_numbers(table["attempt"], where))
     # Of several scores the lowest counts, and a rating that failed is none.
     table = table.with_columns(
         score=lowest_scores([table[name] for name in column_of if name.split(" ")[0] == "score"])
@@ -120,11 +102,10 @@ def read(
         table = table.with_columns(score=table["score"].set(failed, None))
         notes.append(f"{path.name}: {failed.sum():,} scores are -1, a rating that failed: no score")
     if "scorer" in column_of:  # FastChat writes a judge as a list
-        names_of = (
-            pl.col("scorer").str.strip_chars('[]"').str.replace_all('", "', "/", literal=True)
-        )
-        listed = pl.col("scorer").str.starts_with('["')
-        table = table.with_columns(scorer=pl.when(listed).then(names_of).otherwise("scorer"))
+        judge, parts = pl.col("scorer"), pl.col("scorer").str.strip_chars('[]"')
+        name = parts.str.replace_all('", "', "/", literal=True)
+        named = pl.when(judge.str.starts_with('["')).then(name).otherwise(judge)
+        table = table.with_columns(scorer=named)
     if model is not None:
         table = table.with_columns(model=pl.lit(model))
     name = path.name.removesuffix(".gz").rpartition(".")[0]

@@ -1,13 +1,13 @@
 """From scores to solved or not."""
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 
-from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.errors import Listing, OptionError, StudyError, listing
 from bayesrep.files.json_parts import as_word
+from bayesrep.files.strict_json import beginning
 from bayesrep.sources.evals.records import UNSCORED_SCORE
 
 LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
@@ -55,12 +55,12 @@ def split_panels(records: pl.DataFrame) -> pl.DataFrame:
     if not len(panels):
         return records
     try:
-        said = [[as_word(each, "") for each in json.loads(score)] for score in panels["score"]]
+        said = [[as_word(each, "") for each in beginning(score)[0]] for score in panels["score"]]
     except (ValueError, StudyError):
         return records  # the list is refused as it stands
     places = [list(range(1, len(each) + 1)) for each in said]
     lists = pl.Series("score", said, pl.List(pl.String)), pl.Series("place", places)
-    each = panels.with_columns(lists).explode("score", "place", empty_as_null=False)
+    each = panels.with_columns(lists).explode("score", "place")
     names = each.with_columns(scorer=pl.format("{}[{}]", "scorer", "place")).drop("place")
     kept = names.filter(pl.col("score") != UNSCORED_SCORE)
     return pl.concat([records.filter(~listed), kept])
@@ -86,29 +86,25 @@ def no_score_codes(values: pl.Series) -> list[float]:
 
 
 def refuse_no_score_codes(records: pl.DataFrame, where: str) -> None:
-    """Refuse scores that are codes for "no score", which a threshold would count all the same.
-
-    Parameters
-    ----------
-    records
-        Of one metric and scorer, with `item` and `score`.
-    where
-        What a message begins with.
-    """
+    """Refuse records, of one metric and scorer, with codes that a threshold would count."""
     values = score_values(records["score"])
     if not (codes := no_score_codes(values)):
         return
     coded = values.is_in(codes).fill_null(value=False)
     others = values.filter(~coded).drop_nulls()
     beside = f", where all others are from {others.min():g} to {others.max():g}"
-    items = listing(records["item"].filter(coded).unique(maintain_order=True), "item")
     raise StudyError(
         "score-outside-all-others",
         where=where,
         scores=" and ".join(f"{code:g}" for code in codes),
-        items=items,
+        items=_items(records, coded),
         others=beside if len(others) else "",
     )
+
+
+def _items(records: pl.DataFrame, rows: pl.Series) -> Listing:
+    """The items of some records, as a message lists them."""
+    return listing(records["item"].filter(rows).unique(maintain_order=True), "item")
 
 
 def add_solved(
@@ -142,7 +138,7 @@ def add_solved(
     value = score_values(score)
     strange = value.is_null()
     if strange.any():
-        items = listing(records["item"].filter(strange).unique(maintain_order=True), "item")
+        items = _items(records, strange)
         first = score.filter(strange)[0]
         raise StudyError(
             "score-is-a-list" if first.startswith("[") else "score-not-a-verdict",
@@ -164,14 +160,12 @@ def add_solved(
     whole = (value == 0) | (value == 1)
     partly = ~whole & said.is_null()
     if partly.any():
-        items = listing(records["item"].filter(partly).unique(maintain_order=True), "item")
         low, high = value.filter(partly).min(), value.filter(partly).max()
-        raise OptionError(
-            "score-between-right-and-wrong", where=where, low=low, high=high, items=items
-        )
+        told = {"low": low, "high": high, "items": _items(records, partly)}
+        raise OptionError("score-between-right-and-wrong", where=where, **told)
     # Score and verdict of the same record must agree.
     differ = (whole & said.is_not_null() & ((value == 1) != said)).fill_null(value=False)
     if differ.any():
-        items = listing(records["item"].filter(differ).unique(maintain_order=True), "item")
+        items = _items(records, differ)
         raise StudyError("score-contradicts-is-correct", where=where, items=items)
     return records.with_columns(solved=pl.coalesce(said, value == 1)), notes
