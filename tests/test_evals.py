@@ -107,7 +107,10 @@ def letter(right):
     return "C" if right else "I"
 
 
-def inspect_parts(model, task, items=6, epochs=1, scorers=("match",), status="success", value=None):
+def inspect_parts(
+    model, task, items=6, epochs=1, scorers=("match",), status="success", value=None, change=None
+):
+    """Header and samples of a log; `change` is made of each sample."""
     header = {
         "version": 2,
         "status": status,
@@ -133,6 +136,8 @@ def inspect_parts(model, task, items=6, epochs=1, scorers=("match",), status="su
         for epoch in range(1, epochs + 1)
         for item in range(items)
     ]
+    for sample in samples if change else ():
+        change(sample)
     return header, samples
 
 

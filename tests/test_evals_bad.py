@@ -53,14 +53,64 @@ def entries(task, **options):
     return [("summaries.json", json.dumps(samples)), ("header.json", json.dumps(header))]
 
 
+def inspect(root, change, **options):
+    """Logs of both data sets, each sample changed."""
+    return [makers.inspect_json(root, "m", task, change=change, **options) for task in TASKS]
+
+
+def lines(file, rows):
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
 # JSON Lines
 
 
-def test_a_line_that_was_cut_off_is_named(tmp_path):
+DEEP, LONG = "[" * 20_000 + "]" * 20_000, "9" * 5000
+HALF = "\ud800"
+ODD_TEXTS = {
+    "cut off": (lambda text: text[:-40], {"line": 6}),
+    "a key twice": (
+        lambda text: text.replace('"exact_match": ', '"exact_match": 1.0, "exact_match": ', 1),
+        {"line": 1, "reason": "the key 'exact_match' is given twice"},
+    ),
+    "deep": (
+        lambda text: text.replace('"4", "resps"', f'{DEEP}, "resps"').replace(DEEP, "4", 1),
+        {"line": 2, "reason": "lists and objects more than 100 deep"},
+    ),
+    "a huge number": (
+        lambda text: text.replace('"4", "resps"', f'{LONG}, "resps"').replace(LONG, "4", 1),
+        {"line": 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_TEXTS)
+def test_a_damaged_line_is_named(tmp_path, odd):
     files = lm_eval(tmp_path)
-    text = files[0].read_text()
-    files[0].write_text(text[: len(text) - 40])
-    assert "samples_old_" in refuse(files, "json-line-damaged", {"line": 6}).facts["where"]
+    change, told = ODD_TEXTS[odd]
+    files[0].write_text(change(files[0].read_text()))
+    assert "samples_old_" in refuse(files, "json-line-damaged", told).facts["where"]
+
+
+@pytest.mark.parametrize(
+    ("odd", "rule", "told"),
+    [
+        ({"exact_match": float("inf")}, "score-not-a-verdict", {"score": "Infinity"}),
+        ({"exact_match": float("-inf")}, "score-not-a-verdict", {"score": "-Infinity"}),
+        ({"exact_match": "maybe"}, "score-not-a-verdict", {"score": "maybe", "items": ["2"]}),
+        ({"exact_match": {"a": 1}}, "score-not-a-verdict", {"score": '{"a": 1}'}),
+        ({"exact_match": [0, 1]}, "score-is-a-list", {"score": "[0, 1]", "items": ["2"]}),
+        ({"doc_id": None}, "record-field-missing", {"field": "item", "records": ["3"]}),
+        ({"exact_match": HALF}, "text-not-unicode", {}),
+        ({"doc_id": HALF}, "text-not-unicode", {}),
+        ({"filter": HALF}, "text-not-unicode", {}),
+    ],
+)
+def test_an_odd_value_of_a_line_is_named(tmp_path, odd, rule, told):
+    files = lm_eval(tmp_path)
+    changed(files[0], lambda row: row | odd if row["doc_id"] == 2 else row)
+    assert "samples_old_" in refuse(files, rule, told).facts["where"]
 
 
 def test_the_number_of_a_line_is_right_in_every_block(tmp_path, monkeypatch):
@@ -86,42 +136,11 @@ def test_blocks_and_line_ends_change_nothing(tmp_path, monkeypatch, block, end):
     assert table["text"].to_list() == ["x"] * 20
 
 
-def test_a_key_given_twice_is_refused(tmp_path):
+def test_long_lines_are_refused(tmp_path, monkeypatch):
     files = lm_eval(tmp_path)
-    text = files[1].read_text().replace('"exact_match": ', '"exact_match": 1.0, "exact_match": ', 1)
-    files[1].write_text(text)
-    refuse(
-        files, "json-line-damaged", {"line": 1, "reason": "the key 'exact_match' is given twice"}
-    )
-
-
-def test_deep_nesting_huge_numbers_and_long_lines_are_refused(tmp_path, monkeypatch):
-    files = lm_eval(tmp_path)
-    first = files[0].read_text()
-    deep = {"reason": "lists and objects more than 100 deep"}
-    for odd, told in (("[" * 20_000 + "]" * 20_000, deep), ("9" * 5000, {})):
-        files[0].write_text(first.replace('"target": "4"', f'"target": {odd}').replace(odd, "4", 1))
-        refuse(files, "json-line-damaged", {"line": 2} | told)
-    files[0].write_text(first.replace('"exact_match": 0.0', '"exact_match": 1e999'))
-    refuse(files, "score-not-a-verdict", {"score": "Infinity"})
     monkeypatch.setattr(json_parts, "BLOCK", 100)
     monkeypatch.setattr(json_parts, "LONGEST", 60)
     refuse(files, "json-line-damaged", {"line": 1})
-
-
-@pytest.mark.parametrize(
-    ("odd", "told"),
-    [
-        (float("inf"), "Infinity"),
-        (float("-inf"), "-Infinity"),
-        ("maybe", "maybe"),
-        ({"a": 1}, '{"a": 1}'),
-    ],
-)
-def test_scores_that_are_none(tmp_path, odd, told):
-    files = lm_eval(tmp_path)
-    changed(files[0], lambda row: {**row, "exact_match": odd} if row["doc_id"] == 2 else row)
-    refuse(files, "score-not-a-verdict", {"items": ["2"], "score": told})
 
 
 # What is no score
@@ -140,45 +159,36 @@ def score_file(root, reader, task, scores, model="m"):
     """A file of one model's scores of items 0, 1, ... of a data set, as `paths` name it."""
     folder = root / model
     folder.mkdir(exist_ok=True)
-    file = folder / f"{task}.{reader.replace('inspect_', '')}"
-    rows = [
-        {"dataset": task, "item": f"{n}", "model": model, "score": score}
-        for n, score in enumerate(scores)
-    ]
     if reader.startswith("inspect"):
-        header, samples = makers.inspect_parts(model, task, items=len(scores))
-        for sample, score in zip(samples, scores, strict=True):
-            sample["scores"]["match"]["value"] = score
-        if reader == "inspect_eval":
-            return archive(
-                file, [("summaries.json", json.dumps(samples)), ("header.json", json.dumps(header))]
-            )
-        rows = {**header, "samples": samples}
-    if reader in ("csv", "parquet"):
-        kind = pl.String if any(isinstance(score, str) for score in scores) else pl.Float64
-        table = pl.DataFrame(rows, schema_overrides={"score": kind}, strict=False)
-        (table.write_csv if reader == "csv" else table.write_parquet)(file)
-    elif "json" in reader and reader != "jsonl":
-        file.write_text(json.dumps(rows))
-    elif reader == "lm_eval":
+        left, make = iter(scores), getattr(makers, reader)
+        put = lambda sample: sample["scores"]["match"].update(value=next(left))  # noqa: E731
+        return make(folder, model, task, items=len(scores), change=put)
+    rows = [{"item": f"{n}", "score": score} for n, score in enumerate(scores)]
+    if reader == "lm_eval":
         kept = {"resps": [], "filter": "none", "metrics": ["acc"]}
         rows = [kept | {"doc_id": row["item"], "acc": row["score"]} for row in rows]
         return f"{model}={lines(folder / f'samples_{task}.jsonl', rows)}"
-    else:
+    if reader == "every":
         said = {"schema_version": "0.3.0", "evaluation_name": task, "model_id": model}
-        if reader == "every":
-            rows = [
-                said | {"sample_id": row["item"], "evaluation": {"score": row["score"]}}
-                for row in rows
-            ]
-            for row in rows:
-                row["evaluation"]["is_correct"] = row["evaluation"]["score"] in (1, "1")
-        return lines(file.with_suffix(".jsonl"), rows)
-    return file
-
-
-def lines(file, rows):
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        rows = [
+            said
+            | {"sample_id": row["item"]}
+            | {"evaluation": {"score": row["score"], "is_correct": row["score"] in (1, "1")}}
+            for row in rows
+        ]
+        return lines(folder / f"{task}-every.jsonl", rows)
+    file, rows = (
+        folder / f"{task}.{reader}",
+        [row | {"dataset": task, "model": model} for row in rows],
+    )
+    if reader == "jsonl":
+        return lines(file, rows)
+    if reader == "json":
+        file.write_text(json.dumps(rows))
+    else:
+        kind = pl.String if any(isinstance(score, str) for score in scores) else pl.Float64
+        table = pl.DataFrame(rows, schema_overrides={"score": kind}, strict=False)
+        (table.write_csv if reader == "csv" else table.write_parquet)(file)
     return file
 
 
@@ -299,31 +309,23 @@ def test_a_model_without_any_score_is_named(tmp_path):
     assert "left out: 'none', which has no scores on 'old'" in notes
 
 
-@pytest.mark.parametrize("reader", ["inspect_eval", "jsonl", "parquet"])
+@pytest.mark.parametrize("reader", ["inspect", "jsonl", "parquet"])
 def test_a_list_of_scores_is_a_panel_of_judges(tmp_path, reader):
     """k of n of its judges said yes; one that said nothing is not counted."""
     panels = [[1, n % 2, None if n == 3 else 0, "C"] for n in range(6)]
-    files = []
-    for task in TASKS:
-        header, samples = makers.inspect_parts("m", task, scorers=("match", "panel"))
-        for sample, said in zip(samples, panels, strict=True):
-            sample["scores"]["panel"]["value"] = said
-        if reader == "inspect_eval":
-            parts = [("summaries.json", json.dumps(samples)), ("header.json", json.dumps(header))]
-            files.append(archive(tmp_path / f"{task}.eval", parts))
-            continue
-        rows = [
+    put = lambda sample: sample["scores"]["panel"].update(value=panels[sample["id"]])  # noqa: E731
+    files = inspect(tmp_path, put, scorers=("match", "panel"))
+    for task in TASKS if reader != "inspect" else ():
+        _, samples = makers.inspect_parts("m", task, scorers=("match", "panel"), change=put)
+        table = pl.DataFrame(
             {"dataset": task, "item": str(each["id"]), "model": "m", "scorer": name}
             | {"score": value if isinstance(value, str) else json.dumps(value)}
             for each in samples
-            for name in ("match", "panel")
-            for value in [each["scores"][name]["value"]]
-        ]
-        files.append(tmp_path / f"{task}.{reader}")
-        table = pl.DataFrame(rows)
+            for name, value in ((name, each["scores"][name]["value"]) for name in each["scores"])
+        )
+        files = [*files[1:], tmp_path / f"{task}.{reader}"]
         (table.write_ndjson if reader == "jsonl" else table.write_parquet)(files[-1])
-    told = {"score": '[1, 0, 0, "C"]'}
-    refuse(files, "score-is-a-list", told, scorer="panel")
+    refuse(files, "score-is-a-list", {"score": '[1, 0, 0, "C"]'}, scorer="panel")
     data = read_evaluations(files, **BOTH, scorer="match", judges="panel").study().reference
     assert data.selected.tolist() == [2, 3, 2, 3, 2, 3]
     assert data.shown.tolist() == [4, 4, 4, 3, 4, 4]
@@ -332,39 +334,30 @@ def test_a_list_of_scores_is_a_panel_of_judges(tmp_path, reader):
 
 
 def test_samples_that_failed_are_no_scores_that_were_not_given(tmp_path):
-    files = []
-    for task in TASKS:
-        header, samples = makers.inspect_parts("m", task, items=12)
-        for sample in samples:
-            sample |= {"scores": None} if sample["id"] % 4 == 2 else {}
-        files.append(tmp_path / f"{task}.json")
-        files[-1].write_text(json.dumps({**header, "samples": samples}))
+    files = inspect(
+        tmp_path, lambda each: each.update(scores=None) if each["id"] % 4 == 2 else None, items=12
+    )
     refuse(files, "model-lacks-scores", {"model": "m", "items": ["2", "6", "10"]})
     assert len(read_evaluations(files, **BOTH, common=True).answers[0].images) == 9
 
 
-def without_first(root, task, none, items=10):
-    """A log of two epochs whose item 3 has no score in the first."""
-    header, samples = makers.inspect_parts("m", task, items=items, epochs=2)
-    for sample in samples:
-        if task == "old" and (sample["id"], sample["epoch"]) == (3, 1):
-            sample |= none
-    file = root / f"{task}.json"
-    file.write_text(json.dumps({**header, "samples": samples}))
-    return file
+def firsts_without_scores(found):
+    """What is said of first attempts that have no score."""
+    return [note for note in found.notes if "first attempt of" in note]
 
 
 @pytest.mark.parametrize("none", [{"scores": {"match": {"value": "NaN"}}}, {"scores": None}])
 def test_a_first_attempt_without_a_score_is_said(tmp_path, none):
-    files = [without_first(tmp_path, task, none) for task in TASKS]
-    found = read_evaluations(files, **BOTH)
+    odd = ("old 3?", 1)
+    drop = lambda each: each.update(none if (each["input"], each["epoch"]) == odd else {})  # noqa: E731
+    found = read_evaluations(inspect(tmp_path, drop, items=10, epochs=2), **BOTH)
     expected = [makers.solves("m", "old", n, 1 + (n == 3)) for n in range(10)]
     assert found.answers[0].correct[0].tolist() == expected
     told = (
         "the first attempt of 'm' at item '3' (1 of the 10 of 'old') has no score by 'match': "
         "the next that has one counts"
     )
-    assert [note for note in found.notes if "first attempt of" in note] == [told]
+    assert firsts_without_scores(found) == [told]
     tried = dict(zip(found.attempts[0].images, found.attempts[0].attempts, strict=True))
     assert tried == {str(n): 1 + (n != 3) for n in range(10)}
 
@@ -379,44 +372,39 @@ def test_a_first_repeat_without_a_score_is_said(tmp_path):
         "the first attempt of 'm' at item '2' (1 of the 6 of 'old') has no score: "
         "the next that has one counts"
     )
-    assert [note for note in found.notes if "first attempt of" in note] == [told]
+    assert firsts_without_scores(found) == [told]
 
 
 def test_a_verdict_on_a_later_attempt_is_said(tmp_path):
-    files = []
-    for task in TASKS:
-        header, samples = makers.inspect_parts("m", task, epochs=2, scorers=("match", "judge"))
-        for sample in samples:
-            if (sample["id"], sample["epoch"]) == (5, 1):
-                sample["scores"]["judge"]["value"] = None
-        files.append(tmp_path / f"{task}.json")
-        files[-1].write_text(json.dumps({**header, "samples": samples}))
+    def drop(sample):
+        if (sample["id"], sample["epoch"]) == (5, 1):
+            sample["scores"]["judge"]["value"] = None
+
+    files = inspect(tmp_path, drop, epochs=2, scorers=("match", "judge"))
     found = read_evaluations(files, **BOTH, scorer="match", judges="judge")
-    told = [note for note in found.notes if "first attempt of" in note]
-    assert [note.split(": ")[0] for note in told] == [
+    assert [note.split(": ")[0] for note in firsts_without_scores(found)] == [
         f"the first attempt of 'm' at item '5' (1 of the 6 of {task!r}) has no score by 'judge'"
         for task in TASKS
     ]
 
 
-def test_an_item_without_a_name_is_refused(tmp_path):
+@pytest.mark.parametrize("named", [True, False])
+def test_one_item_with_two_scores(tmp_path, named):
+    """Filters that are not named are no attempts."""
     files = lm_eval(tmp_path)
-    changed(files[0], lambda row: {**row, "doc_id": None} if row["doc_id"] == 2 else row)
-    told = refuse(files, "record-field-missing", {"field": "item", "records": ["3"]})
-    assert "samples_old_" in told.facts["where"]
-
-
-def test_one_item_with_two_scores(tmp_path):
-    files = lm_eval(tmp_path)
-    lines = files[0].read_text().splitlines()
-    files[0].write_text("\n".join([*lines, lines[3]]))
+    for file in files if not named else ():
+        changed(file, lambda row: {k: v for k, v in row.items() if k != "filter"})
+    rows = files[0].read_text().splitlines()
+    files[0].write_text("\n".join([*rows, rows[3]]))
     again = f"{files[0].name}: 1 records "
     assert any(note.startswith(again) for note in read_evaluations(files, **BOTH).notes)
-    row = json.loads(lines[3])
+    row = json.loads(rows[3])
     other = json.dumps({**row, "exact_match": 1 - row["exact_match"]})
-    files[0].write_text("\n".join([*lines, other]))
-    told = {"items": ["3"], "dataset": "old", "model": "m"}
-    assert "samples_old_" in refuse(files, "item-scored-several-times", told).facts["file"]
+    files[0].write_text("\n".join([*rows, other]))
+    rule = "item-scored-several-times" if named else "filters-not-named"
+    told = refuse(files, rule, {"items": ["3"], "dataset": "old", "model": "m"})
+    assert "samples_old_" in told.facts["file"]
+    assert ("--repeats" in told) == named
 
 
 def test_the_model_with_two_scores_is_named_not_one_with_copies(tmp_path):
@@ -429,18 +417,6 @@ def test_the_model_with_two_scores_is_named_not_one_with_copies(tmp_path):
     refuse([tmp_path / "log.csv"], "item-scored-several-times", told)
     listed = list_contents([tmp_path / "log.csv"])[0]
     assert dict(listed.select("dataset", "attempts").iter_rows()) == {"old": 1, "new": 2}
-
-
-def test_filters_that_are_not_named_are_no_attempts(tmp_path):
-    files = lm_eval(tmp_path)
-    for file in files:
-        changed(file, lambda row: {k: v for k, v in row.items() if k != "filter"})
-    lines = files[0].read_text().splitlines()
-    row = json.loads(lines[3])
-    other = json.dumps({**row, "exact_match": 1 - row["exact_match"]})
-    files[0].write_text("\n".join([*lines, other]))
-    told = refuse(files, "filters-not-named", {"items": ["3"], "dataset": "old", "model": "m"})
-    assert "--repeats" not in told
 
 
 # One model beside another
@@ -646,37 +622,29 @@ def test_names_that_could_steer_a_terminal_or_a_page(tmp_path, capsys):
     assert all(name.isprintable() for name in study.reference.images.tolist())
 
 
-HALF = "\ud800"
-
-
 @pytest.mark.parametrize("field", ["task", "model", "id", "scorer", "metric"])
-def test_half_a_surrogate_pair_in_a_name_of_inspect(tmp_path, field):
-    header, samples = makers.inspect_parts("m", "old")
-    if field in header["eval"]:
-        header["eval"][field] += HALF
-    for sample in samples:
+def test_half_a_surrogate_pair_in_a_name(tmp_path, field):
+    def put(sample):
+        score = sample["scores"]["match"]
         if field == "id":
             sample["id"] = f"{sample['id']}{HALF}"
         if field == "scorer":
-            sample["scores"] = {HALF: sample["scores"]["match"]}
+            sample["scores"] = {HALF: score}
         if field == "metric":
-            sample["scores"]["match"]["value"] = {HALF: "C"}
+            score["value"] = {HALF: "C"}
+
+    header, samples = makers.inspect_parts("m", "old", change=put)
+    if field in header["eval"]:
+        header["eval"][field] += HALF
     (tmp_path / "b.json").write_text(json.dumps({**header, "samples": samples}))
-    refuse([tmp_path / "b.json"], "text-not-unicode", {"where": str(tmp_path / "b.json")})
     parts = [("summaries.json", json.dumps(samples)), ("header.json", json.dumps(header))]
-    file = archive(tmp_path / "b.eval", parts)
-    refuse([file], "text-not-unicode", {"where": str(file)})
-
-
-@pytest.mark.parametrize("field", ["exact_match", "doc_id", "filter"])
-def test_half_a_surrogate_pair_in_lines(tmp_path, field):
+    for file in (tmp_path / "b.json", archive(tmp_path / "b.eval", parts)):
+        refuse([file], "text-not-unicode", {"where": str(file)})
     files = lm_eval(tmp_path)
-    changed(files[0], lambda row: {**row, field: HALF})
-    refuse(files, "text-not-unicode", {"where": str(files[0])})
     changed(files[0], lambda row: {**row, "metrics": [HALF], HALF: 1.0})
-    refuse(files, "text-not-unicode", {"where": str(files[0])})
-    file = makers.every(tmp_path, model_id=HALF)
-    refuse([file], "text-not-unicode", {"where": str(file)})
+    every = makers.every(tmp_path, model_id=HALF)
+    for logs, odd in ((files, files[0]), ([every], every)):
+        refuse(logs, "text-not-unicode", {"where": str(odd)})
 
 
 def test_names_of_files_that_are_no_text(tmp_path):
@@ -695,12 +663,12 @@ def test_names_of_files_that_are_no_text(tmp_path):
 
 def test_half_a_surrogate_pair_where_nothing_is_used_is_none_of_our_business(tmp_path):
     files = lm_eval(tmp_path, target=f"4{HALF}")
-    files += [makers.inspect_json(tmp_path, "n", task) for task in TASKS]
-    for file in files[2:]:
-        log = json.loads(file.read_text())
-        for sample in log["samples"]:
-            sample["messages"] = [f"4{HALF}"]
-        file.write_text(json.dumps(log))
+    files += [
+        makers.inspect_json(
+            tmp_path, "n", task, change=lambda each: each.update(messages=[f"4{HALF}"])
+        )
+        for task in TASKS
+    ]
     assert read_evaluations(files, **BOTH, key="id").answers[0].correct.any()
 
 
