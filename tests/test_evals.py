@@ -43,102 +43,63 @@ def solves(model, task, item, attempt=1):
 def lm_eval(root, model, task, items=6, metrics=("exact_match",), filters=("none",), **more):
     folder = root / model.replace("/", "__")
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [
-        json.dumps(
-            {
-                "doc_id": item,
-                "doc": {"q": f"{task} {item}"},
-                "target": "4",
-                "resps": [['a "doc_id": 7']],
-                "filtered_resps": ["4"],
-                "filter": each,
-                "metrics": list(metrics),
-                "doc_hash": f"{task}{item:04}",
-                **{metric: float(solves(model, task, item)) for metric in metrics},
-                **more,
-            }
-        )
+    rows = [
+        {"doc_id": item, "doc": {"q": f"{task} {item}"}, "target": "4"}
+        | {"resps": [['a "doc_id": 7']], "filtered_resps": ["4"], "filter": each}
+        | {"metrics": list(metrics), "doc_hash": f"{task}{item:04}"}
+        | {metric: float(solves(model, task, item)) for metric in metrics}
+        | more
         for each in filters
         for item in range(items)
     ]
-    file = folder / f"samples_{task}_{TIME}.jsonl"
-    file.write_text("\n".join(lines) + "\n")
-    results = {
-        "results": {name: {} for name in TASKS},
-        "versions": {name: 1.0 for name in TASKS},
-        "n-samples": {name: {"original": items, "effective": items} for name in TASKS},
-        "config": {"model": "hf", "model_args": f"pretrained={model},dtype=auto"},
-    }
+    sizes = {"original": items, "effective": items}
+    results = {"results": {name: {} for name in TASKS}, "versions": dict.fromkeys(TASKS, 1.0)}
+    results |= {"n-samples": dict.fromkeys(TASKS, sizes)}
+    results |= {"config": {"model": "hf", "model_args": f"pretrained={model},dtype=auto"}}
     (folder / f"results_{TIME}.json").write_text(json.dumps(results))
+    return json_lines(folder / f"samples_{task}_{TIME}.jsonl", rows)
+
+
+def json_lines(file, rows):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return file
 
 
 def every(root, models=("a/m",), items=6, name="all_samples.jsonl", **more):
-    lines = [
-        json.dumps(
-            {
-                "schema_version": "0.3.0",
-                "evaluation_id": f"src/{model}/1",
-                "model_id": model,
-                "evaluation_name": task,
-                "evaluation_result_id": task,
-                "sample_id": f"q{item}",
-                "sample_hash": f"{task}{item:04}",
-                "interaction_type": "single_turn",
-                "input": {"raw": "2 + 2?", "reference": ["4"]},
-                "output": {"raw": ["4"]},
-                "answer_attribution": [],
-                "evaluation": {
-                    "score": float(solves(model, task, item)),
-                    "is_correct": solves(model, task, item),
-                },
-                **more,
-            }
-        )
+    rows = [
+        {"schema_version": "0.3.0", "evaluation_id": f"src/{model}/1", "model_id": model}
+        | {"evaluation_name": task, "evaluation_result_id": task}
+        | {"sample_id": f"q{item}", "sample_hash": f"{task}{item:04}"}
+        | {"interaction_type": "single_turn", "input": {"raw": "2 + 2?", "reference": ["4"]}}
+        | {"evaluation": {"score": float(right), "is_correct": right}}
+        | more
         for model in models
         for task in TASKS
         for item in range(items)
+        for right in [solves(model, task, item)]
     ]
-    (root / name).write_text("\n".join(lines) + "\n")
-    return root / name
-
-
-def letter(right):
-    return "C" if right else "I"
+    return json_lines(root / name, rows)
 
 
 def inspect_parts(
     model, task, items=6, epochs=1, scorers=("match",), status="success", value=None, change=None
 ):
     """Header and samples of a log; `change` is made of each sample."""
-    header = {
-        "version": 2,
-        "status": status,
-        "eval": {
-            "task": task,
-            "task_version": 0,
-            "model": model,
-            "dataset": {"name": task, "samples": items},
-            "config": {"epochs": epochs},
-        },
-    }
+    facts = {"task": task, "task_version": 0, "model": model, "config": {"epochs": epochs}}
+    facts |= {"dataset": {"name": task, "samples": items}}
     samples = [
-        {
-            "id": item,
-            "epoch": epoch,
-            "input": f"{task} {item}?",
-            "target": "A",
-            "scores": {
-                scorer: {"value": value or letter(solves(model, task, item + place, epoch))}
-                for place, scorer in enumerate(scorers)
-            },
-        }
+        {"id": item, "epoch": epoch, "input": f"{task} {item}?", "target": "A", "scores": {}}
         for epoch in range(1, epochs + 1)
         for item in range(items)
     ]
-    for sample in samples if change else ():
-        change(sample)
-    return header, samples
+    for sample in samples:
+        for place, scorer in enumerate(scorers):
+            right = solves(model, task, sample["id"] + place, sample["epoch"])
+            sample["scores"][scorer] = {"value": value or ("C" if right else "I")}
+        if change is not None:
+            change(sample)
+    return {"version": 2, "status": status, "eval": facts}, samples
 
 
 def inspect_json(root, model, task, **options):
@@ -151,11 +112,15 @@ def inspect_json(root, model, task, **options):
 def inspect_eval(root, model, task, packed=zipfile.ZIP_DEFLATED, **options):
     header, samples = inspect_parts(model, task, **options)
     file = root / f"{model.replace('/', '_')}_{task}.eval"
-    with zipped.ZipFile(file, "w", packed) as archive:
-        archive.writestr("_journal/start.json", "{}")
-        archive.writestr("samples/0_epoch_1.json", "not JSON, and never read")
-        archive.writestr("summaries.json", json.dumps(samples))
-        archive.writestr("header.json", json.dumps(header))
+    parts = {"_journal/start.json": "{}", "samples/0_epoch_1.json": "not JSON, and never read"}
+    parts |= {"summaries.json": json.dumps(samples), "header.json": json.dumps(header)}
+    return archive(file, parts.items(), packed)
+
+
+def archive(file, entries, packed=zipfile.ZIP_DEFLATED):
+    with zipped.ZipFile(file, "w", packed) as made:
+        for name, contents in entries:
+            made.writestr(name, contents)
     return file
 
 

@@ -22,6 +22,7 @@ _spec = spec_from_file_location("makers", Path(__file__).with_name("test_evals.p
 makers = module_from_spec(_spec)
 _spec.loader.exec_module(makers)
 BOTH, TASKS = makers.BOTH, makers.TASKS
+archive, lines = makers.archive, makers.json_lines
 
 
 def refuse(files, rule, facts=None, kind=StudyError, **options):
@@ -37,15 +38,7 @@ def lm_eval(root, **options):
 
 def changed(file, change):
     """A JSON Lines file, its objects changed one by one."""
-    lines = [change(json.loads(line)) for line in file.read_text().splitlines()]
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines if line is not None))
-
-
-def archive(file, entries, packed=zipfile.ZIP_DEFLATED):
-    with zipped.ZipFile(file, "w", packed) as made:
-        for name, contents in entries:
-            made.writestr(name, contents)
-    return file
+    lines(file, [change(json.loads(line)) for line in file.read_text().splitlines()])
 
 
 def entries(task, **options):
@@ -56,11 +49,6 @@ def entries(task, **options):
 def inspect(root, change, **options):
     """Logs of both data sets, each sample changed."""
     return [makers.inspect_json(root, "m", task, change=change, **options) for task in TASKS]
-
-
-def lines(file, rows):
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return file
 
 
 # JSON Lines
@@ -117,9 +105,9 @@ def test_the_number_of_a_line_is_right_in_every_block(tmp_path, monkeypatch):
     monkeypatch.setattr(json_parts, "BLOCK", 700)
     files = lm_eval(tmp_path, items=40)
     assert read_evaluations(files, **BOTH).answers[0].correct.shape == (1, 40)
-    lines = files[0].read_text().splitlines()
-    lines[32] = lines[32][:-9]
-    files[0].write_text("\n".join(lines))
+    rows = files[0].read_text().splitlines()
+    rows[32] = rows[32][:-9]
+    files[0].write_text("\n".join(rows))
     refuse(files, "json-line-damaged", {"line": 33})
 
 
@@ -684,42 +672,55 @@ def test_a_question_as_a_key_is_shortened_and_stays_unique(tmp_path):
 # Archives
 
 
-def test_a_bomb_in_an_archive_is_not_unpacked(tmp_path):
-    for name in ("summaries.json", "header.json"):
-        kept = [each for each in entries("old") if each[0] != name]
-        bomb = archive(tmp_path / "b.eval", [*kept, (name, "[" + " " * 2**25 + "]")])
-        assert bomb.stat().st_size < 2**16
-        told = refuse([bomb], "log-entry-too-large", {"entry": name})
-        assert told.facts["unpacked_bytes"] > 33_554_434
-
-
 PACKED = [zipfile.ZIP_DEFLATED, zipped.ZIP_ZSTANDARD]
+SUMMARIES, HEADER = entries("old")
+OUTSIDE = ("../../etc/passwd", "/etc/passwd", "samples/../../x", "C:\\x", "\\\\host\\x")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize(
+    ("made", "rule", "told"),
+    [
+        ([SUMMARIES], "run-not-ended", {"header_file": "header.json"}),
+        ([HEADER], "log-without-summaries", {"summaries_file": "summaries.json"}),
+        ([HEADER, ("summaries.json", "[]")], "log-without-samples", {}),
+        ([SUMMARIES, HEADER, HEADER], "log-entry-repeated", {"entry": "header.json"}),
+        ([SUMMARIES, HEADER, ("a\\b", "x")], "log-entry-name-forbidden", {"entry": "a\\b"}),
+        *(
+            ([SUMMARIES, HEADER, (name, "x")], "log-entry-leaves-folder", {"entry": name})
+            for name in OUTSIDE
+        ),
+    ],
+)
+def test_an_odd_archive_is_refused(tmp_path, made, rule, told):
+    refuse([archive(tmp_path / "b.eval", made)], rule, told)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["b.eval"]
 
 
 @pytest.mark.parametrize("packed", PACKED)
 def test_what_is_read_of_an_archive_has_one_bound(tmp_path, packed):
-    """Entries that are each small enough, and not all together."""
+    """One entry that is too large, or many that are each small enough and not all together."""
     blank = "[" + " " * 2**24 + "]"
     parts = [(f"_journal/summaries/{n}.json", blank) for n in range(1, 25)]
-    for kept, least in ((parts[:2], 2**25), (parts, 24 * 2**24)):
-        bomb = archive(tmp_path / "b.eval", [*kept, entries("old")[1]], packed)
+    large = [[HEADER, ("summaries.json", 2 * blank)], [("header.json", 2 * blank), SUMMARIES]]
+    for made, least in (
+        *((each, 2**25) for each in (*large, [HEADER, *parts[:2]])),
+        ([HEADER, *parts], 24 * 2**24),
+    ):
+        bomb = archive(tmp_path / "b.eval", made, packed)
+        assert bomb.stat().st_size < 2**16 * len(made)
         told = refuse([bomb], "log-entry-too-large")
         assert told.facts["unpacked_bytes"] > least
+        assert made not in large or told.facts["entry"] == max(made, key=lambda e: len(e[1]))[0]
 
 
 def test_more_entries_or_samples_than_any_log_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(inspect_logs, "ENTRIES", 5)
-    many = [(f"samples/{n}.json", "") for n in range(4)]
-    told = refuse(
-        [archive(tmp_path / "b.eval", [*many, *entries("old")])],
-        "log-with-many-samples",
-        {"noun": "entries", "most": 5},
-    )
-    assert str(tmp_path) in told
-    for file in (
-        archive(tmp_path / "c.eval", entries("old")),
-        makers.inspect_json(tmp_path, "m", "old"),
-    ):
+    made = [*((f"samples/{n}.json", "") for n in range(4)), SUMMARIES, HEADER]
+    told = {"where": str(tmp_path / "b.eval"), "noun": "entries", "most": 5}
+    refuse([archive(tmp_path / "b.eval", made)], "log-with-many-samples", told)
+    packed = archive(tmp_path / "c.eval", entries("old"))
+    for file in (packed, makers.inspect_json(tmp_path, "m", "old")):
         refuse([file], "log-with-many-samples", {"noun": "samples", "most": 5})
     monkeypatch.setattr(inspect_logs, "ENTRIES", 100)
     monkeypatch.setattr(inspect_logs, "SCORES", 11)
@@ -759,65 +760,26 @@ def test_lists_may_be_as_deep_in_a_log_as_in_any_json(tmp_path):
 
 
 @pytest.mark.parametrize("packed", PACKED)
-def test_a_damaged_entry_is_one_line(tmp_path, packed):
+@pytest.mark.parametrize("odd", ["damaged", "lying", "cut"])
+def test_a_damaged_archive_is_one_line(tmp_path, packed, odd):
     file = archive(tmp_path / "b.eval", entries("old"), packed)
     contents = bytearray(file.read_bytes())
-    start = contents.index(b"summaries.json") + 40
-    contents[start : start + 20] = bytes(20)
-    file.write_bytes(contents)
+    if odd == "damaged":
+        start = contents.index(b"summaries.json") + 40
+        contents[start : start + 20] = bytes(20)
+    elif odd == "lying":  # of the size of an entry
+        size = len(SUMMARIES[1])
+        contents = contents.replace(size.to_bytes(4, "little"), (size - 7).to_bytes(4, "little"))
+    file.write_bytes(contents if odd != "cut" else b"PK\x03\x04 and then nothing")
     refuse([file], "log-archive-damaged", {"path": str(file)})
-
-
-def test_a_header_that_lies_about_sizes_is_no_log(tmp_path):
-    file = archive(tmp_path / "b.eval", [*entries("old")])
-    contents = file.read_bytes()
-    with zipfile.ZipFile(file) as made:
-        size = made.getinfo("summaries.json").file_size
-    wrong = (size - 7).to_bytes(4, "little")
-    file.write_bytes(contents.replace(size.to_bytes(4, "little"), wrong))
-    refuse([file], "log-archive-damaged", {"path": str(file)})
-
-
-@pytest.mark.parametrize(
-    "name", ["../../etc/passwd", "/etc/passwd", "samples/../../x", "C:\\x", "\\\\host\\x", "a\\b"]
-)
-def test_names_that_lead_out_of_a_folder_are_refused(tmp_path, name):
-    file = archive(tmp_path / "b.eval", [*entries("old"), (name, "x")])
-    rule = "log-entry-name-forbidden" if name == "a\\b" else "log-entry-leaves-folder"
-    refuse([file], rule, {"entry": name})
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["b.eval"]
-
-
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_a_header_twice_is_refused(tmp_path):
-    twice = [*entries("old"), *entries("old", status="error")[1:]]
-    refuse([archive(tmp_path / "b.eval", twice)], "log-entry-repeated", {"entry": "header.json"})
-
-
-def test_a_log_without_an_end_or_without_samples_is_refused(tmp_path):
-    summaries, header = entries("old")
-    refuse(
-        [archive(tmp_path / "b.eval", [summaries])], "run-not-ended", {"header_file": "header.json"}
-    )
-    refuse(
-        [archive(tmp_path / "b.eval", [header])],
-        "log-without-summaries",
-        {"summaries_file": "summaries.json"},
-    )
-    empty = [("summaries.json", "[]"), header]
-    refuse([archive(tmp_path / "b.eval", empty)], "log-without-samples")
-    (tmp_path / "b.eval").write_bytes(b"PK\x03\x04 and then nothing")
-    refuse([tmp_path / "b.eval"], "log-archive-damaged")
 
 
 def test_summaries_in_parts_are_put_together(tmp_path):
     files = []
     for task in TASKS:
         header, samples = makers.inspect_parts("m", task)
-        parts = [
-            (f"_journal/summaries/{n + 1}.json", json.dumps(samples[3 * n : 3 * n + 3]))
-            for n in (1, 0)
-        ]
+        halves = ((2, samples[3:]), (1, samples[:3]))
+        parts = [(f"_journal/summaries/{n}.json", json.dumps(half)) for n, half in halves]
         made = [*parts, ("header.json", json.dumps(header))]
         files.append(archive(tmp_path / f"{task}.eval", made))
     assert read_evaluations(files, **BOTH).answers[0].images.tolist() == list("012345")
@@ -826,29 +788,28 @@ def test_summaries_in_parts_are_put_together(tmp_path):
 @pytest.mark.parametrize("status", ["error", "cancelled", "started", "invalidated", "running"])
 @pytest.mark.parametrize("make", ["inspect_eval", "inspect_json"])
 def test_a_run_that_failed_is_replaced_by_its_retry_or_refused(tmp_path, status, make):
-    rule = {"invalidated": "log-marked-invalid", "running": "run-not-ended"}.get(status)
     header, samples = makers.inspect_parts("m", "old", status=status)
+    rule, name = "run-not-successful", "header.json"
     if status == "invalidated":
         header |= {"status": "success", "invalidated": True}
+        rule = "log-marked-invalid"
     if make == "inspect_json":
         failed = tmp_path / "failed.json"
         failed.write_text(json.dumps({**header, "samples": samples[:2]}))
-        rule = "run-not-successful" if status == "running" else rule
     else:
-        name = "_journal/start.json" if status == "running" else "header.json"
+        if status == "running":
+            rule, name = "run-not-ended", "_journal/start.json"
         parts = [("summaries.json", json.dumps(samples[:2])), (name, json.dumps(header))]
         failed = archive(tmp_path / "failed.eval", parts)
-    refuse([failed], rule or "run-not-successful", {"dataset": "old", "model": "m"})
-    other = [makers.inspect_json(tmp_path, "other", task) for task in TASKS]
-    refuse([failed, *other], rule or "run-not-successful")
-    again = [makers.inspect_json(tmp_path, "m", task) for task in TASKS]
+    refuse([failed], rule, {"dataset": "old", "model": "m"})
+    refuse([failed, *(makers.inspect_json(tmp_path, "other", task) for task in TASKS)], rule)
+    again = [makers.inspect_json(tmp_path, "m", task) for task in (*TASKS, "third")]
     for files in ([failed, *again], [*again, failed], [tmp_path]):
         found = read_evaluations(files, **BOTH)
         expected = [makers.solves("m", "old", item) for item in range(6)]
         assert found.answers[0].correct[0].tolist() == expected
         assert sum(f"left out: {failed.name}" in note for note in found.notes) == 1
-    third = [makers.inspect_json(tmp_path, "m", task) for task in ("third", "new")]
-    found = read_evaluations([failed, *third], reference="third", replication="new")
+    found = read_evaluations([failed, *again[1:]], reference="third", replication="new")
     assert "left out: data set 'old', which the logs hold too" in found.notes
 
 
@@ -870,12 +831,7 @@ def test_an_odd_sample_of_inspect(tmp_path):
 
 
 def test_early_logs_have_one_score_without_a_scorer(tmp_path):
-    files = [makers.inspect_json(tmp_path, "m", task) for task in TASKS]
-    for file in files:
-        log = json.loads(file.read_text())
-        for sample in log["samples"]:
-            sample["score"] = sample.pop("scores")["match"]
-        file.write_text(json.dumps(log))
+    files = inspect(tmp_path, lambda each: each.update(score=each.pop("scores")["match"]))
     expected = [makers.solves("m", "old", item) for item in range(6)]
     assert read_evaluations(files, **BOTH).answers[0].correct[0].tolist() == expected
 
@@ -886,78 +842,67 @@ def test_no_answer_is_not_solved_and_said(tmp_path):
     assert not found.answers[0].correct.any()
     assert sum(": 6 scores " in note for note in found.notes) == 2
     files = [makers.inspect_json(tmp_path, "m", task, value="P") for task in TASKS]
-    refuse(
-        files,
-        "score-between-right-and-wrong",
-        {"low": 0.5, "high": 0.5, "items": ["0", "1", "2", "3", "4", "5"]},
-        OptionError,
-    )
+    told = {"low": 0.5, "high": 0.5, "items": list("012345")}
+    refuse(files, "score-between-right-and-wrong", told, OptionError)
 
 
 # Other formats
 
 
-def test_every_eval_ever_that_contradicts_itself(tmp_path):
+@pytest.mark.parametrize(
+    ("odd", "rule", "told"),
+    [
+        (
+            {"evaluation": {"score": 1.0, "is_correct": False}},
+            "score-contradicts-is-correct",
+            {"items": ["q0", "q1", "q2", "q3", "q4", "q5"]},
+        ),
+        ({"schema_version": "1.0.0"}, "unknown-schema-version", {"version": "1.0.0"}),
+        ({"evaluation": {"score": 1.0}}, "correctness-neither-true-nor-false", {}),
+    ],
+)
+def test_every_eval_ever_that_contradicts_itself(tmp_path, odd, rule, told):
+    if rule != "score-contradicts-is-correct":
+        told = told | {"records": [str(number) for number in range(1, 13)]}
+    refuse([makers.every(tmp_path, **odd)], rule, told)
+
+
+def test_every_eval_ever_says_itself_what_is_right(tmp_path):
     file = makers.every(tmp_path, evaluation={"score": 1.0, "is_correct": False})
-    refuse([file], "score-contradicts-is-correct", {"items": ["q0", "q1", "q2", "q3", "q4", "q5"]})
     assert read_evaluations([file], **BOTH, threshold=0.5).answers[0].correct.all()
     file = makers.every(tmp_path, evaluation={"score": 0.4, "is_correct": True})
     assert read_evaluations([file], **BOTH).answers[0].correct.all()
 
 
-def test_every_eval_ever_of_another_schema(tmp_path):
-    records = [str(number) for number in range(1, 13)]
-    refuse(
-        [makers.every(tmp_path, schema_version="1.0.0")],
-        "unknown-schema-version",
-        {"version": "1.0.0", "records": records},
-    )
-    refuse(
-        [makers.every(tmp_path, evaluation={"score": 1.0})],
-        "correctness-neither-true-nor-false",
-        {"records": records},
-    )
-
-
 def test_tables_without_what_they_need(tmp_path):
+    file = tmp_path / "s.parquet"
     table = pl.DataFrame({"item": ["a"], "model": ["m"], "points": [1.0]})
-    table.write_parquet(tmp_path / "s.parquet")
-    refuse(
-        [tmp_path / "s.parquet"],
-        "score-table-lacks-column",
-        {
-            "column": "score",
-            "columns": "item, model, points",
-            "known_names": "score or solved or correct or is_correct",
-        },
-    )
-    table.rename({"points": "score"}).with_columns(model=None).write_parquet(tmp_path / "s.parquet")
-    refuse([tmp_path / "s.parquet"], "record-field-missing", {"field": "model", "records": ["1"]})
-    table = pl.DataFrame({"item": ["a"], "model": ["m"], "score": [float("nan")], "task": ["old"]})
-    table = pl.concat([table, table.with_columns(task=pl.lit("new"))])
-    table.write_parquet(tmp_path / "s.parquet")
-    refuse([tmp_path / "s.parquet"], "logs-without-scores")
+    table.write_parquet(file)
+    names = {
+        "columns": "item, model, points",
+        "known_names": "score or solved or correct or is_correct",
+    }
+    refuse([file], "score-table-lacks-column", {"column": "score"} | names)
+    table.rename({"points": "score"}).with_columns(model=None).write_parquet(file)
+    refuse([file], "record-field-missing", {"field": "model", "records": ["1"]})
+    none = pl.DataFrame({"item": ["a"] * 2, "model": ["m"] * 2, "score": [float("nan")] * 2})
+    none.with_columns(task=pl.Series(TASKS)).write_parquet(file)
+    refuse([file], "logs-without-scores")
 
 
-def test_more_solved_than_attempted_and_counts_that_are_none(tmp_path):
+@pytest.mark.parametrize(
+    ("rows", "rule", "told"),
+    [
+        ("old,q0,5,4\nnew,q0,1,4", "selected-exceeds-shown", {"images": ["q0"]}),
+        ("old,q0,x,4\nnew,q0,1,4", "count-not-whole-in-rows", {"rows": "line 2 ('x')"}),
+        ("old,q0,1,4\nold,q0,1,4\nnew,q0,1,4", "item-counted-twice", {"items": ["q0"]}),
+        ("old,q0,1,4", "no-counts-of-data-set", {"dataset": "new", "datasets": ["old"]}),
+    ],
+)
+def test_more_solved_than_attempted_and_counts_that_are_none(tmp_path, rows, rule, told):
     log, counts = makers.every(tmp_path), tmp_path / "c.csv"
-    for rows, told in (
-        (
-            "old,q0,5,4\nnew,q0,1,4",
-            ("selected-exceeds-shown", {"where": f"{counts}, 'old'", "images": ["q0"]}),
-        ),
-        (
-            "old,q0,x,4\nnew,q0,1,4",
-            ("count-not-whole-in-rows", {"column": "selected", "rows": "line 2 ('x')"}),
-        ),
-        (
-            "old,q0,1,4\nold,q0,1,4\nnew,q0,1,4",
-            ("item-counted-twice", {"items": ["q0"], "dataset": "old"}),
-        ),
-        ("old,q0,1,4", ("no-counts-of-data-set", {"dataset": "new", "datasets": ["old"]})),
-    ):
-        counts.write_text(f"dataset,item,selected,shown\n{rows}\n")
-        refuse([log], *told, counts=counts)
+    counts.write_text(f"dataset,item,selected,shown\n{rows}\n")
+    assert refuse([log], rule, told, counts=counts).facts["where"].startswith(str(counts))
 
 
 def test_what_is_no_log(tmp_path):

@@ -20,6 +20,7 @@ _spec = spec_from_file_location("makers", Path(__file__).with_name("test_evals.p
 makers = module_from_spec(_spec)
 _spec.loader.exec_module(makers)
 BOTH, TASKS, solves = makers.BOTH, makers.TASKS, makers.solves
+lines = makers.json_lines
 
 
 def expected(model, task, items=6):
@@ -32,12 +33,6 @@ def right(found):
         for data in found.answers
         for place, model in enumerate(data.classifiers)
     }
-
-
-def lines(file, rows):
-    file.parent.mkdir(exist_ok=True, parents=True)
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return file
 
 
 @pytest.mark.parametrize("kind", [pl.Float64, pl.Float32, pl.String])
