@@ -422,76 +422,58 @@ def test_a_model_twice(tmp_path):
 
 
 @pytest.mark.parametrize("options", [{}, {"repeats": True}])
-@pytest.mark.parametrize("make", [makers.lm_eval, makers.inspect_json])
+@pytest.mark.parametrize("make", [makers.lm_eval, makers.inspect_json, None])
 def test_a_copy_of_a_log_is_no_further_attempt(tmp_path, make, options):
-    files = []
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        files += [make(tmp_path / folder, "m", task) for task in TASKS]
-    told = {"path": str(files[2]), "other": str(files[0])}
-    with refused(StudyError, "same-file-twice", told):
-        read_evaluations(files, **BOTH, **options)
-    table = makers.scores(tmp_path, kind="csv")
-    again = table.with_name("again.csv")
-    again.write_bytes(table.read_bytes())
-    with refused(StudyError, "same-file-twice", {"path": str(again), "other": str(table)}):
-        read_evaluations([table, again], **BOTH, **options)
+    first, again = tmp_path / "one", tmp_path / "two"
+    for folder in (first, again):
+        folder.mkdir()
+    if make is None:
+        files = [makers.scores(folder, kind="csv") for folder in (first, again)]
+    else:
+        files = [make(folder, "m", task) for folder in (first, again) for task in TASKS]
+    told = {"path": str(files[len(files) // 2]), "other": str(files[0])}
+    refuse(files, "same-file-twice", told, **options)
 
 
-def _rewritten(file, to, change, indent=None):
+def _rewritten(file, folder, change=lambda held: None):
     """A log of Inspect in JSON as another program would save it."""
     held = json.loads(file.read_text())
     change(held)
+    to = file.parent / folder / file.name
     to.parent.mkdir(exist_ok=True)
-    to.write_text(json.dumps(dict(reversed(held.items())), indent=indent))
+    to.write_text(json.dumps(dict(reversed(held.items())), indent=1))
     return to
-
-
-def _marked(held):
-    held["eval"] |= {"eval_id": "first", "run_id": "r1", "created": "2026-01-01"}
-    for sample in held["samples"]:
-        sample["uuid"] = f"{held['eval']['task']} {sample['id']} {sample['epoch']}"
 
 
 def test_a_log_that_was_saved_anew_is_no_further_attempt(tmp_path):
     """By the identifiers of its samples, whatever it says of the run; or by those of the run."""
 
-    def renamed(held):
-        held["eval"] |= {"eval_id": "second", "run_id": "r2", "created": "2026-01-02"}
+    def marked(held, run="first", sample=""):
+        held["eval"] |= {"eval_id": run, "run_id": run, "created": f"2026 {run}"}
+        for each in held["samples"]:
+            each["uuid"] = f"{held['eval']['task']} {each['id']} {each['epoch']}{sample}"
 
     def unmarked(held):
-        for sample in held["samples"]:
-            del sample["uuid"]
+        held["eval"] |= {"eval_id": "first"}
 
-    def made(name, change, of=None):
-        files = of or [makers.inspect_json(tmp_path, "m", task) for task in TASKS]
-        return [_rewritten(file, tmp_path / name / file.name, change, indent=1) for file in files]
-
-    first = made("first", _marked)
-    for again in (made("renamed", renamed, first), made("anew", lambda held: None, first)):
+    plain = inspect(tmp_path, None)
+    first = [_rewritten(file, "first", marked) for file in plain]
+    for name, change in (("renamed", lambda held: marked(held, "second")), ("anew", marked)):
+        again = [_rewritten(file, name, change) for file in first]
         told = {"path": str(again[0]), "other": str(first[0])}
-        with refused(StudyError, "same-samples-twice", told):
-            read_evaluations([*first, *again], **BOTH, repeats=True)
-    plainly = made("unmarked", unmarked, first)
-    with refused(StudyError, "same-samples-twice"):
-        read_evaluations(
-            [*plainly, *made("again", lambda held: None, plainly)], **BOTH, repeats=True
-        )
-
-    def second(held):  # the same answers, of other samples
-        renamed(held)
-        for sample in held["samples"]:
-            sample["uuid"] += " again"
-
-    found = read_evaluations([*first, *made("second", second, first)], **BOTH, repeats=True)
+        refuse([*first, *again], "same-samples-twice", told, repeats=True)
+    twice = [_rewritten(file, name, unmarked) for name in ("u1", "u2") for file in plain]
+    for file in twice[2:]:
+        file.write_text(file.read_text() + "\n")
+    refuse(twice, "same-samples-twice", repeats=True)
+    # The same answers, of other samples.
+    second = [_rewritten(f, "second", lambda held: marked(held, "second", " again")) for f in plain]
+    found = read_evaluations([*first, *second], **BOTH, repeats=True)
     assert not any("copy" in note for note in found.notes)
     assert [set(table.attempts.tolist()) for table in found.attempts] == [{2}, {2}]
-
-
-def test_equal_scores_without_identifiers_are_said_and_counted(tmp_path):
-    files = [makers.inspect_json(tmp_path, "m", task) for task in TASKS]
-    again = [_rewritten(f, tmp_path / "b" / f.name, lambda held: None, indent=2) for f in files]
-    found = read_evaluations([*files, *again], **BOTH, repeats=True)
+    # Without identifiers equal scores are said and counted.
+    again = [_rewritten(file, "b") for file in plain]
+    found = read_evaluations([*plain, *again], **BOTH, repeats=True)
     told = [note for note in found.notes if "give it once" in note]
     assert [str(each) in note for each, note in zip(again, told, strict=True)] == [True, True]
 
@@ -500,8 +482,7 @@ def test_lm_eval_files_of_one_time_are_of_one_run(tmp_path):
     files = [*lm_eval(tmp_path / "one"), *lm_eval(tmp_path / "two")]
     changed(files[2], lambda line: dict(reversed(line.items())))
     told = {"path": str(files[2]), "other": str(files[0])}
-    with refused(StudyError, "same-samples-twice", told):
-        read_evaluations(files, **BOTH, repeats=True)
+    refuse(files, "same-samples-twice", told, repeats=True)
 
 
 def test_a_value_of_json_and_the_number_of_values_have_bounds(tmp_path, monkeypatch):

@@ -298,6 +298,36 @@ def fast_chat(file, task, rights):
     return sum(score >= 7 for score in first) / len(first)
 
 
+def lm_eval(file, task, rights):
+    made = makers.lm_eval(file.parents[1], file.parent.name, task)
+    results = next(made.parent.glob("results_*"))
+    facts = json.loads(results.read_text())
+    facts["results"][task] = {"exact_match,none": sum(rights) / len(rights)}
+    results.write_text(json.dumps(facts))
+    made.rename(made.with_suffix(file.suffix))
+    return facts["results"][task]["exact_match,none"]
+
+
+def inspect(file, task, rights):
+    """Its accuracy is of the samples that were scored."""
+    header, samples = makers.inspect_parts(file.parent.name, task)
+    header["results"] = {"scores": [{"metrics": {"accuracy": sum(rights) / len(rights)}}]}
+    samples.append({**samples[0], "id": "failed", "scores": None, "error": {"message": "x"}})
+    file.write_text(json.dumps({**header, "samples": samples}))
+    return header["results"]["scores"][0]["metrics"]["accuracy"]
+
+
+def live_bench(file, task, rights):
+    rows = [
+        {"question_id": f"q{n}", "task": "t", "model": file.parent.name, "score": score, "turn": 1}
+        | {"category": task}
+        for n, score in enumerate([*map(float, rights), -1])
+    ]
+    lines(file, rows)
+    scores = [row["score"] for row in rows if row["score"] != -1]
+    return sum(scores) / len(scores)
+
+
 RECIPES = {
     "OpenAI evals": (openai_evals, "jsonl"),
     "promptfoo, `.jsonl`": (promptfoo_lines, "jsonl"),
@@ -307,19 +337,28 @@ RECIPES = {
     "HumanEval, `_results.jsonl`": (human_eval, "jsonl"),
     "FastChat, MT-Bench": (fast_chat, "jsonl"),
 }
+KNOWN_LOGS = {
+    "lm-evaluation-harness": (lm_eval, "jsonl"),
+    "leaderboards of 2024": (lm_eval, "json"),
+    "Inspect": (inspect, "json"),
+    "LiveBench": (live_bench, "jsonl"),
+}
 
 
-@pytest.mark.parametrize("tool", RECIPES)
-def test_recipes_of_the_page_give_the_totals_of_their_tools(tmp_path, tool):
-    write, ending = RECIPES[tool]
+@pytest.mark.parametrize("tool", [*RECIPES, *KNOWN_LOGS])
+def test_logs_give_the_totals_of_their_tools(tmp_path, tool):
+    write, ending = (RECIPES | KNOWN_LOGS)[tool]
+    options = recipe(tool) if tool in RECIPES else {"common": True}
+    options |= {"dataset": "category"} if tool == "LiveBench" else {}
     files, totals = [], {}
     for model in ("a", "bb"):
         for task in TASKS:
             file = tmp_path / model / f"{task}.{ending}"
             file.parent.mkdir(exist_ok=True)
             totals[task, model] = write(file, task, expected(model, task))
-            files.append(f"{model}={file}")
-    found = read_evaluations(files, **BOTH, **recipe(tool))
+            (made,) = file.parent.glob(f"*{task}*.{ending}")
+            files.append(f"{model}={made}")
+    found = read_evaluations(files, **BOTH, **options)
     assert right(found) == {(t, m): expected(m, t) for m in ("a", "bb") for t in TASKS}
     assert {of: sum(each) / len(each) for of, each in right(found).items()} == totals
 
@@ -328,42 +367,6 @@ def test_each_recipe_of_the_page_is_tested():
     section = PAGE.read_text("utf-8").split("## Any other tool")[1].split("###")[0]
     told = re.findall(r"^\| (.*?) \| `.*` \|$", section, flags=re.M)
     assert set(told) == set(RECIPES)
-
-
-def known_log(root, tool, task, rights):
-    """A log of a tool that is known, and the total that stands in it."""
-    total = sum(rights) / len(rights)
-    if tool.startswith("lm_eval"):
-        file = makers.lm_eval(root, "m", task)
-        results = next(file.parent.glob("results_*"))
-        facts = json.loads(results.read_text())
-        facts["results"][task] = {"exact_match,none": total}
-        results.write_text(json.dumps(facts))
-        return (file.rename(file.with_suffix(".json")) if tool == "lm_eval_json" else file), total
-    if tool == "inspect":
-        header, samples = makers.inspect_parts("m", task)
-        header["results"] = {"scores": [{"name": "match", "metrics": {"accuracy": total}}]}
-        samples.append({**samples[0], "id": "failed", "scores": None, "error": {"message": "x"}})
-        (root / f"{task}.json").write_text(json.dumps({**header, "samples": samples}))
-        return root / f"{task}.json", total
-    rows = [
-        {"question_id": f"q{n}", "task": "t", "model": "m", "score": float(right), "turn": 1}
-        | {"category": task}
-        for n, right in enumerate(rights)
-    ]
-    rows.append({**rows[0], "question_id": "failed", "score": -1})
-    return lines(root / f"{task}.jsonl", rows), total
-
-
-@pytest.mark.parametrize("tool", ["lm_eval", "lm_eval_json", "inspect", "live_bench"])
-def test_logs_that_are_known_give_their_own_totals(tmp_path, tool):
-    made = [known_log(tmp_path, tool, task, expected("m", task)) for task in TASKS]
-    options = {"dataset": "category"} if tool == "live_bench" else {}
-    found = read_evaluations([file for file, _ in made], **BOTH, common=True, **options)
-    assert [data.correct.mean() for data in found.answers] == [total for _, total in made]
-    if tool.startswith("lm_eval"):
-        found = read_evaluations([tmp_path], **BOTH)
-        assert right(found) == {(task, "m"): expected("m", task) for task in TASKS}
 
 
 def test_the_scripts_for_helm_and_swe_bench_give_their_totals(tmp_path, monkeypatch):
