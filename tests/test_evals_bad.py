@@ -213,10 +213,10 @@ def test_codes_for_no_score_are_refused_whatever_the_threshold(tmp_path, reader,
     files = [score_file(tmp_path, reader, task, scores) for task in TASKS]
     for threshold in (0.5, None):
         if reader != "every" or threshold is not None:  # what is correct, it says by itself
-            told = {"items": ["1", "5", "9"], "others": ", where all others are from 0 to 1"}
+            told = {"items": ["1", "5", "9"], "others": ", where all others are from 0.0 to 1.0"}
             refuse(files, "score-outside-all-others", told, threshold=threshold)
-    whole = [score_file(tmp_path, reader, "old", [code] * 12), files[1]]
-    refuse(whole, "score-outside-all-others", threshold=0.5)
+    whole = [score_file(tmp_path, reader, task, [code] * 12) for task in TASKS]
+    refuse(whole, "score-outside-all-others", {"others": ""}, threshold=0.5)
 
 
 @pytest.mark.parametrize(
@@ -319,6 +319,10 @@ def test_a_list_of_scores_is_a_panel_of_judges(tmp_path, reader):
     assert data.shown.tolist() == [4, 4, 4, 3, 4, 4]
     assert data.answers.workers.tolist() == [f"panel[{n}]" for n in range(1, 5)]
     assert data.correct[:, 0].tolist() == [makers.solves("m", "old", n) for n in range(6)]
+    panels = [[None], [], None, [None, "NaN"], [], []]
+    silent = inspect(tmp_path, put, scorers=("match", "panel"))
+    told = {"judges": ["panel"]}
+    refuse(silent, "judge-without-scores", told, OptionError, scorer="match", judges="panel")
 
 
 def test_samples_that_failed_are_no_scores_that_were_not_given(tmp_path):
@@ -782,7 +786,7 @@ def test_a_run_that_failed_is_replaced_by_its_retry_or_refused(tmp_path, status,
             rule, name = "run-not-ended", "_journal/start.json"
         parts = [("summaries.json", json.dumps(samples[:2])), (name, json.dumps(header))]
         failed = archive(tmp_path / "failed.eval", parts)
-    refuse([failed], rule, {"dataset": "old", "model": "m"})
+    refuse([failed], rule, {"where": str(failed)})
     refuse([failed, *(makers.inspect_json(tmp_path, "other", task) for task in TASKS)], rule)
     again = [makers.inspect_json(tmp_path, "m", task) for task in (*TASKS, "third")]
     for files in ([failed, *again], [*again, failed], [tmp_path]):

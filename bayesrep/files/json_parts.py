@@ -209,7 +209,9 @@ def are_lines(path: str | Path) -> bool:
     """Whether a file holds JSON Lines by any name: two objects, one below the other."""
     try:
         with open(path, "rb") as file:
-            first = file.readline(LONGEST).removeprefix(_MARK).strip()
+            pieces = iter(lambda: file.readline(LONGEST), b"")
+            lines = (piece.removeprefix(_MARK).strip() for piece in pieces)
+            first = next(filter(None, lines), b"")
             return first[:1] + first[-1:] == b"{}" and file.read(2**16).lstrip()[:1] == b"{"
     except OSError:
         return False

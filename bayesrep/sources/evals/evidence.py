@@ -9,7 +9,12 @@ import polars as pl
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.sources.evals import joined
 from bayesrep.sources.evals.records import UNSCORED_SCORE, Log, LogChoices
-from bayesrep.sources.evals.verdicts import add_solved, refuse_no_score_codes, split_panels
+from bayesrep.sources.evals.verdicts import (
+    add_solved,
+    lacking_judges,
+    refuse_no_score_codes,
+    split_panels,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,13 +115,13 @@ def find_verdicts(
     if not len(scored):
         raise StudyError("logs-without-scores", where=logs[0].where)
     scorers = scored["scorer"].unique(maintain_order=True).to_list()
-    if absent := [name for name in asked.judges if name not in scorers]:
+    judging = pl.col("scorer").is_in(list(asked.judges))
+    judged = split_panels(scored.filter(judging))
+    if absent := lacking_judges(judged, asked.judges):
         known = listing([name for name in scorers if name] or ["none"], "scorer")
         raise OptionError("judge-without-scores", judges=listing(absent, "judge"), scorers=known)
-    judging = pl.col("scorer").is_in(list(asked.judges))
     told: list[str] = []
     parts: list[pl.DataFrame] = []
-    judged = split_panels(scored.filter(judging))
     for part, scorer in ((scored.filter(~judging), asked.scorer), (judged, None)):
         if scorer is not None:
             if not len(part):

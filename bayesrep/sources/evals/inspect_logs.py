@@ -28,7 +28,7 @@ else:
 
 import polars as pl
 
-from bayesrep.errors import StudyError, plain_text, reason
+from bayesrep.errors import StudyError, Violation, plain_text, reason
 from bayesrep.files import json_parts
 from bayesrep.files.json_parts import as_word
 from bayesrep.files.names import normalize_name
@@ -36,8 +36,6 @@ from bayesrep.sources.evals.records import UNANSWERED_SCORE, Log, LogChoices, ma
 
 TOOL = "Inspect"
 HEADER, SUMMARIES, START = "header.json", "summaries.json", "_journal/start.json"
-FAILED_RUN_RULES = ("run-not-ended", "run-not-successful", "log-marked-invalid")
-"""Of logs that another of the same model on the same data set replaces."""
 _PARTS = re.compile(r"_journal/summaries/(\d{1,9})\.json")
 ALWAYS, RATIO = 2**24, 200  # what is read of a log may have so many bytes, or so many times packed
 ENTRIES = 2**18
@@ -54,6 +52,18 @@ _BROKEN_ERRORS = (
 _BEGINNING = 200  # characters of an input that are compared: summaries shorten it
 
 
+class FailedRunError(StudyError):
+    """The log of a run that did not end well, which one of another run may replace.
+
+    Attributes
+    ----------
+    run
+        Its data set and its model, as records have them; empty where it does not name them.
+    """
+
+    run: tuple[str, str]
+
+
 def is_log(keys: Sequence[str]) -> bool:
     """Whether the first keys of a JSON file are those of a log."""
     return {"status", "eval"} <= set(keys)
@@ -68,8 +78,9 @@ def read_archive(path: Path, asked: LogChoices, model: str | None) -> Log:
             names = set(archive.namelist())
             if HEADER not in names:
                 text = _text(archive, START, where) if START in names else "{}"
-                run = _name_run(dict(json_parts.all_parts(text, f"{where}, {START}")), model)
-                raise StudyError("run-not-ended", where=where, header_file=HEADER, **run)
+                started = dict(json_parts.all_parts(text, f"{where}, {START}"))
+                broken = Violation("run-not-ended", where=where, header_file=HEADER)
+                raise _failed_run(broken, started, model)
             parts = sorted((int(m[1]), m[0]) for m in map(_PARTS.fullmatch, names) if m)
             entries = [SUMMARIES] if SUMMARIES in names else [name for _, name in parts]
             _check_sizes([archive.getinfo(name) for name in (HEADER, *entries)], where)
@@ -168,23 +179,26 @@ def _text(archive: zipfile.ZipFile, name: str, where: str) -> str:
     return json_parts.as_text(contents, f"{where}, {name}")
 
 
-def _name_run(header: Mapping[Any, Any], model: str | None) -> dict[str, str]:
-    """The data set and the model of a log that is refused, as records have them."""
-    facts = header.get("eval")
+def _failed_run(broken: Violation, header: Mapping[Any, Any], model: str | None) -> FailedRunError:
+    error, facts = FailedRunError(broken), header.get("eval")
     facts = facts if isinstance(facts, dict) else {}
-    names = {"dataset": facts.get("task"), "model": model or facts.get("model")}
-    return {key: plain_text(normalize_name(str(name or ""))) for key, name in names.items()}
+    names = (facts.get("task"), model or facts.get("model"))
+    task, model = (plain_text(normalize_name(str(name or ""))) for name in names)
+    error.run = task, model
+    return error
 
 
 def _check_status(header: Mapping[Any, Any], where: str, model: str | None) -> None:
-    status, run = header.get("status"), _name_run(header, model)
+    status = header.get("status")
+    if status == "success" and header.get("invalidated") is not True:
+        return
+    said = header.get("error")
+    said = said.get("message") if isinstance(said, dict) else None
+    why = f" ({reason(ValueError(said))[:120]})" if isinstance(said, str) else ""
+    broken = Violation("log-marked-invalid", where=where)
     if status != "success":
-        error = header.get("error")
-        said = error.get("message") if isinstance(error, dict) else None
-        why = f" ({reason(ValueError(said))[:120]})" if isinstance(said, str) else ""
-        raise StudyError("run-not-successful", where=where, status=status, reason=why, **run)
-    if header.get("invalidated") is True:
-        raise StudyError("log-marked-invalid", where=where, **run)
+        broken = Violation("run-not-successful", where=where, status=status, reason=why)
+    raise _failed_run(broken, header, model)
 
 
 def _log(

@@ -38,6 +38,7 @@ from bayesrep.sources.evals.records import (
     list_names,
     name_columns,
 )
+from bayesrep.sources.evals.verdicts import lacking_judges
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts
 from bayesrep.studies.contents import StudyContents
@@ -229,10 +230,9 @@ def _scored_items(
         counted = from_table(counts, task, known.unique())
     elif evidence.judged is not None:
         judged = evidence.judged.filter(of_task)
-        names = judged["scorer"].unique(maintain_order=True).to_list()  # of a panel each judge's
-        heard = {*names, *(name.rpartition("[")[0] for name in names)}
-        absent = [name for name in judges if name not in heard]
-        counted = from_answers(judged, "scorer", [*names, *absent], task)
+        names = judged["scorer"].unique(maintain_order=True)  # of a panel each judge's
+        names = [*names, *lacking_judges(judged, judges)]
+        counted = from_answers(judged, "scorer", names, task)
     elif solvers:
         counted = from_answers(evidence.verdicts.filter(of_task), "model", solvers, task)
     # Of items that are scored only those are kept that have counts, too.

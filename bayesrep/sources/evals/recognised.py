@@ -83,13 +83,11 @@ def read_logs(
     asked = replace(asked, groups=_groups(asked, known))
     megabytes = sum(file.path.stat().st_size for file in files) >> 20
     with progress_bar(megabytes, "MB", show=progress and megabytes >= MUCH_MEGABYTES) as bar:
-        logs, failures = list[Log](), list[StudyError]()
+        logs, failures = list[Log](), list[inspect_logs.FailedRunError]()
         for file in files:
             try:
                 log = None if file.path in results else _log(file, asked, results, bar.advance)
-            except StudyError as error:
-                if error.rule not in inspect_logs.FAILED_RUN_RULES:
-                    raise
+            except inspect_logs.FailedRunError as error:
                 failures.append(error)
             else:
                 logs += [] if log is None else [log]
@@ -102,9 +100,11 @@ def read_logs(
     return [replace(log, groups=known) for log in _in_groups(logs, asked)]
 
 
-def _replace_failed_run(logs: Sequence[Log], failure: StudyError, asked: LogChoices) -> list[Log]:
+def _replace_failed_run(
+    logs: Sequence[Log], failure: inspect_logs.FailedRunError, asked: LogChoices
+) -> list[Log]:
     """The logs, of which one takes the place of a run that failed: of its model and data set."""
-    task, model, where = (str(failure.facts[name]) for name in ("dataset", "model", "where"))
+    (task, model), where = failure.run, str(failure.facts["where"])
     if task and not asked.wants(task):
         return [*logs, unread_log(where, inspect_logs.TOOL, task)]
     run = (pl.col("task") == task) & (pl.col("model") == model)
@@ -290,6 +290,9 @@ def _log(
     keys = _KEYS.findall(text[:_BEGIN])
     if inspect_logs.is_log(keys):
         return inspect_logs.read_json(path, text, asked, file.model)
+    if lm_eval.is_samples(dict.fromkeys(keys)):  # of one item
+        first = json_parts.first_object(path)
+        return lm_eval.read(path, first, asked, results, file.model, advance)
     if "evaluation_results" in keys:
         return None  # of Every Eval Ever, beside its records
     return _refuse_unknown_file(

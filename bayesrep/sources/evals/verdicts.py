@@ -66,6 +66,13 @@ def split_panels(records: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([records.filter(~listed), kept])
 
 
+def lacking_judges(judged: pl.DataFrame, judges: Sequence[str]) -> list[str]:
+    """The judges of which nothing is in what judges say, neither of them nor of their panel."""
+    held = judged["scorer"].unique().to_list()
+    heard = {*held, *(name.rpartition("[")[0] for name in held)}
+    return [name for name in judges if name not in heard]
+
+
 def no_score_codes(values: pl.Series) -> list[float]:
     """Which values are rather codes for "no score" (-1, 999) than scores, beside all the others.
 
@@ -92,13 +99,13 @@ def refuse_no_score_codes(records: pl.DataFrame, where: str) -> None:
         return
     coded = values.is_in(codes).fill_null(value=False)
     others = values.filter(~coded).drop_nulls()
-    beside = f", where all others are from {others.min():g} to {others.max():g}"
+    beside = f", where all others are from {others.min()} to {others.max()}" if len(others) else ""
     raise StudyError(
         "score-outside-all-others",
         where=where,
         scores=" and ".join(f"{code:g}" for code in codes),
         items=_items(records, coded),
-        others=beside if len(others) else "",
+        others=beside,
     )
 
 
@@ -138,15 +145,11 @@ def add_solved(
     value = score_values(score)
     strange = value.is_null()
     if strange.any():
-        items = _items(records, strange)
         first = score.filter(strange)[0]
-        raise StudyError(
-            "score-is-a-list" if first.startswith("[") else "score-not-a-verdict",
-            where=where,
-            score=first,
-            items=items,
-            words=", ".join((*LETTERS, *WORDS)),
-        )
+        told = {"where": where, "score": first, "items": _items(records, strange)}
+        if first.startswith("["):
+            raise StudyError("score-is-a-list", **told)
+        raise StudyError("score-not-a-verdict", words=", ".join((*LETTERS, *WORDS)), **told)
     # No answer is not right, as Inspect counts it, and is noted.
     silent = score.str.strip_chars() == "N"
     notes = (
