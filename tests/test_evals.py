@@ -35,6 +35,13 @@ BOTH = {"reference": "old", "replication": "new"}
 TIME = "2026-01-21T03-44-18.458309"
 
 
+def refuse(files, rule, facts=None, kind=StudyError, **options):
+    """The rule by which files are refused."""
+    with refused(kind, rule, facts) as error:
+        read_evaluations(files, **{**BOTH, **options})
+    return error.value.violation
+
+
 def solves(model, task, item, attempt=1):
     """Some fixed pattern of right and wrong, which every format below writes."""
     return (len(model) + len(task) + 3 * item + attempt * (item % 3)) % 5 > 1
@@ -169,8 +176,7 @@ def test_a_folder_of_logs_is_its_files(kind, tmp_path):
     files = FORMATS[kind](tmp_path, ("org/one",))
     if files[0].suffix in (".parquet", ".csv"):  # tables may be anything, and are named
         named = [str(file) for file in sorted(files)]
-        with refused(StudyError, "evaluation-tables-not-named", {"tables": named}):
-            read_evaluations([tmp_path], **BOTH)
+        refuse([tmp_path], "evaluation-tables-not-named", {"tables": named})
         return
     one, other = (read_evaluations(each, **BOTH).answers for each in (files, [tmp_path]))
     for here, there in zip(one, other, strict=True):
@@ -180,8 +186,7 @@ def test_a_folder_of_logs_is_its_files(kind, tmp_path):
 def test_formats_are_joined_where_the_user_says_that_ids_are_the_same(tmp_path):
     files = [inspect_eval(tmp_path, "x", "old"), inspect_json(tmp_path, "x", "new")]
     files += [lm_eval(tmp_path, "org/y", task) for task in TASKS]
-    with refused(StudyError, "item-keys-differ", {"other_key": "id"}):
-        read_evaluations(files, **BOTH)
+    refuse(files, "item-keys-differ", {"other_key": "id"})
     found = read_evaluations(files, **BOTH, key="id")
     assert found.answers[0].classifiers == ("x", "org/y")
 
@@ -223,12 +228,8 @@ def test_attempts_of_solvers_are_all_counted_and_are_not_workers(tmp_path):
 
 def test_files_of_one_model_are_repeats_only_when_said_so(tmp_path):
     files = [every(tmp_path, name=f"{run}.jsonl", evaluation_id=run) for run in range(3)]
-    with refused(
-        StudyError,
-        "model-repeated-on-data-set",
-        {"dataset": "old", "items": ["q0", "q1", "q2", "q3", "q4", "q5"]},
-    ):
-        read_evaluations(files, **BOTH)
+    told = {"dataset": "old", "items": ["q0", "q1", "q2", "q3", "q4", "q5"]}
+    refuse(files, "model-repeated-on-data-set", told)
     attempts = read_evaluations(files, **BOTH, repeats=True).attempts
     assert [each.attempts.tolist() for each in attempts] == [[3] * 6] * 2
 
@@ -236,8 +237,7 @@ def test_files_of_one_model_are_repeats_only_when_said_so(tmp_path):
 def test_several_scorers_are_judges_beside_the_one_that_says_what_is_solved(tmp_path):
     scorers = ("match", "judge1", "judge2", "judge3")
     files = [inspect_eval(tmp_path, "m", task, scorers=scorers) for task in TASKS]
-    with refused(OptionError, "score-choice-ambiguous"):
-        read_evaluations(files, **BOTH)
+    refuse(files, "score-choice-ambiguous", kind=OptionError)
     study = read_evaluations(files, **BOTH, scorer="match", judges=scorers[1:]).study()
     data = study.replication
     assert data.correct[:, 0].tolist() == [solves("m", "new", item) for item in range(6)]
@@ -251,14 +251,9 @@ def test_several_scorers_are_judges_beside_the_one_that_says_what_is_solved(tmp_
     one = read_evaluations(files, **BOTH, scorer="match", judges=scorers[1:], solvers="m").study()
     assert one.classifiers == ("other",)
     assert one.replication.selected.tolist() == data.selected.tolist()
-    with refused(OptionError, "all-scorers-are-judges"):
-        read_evaluations(files, **BOTH, judges=scorers)
-    with refused(
-        OptionError,
-        "judge-without-scores",
-        {"judges": ["nobody"], "scorers": ["match", "judge1", "judge2", "judge3"]},
-    ):
-        read_evaluations(files, **BOTH, scorer="match", judges="nobody")
+    refuse(files, "all-scorers-are-judges", kind=OptionError, judges=scorers)
+    told = {"judges": ["nobody"], "scorers": ["match", "judge1", "judge2", "judge3"]}
+    refuse(files, "judge-without-scores", told, OptionError, scorer="match", judges="nobody")
 
 
 def counts_table(root, items=6, **columns):
@@ -287,16 +282,10 @@ def test_metrics_and_filters_are_named_and_never_guessed(tmp_path):
         lm_eval(tmp_path, "m", task, metrics=("acc", "acc_norm"), filters=("strict", "flexible"))
         for task in TASKS
     ]
-    with refused(
-        OptionError, "score-choice-ambiguous", {"option": "metric", "choices": "'acc', 'acc_norm'"}
-    ):
-        read_evaluations(files, **BOTH)
-    with refused(
-        OptionError,
-        "unknown-score-choice",
-        {"option": "metric", "asked": "'f1'", "verb": "holds", "choices": "'acc', 'acc_norm'"},
-    ):
-        read_evaluations(files, **BOTH, metric="f1")
+    told = {"option": "metric", "choices": "'acc', 'acc_norm'"}
+    refuse(files, "score-choice-ambiguous", told, OptionError)
+    told = {"option": "metric", "asked": "'f1'", "verb": "holds", "choices": "'acc', 'acc_norm'"}
+    refuse(files, "unknown-score-choice", told, OptionError, metric="f1")
     with refused(
         OptionError,
         "score-choice-ambiguous",
@@ -312,12 +301,8 @@ def test_other_data_sets_need_no_choice_and_are_named(tmp_path):
     files.append(lm_eval(tmp_path, "m", "third", metrics=("acc", "f1")))
     notes = read_evaluations(files, **BOTH).notes
     assert any("left out: " in note and "'third'" in note for note in notes)
-    with refused(
-        OptionError,
-        "no-log-of-data-set",
-        {"dataset": "fourth", "datasets": "new (6 items, 1 model), old, third"},
-    ):
-        read_evaluations(files, reference="fourth", replication="new")
+    told = {"dataset": "fourth", "datasets": "new (6 items, 1 model), old, third"}
+    refuse(files, "no-log-of-data-set", told, OptionError, reference="fourth", replication="new")
 
 
 def test_results_of_every_eval_ever_are_metrics_without_the_name_of_the_data_set(tmp_path):
@@ -329,8 +314,7 @@ def test_results_of_every_eval_ever_are_metrics_without_the_name_of_the_data_set
         for line in lines
     ]
     file.write_text("\n".join(map(json.dumps, both)))
-    with refused(OptionError, "score-choice-ambiguous", {"choices": "'strict', 'loose'"}):
-        read_evaluations([file], **BOTH)
+    refuse([file], "score-choice-ambiguous", {"choices": "'strict', 'loose'"}, OptionError)
     assert read_evaluations([file], **BOTH, metric="strict").answers[0].correct.any()
 
 
@@ -338,16 +322,11 @@ def test_partial_credit_takes_a_stated_threshold(tmp_path):
     rows = [(t, f"q{i}", "m", i / 4) for t in TASKS for i in range(5)]
     table = pl.DataFrame(rows, ["dataset", "item", "model", "score"], orient="row")
     table.write_csv(tmp_path / "s.csv")
-    with refused(
-        OptionError,
-        "score-between-right-and-wrong",
-        {"low": 0.25, "high": 0.75, "items": ["q1", "q2", "q3"]},
-    ):
-        read_evaluations([tmp_path / "s.csv"], **BOTH)
+    told = {"low": 0.25, "high": 0.75, "items": ["q1", "q2", "q3"]}
+    refuse([tmp_path / "s.csv"], "score-between-right-and-wrong", told, OptionError)
     found = read_evaluations([tmp_path / "s.csv"], **BOTH, threshold=0.5)
     assert found.answers[0].correct[0].tolist() == [False, False, True, True, True]
-    with refused(OptionError, "threshold-not-finite"):
-        read_evaluations([tmp_path / "s.csv"], **BOTH, threshold=float("nan"))
+    refuse([tmp_path / "s.csv"], "threshold-not-finite", kind=OptionError, threshold=float("nan"))
 
 
 def test_letters_and_words_of_scores():
@@ -403,8 +382,7 @@ def test_the_model_is_named_by_results_by_the_folder_or_by_the_user(tmp_path):
     next(files[0].parent.glob("results*")).unlink()
     assert read_evaluations(files, **BOTH).answers[0].classifiers == ("org/m",)
     plain = [file.rename(tmp_path / file.name) for file in files]
-    with refused(StudyError, "lm-eval-model-unnamed"):
-        read_evaluations(plain, **BOTH)
+    refuse(plain, "lm-eval-model-unnamed")
     named = [f"mine={file}" for file in plain]
     assert read_evaluations(named, **BOTH).answers[0].classifiers == ("mine",)
 

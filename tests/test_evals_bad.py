@@ -3,11 +3,11 @@
 import json
 import os
 import zipfile
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import polars as pl
 import pytest
+import test_evals as makers
 from refusals import refused
 
 from bayesrep import OptionError, StudyError
@@ -18,18 +18,8 @@ from bayesrep.sources.evals.contents import list_contents
 from bayesrep.sources.evals.inspect_logs import zipfile as zipped
 from bayesrep.sources.evals.verdicts import no_score_codes
 
-_spec = spec_from_file_location("makers", Path(__file__).with_name("test_evals.py"))
-makers = module_from_spec(_spec)
-_spec.loader.exec_module(makers)
 BOTH, TASKS = makers.BOTH, makers.TASKS
-archive, lines = makers.archive, makers.json_lines
-
-
-def refuse(files, rule, facts=None, kind=StudyError, **options):
-    """The rule by which files are refused."""
-    with refused(kind, rule, facts) as error:
-        read_evaluations(files, **BOTH, **options)
-    return error.value.violation
+archive, lines, refuse = makers.archive, makers.json_lines, makers.refuse
 
 
 def lm_eval(root, **options):
@@ -630,8 +620,7 @@ def test_names_of_files_that_are_no_text(tmp_path):
     found = read_evaluations([tmp_path / name], **BOTH)
     assert found.provenance["files"] == [r"s\udcff.csv"]
     (tmp_path / name).write_text("item,model,score\nq1,m,1\n")
-    with refused(StudyError, "text-not-unicode", {"text": os.fsdecode(b"s\xff")}):
-        read_evaluations([tmp_path / name], **BOTH)
+    refuse([tmp_path / name], "text-not-unicode", {"text": os.fsdecode(b"s\xff")})
 
 
 def test_half_a_surrogate_pair_where_nothing_is_used_is_none_of_our_business(tmp_path):
@@ -906,8 +895,7 @@ def test_what_is_no_log(tmp_path):
 
 def test_options_that_contradict(tmp_path):
     log = makers.every(tmp_path)
-    with refused(OptionError, "reference-is-replication"):
-        read_evaluations([log], reference="old", replication="old")
+    refuse([log], "reference-is-replication", kind=OptionError, reference="old", replication="old")
     with refused(
         OptionError,
         "reference-and-replication-unnamed",

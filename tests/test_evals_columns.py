@@ -4,11 +4,11 @@ import gzip
 import json
 import re
 import shlex
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import polars as pl
 import pytest
+import test_evals as makers
 from refusals import check, refusal, refused
 
 from bayesrep import OptionError, StudyError
@@ -16,10 +16,8 @@ from bayesrep.cli import main
 from bayesrep.sources.evals import read_evaluations
 from bayesrep.sources.evals.contents import list_contents
 
-_spec = spec_from_file_location("makers", Path(__file__).with_name("test_evals.py"))
-makers = module_from_spec(_spec)
-_spec.loader.exec_module(makers)
 BOTH, TASKS, solves = makers.BOTH, makers.TASKS, makers.solves
+refuse = makers.refuse
 lines = makers.json_lines
 
 
@@ -114,8 +112,7 @@ def test_any_column_may_be_what_the_user_says(tmp_path):
         found = read_evaluations([file], **BOTH, **chosen)
         assert right(found) == {(t, "m"): expected("m", t) for t in TASKS}
         assert found.answers[0].images.tolist() == [f"0{n}" for n in range(6)]
-        with refused(StudyError, "score-table-lacks-column", {"column": "item"}):
-            read_evaluations([file], **BOTH, **{**chosen, "item": None})
+        refuse([file], "score-table-lacks-column", {"column": "item"}, **{**chosen, "item": None})
     with refused(StudyError, "table-lacks-columns", {"columns": ["Noten"]}):
         read_evaluations([tmp_path / "t.csv"], **BOTH, **{**chosen, "score": "Noten"})
     with refused(StudyError, "key-found-nowhere", {"key": "Noten"}):
@@ -150,17 +147,13 @@ def test_json_of_scores_is_read_as_strictly_as_tables(tmp_path):
     for kind in ("jsonl", "json"):
         file = tmp_path / f"s.{kind}"
         file.write_text(json.dumps([{**row, "solved": 0}]))
-        with refused(OptionError, "score-column-ambiguous", {"columns": "'score' and 'solved'"}):
-            read_evaluations([file], **BOTH)
+        refuse([file], "score-column-ambiguous", {"columns": "'score' and 'solved'"}, OptionError)
         file.write_text(json.dumps([{**row, "attempt": "first"}]))
-        with refused(StudyError, "count-not-whole-in-rows", {"column": "attempt"}):
-            read_evaluations([file], **BOTH)
+        refuse([file], "count-not-whole-in-rows", {"column": "attempt"})
         file.write_text(json.dumps([row]))
-        with refused(StudyError, "no-evaluation-log"):  # in a folder it may be anything
-            read_evaluations([tmp_path], **BOTH)
+        refuse([tmp_path], "no-evaluation-log")
         file.write_text(json.dumps([{"dataset": "old", "item": "q", "score": 1}]))
-        with refused(StudyError, "unknown-log-contents"):
-            read_evaluations([file], **BOTH)
+        refuse([file], "unknown-log-contents")
 
 
 def test_names_are_the_same_with_blanks_and_in_another_form(tmp_path):
@@ -432,8 +425,7 @@ def test_events_without_an_item_are_counted_and_left_out(tmp_path):
     found = read_evaluations(files, **BOTH, **recipe("OpenAI evals"))
     assert found.answers[0].images[0] == "old.dev.0"
     assert "old.jsonl: 2 records without 'sample_id' left out" in found.notes
-    with refused(StudyError, "unknown-log-contents"):
-        read_evaluations(files, **BOTH)
+    refuse(files, "unknown-log-contents")
 
 
 @pytest.mark.parametrize("write", [promptfoo_lines, promptfoo_json])
@@ -474,8 +466,7 @@ def test_results_of_code_generation_have_attempts(tmp_path):
         (tmp_path / f"{task}.json").write_text(json.dumps({"hash": "x", "eval": each}))
         files.append(f"m={tmp_path / task}.json")
     chosen = {"item": "eval.*.*.task_id", "score": "eval.*.*.base_status"}
-    with refused(StudyError, "item-scored-several-times"):
-        read_evaluations(files, **BOTH, **chosen)
+    refuse(files, "item-scored-several-times", **chosen)
     found = read_evaluations(files, **BOTH, **chosen, repeats=True)
     assert right(found) == {(t, "m"): expected("m", t) for t in TASKS}
     solved = [solves("m", "old", n, 1) + solves("m", "old", n, 2) for n in range(6)]

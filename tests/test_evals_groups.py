@@ -2,10 +2,10 @@
 
 import json
 import os
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+import test_evals as makers
 from refusals import check, refusal, refused
 
 from bayesrep import OptionError, StudyError
@@ -14,10 +14,8 @@ from bayesrep.errors import TableWarning
 from bayesrep.sources.evals import read_evaluations
 from bayesrep.sources.evals.contents import list_contents
 
-_spec = spec_from_file_location("makers", Path(__file__).with_name("test_evals.py"))
-makers = module_from_spec(_spec)
-_spec.loader.exec_module(makers)
 BOTH, TASKS, solves = makers.BOTH, makers.TASKS, makers.solves
+refuse = makers.refuse
 GROUPS = {
     "bench": ["bench_hard", "bench_c"],
     "bench_hard": ["bench_a", "bench_b"],
@@ -61,8 +59,7 @@ def test_two_versions_of_a_task_in_a_group_are_refused(tmp_path):
     group_logs(tmp_path, models=("one",))
     group_logs(tmp_path, models=("other",), bench_b=2)
     told = {"dataset": "bench_b", "version": "version 2", "other_version": "version 1"}
-    with refused(StudyError, "data-set-versions-differ", told):
-        read_evaluations([tmp_path], reference="bench", replication="redux")
+    refuse([tmp_path], "data-set-versions-differ", told, reference="bench", replication="redux")
 
 
 def test_a_group_is_of_names_or_patterns_where_nothing_says_of_which(tmp_path):
@@ -154,11 +151,9 @@ def test_a_list_under_the_name_of_json_lines(tmp_path, whole):
         assert data.classifiers == ("org/m",)
         assert data.correct[0].tolist() == [solves("org/m", data.dataset, n) for n in range(6)]
     files[0].write_text(files[0].read_text()[:-30])
-    with refused(StudyError, "json-file-damaged", {"where": str(files[0])}):
-        read_evaluations(given, **BOTH, metric="acc")
+    refuse(given, "json-file-damaged", {"where": str(files[0])}, metric="acc")
     files[0].write_text('[{"doc_id": 0, "resps": [], "acc": 1.0}, 7]')
-    with refused(StudyError, "json-element-no-object", {"element": 2}):
-        read_evaluations(given, **BOTH, metric="acc")
+    refuse(given, "json-element-no-object", {"element": 2}, metric="acc")
 
 
 def test_every_eval_ever_may_be_a_list_too(tmp_path):
@@ -218,5 +213,4 @@ def test_what_is_no_file_in_a_folder_of_logs_is_named(tmp_path):
     assert found.answers[0].correct.shape == (1, 6)
     told = sorted(Path(str(each.message).split(": is ")[0]).name for each in warned)
     assert told == ["gone.jsonl", "more", "null.json", "pipe.eval"]
-    with refused(StudyError, "evaluation-log-no-file"):
-        read_evaluations([*files, tmp_path / "logs" / "pipe.eval"], **BOTH)
+    refuse([*files, tmp_path / "logs" / "pipe.eval"], "evaluation-log-no-file")

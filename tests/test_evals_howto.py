@@ -2,19 +2,16 @@
 
 import re
 import shlex
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import polars as pl
+import test_evals as makers
 
 import bayesrep
 from bayesrep.cli import main
 from bayesrep.studies.reading import check_study
 from bayesrep.studies.words import words_of
 
-_spec = spec_from_file_location("makers", Path(__file__).with_name("test_evals.py"))
-makers = module_from_spec(_spec)
-_spec.loader.exec_module(makers)
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "evaluation-logs.md"
 TASKS = {"gsm8k": 40, "gsm1k": 30}
 MODELS = ("org/solver-a", "org/solver-b", "org/solver-c", "org/one", "org/two")
