@@ -134,7 +134,7 @@ def find_verdicts(
         # A code for "no score" is told by all scores of its kind, in whatever file they are.
         counting = part if threshold is not None else part.filter(pl.col("said").is_null())
         for _, rows in counting.group_by("metric", "scorer", maintain_order=True):
-            refuse_no_score_codes(rows, logs[rows["log"][0]].where)
+            refuse_no_score_codes(rows, [log.where for log in logs])
         solved: list[pl.DataFrame] = []
         for (number,), rows in part.group_by("log", maintain_order=True):
             verdicts, notes = add_solved(rows, threshold, logs[int(str(number))].where)

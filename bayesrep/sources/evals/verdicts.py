@@ -92,8 +92,11 @@ def no_score_codes(values: pl.Series) -> list[float]:
     return [float(top)] if top == np.floor(top) and (nines or far) else []
 
 
-def refuse_no_score_codes(records: pl.DataFrame, where: str) -> None:
-    """Refuse records, of one metric and scorer, with codes that a threshold would count."""
+def refuse_no_score_codes(records: pl.DataFrame, places: Sequence[str]) -> None:
+    """Refuse records, of one metric and scorer, with codes that a threshold would count.
+
+    `places` are what a message calls each log.
+    """
     values = score_values(records["score"])
     if not (codes := no_score_codes(values)):
         return
@@ -102,7 +105,7 @@ def refuse_no_score_codes(records: pl.DataFrame, where: str) -> None:
     beside = f", where all others are from {others.min()} to {others.max()}" if len(others) else ""
     raise StudyError(
         "score-outside-all-others",
-        where=where,
+        where=places[records["log"].filter(coded)[0]],
         scores=" and ".join(f"{code:g}" for code in codes),
         items=_items(records, coded),
         others=beside,
@@ -117,29 +120,10 @@ def _items(records: pl.DataFrame, rows: pl.Series) -> Listing:
 def add_solved(
     records: pl.DataFrame, threshold: float | None, where: str
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Say of every record whether the item is solved.
+    """Say of every record whether the item is solved (`solved`), with sentences about them.
 
-    Parameters
-    ----------
-    records
-        With `item`, `score` (text, not null) and `said`.
-    threshold
-        The least score of a solved item. None where all scores have to be right or wrong; where a
-        log says itself which are right, that counts.
-    where
-        What a message begins with.
-
-    Returns
-    -------
-    tuple
-        The records with `solved` (bool), and sentences about them.
-
-    Raises
-    ------
-    StudyError
-        Where a score is not a number, or a log contradicts itself.
-    OptionError
-        Where items are solved in part, and no threshold is given.
+    The records have `item`, `score` (text, not null) and `said`. Without a threshold, the least
+    score of a solved item, all scores have to be right or wrong, or the log says itself which are.
     """
     score = records["score"]
     value = score_values(score)
