@@ -531,7 +531,7 @@ def test_the_fixture_of_helm(fixtures, tmp_path, monkeypatch):
     copy = tmp_path / "helm" / "mmlu:x,model=openai_gpt2" / "per_instance_stats.json"
     copy.write_bytes(stats.read_bytes())
     exec(page.read_text("utf-8").split("```python\n")[1].split("```")[0], {})
-    table = pl.read_csv("helm.csv")
+    table = pl.read_csv("scores.csv")
     assert table.select("dataset", "model").unique(maintain_order=True).rows() == [
         (f"mmlu:x:{split}", "openai_gpt2") for split in ("test", "valid")
     ]

@@ -362,59 +362,48 @@ def test_each_recipe_of_the_page_is_tested():
     assert set(told) == set(RECIPES)
 
 
-def test_the_scripts_for_helm_and_swe_bench_give_their_totals(tmp_path, monkeypatch):
+def test_the_script_for_helm_and_swe_bench_gives_their_totals(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    helm, swe_bench = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), flags=re.S)
     totals = {}
     for task, splits in (("reading", "tttvt"), ("stories:method=x", "tvttv")):
         stats = [
-            {"instance_id": f"id{n}", "train_trial_index": 0, **more}
-            | {
-                "stats": [
-                    {"name": {"name": name, "split": {"t": "test", "v": "valid"}[split]}, **stat}
-                    for name, stat in (
-                        ("num_references", {"count": 1, "mean": 4.0}),
-                        ("exact_match", {"count": 1, "mean": 1.0 if more else float(n % 3 > 0)}),
-                        ("f1", {"count": 0}),
-                    )
-                ]
-            }
+            {"instance_id": f"id{n}", **more}
+            | {"stats": [{"name": {"name": name, "split": split}, **stat} for name, stat in held]}
             for n, split in enumerate(splits)
             for more in ({}, {"perturbation": {"name": "typos"}})
+            for mean in [1.0 if more else float(n % 3 > 0)]
+            for held in [(("f1", {"count": 0}), ("exact_match", {"count": 1, "mean": mean}))]
         ]
         folder = tmp_path / "helm" / "runs" / f"{task},model=x_m"
         folder.mkdir(parents=True)
         (folder / "per_instance_stats.json").write_text(json.dumps(stats))
-        own = [s["stats"][1] for s in stats if "perturbation" not in s]
-        for split in ("test", "valid"):
+        own = [each["stats"][1] for each in stats if "perturbation" not in each]
+        for split in "tv":
             means = [stat["mean"] for stat in own if stat["name"]["split"] == split]
-            totals[f"{task}:{split}"] = sum(means) / len(means)
-    exec(helm, {})
-    for split in ("test", "valid"):
-        names = {"reference": f"reading:{split}", "replication": f"stories:method=x:{split}"}
-        found = read_evaluations(["helm.csv"], **names, metric="exact_match")
-        assert [data.correct.mean() for data in found.answers] == [
-            totals[n] for n in names.values()
-        ]
-        assert found.answers[0].classifiers == ("x_m",)
-    (tmp_path / "reports").mkdir()
+            totals[f"{task}:{split}", "x_m"] = sum(means) / len(means)
+    (tmp_path / "swe-bench").mkdir()
+    ids = [f"django__django-{n}" for n in range(10)]
     for model, solved in (("org__a.5", 4), ("other", 6)):
-        ids = [f"django__django-{n}" for n in range(10)]
         report = {"total_instances": 10, "submitted_instances": 9, "resolved_instances": solved}
         report |= {"submitted_ids": ids[:9], "resolved_ids": ids[:solved]}
         report |= {"incomplete_ids": ids[9:], "empty_patch_ids": ids[8:9], "error_ids": ids[7:8]}
         for task in TASKS:
-            (tmp_path / "reports" / f"{model}.{task}.json").write_text(json.dumps(report))
+            (tmp_path / "swe-bench" / f"{model}.{task}.json").write_text(json.dumps(report))
             (tmp_path / f"{task}-ids.txt").write_text("\n".join(ids))
             file = tmp_path / "evaluation" / f"{task}-ids" / model / "results" / "results.json"
             file.parent.mkdir(parents=True)
             file.write_text(json.dumps({"no_generation": ids[9:], "resolved": ids[:solved]}))
-    exec(swe_bench, {})
-    for end, tried in (("", 9), ("-ids", 10)):
-        names = {role: f"{task}{end}" for role, task in BOTH.items()}
-        for data in read_evaluations(["swe-bench.csv"], **names).answers:
-            shares = dict(zip(data.classifiers, data.correct.mean(axis=1).tolist(), strict=True))
-            assert shares == {"org__a.5": 4 / tried, "other": 6 / tried}
+            totals[task, model] = report["resolved_instances"] / report["submitted_instances"]
+            totals[f"{task}-ids", model] = report["resolved_instances"] / len(ids)
+    exec(re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), flags=re.S)[0], {})
+    pairs = [TASKS, [f"{task}-ids" for task in TASKS]]
+    pairs += [(f"reading:{split}", f"stories:method=x:{split}") for split in "tv"]
+    for pair in pairs:
+        options = {"metric": "exact_match"} if pair[0].startswith("reading") else {}
+        names = dict(zip(BOTH, pair, strict=True))
+        found = read_evaluations(["scores.csv"], **names, **options)
+        shares = {of: sum(each) / len(each) for of, each in right(found).items()}
+        assert shares == {of: total for of, total in totals.items() if of[0] in pair}
 
 
 def test_events_without_an_item_are_counted_and_left_out(tmp_path):
