@@ -676,6 +676,7 @@ def test_what_is_read_of_an_archive_has_one_bound(tmp_path, packed):
     blank = "[" + " " * 2**24 + "]"
     parts = [(f"_journal/summaries/{n}.json", blank) for n in range(1, 25)]
     large = [[HEADER, ("summaries.json", 2 * blank)], [("header.json", 2 * blank), SUMMARIES]]
+    large.append([("_journal/start.json", 2 * blank), SUMMARIES])
     for made, least in (
         *((each, 2**25) for each in (*large, [HEADER, *parts[:2]])),
         ([HEADER, *parts], 24 * 2**24),

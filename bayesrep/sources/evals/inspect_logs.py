@@ -43,6 +43,7 @@ ENTRIES = 2**18
 SCORES = 2**22
 """Scores of all samples of a log."""
 _DIRECTORY = 2**26  # bytes of the list of entries
+_SIZES = ("file_size", "compress_size")
 _PACKING_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, 93}  # the last is Zstandard
 _OUTSIDE_PATH = re.compile(r"[/\\]|[A-Za-z]:|(?:.*[/\\])?\.\.(?:[/\\]|$)", re.DOTALL)
 _BROKEN_ERRORS = (
@@ -77,6 +78,7 @@ def read_archive(path: Path, asked: LogChoices, model: str | None) -> Log:
             _check_entries(archive, where)
             names = set(archive.namelist())
             if HEADER not in names:
+                _check_sizes([archive.getinfo(name) for name in names & {START}], where)
                 text = _text(archive, START, where) if START in names else "{}"
                 started = dict(json_parts.all_parts(text, f"{where}, {START}"))
                 broken = Violation("run-not-ended", where=where, header_file=HEADER)
@@ -155,10 +157,7 @@ def _check_sizes(entries: Sequence[zipfile.ZipInfo], where: str) -> None:
     for entry in entries:
         if entry.compress_type not in _PACKING_METHODS:
             raise StudyError("log-entry-packing-unknown", where=where, entry=entry.filename)
-    size, packed = (
-        sum(sizes)
-        for sizes in zip(*((each.file_size, each.compress_size) for each in entries), strict=True)
-    )
+    size, packed = (sum(getattr(each, name) for each in entries) for name in _SIZES)
     if size > json_parts.LARGEST or size > max(ALWAYS, RATIO * packed):
         largest = max(entries, key=lambda each: each.file_size)
         raise StudyError(
