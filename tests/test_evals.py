@@ -73,6 +73,20 @@ def json_lines(file, rows):
     return file
 
 
+def write_rows(file, rows):
+    """A table in the format of the file's ending; words beside numbers make a column of words."""
+    kind = file.name.rpartition(".")[2]
+    if kind in ("jsonl", "ndjson") and not file.name.endswith("list.jsonl"):
+        return json_lines(file, rows)
+    if kind in ("json", "jsonl"):
+        file.write_text(json.dumps(rows, indent=1))
+    else:
+        words = {name for row in rows for name, value in row.items() if isinstance(value, str)}
+        table = pl.DataFrame(rows, schema_overrides=dict.fromkeys(words, pl.String), strict=False)
+        (table.write_csv if kind == "csv" else table.write_parquet)(file)
+    return file
+
+
 def every(root, models=("a/m",), items=6, name="all_samples.jsonl", **more):
     rows = [
         {"schema_version": "0.3.0", "evaluation_id": f"src/{model}/1", "model_id": model}
@@ -133,15 +147,13 @@ def archive(file, entries, packed=zipfile.ZIP_DEFLATED):
 
 def scores(root, models=("a/m",), items=6, kind="parquet"):
     rows = [
-        (task, f"q{item}", model, float(solves(model, task, item)))
+        {"task": task, "question_id": f"q{item}", "model": model}
+        | {"score": float(solves(model, task, item))}
         for model in models
         for task in TASKS
         for item in range(items)
     ]
-    table = pl.DataFrame(rows, ["task", "question_id", "model", "score"], orient="row")
-    file = root / f"judgements.{kind}"
-    (table.write_csv if kind == "csv" else table.write_parquet)(file)
-    return file
+    return write_rows(root / f"judgements.{kind}", rows)
 
 
 def of_each(make):
@@ -526,10 +538,10 @@ def test_the_fixture_of_helm(fixtures, tmp_path, monkeypatch):
     """By the script of the page."""
     page = Path(__file__).parents[1] / "docs" / "how-to" / "evaluation-logs.md"
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "helm" / "mmlu:x,model=openai_gpt2").mkdir(parents=True)
     (stats,) = fixtures.glob("*per_instance_stats.json")
-    copy = tmp_path / "helm" / "mmlu:x,model=openai_gpt2" / "per_instance_stats.json"
-    copy.write_bytes(stats.read_bytes())
+    run = tmp_path / "helm" / "mmlu:x,model=openai_gpt2"
+    run.mkdir(parents=True)
+    (run / "per_instance_stats.json").write_bytes(stats.read_bytes())
     exec(page.read_text("utf-8").split("```python\n")[1].split("```")[0], {})
     table = pl.read_csv("scores.csv")
     assert table.select("dataset", "model").unique(maintain_order=True).rows() == [
@@ -543,8 +555,7 @@ def test_the_fixture_of_helm(fixtures, tmp_path, monkeypatch):
         if each["stats"][0]["name"]["split"] == "test"
     ]
     assert held["exact_match:test"]["score"].to_list() == expected
-    quasi = held["quasi_exact_match:test"]["score"].mean()
-    assert quasi == pytest.approx(1 / 9)  # HELM's own
+    assert held["quasi_exact_match:test"]["score"].mean() == pytest.approx(1 / 9)  # HELM's own
     assert held["exact_match:valid"]["item"].to_list() == ["id11"]
 
 

@@ -153,19 +153,8 @@ def score_file(root, reader, task, scores, model="m"):
             for row in rows
         ]
         return lines(folder / f"{task}-every.jsonl", rows)
-    file, rows = (
-        folder / f"{task}.{reader}",
-        [row | {"dataset": task, "model": model} for row in rows],
-    )
-    if reader == "jsonl":
-        return lines(file, rows)
-    if reader == "json":
-        file.write_text(json.dumps(rows))
-    else:
-        kind = pl.String if any(isinstance(score, str) for score in scores) else pl.Float64
-        table = pl.DataFrame(rows, schema_overrides={"score": kind}, strict=False)
-        (table.write_csv if reader == "csv" else table.write_parquet)(file)
-    return file
+    rows = [row | {"dataset": task, "model": model} for row in rows]
+    return makers.write_rows(folder / f"{task}.{reader}", rows)
 
 
 @pytest.mark.parametrize("kind", MISSING)
@@ -294,14 +283,13 @@ def test_a_list_of_scores_is_a_panel_of_judges(tmp_path, reader):
     files = inspect(tmp_path, put, scorers=("match", "panel"))
     for task in TASKS if reader != "inspect" else ():
         _, samples = makers.inspect_parts("m", task, scorers=("match", "panel"), change=put)
-        table = pl.DataFrame(
+        rows = [
             {"dataset": task, "item": str(each["id"]), "model": "m", "scorer": name}
             | {"score": value if isinstance(value, str) else json.dumps(value)}
             for each in samples
             for name, value in ((name, each["scores"][name]["value"]) for name in each["scores"])
-        )
-        files = [*files[1:], tmp_path / f"{task}.{reader}"]
-        (table.write_ndjson if reader == "jsonl" else table.write_parquet)(files[-1])
+        ]
+        files = [*files[1:], makers.write_rows(tmp_path / f"{task}.{reader}", rows)]
     refuse(files, "score-is-a-list", {"score": '[1, 0, 0, "C"]'}, scorer="panel")
     data = read_evaluations(files, **BOTH, scorer="match", judges="panel").study().reference
     assert data.selected.tolist() == [2, 3, 2, 3, 2, 3]

@@ -102,21 +102,16 @@ def test_any_column_may_be_what_the_user_says(tmp_path):
         for t in TASKS
         for n in range(6)
     ]
-    table = pl.DataFrame(rows)
     chosen = {"item": "Frage", "model": "Modell", "score": "Punkte", "dataset": "Satz"}
     for kind in ("csv", "parquet", "jsonl"):
-        file = tmp_path / f"t.{kind}"
-        {"csv": table.write_csv, "parquet": table.write_parquet, "jsonl": table.write_ndjson}[kind](
-            file
-        )
+        file = makers.write_rows(tmp_path / f"t.{kind}", rows)
         found = read_evaluations([file], **BOTH, **chosen)
         assert right(found) == {(t, "m"): expected("m", t) for t in TASKS}
         assert found.answers[0].images.tolist() == [f"0{n}" for n in range(6)]
         refuse([file], "score-table-lacks-column", {"column": "item"}, **{**chosen, "item": None})
-    with refused(StudyError, "table-lacks-columns", {"columns": ["Noten"]}):
-        read_evaluations([tmp_path / "t.csv"], **BOTH, **{**chosen, "score": "Noten"})
-    with refused(StudyError, "key-found-nowhere", {"key": "Noten"}):
-        read_evaluations([tmp_path / "t.jsonl"], **BOTH, **{**chosen, "score": "Noten"})
+    chosen |= {"score": "Noten"}
+    refuse([tmp_path / "t.csv"], "table-lacks-columns", {"columns": ["Noten"]}, **chosen)
+    refuse([tmp_path / "t.jsonl"], "key-found-nowhere", {"key": "Noten"}, **chosen)
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "ndjson", "json", "list.jsonl"])
@@ -128,13 +123,7 @@ def test_columns_that_are_known_need_no_option(tmp_path, kind):
         for n in range(6)
         for a in (2, 1)
     ]
-    file = tmp_path / f"s.{kind}"
-    if kind == "csv":
-        pl.DataFrame(rows).write_csv(file)
-    elif kind in ("json", "list.jsonl"):
-        file.write_text(json.dumps(rows, indent=1))
-    else:
-        lines(file, rows)
+    file = makers.write_rows(tmp_path / f"s.{kind}", rows)
     found = read_evaluations([file], **BOTH)
     assert right(found) == {(t, m): expected(m, t) for t in TASKS for m in ("m", "mm")}
     assert {each.attempts.tolist() == [2] * 6 for each in found.attempts} == {True}
@@ -480,13 +469,7 @@ def test_of_several_scores_the_lowest_counts(tmp_path, kind):
     file = tmp_path / f"t.{kind}"
 
     def read(score):
-        if kind == "json":
-            file.write_text(json.dumps(rows))
-        else:
-            table = pl.DataFrame(rows)
-            {"csv": table.write_csv, "jsonl": table.write_ndjson, "parquet": table.write_parquet}[
-                kind
-            ](file)
+        makers.write_rows(file, rows)
         return read_evaluations([file], **BOTH, score=score).answers[0]
 
     for order in ("a, b", "b, a"):
