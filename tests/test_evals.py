@@ -35,6 +35,13 @@ BOTH = {"reference": "old", "replication": "new"}
 TIME = "2026-01-21T03-44-18.458309"
 
 
+def refuse(files, rule, facts=None, kind=StudyError, **options):
+    """The rule by which files are refused."""
+    with refused(kind, rule, facts) as error:
+        read_evaluations(files, **{**BOTH, **options})
+    return error.value.violation
+
+
 def solves(model, task, item, attempt=1):
     """Some fixed pattern of right and wrong, which every format below writes."""
     return (len(model) + len(task) + 3 * item + attempt * (item % 3)) % 5 > 1
@@ -43,97 +50,77 @@ def solves(model, task, item, attempt=1):
 def lm_eval(root, model, task, items=6, metrics=("exact_match",), filters=("none",), **more):
     folder = root / model.replace("/", "__")
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [
-        json.dumps(
-            {
-                "doc_id": item,
-                "doc": {"q": f"{task} {item}"},
-                "target": "4",
-                "resps": [['a "doc_id": 7']],
-                "filtered_resps": ["4"],
-                "filter": each,
-                "metrics": list(metrics),
-                "doc_hash": f"{task}{item:04}",
-                **{metric: float(solves(model, task, item)) for metric in metrics},
-                **more,
-            }
-        )
+    rows = [
+        {"doc_id": item, "doc": {"q": f"{task} {item}"}, "target": "4"}
+        | {"resps": [['a "doc_id": 7']], "filtered_resps": ["4"], "filter": each}
+        | {"metrics": list(metrics), "doc_hash": f"{task}{item:04}"}
+        | {metric: float(solves(model, task, item)) for metric in metrics}
+        | more
         for each in filters
         for item in range(items)
     ]
-    file = folder / f"samples_{task}_{TIME}.jsonl"
-    file.write_text("\n".join(lines) + "\n")
-    results = {
-        "results": {name: {} for name in TASKS},
-        "versions": {name: 1.0 for name in TASKS},
-        "n-samples": {name: {"original": items, "effective": items} for name in TASKS},
-        "config": {"model": "hf", "model_args": f"pretrained={model},dtype=auto"},
-    }
+    sizes = {"original": items, "effective": items}
+    results = {"results": {name: {} for name in TASKS}, "versions": dict.fromkeys(TASKS, 1.0)}
+    results |= {"n-samples": dict.fromkeys(TASKS, sizes)}
+    results |= {"config": {"model": "hf", "model_args": f"pretrained={model},dtype=auto"}}
     (folder / f"results_{TIME}.json").write_text(json.dumps(results))
+    return json_lines(folder / f"samples_{task}_{TIME}.jsonl", rows)
+
+
+def json_lines(file, rows):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def write_rows(file, rows):
+    """A table in the format of the file's ending; words beside numbers make a column of words."""
+    kind = file.name.rpartition(".")[2]
+    if kind in ("jsonl", "ndjson") and not file.name.endswith("list.jsonl"):
+        return json_lines(file, rows)
+    if kind in ("json", "jsonl"):
+        file.write_text(json.dumps(rows, indent=1))
+    else:
+        words = {name for row in rows for name, value in row.items() if isinstance(value, str)}
+        table = pl.DataFrame(rows, schema_overrides=dict.fromkeys(words, pl.String), strict=False)
+        (table.write_csv if kind == "csv" else table.write_parquet)(file)
     return file
 
 
 def every(root, models=("a/m",), items=6, name="all_samples.jsonl", **more):
-    lines = [
-        json.dumps(
-            {
-                "schema_version": "0.3.0",
-                "evaluation_id": f"src/{model}/1",
-                "model_id": model,
-                "evaluation_name": task,
-                "evaluation_result_id": task,
-                "sample_id": f"q{item}",
-                "sample_hash": f"{task}{item:04}",
-                "interaction_type": "single_turn",
-                "input": {"raw": "2 + 2?", "reference": ["4"]},
-                "output": {"raw": ["4"]},
-                "answer_attribution": [],
-                "evaluation": {
-                    "score": float(solves(model, task, item)),
-                    "is_correct": solves(model, task, item),
-                },
-                **more,
-            }
-        )
+    rows = [
+        {"schema_version": "0.3.0", "evaluation_id": f"src/{model}/1", "model_id": model}
+        | {"evaluation_name": task, "evaluation_result_id": task}
+        | {"sample_id": f"q{item}", "sample_hash": f"{task}{item:04}"}
+        | {"interaction_type": "single_turn", "input": {"raw": "2 + 2?", "reference": ["4"]}}
+        | {"evaluation": {"score": float(right), "is_correct": right}}
+        | more
         for model in models
         for task in TASKS
         for item in range(items)
+        for right in [solves(model, task, item)]
     ]
-    (root / name).write_text("\n".join(lines) + "\n")
-    return root / name
+    return json_lines(root / name, rows)
 
 
-def letter(right):
-    return "C" if right else "I"
-
-
-def inspect_parts(model, task, items=6, epochs=1, scorers=("match",), status="success", value=None):
-    header = {
-        "version": 2,
-        "status": status,
-        "eval": {
-            "task": task,
-            "task_version": 0,
-            "model": model,
-            "dataset": {"name": task, "samples": items},
-            "config": {"epochs": epochs},
-        },
-    }
+def inspect_parts(
+    model, task, items=6, epochs=1, scorers=("match",), status="success", value=None, change=None
+):
+    """Header and samples of a log; `change` is made of each sample."""
+    facts = {"task": task, "task_version": 0, "model": model, "config": {"epochs": epochs}}
+    facts |= {"dataset": {"name": task, "samples": items}}
     samples = [
-        {
-            "id": item,
-            "epoch": epoch,
-            "input": f"{task} {item}?",
-            "target": "A",
-            "scores": {
-                scorer: {"value": value or letter(solves(model, task, item + place, epoch))}
-                for place, scorer in enumerate(scorers)
-            },
-        }
+        {"id": item, "epoch": epoch, "input": f"{task} {item}?", "target": "A", "scores": {}}
         for epoch in range(1, epochs + 1)
         for item in range(items)
     ]
-    return header, samples
+    for sample in samples:
+        for place, scorer in enumerate(scorers):
+            right = solves(model, task, sample["id"] + place, sample["epoch"])
+            sample["scores"][scorer] = {"value": value or ("C" if right else "I")}
+        if change is not None:
+            change(sample)
+    return {"version": 2, "status": status, "eval": facts}, samples
 
 
 def inspect_json(root, model, task, **options):
@@ -146,55 +133,27 @@ def inspect_json(root, model, task, **options):
 def inspect_eval(root, model, task, packed=zipfile.ZIP_DEFLATED, **options):
     header, samples = inspect_parts(model, task, **options)
     file = root / f"{model.replace('/', '_')}_{task}.eval"
-    with zipped.ZipFile(file, "w", packed) as archive:
-        archive.writestr("_journal/start.json", "{}")
-        archive.writestr("samples/0_epoch_1.json", "not JSON, and never read")
-        archive.writestr("summaries.json", json.dumps(samples))
-        archive.writestr("header.json", json.dumps(header))
+    parts = {"_journal/start.json": "{}", "samples/0_epoch_1.json": "not JSON, and never read"}
+    parts |= {"summaries.json": json.dumps(samples), "header.json": json.dumps(header)}
+    return archive(file, parts.items(), packed)
+
+
+def archive(file, entries, packed=zipfile.ZIP_DEFLATED):
+    with zipped.ZipFile(file, "w", packed) as made:
+        for name, contents in entries:
+            made.writestr(name, contents)
     return file
-
-
-def helm(root, model, task, items=6, trials=1, metrics=("exact_match",), perturbed=()):
-    folder = root / f"{task},model={model.replace('/', '_')}"
-    folder.mkdir(parents=True)
-    stats = [
-        {
-            "instance_id": f"id{item}",
-            "train_trial_index": trial,
-            **({"perturbation": {"name": way}} if way else {}),
-            "stats": [
-                {"name": {"name": "num_references", "split": "test"}, "count": 1, "mean": 4.0},
-                *(
-                    {
-                        "name": {"name": metric, "split": "test"},
-                        "count": 1,
-                        "mean": float(solves(model, task, item, trial + 1)),
-                    }
-                    for metric in metrics
-                ),
-            ],
-        }
-        for way in (None, *perturbed)
-        for trial in range(trials)
-        for item in range(items)
-    ]
-    (folder / "per_instance_stats.json").write_text(json.dumps(stats, indent=1))
-    state = {"adapter_spec": {"model": model}, "request_states": []}
-    (folder / "scenario_state.json").write_text(json.dumps(state))
-    return folder / "per_instance_stats.json"
 
 
 def scores(root, models=("a/m",), items=6, kind="parquet"):
     rows = [
-        (task, f"q{item}", model, float(solves(model, task, item)))
+        {"task": task, "question_id": f"q{item}", "model": model}
+        | {"score": float(solves(model, task, item))}
         for model in models
         for task in TASKS
         for item in range(items)
     ]
-    table = pl.DataFrame(rows, ["task", "question_id", "model", "score"], orient="row")
-    file = root / f"judgements.{kind}"
-    (table.write_csv if kind == "csv" else table.write_parquet)(file)
-    return file
+    return write_rows(root / f"judgements.{kind}", rows)
 
 
 def of_each(make):
@@ -207,7 +166,6 @@ FORMATS = {
     "inspect_json": of_each(inspect_json),
     "inspect_eval": of_each(inspect_eval),
     "inspect_zstd": of_each(partial(inspect_eval, packed=zipped.ZIP_ZSTANDARD)),
-    "helm": of_each(helm),
     "parquet": lambda root, models: [scores(root, models)],
     "csv": lambda root, models: [scores(root, models, kind="csv")],
 }
@@ -230,8 +188,7 @@ def test_a_folder_of_logs_is_its_files(kind, tmp_path):
     files = FORMATS[kind](tmp_path, ("org/one",))
     if files[0].suffix in (".parquet", ".csv"):  # tables may be anything, and are named
         named = [str(file) for file in sorted(files)]
-        with refused(StudyError, "evaluation-tables-not-named", {"tables": named}):
-            read_evaluations([tmp_path], **BOTH)
+        refuse([tmp_path], "evaluation-tables-not-named", {"tables": named})
         return
     one, other = (read_evaluations(each, **BOTH).answers for each in (files, [tmp_path]))
     for here, there in zip(one, other, strict=True):
@@ -241,8 +198,7 @@ def test_a_folder_of_logs_is_its_files(kind, tmp_path):
 def test_formats_are_joined_where_the_user_says_that_ids_are_the_same(tmp_path):
     files = [inspect_eval(tmp_path, "x", "old"), inspect_json(tmp_path, "x", "new")]
     files += [lm_eval(tmp_path, "org/y", task) for task in TASKS]
-    with refused(StudyError, "item-keys-differ", {"other_key": "id"}):
-        read_evaluations(files, **BOTH)
+    refuse(files, "item-keys-differ", {"other_key": "id"})
     found = read_evaluations(files, **BOTH, key="id")
     assert found.answers[0].classifiers == ("x", "org/y")
 
@@ -284,12 +240,8 @@ def test_attempts_of_solvers_are_all_counted_and_are_not_workers(tmp_path):
 
 def test_files_of_one_model_are_repeats_only_when_said_so(tmp_path):
     files = [every(tmp_path, name=f"{run}.jsonl", evaluation_id=run) for run in range(3)]
-    with refused(
-        StudyError,
-        "model-repeated-on-data-set",
-        {"dataset": "old", "items": ["q0", "q1", "q2", "q3", "q4", "q5"]},
-    ):
-        read_evaluations(files, **BOTH)
+    told = {"dataset": "old", "items": ["q0", "q1", "q2", "q3", "q4", "q5"]}
+    refuse(files, "model-repeated-on-data-set", told)
     attempts = read_evaluations(files, **BOTH, repeats=True).attempts
     assert [each.attempts.tolist() for each in attempts] == [[3] * 6] * 2
 
@@ -297,8 +249,7 @@ def test_files_of_one_model_are_repeats_only_when_said_so(tmp_path):
 def test_several_scorers_are_judges_beside_the_one_that_says_what_is_solved(tmp_path):
     scorers = ("match", "judge1", "judge2", "judge3")
     files = [inspect_eval(tmp_path, "m", task, scorers=scorers) for task in TASKS]
-    with refused(OptionError, "score-choice-ambiguous"):
-        read_evaluations(files, **BOTH)
+    refuse(files, "score-choice-ambiguous", kind=OptionError)
     study = read_evaluations(files, **BOTH, scorer="match", judges=scorers[1:]).study()
     data = study.replication
     assert data.correct[:, 0].tolist() == [solves("m", "new", item) for item in range(6)]
@@ -312,14 +263,9 @@ def test_several_scorers_are_judges_beside_the_one_that_says_what_is_solved(tmp_
     one = read_evaluations(files, **BOTH, scorer="match", judges=scorers[1:], solvers="m").study()
     assert one.classifiers == ("other",)
     assert one.replication.selected.tolist() == data.selected.tolist()
-    with refused(OptionError, "all-scorers-are-judges"):
-        read_evaluations(files, **BOTH, judges=scorers)
-    with refused(
-        OptionError,
-        "judge-without-scores",
-        {"judges": ["nobody"], "scorers": ["match", "judge1", "judge2", "judge3"]},
-    ):
-        read_evaluations(files, **BOTH, scorer="match", judges="nobody")
+    refuse(files, "all-scorers-are-judges", kind=OptionError, judges=scorers)
+    told = {"judges": ["nobody"], "scorers": ["match", "judge1", "judge2", "judge3"]}
+    refuse(files, "judge-without-scores", told, OptionError, scorer="match", judges="nobody")
 
 
 def counts_table(root, items=6, **columns):
@@ -348,16 +294,10 @@ def test_metrics_and_filters_are_named_and_never_guessed(tmp_path):
         lm_eval(tmp_path, "m", task, metrics=("acc", "acc_norm"), filters=("strict", "flexible"))
         for task in TASKS
     ]
-    with refused(
-        OptionError, "score-choice-ambiguous", {"option": "metric", "choices": "'acc', 'acc_norm'"}
-    ):
-        read_evaluations(files, **BOTH)
-    with refused(
-        OptionError,
-        "unknown-score-choice",
-        {"option": "metric", "asked": "'f1'", "verb": "holds", "choices": "'acc', 'acc_norm'"},
-    ):
-        read_evaluations(files, **BOTH, metric="f1")
+    told = {"option": "metric", "choices": "'acc', 'acc_norm'"}
+    refuse(files, "score-choice-ambiguous", told, OptionError)
+    told = {"option": "metric", "asked": "'f1'", "verb": "holds", "choices": "'acc', 'acc_norm'"}
+    refuse(files, "unknown-score-choice", told, OptionError, metric="f1")
     with refused(
         OptionError,
         "score-choice-ambiguous",
@@ -373,25 +313,8 @@ def test_other_data_sets_need_no_choice_and_are_named(tmp_path):
     files.append(lm_eval(tmp_path, "m", "third", metrics=("acc", "f1")))
     notes = read_evaluations(files, **BOTH).notes
     assert any("left out: " in note and "'third'" in note for note in notes)
-    with refused(
-        OptionError,
-        "no-log-of-data-set",
-        {"dataset": "fourth", "datasets": "new (6 items, 1 model), old, third"},
-    ):
-        read_evaluations(files, reference="fourth", replication="new")
-
-
-def test_helm_perturbations_are_filters(tmp_path):
-    files = [helm(tmp_path, "a/m", task, perturbed=("typos",)) for task in TASKS]
-    with refused(OptionError, "score-choice-ambiguous", {"choices": "'none', 'typos'"}):
-        read_evaluations(files, **BOTH)
-    assert read_evaluations(files, **BOTH, filter="none").answers[0].classifiers == ("a/m",)
-
-
-def test_helm_trials_are_attempts(tmp_path):
-    files = [helm(tmp_path, "a/m", task, trials=3) for task in TASKS]
-    attempts = read_evaluations(files, **BOTH).attempts
-    assert attempts[0].attempts.tolist() == [3] * 6
+    told = {"dataset": "fourth", "datasets": "new (6 items, 1 model), old, third"}
+    refuse(files, "no-log-of-data-set", told, OptionError, reference="fourth", replication="new")
 
 
 def test_results_of_every_eval_ever_are_metrics_without_the_name_of_the_data_set(tmp_path):
@@ -403,8 +326,7 @@ def test_results_of_every_eval_ever_are_metrics_without_the_name_of_the_data_set
         for line in lines
     ]
     file.write_text("\n".join(map(json.dumps, both)))
-    with refused(OptionError, "score-choice-ambiguous", {"choices": "'strict', 'loose'"}):
-        read_evaluations([file], **BOTH)
+    refuse([file], "score-choice-ambiguous", {"choices": "'strict', 'loose'"}, OptionError)
     assert read_evaluations([file], **BOTH, metric="strict").answers[0].correct.any()
 
 
@@ -412,16 +334,11 @@ def test_partial_credit_takes_a_stated_threshold(tmp_path):
     rows = [(t, f"q{i}", "m", i / 4) for t in TASKS for i in range(5)]
     table = pl.DataFrame(rows, ["dataset", "item", "model", "score"], orient="row")
     table.write_csv(tmp_path / "s.csv")
-    with refused(
-        OptionError,
-        "score-between-right-and-wrong",
-        {"low": 0.25, "high": 0.75, "items": ["q1", "q2", "q3"]},
-    ):
-        read_evaluations([tmp_path / "s.csv"], **BOTH)
+    told = {"low": 0.25, "high": 0.75, "items": ["q1", "q2", "q3"]}
+    refuse([tmp_path / "s.csv"], "score-between-right-and-wrong", told, OptionError)
     found = read_evaluations([tmp_path / "s.csv"], **BOTH, threshold=0.5)
     assert found.answers[0].correct[0].tolist() == [False, False, True, True, True]
-    with refused(OptionError, "threshold-not-finite"):
-        read_evaluations([tmp_path / "s.csv"], **BOTH, threshold=float("nan"))
+    refuse([tmp_path / "s.csv"], "threshold-not-finite", kind=OptionError, threshold=float("nan"))
 
 
 def test_letters_and_words_of_scores():
@@ -477,8 +394,7 @@ def test_the_model_is_named_by_results_by_the_folder_or_by_the_user(tmp_path):
     next(files[0].parent.glob("results*")).unlink()
     assert read_evaluations(files, **BOTH).answers[0].classifiers == ("org/m",)
     plain = [file.rename(tmp_path / file.name) for file in files]
-    with refused(StudyError, "lm-eval-model-unnamed"):
-        read_evaluations(plain, **BOTH)
+    refuse(plain, "lm-eval-model-unnamed")
     named = [f"mine={file}" for file in plain]
     assert read_evaluations(named, **BOTH).answers[0].classifiers == ("mine",)
 
@@ -618,33 +534,29 @@ def test_a_sample_and_its_summary_have_the_same_content(fixtures):
     assert _digest(whole) == _digest(short)
 
 
-MATCHES = ("exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefix_exact_match")
-METRICS = [f"{match}{end}" for match in MATCHES for end in ("", "@5")]
-
-
-def test_the_fixture_of_helm(fixtures):
-    with refused(
-        OptionError,
-        "score-choice-ambiguous",
-        {"choices": ", ".join(map(repr, METRICS))},
-    ):
-        only(fixtures, "*per_instance_stats.json")
-    log = only(fixtures, "*per_instance_stats.json", metric=("exact_match",))
-    assert log.records["model"].unique().to_list() == ["openai/gpt2"]
-    task = "eee-mmlu-subject_philosophy_method_multiple_choice_joint"
-    assert log.records["task"].unique().to_list() == [task]
-    contents = json.loads(next(fixtures.glob("*per_instance_stats.json")).read_text())
+def test_the_fixture_of_helm(fixtures, tmp_path, monkeypatch):
+    """By the script of the page."""
+    page = Path(__file__).parents[1] / "docs" / "how-to" / "evaluation-logs.md"
+    monkeypatch.chdir(tmp_path)
+    (stats,) = fixtures.glob("*per_instance_stats.json")
+    run = tmp_path / "helm" / "mmlu:x,model=openai_gpt2"
+    run.mkdir(parents=True)
+    (run / "per_instance_stats.json").write_bytes(stats.read_bytes())
+    exec(page.read_text("utf-8").split("```python\n")[1].split("```")[0], {})
+    table = pl.read_csv("scores.csv")
+    assert table.select("dataset", "model").unique(maintain_order=True).rows() == [
+        (f"mmlu:x:{split}", "openai_gpt2") for split in ("test", "valid")
+    ]
+    by = table.group_by("metric", "dataset", maintain_order=True)
+    held = {f"{metric}:{name.split(':')[-1]}": rows for (metric, name), rows in by}
     expected = [
         next(s["mean"] for s in each["stats"] if s["name"]["name"] == "exact_match")
-        for each in contents
+        for each in json.loads(stats.read_text())
         if each["stats"][0]["name"]["split"] == "test"
     ]
-    assert log.records["score"].cast(pl.Float64).to_list() == expected
-    assert [note.split("; ")[1] for note in log.notes] == ["left out: 1 of the split 'valid'"]
-    quasi = only(fixtures, "*per_instance_stats.json", metric=("quasi_exact_match",))
-    assert quasi.records["score"].cast(pl.Float64).mean() == pytest.approx(1 / 9)  # HELM's own
-    valid = only(fixtures, "*stats.json", metric=("exact_match",), split=("valid",))
-    assert valid.records["item"].to_list() == ["id11"]
+    assert held["exact_match:test"]["score"].to_list() == expected
+    assert held["quasi_exact_match:test"]["score"].mean() == pytest.approx(1 / 9)  # HELM's own
+    assert held["exact_match:valid"]["item"].to_list() == ["id11"]
 
 
 def test_the_fixture_of_every_eval_ever(fixtures):

@@ -3,11 +3,11 @@
 import json
 import os
 import zipfile
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import polars as pl
 import pytest
+import test_evals as makers
 from refusals import refused
 
 from bayesrep import OptionError, StudyError
@@ -16,18 +16,10 @@ from bayesrep.files import json_parts, strict_json
 from bayesrep.sources.evals import inspect_logs, read_evaluations
 from bayesrep.sources.evals.contents import list_contents
 from bayesrep.sources.evals.inspect_logs import zipfile as zipped
+from bayesrep.sources.evals.verdicts import no_score_codes
 
-_spec = spec_from_file_location("makers", Path(__file__).with_name("test_evals.py"))
-makers = module_from_spec(_spec)
-_spec.loader.exec_module(makers)
 BOTH, TASKS = makers.BOTH, makers.TASKS
-
-
-def refuse(files, rule, facts=None, kind=StudyError, **options):
-    """The rule by which files are refused."""
-    with refused(kind, rule, facts) as error:
-        read_evaluations(files, **BOTH, **options)
-    return error.value.violation
+archive, lines, refuse = makers.archive, makers.json_lines, makers.refuse
 
 
 def lm_eval(root, **options):
@@ -36,15 +28,7 @@ def lm_eval(root, **options):
 
 def changed(file, change):
     """A JSON Lines file, its objects changed one by one."""
-    lines = [change(json.loads(line)) for line in file.read_text().splitlines()]
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines if line is not None))
-
-
-def archive(file, entries, packed=zipfile.ZIP_DEFLATED):
-    with zipped.ZipFile(file, "w", packed) as made:
-        for name, contents in entries:
-            made.writestr(name, contents)
-    return file
+    lines(file, [change(json.loads(line)) for line in file.read_text().splitlines()])
 
 
 def entries(task, **options):
@@ -52,23 +36,68 @@ def entries(task, **options):
     return [("summaries.json", json.dumps(samples)), ("header.json", json.dumps(header))]
 
 
+def inspect(root, change, **options):
+    """Logs of both data sets, each sample changed."""
+    return [makers.inspect_json(root, "m", task, change=change, **options) for task in TASKS]
+
+
 # JSON Lines
 
 
-def test_a_line_that_was_cut_off_is_named(tmp_path):
+DEEP, LONG = "[" * 20_000 + "]" * 20_000, "9" * 5000
+HALF = "\ud800"
+ODD_TEXTS = {
+    "cut off": (lambda text: text[:-40], {"line": 6}),
+    "a key twice": (
+        lambda text: text.replace('"exact_match": ', '"exact_match": 1.0, "exact_match": ', 1),
+        {"line": 1, "reason": "the key 'exact_match' is given twice"},
+    ),
+    "deep": (
+        lambda text: text.replace('"4", "resps"', f'{DEEP}, "resps"').replace(DEEP, "4", 1),
+        {"line": 2, "reason": "lists and objects more than 100 deep"},
+    ),
+    "a huge number": (
+        lambda text: text.replace('"4", "resps"', f'{LONG}, "resps"').replace(LONG, "4", 1),
+        {"line": 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_TEXTS)
+def test_a_damaged_line_is_named(tmp_path, odd):
     files = lm_eval(tmp_path)
-    text = files[0].read_text()
-    files[0].write_text(text[: len(text) - 40])
-    assert "samples_old_" in refuse(files, "json-line-damaged", {"line": 6}).facts["where"]
+    change, told = ODD_TEXTS[odd]
+    files[0].write_text(change(files[0].read_text()))
+    assert "samples_old_" in refuse(files, "json-line-damaged", told).facts["where"]
+
+
+@pytest.mark.parametrize(
+    ("odd", "rule", "told"),
+    [
+        ({"exact_match": float("inf")}, "score-not-a-verdict", {"score": "Infinity"}),
+        ({"exact_match": float("-inf")}, "score-not-a-verdict", {"score": "-Infinity"}),
+        ({"exact_match": "maybe"}, "score-not-a-verdict", {"score": "maybe", "items": ["2"]}),
+        ({"exact_match": {"a": 1}}, "score-not-a-verdict", {"score": '{"a": 1}'}),
+        ({"exact_match": [0, 1]}, "score-is-a-list", {"score": "[0, 1]", "items": ["2"]}),
+        ({"doc_id": None}, "record-field-missing", {"field": "item", "records": ["3"]}),
+        ({"exact_match": HALF}, "text-not-unicode", {}),
+        ({"doc_id": HALF}, "text-not-unicode", {}),
+        ({"filter": HALF}, "text-not-unicode", {}),
+    ],
+)
+def test_an_odd_value_of_a_line_is_named(tmp_path, odd, rule, told):
+    files = lm_eval(tmp_path)
+    changed(files[0], lambda row: row | odd if row["doc_id"] == 2 else row)
+    assert "samples_old_" in refuse(files, rule, told).facts["where"]
 
 
 def test_the_number_of_a_line_is_right_in_every_block(tmp_path, monkeypatch):
     monkeypatch.setattr(json_parts, "BLOCK", 700)
     files = lm_eval(tmp_path, items=40)
     assert read_evaluations(files, **BOTH).answers[0].correct.shape == (1, 40)
-    lines = files[0].read_text().splitlines()
-    lines[32] = lines[32][:-9]
-    files[0].write_text("\n".join(lines))
+    rows = files[0].read_text().splitlines()
+    rows[32] = rows[32][:-9]
+    files[0].write_text("\n".join(rows))
     refuse(files, "json-line-damaged", {"line": 33})
 
 
@@ -85,146 +114,219 @@ def test_blocks_and_line_ends_change_nothing(tmp_path, monkeypatch, block, end):
     assert table["text"].to_list() == ["x"] * 20
 
 
-def test_a_key_given_twice_is_refused(tmp_path):
+def test_long_lines_are_refused(tmp_path, monkeypatch):
     files = lm_eval(tmp_path)
-    text = files[1].read_text().replace('"exact_match": ', '"exact_match": 1.0, "exact_match": ', 1)
-    files[1].write_text(text)
-    refuse(
-        files, "json-line-damaged", {"line": 1, "reason": "the key 'exact_match' is given twice"}
-    )
-
-
-def test_deep_nesting_huge_numbers_and_long_lines_are_refused(tmp_path, monkeypatch):
-    files = lm_eval(tmp_path)
-    first = files[0].read_text()
-    deep = {"reason": "lists and objects more than 100 deep"}
-    for odd, told in (("[" * 20_000 + "]" * 20_000, deep), ("9" * 5000, {})):
-        files[0].write_text(first.replace('"target": "4"', f'"target": {odd}').replace(odd, "4", 1))
-        refuse(files, "json-line-damaged", {"line": 2} | told)
-    files[0].write_text(first.replace('"exact_match": 0.0', '"exact_match": 1e999'))
-    refuse(files, "score-not-a-verdict", {"score": "Infinity"})
     monkeypatch.setattr(json_parts, "BLOCK", 100)
     monkeypatch.setattr(json_parts, "LONGEST", 60)
     refuse(files, "json-line-damaged", {"line": 1})
 
 
+# What is no score
+
+READERS = ("lm_eval", "every", "inspect_json", "inspect_eval", "csv", "parquet", "jsonl", "json")
+MISSING = {
+    "number": (None, float("nan"), None) * 3,
+    "word": ("", "NaN", "N/A", "nan", "None", "null", " ", "NA", "n/a"),
+}
+FILLED = [1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1] * 3
+
+
+def score_file(root, reader, task, scores, model="m"):
+    """A file of one model's scores of items 0, 1, ... of a data set, as `paths` name it."""
+    folder = root / model
+    folder.mkdir(exist_ok=True)
+    if reader.startswith("inspect"):
+        left, make = iter(scores), getattr(makers, reader)
+        put = lambda sample: sample["scores"]["match"].update(value=next(left))  # noqa: E731
+        return make(folder, model, task, items=len(scores), change=put)
+    rows = [{"item": f"{n}", "score": score} for n, score in enumerate(scores)]
+    if reader == "lm_eval":
+        kept = {"resps": [], "filter": "none", "metrics": ["acc"]}
+        rows = [kept | {"doc_id": row["item"], "acc": row["score"]} for row in rows]
+        return f"{model}={lines(folder / f'samples_{task}.jsonl', rows)}"
+    if reader == "every":
+        said = {"schema_version": "0.3.0", "evaluation_name": task, "model_id": model}
+        rows = [
+            said
+            | {"sample_id": row["item"]}
+            | {"evaluation": {"score": row["score"], "is_correct": row["score"] in (1, "1")}}
+            for row in rows
+        ]
+        return lines(folder / f"{task}-every.jsonl", rows)
+    rows = [row | {"dataset": task, "model": model} for row in rows]
+    return makers.write_rows(folder / f"{task}.{reader}", rows)
+
+
+@pytest.mark.parametrize("kind", MISSING)
+@pytest.mark.parametrize("reader", READERS)
+def test_what_is_not_scored_is_missing_however_it_is_written(tmp_path, reader, kind):
+    scores = [each if kind == "number" else str(each) for each in FILLED]
+    scores[1::4] = MISSING[kind]
+    files = [score_file(tmp_path, reader, task, scores) for task in TASKS]
+    none, kept = ([n for n in range(36) if (n % 4 == 1) == odd] for odd in (True, False))
+    for threshold in (None, 0.5):
+        found = read_evaluations(files, **BOTH, threshold=threshold)
+        for data in found.answers:
+            told = f"(9 items) of the 36 of {data.dataset!r}: scored of no model; left out"
+            assert any(note.endswith(told) for note in found.notes)
+            assert data.images.tolist() == [str(n) for n in kept]
+            assert data.correct[0].tolist() == [FILLED[n] == 1 for n in kept]
+    files += [score_file(tmp_path, reader, task, FILLED, "full") for task in TASKS]
+    lacking = {"model": "m", "items": [str(n) for n in none], "item_count": 36, "dataset": "old"}
+    refuse(files, "model-lacks-scores", lacking)
+    found = read_evaluations(files, **BOTH, common=True)
+    assert found.answers[0].correct.tolist() == [[FILLED[n] == 1 for n in kept]] * 2
+    assert any("'m' has no score of items" in note and "'old'" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("code", [-1, "999.0"])
+@pytest.mark.parametrize("reader", READERS)
+def test_codes_for_no_score_are_refused_whatever_the_threshold(tmp_path, reader, code):
+    scores = [code if n % 4 == 1 else each for n, each in enumerate(FILLED[:12])]
+    if isinstance(code, str):
+        scores = list(map(str, scores))
+    files = [score_file(tmp_path, reader, task, scores) for task in TASKS]
+    for threshold in (0.5, None):
+        if reader != "every" or threshold is not None:  # what is correct, it says by itself
+            told = {"items": ["1", "5", "9"], "others": ", where all others are from 0.0 to 1.0"}
+            refuse(files, "score-outside-all-others", told, threshold=threshold)
+    files = [score_file(tmp_path, reader, "old", FILLED[:12]), files[1]]
+    told = {"where": str(files[1]).removeprefix("m="), "items": ["1", "5", "9"]}
+    refuse(files, "score-outside-all-others", told, threshold=0.5)
+    whole = [score_file(tmp_path, reader, task, [code] * 12) for task in TASKS]
+    refuse(whole, "score-outside-all-others", {"others": ""}, threshold=0.5)
+
+
 @pytest.mark.parametrize(
-    ("odd", "told"),
+    ("scores", "codes"),
     [
-        (float("inf"), "Infinity"),
-        (float("-inf"), "-Infinity"),
-        ("maybe", "maybe"),
-        ([0, 1], "[0, 1]"),
-        ({"a": 1}, '{"a": 1}'),
+        ([0, 1], []),
+        ([0, 0.5, 1, 2], []),
+        ([0, 100], []),
+        ([0, 20, 99, 100], []),
+        (range(1, 11), []),
+        ([*range(1, 11), -1], [-1]),
+        ([0, 37.5, 80, -1, -2], [-2, -1]),
+        ([0, 37.5, 80, 999], [999]),
+        ([0, 1, 100], [100]),
+        ([1, 7, 10, 99], [99]),
+        ([-2, -1, 0, 1, 2], []),
+        ([-0.3, -1, 0.2, 1], []),
+        ([-4.25, -3.5, -0.25], []),
+        ([0.25, 1, -1], [-1]),
+        ([999], [999]),
+        ([-1], [-1]),
+        ([0], []),
+        ([], []),
     ],
 )
-def test_scores_that_are_none(tmp_path, odd, told):
-    files = lm_eval(tmp_path)
-    changed(files[0], lambda row: {**row, "exact_match": odd} if row["doc_id"] == 2 else row)
-    refuse(files, "score-not-a-verdict", {"items": ["2"], "score": told})
+def test_codes_stand_out_of_all_other_scores(scores, codes):
+    assert no_score_codes(pl.Series([*scores, None], dtype=pl.Float64)) == codes
 
 
-@pytest.mark.parametrize("none", [None, float("nan"), "nan", "None", "", "N/A"])
-def test_an_item_without_a_score_is_counted(tmp_path, none):
-    files = lm_eval(tmp_path, items=60)
-    files += [makers.lm_eval(tmp_path, "mm", task, items=60) for task in TASKS]
-    changed(files[0], lambda row: {**row, "exact_match": none} if row["doc_id"] == 2 else row)
-    found = read_evaluations(files, **BOTH)
-    assert found.answers[0].images.tolist() == [str(n) for n in range(60) if n != 2]
-    told = ("'m'", "'2'", "60", "'old'", "left out")
-    assert any(all(each in note for each in told) for note in found.notes)
+def test_only_predictions_are_no_scores(tmp_path):
+    files = lm_eval(tmp_path, metrics=("bypass",), bypass=999)
+    for options in ({}, {"threshold": 0.5}, {"threshold": 1000}, {"metric": "bypass"}):
+        refuse(files, "lm-eval-predictions-only", {"metric": "bypass"}, **options)
+    both = lm_eval(tmp_path, metrics=("acc", "bypass"), bypass=999)
+    expected = [makers.solves("m", "old", n) for n in range(6)]
+    assert read_evaluations(both, **BOTH).answers[0].correct[0].tolist() == expected
 
 
-def test_what_no_model_was_scored_on_is_left_out_however_much_it_is(tmp_path):
-    """NaN is what Inspect writes of a sample that its scorer did not score."""
-    files = []
-    for task in TASKS:
-        header, samples = makers.inspect_parts("m", task, items=12)
-        for sample in samples:
-            sample["scores"]["match"]["value"] = "NaN" if sample["id"] % 4 == 2 else 1.0
-        text = json.dumps({**header, "samples": samples}).replace('"NaN"', "NaN")
-        (tmp_path / f"{task}.json").write_text(text)
-        files.append(tmp_path / f"{task}.json")
-    found = read_evaluations(files, **BOTH)
-    assert found.answers[0].images.tolist() == ["0", "1", "3", "4", "5", "7", "8", "9", "11"]
-    assert found.answers[0].correct.all()
-    told = "items '2', '6', '10' of the 12 of 'old': scored of no model; left out"
-    assert told in found.notes
-    other = makers.inspect_json(tmp_path, "other", "old", items=12)
-    files += [other, makers.inspect_json(tmp_path, "other", "new", items=12)]
-    refuse(files, "model-lacks-scores", {"model": "m", "items": ["2", "6", "10"]})
+def test_ratings_that_failed_are_missing_and_said(tmp_path):
+    """FastChat and LiveBench write -1 of these."""
+    rows = [
+        {"question_id": n, "model": m, "score": -1 if n % 4 == 1 else 5 + n % 3, "turn": 1}
+        | {"category": task, "judge": ["gpt-4", "single-v1"]}
+        for m in ("m", "mm")
+        for task in TASKS
+        for n in range(12)
+    ]
+    file = lines(tmp_path / "gpt-4_single.jsonl", rows)
+    found = read_evaluations([file], **BOTH, threshold=6, scorer="gpt-4/single-v1")
+    assert found.answers[0].images.tolist() == [str(n) for n in range(12) if n % 4 != 1]
+    assert found.answers[0].correct.tolist() == [[n % 3 > 0 for n in range(12) if n % 4 != 1]] * 2
+    assert any("12 scores are -1" in note for note in found.notes)
+    rows[1]["score"] = 5
+    lines(file, rows)
+    refuse([file], "model-lacks-scores", {"model": "mm", "items": ["1"]}, threshold=6)
 
 
-@pytest.mark.parametrize("none", ["", "NaN", "nan", "null", "None", "NA", "n/a", " "])
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_what_is_not_scored_is_one_thing_however_it_is_written(tmp_path, kind, none):
-    table = pl.DataFrame(
-        [(t, f"q{n}", "m", none if n % 4 == 1 else "1") for t in TASKS for n in range(12)],
-        ["dataset", "item", "model", "score"],
-        orient="row",
+def test_records_of_what_failed_are_missing(tmp_path):
+    file = makers.every(tmp_path)
+    change = {"score": 0.0, "is_correct": False}
+    odd = ("q2", "q4")
+    changed(
+        file,
+        lambda row: (
+            row | {"error": "timeout", "evaluation": change} if row["sample_id"] in odd else row
+        ),
     )
-    file = tmp_path / f"s.{kind}"
-    write = {"csv": table.write_csv, "jsonl": table.write_ndjson, "parquet": table.write_parquet}
-    write[kind](file)
-    found = read_evaluations([file], **BOTH)
-    told = "items 'q1', 'q5', 'q9' of the 12 of 'old': scored of no model; left out"
-    assert told in found.notes
-    assert found.answers[0].images.tolist() == [f"q{n}" for n in range(12) if n % 4 != 1]
+    refuse([file], "model-lacks-scores", {"items": list(odd)})
+    found = read_evaluations([file], **BOTH, common=True)
+    assert found.answers[0].images.tolist() == ["q0", "q1", "q3", "q5"]
+    assert any("4 records say that something failed: no score" in note for note in found.notes)
 
 
-@pytest.mark.parametrize("none", [None, float("nan")])
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "json"])
-def test_no_number_is_not_scored_either(tmp_path, kind, none):
-    rows = [(t, f"q{n}", "m", none if n % 4 == 1 else 1.0) for t in TASKS for n in range(12)]
-    names = ["dataset", "item", "model", "score"]
-    table, file = pl.DataFrame(rows, names, orient="row"), tmp_path / f"s.{kind}"
-    objects = [dict(zip(names, row, strict=True)) for row in rows]
-    if kind == "json":
-        file.write_text(json.dumps(objects))
-    elif kind == "jsonl":
-        file.write_text("".join(json.dumps(each) + "\n" for each in objects))
-    else:
-        (table.write_csv if kind == "csv" else table.write_parquet)(file)
-    found = read_evaluations([file], **BOTH)
-    told = "items 'q1', 'q5', 'q9' of the 12 of 'new': scored of no model; left out"
-    assert told in found.notes
-    assert len(found.answers[1].images) == 9
+def test_a_model_without_any_score_is_named(tmp_path):
+    files = [score_file(tmp_path, "csv", task, FILLED) for task in TASKS]
+    files += [score_file(tmp_path, "csv", task, [None] * 36, "none") for task in TASKS]
+    notes = read_evaluations(files, **BOTH).notes
+    assert "left out: 'none', which has no scores on 'old'" in notes
+
+
+@pytest.mark.parametrize("reader", ["inspect", "jsonl", "parquet"])
+def test_a_list_of_scores_is_a_panel_of_judges(tmp_path, reader):
+    """k of n of its judges said yes; one that said nothing is not counted."""
+    panels = [[1, n % 2, None if n == 3 else 0, "C"] for n in range(6)]
+    put = lambda sample: sample["scores"]["panel"].update(value=panels[sample["id"]])  # noqa: E731
+    files = inspect(tmp_path, put, scorers=("match", "panel"))
+    for task in TASKS if reader != "inspect" else ():
+        _, samples = makers.inspect_parts("m", task, scorers=("match", "panel"), change=put)
+        rows = [
+            {"dataset": task, "item": str(each["id"]), "model": "m", "scorer": name}
+            | {"score": value if isinstance(value, str) else json.dumps(value)}
+            for each in samples
+            for name, value in ((name, each["scores"][name]["value"]) for name in each["scores"])
+        ]
+        files = [*files[1:], makers.write_rows(tmp_path / f"{task}.{reader}", rows)]
+    refuse(files, "score-is-a-list", {"score": '[1, 0, 0, "C"]'}, scorer="panel")
+    data = read_evaluations(files, **BOTH, scorer="match", judges="panel").study().reference
+    assert data.selected.tolist() == [2, 3, 2, 3, 2, 3]
+    assert data.shown.tolist() == [4, 4, 4, 3, 4, 4]
+    assert data.answers.workers.tolist() == [f"panel[{n}]" for n in range(1, 5)]
+    assert data.correct[:, 0].tolist() == [makers.solves("m", "old", n) for n in range(6)]
+    panels = [[None], [], None, [None, "NaN"], [], []]
+    silent = inspect(tmp_path, put, scorers=("match", "panel"))
+    told = {"judges": ["panel"]}
+    refuse(silent, "judge-without-scores", told, OptionError, scorer="match", judges="panel")
 
 
 def test_samples_that_failed_are_no_scores_that_were_not_given(tmp_path):
-    files = []
-    for task in TASKS:
-        header, samples = makers.inspect_parts("m", task, items=12)
-        for sample in samples:
-            sample |= {"scores": None} if sample["id"] % 4 == 2 else {}
-        files.append(tmp_path / f"{task}.json")
-        files[-1].write_text(json.dumps({**header, "samples": samples}))
+    files = inspect(
+        tmp_path, lambda each: each.update(scores=None) if each["id"] % 4 == 2 else None, items=12
+    )
     refuse(files, "model-lacks-scores", {"model": "m", "items": ["2", "6", "10"]})
     assert len(read_evaluations(files, **BOTH, common=True).answers[0].images) == 9
 
 
-def without_first(root, task, none, items=10):
-    """A log of two epochs whose item 3 has no score in the first."""
-    header, samples = makers.inspect_parts("m", task, items=items, epochs=2)
-    for sample in samples:
-        if task == "old" and (sample["id"], sample["epoch"]) == (3, 1):
-            sample |= none
-    file = root / f"{task}.json"
-    file.write_text(json.dumps({**header, "samples": samples}))
-    return file
+def firsts_without_scores(found):
+    """What is said of first attempts that have no score."""
+    return [note for note in found.notes if "first attempt of" in note]
 
 
 @pytest.mark.parametrize("none", [{"scores": {"match": {"value": "NaN"}}}, {"scores": None}])
 def test_a_first_attempt_without_a_score_is_said(tmp_path, none):
-    files = [without_first(tmp_path, task, none) for task in TASKS]
-    found = read_evaluations(files, **BOTH)
+    odd = ("old 3?", 1)
+    drop = lambda each: each.update(none if (each["input"], each["epoch"]) == odd else {})  # noqa: E731
+    found = read_evaluations(inspect(tmp_path, drop, items=10, epochs=2), **BOTH)
     expected = [makers.solves("m", "old", n, 1 + (n == 3)) for n in range(10)]
     assert found.answers[0].correct[0].tolist() == expected
     told = (
         "the first attempt of 'm' at item '3' (1 of the 10 of 'old') has no score by 'match': "
         "the next that has one counts"
     )
-    assert [note for note in found.notes if "first attempt of" in note] == [told]
+    assert firsts_without_scores(found) == [told]
     tried = dict(zip(found.attempts[0].images, found.attempts[0].attempts, strict=True))
     assert tried == {str(n): 1 + (n != 3) for n in range(10)}
 
@@ -239,44 +341,39 @@ def test_a_first_repeat_without_a_score_is_said(tmp_path):
         "the first attempt of 'm' at item '2' (1 of the 6 of 'old') has no score: "
         "the next that has one counts"
     )
-    assert [note for note in found.notes if "first attempt of" in note] == [told]
+    assert firsts_without_scores(found) == [told]
 
 
 def test_a_verdict_on_a_later_attempt_is_said(tmp_path):
-    files = []
-    for task in TASKS:
-        header, samples = makers.inspect_parts("m", task, epochs=2, scorers=("match", "judge"))
-        for sample in samples:
-            if (sample["id"], sample["epoch"]) == (5, 1):
-                sample["scores"]["judge"]["value"] = None
-        files.append(tmp_path / f"{task}.json")
-        files[-1].write_text(json.dumps({**header, "samples": samples}))
+    def drop(sample):
+        if (sample["id"], sample["epoch"]) == (5, 1):
+            sample["scores"]["judge"]["value"] = None
+
+    files = inspect(tmp_path, drop, epochs=2, scorers=("match", "judge"))
     found = read_evaluations(files, **BOTH, scorer="match", judges="judge")
-    told = [note for note in found.notes if "first attempt of" in note]
-    assert [note.split(": ")[0] for note in told] == [
+    assert [note.split(": ")[0] for note in firsts_without_scores(found)] == [
         f"the first attempt of 'm' at item '5' (1 of the 6 of {task!r}) has no score by 'judge'"
         for task in TASKS
     ]
 
 
-def test_an_item_without_a_name_is_refused(tmp_path):
+@pytest.mark.parametrize("named", [True, False])
+def test_one_item_with_two_scores(tmp_path, named):
+    """Filters that are not named are no attempts."""
     files = lm_eval(tmp_path)
-    changed(files[0], lambda row: {**row, "doc_id": None} if row["doc_id"] == 2 else row)
-    told = refuse(files, "record-field-missing", {"field": "item", "records": ["3"]})
-    assert "samples_old_" in told.facts["where"]
-
-
-def test_one_item_with_two_scores(tmp_path):
-    files = lm_eval(tmp_path)
-    lines = files[0].read_text().splitlines()
-    files[0].write_text("\n".join([*lines, lines[3]]))
+    for file in files if not named else ():
+        changed(file, lambda row: {k: v for k, v in row.items() if k != "filter"})
+    rows = files[0].read_text().splitlines()
+    files[0].write_text("\n".join([*rows, rows[3]]))
     again = f"{files[0].name}: 1 records "
     assert any(note.startswith(again) for note in read_evaluations(files, **BOTH).notes)
-    row = json.loads(lines[3])
+    row = json.loads(rows[3])
     other = json.dumps({**row, "exact_match": 1 - row["exact_match"]})
-    files[0].write_text("\n".join([*lines, other]))
-    told = {"items": ["3"], "dataset": "old", "model": "m"}
-    assert "samples_old_" in refuse(files, "item-scored-several-times", told).facts["file"]
+    files[0].write_text("\n".join([*rows, other]))
+    rule = "item-scored-several-times" if named else "filters-not-named"
+    told = refuse(files, rule, {"items": ["3"], "dataset": "old", "model": "m"})
+    assert "samples_old_" in told.facts["file"]
+    assert ("--repeats" in told) == named
 
 
 def test_the_model_with_two_scores_is_named_not_one_with_copies(tmp_path):
@@ -289,18 +386,6 @@ def test_the_model_with_two_scores_is_named_not_one_with_copies(tmp_path):
     refuse([tmp_path / "log.csv"], "item-scored-several-times", told)
     listed = list_contents([tmp_path / "log.csv"])[0]
     assert dict(listed.select("dataset", "attempts").iter_rows()) == {"old": 1, "new": 2}
-
-
-def test_filters_that_are_not_named_are_no_attempts(tmp_path):
-    files = lm_eval(tmp_path)
-    for file in files:
-        changed(file, lambda row: {k: v for k, v in row.items() if k != "filter"})
-    lines = files[0].read_text().splitlines()
-    row = json.loads(lines[3])
-    other = json.dumps({**row, "exact_match": 1 - row["exact_match"]})
-    files[0].write_text("\n".join([*lines, other]))
-    told = refuse(files, "filters-not-named", {"items": ["3"], "dataset": "old", "model": "m"})
-    assert "--repeats" not in told
 
 
 # One model beside another
@@ -318,76 +403,58 @@ def test_a_model_twice(tmp_path):
 
 
 @pytest.mark.parametrize("options", [{}, {"repeats": True}])
-@pytest.mark.parametrize("make", [makers.lm_eval, makers.helm, makers.inspect_json])
+@pytest.mark.parametrize("make", [makers.lm_eval, makers.inspect_json, None])
 def test_a_copy_of_a_log_is_no_further_attempt(tmp_path, make, options):
-    files = []
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        files += [make(tmp_path / folder, "m", task) for task in TASKS]
-    told = {"path": str(files[2]), "other": str(files[0])}
-    with refused(StudyError, "same-file-twice", told):
-        read_evaluations(files, **BOTH, **options)
-    table = makers.scores(tmp_path, kind="csv")
-    again = table.with_name("again.csv")
-    again.write_bytes(table.read_bytes())
-    with refused(StudyError, "same-file-twice", {"path": str(again), "other": str(table)}):
-        read_evaluations([table, again], **BOTH, **options)
+    first, again = tmp_path / "one", tmp_path / "two"
+    for folder in (first, again):
+        folder.mkdir()
+    if make is None:
+        files = [makers.scores(folder, kind="csv") for folder in (first, again)]
+    else:
+        files = [make(folder, "m", task) for folder in (first, again) for task in TASKS]
+    told = {"path": str(files[len(files) // 2]), "other": str(files[0])}
+    refuse(files, "same-file-twice", told, **options)
 
 
-def _rewritten(file, to, change, indent=None):
+def _rewritten(file, folder, change=lambda held: None):
     """A log of Inspect in JSON as another program would save it."""
     held = json.loads(file.read_text())
     change(held)
+    to = file.parent / folder / file.name
     to.parent.mkdir(exist_ok=True)
-    to.write_text(json.dumps(dict(reversed(held.items())), indent=indent))
+    to.write_text(json.dumps(dict(reversed(held.items())), indent=1))
     return to
-
-
-def _marked(held):
-    held["eval"] |= {"eval_id": "first", "run_id": "r1", "created": "2026-01-01"}
-    for sample in held["samples"]:
-        sample["uuid"] = f"{held['eval']['task']} {sample['id']} {sample['epoch']}"
 
 
 def test_a_log_that_was_saved_anew_is_no_further_attempt(tmp_path):
     """By the identifiers of its samples, whatever it says of the run; or by those of the run."""
 
-    def renamed(held):
-        held["eval"] |= {"eval_id": "second", "run_id": "r2", "created": "2026-01-02"}
+    def marked(held, run="first", sample=""):
+        held["eval"] |= {"eval_id": run, "run_id": run, "created": f"2026 {run}"}
+        for each in held["samples"]:
+            each["uuid"] = f"{held['eval']['task']} {each['id']} {each['epoch']}{sample}"
 
     def unmarked(held):
-        for sample in held["samples"]:
-            del sample["uuid"]
+        held["eval"] |= {"eval_id": "first"}
 
-    def made(name, change, of=None):
-        files = of or [makers.inspect_json(tmp_path, "m", task) for task in TASKS]
-        return [_rewritten(file, tmp_path / name / file.name, change, indent=1) for file in files]
-
-    first = made("first", _marked)
-    for again in (made("renamed", renamed, first), made("anew", lambda held: None, first)):
+    plain = inspect(tmp_path, None)
+    first = [_rewritten(file, "first", marked) for file in plain]
+    for name, change in (("renamed", lambda held: marked(held, "second")), ("anew", marked)):
+        again = [_rewritten(file, name, change) for file in first]
         told = {"path": str(again[0]), "other": str(first[0])}
-        with refused(StudyError, "same-samples-twice", told):
-            read_evaluations([*first, *again], **BOTH, repeats=True)
-    plainly = made("unmarked", unmarked, first)
-    with refused(StudyError, "same-samples-twice"):
-        read_evaluations(
-            [*plainly, *made("again", lambda held: None, plainly)], **BOTH, repeats=True
-        )
-
-    def second(held):  # the same answers, of other samples
-        renamed(held)
-        for sample in held["samples"]:
-            sample["uuid"] += " again"
-
-    found = read_evaluations([*first, *made("second", second, first)], **BOTH, repeats=True)
+        refuse([*first, *again], "same-samples-twice", told, repeats=True)
+    twice = [_rewritten(file, name, unmarked) for name in ("u1", "u2") for file in plain]
+    for file in twice[2:]:
+        file.write_text(file.read_text() + "\n")
+    refuse(twice, "same-samples-twice", repeats=True)
+    # The same answers, of other samples.
+    second = [_rewritten(f, "second", lambda held: marked(held, "second", " again")) for f in plain]
+    found = read_evaluations([*first, *second], **BOTH, repeats=True)
     assert not any("copy" in note for note in found.notes)
     assert [set(table.attempts.tolist()) for table in found.attempts] == [{2}, {2}]
-
-
-def test_equal_scores_without_identifiers_are_said_and_counted(tmp_path):
-    files = [makers.inspect_json(tmp_path, "m", task) for task in TASKS]
-    again = [_rewritten(f, tmp_path / "b" / f.name, lambda held: None, indent=2) for f in files]
-    found = read_evaluations([*files, *again], **BOTH, repeats=True)
+    # Without identifiers equal scores are said and counted.
+    again = [_rewritten(file, "b") for file in plain]
+    found = read_evaluations([*plain, *again], **BOTH, repeats=True)
     told = [note for note in found.notes if "give it once" in note]
     assert [str(each) in note for each, note in zip(again, told, strict=True)] == [True, True]
 
@@ -396,8 +463,7 @@ def test_lm_eval_files_of_one_time_are_of_one_run(tmp_path):
     files = [*lm_eval(tmp_path / "one"), *lm_eval(tmp_path / "two")]
     changed(files[2], lambda line: dict(reversed(line.items())))
     told = {"path": str(files[2]), "other": str(files[0])}
-    with refused(StudyError, "same-samples-twice", told):
-        read_evaluations(files, **BOTH, repeats=True)
+    refuse(files, "same-samples-twice", told, repeats=True)
 
 
 def test_a_value_of_json_and_the_number_of_values_have_bounds(tmp_path, monkeypatch):
@@ -422,16 +488,11 @@ def test_a_value_of_json_and_the_number_of_values_have_bounds(tmp_path, monkeypa
 
 
 def test_logs_of_two_models_may_be_equal(tmp_path):
-    """Of HELM the file of scores does not say which model it is of."""
-    files = [makers.helm(tmp_path, model, task) for model in ("m", "n") for task in TASKS]
-    for file, other in zip(files[:2], files[2:], strict=True):
-        other.write_bytes(file.read_bytes())
+    copies = lm_eval(tmp_path / "one") + [f"n={each}" for each in lm_eval(tmp_path / "two")]
     for options in ({}, {"repeats": True}):
-        found = read_evaluations(files, **BOTH, **options)
+        found = read_evaluations(copies, **BOTH, **options)
         assert found.answers[0].classifiers == ("m", "n")
         assert found.attempts == []
-    copies = lm_eval(tmp_path / "one") + [f"n={each}" for each in lm_eval(tmp_path / "two")]
-    assert read_evaluations(copies, **BOTH, repeats=True).answers[0].classifiers == ("m", "n")
 
 
 def test_two_data_sets_under_one_name(tmp_path):
@@ -511,50 +572,29 @@ def test_names_that_could_steer_a_terminal_or_a_page(tmp_path, capsys):
     assert all(name.isprintable() for name in study.reference.images.tolist())
 
 
-HALF = "\ud800"
-
-
 @pytest.mark.parametrize("field", ["task", "model", "id", "scorer", "metric"])
-def test_half_a_surrogate_pair_in_a_name_of_inspect(tmp_path, field):
-    header, samples = makers.inspect_parts("m", "old")
-    if field in header["eval"]:
-        header["eval"][field] += HALF
-    for sample in samples:
+def test_half_a_surrogate_pair_in_a_name(tmp_path, field):
+    def put(sample):
+        score = sample["scores"]["match"]
         if field == "id":
             sample["id"] = f"{sample['id']}{HALF}"
         if field == "scorer":
-            sample["scores"] = {HALF: sample["scores"]["match"]}
+            sample["scores"] = {HALF: score}
         if field == "metric":
-            sample["scores"]["match"]["value"] = {HALF: "C"}
+            score["value"] = {HALF: "C"}
+
+    header, samples = makers.inspect_parts("m", "old", change=put)
+    if field in header["eval"]:
+        header["eval"][field] += HALF
     (tmp_path / "b.json").write_text(json.dumps({**header, "samples": samples}))
-    refuse([tmp_path / "b.json"], "text-not-unicode", {"where": str(tmp_path / "b.json")})
     parts = [("summaries.json", json.dumps(samples)), ("header.json", json.dumps(header))]
-    file = archive(tmp_path / "b.eval", parts)
-    refuse([file], "text-not-unicode", {"where": str(file)})
-
-
-def test_half_a_surrogate_pair_in_a_name_of_helm(tmp_path):
-    file = makers.helm(tmp_path, "a/m", "old", perturbed=("typos",))
-    rows = file.read_text()
-    for old, new in (("exact_match", f"exact{HALF}"), ("typos", HALF), ("id3", f"id3{HALF}")):
-        changed = json.loads(rows.replace(f'"{old}"', json.dumps(new)))
-        file.write_text(json.dumps(changed))
-        refuse([file], "text-not-unicode", {"where": str(file)}, filter="none")
-    file.write_text(rows)
-    state = file.with_name("scenario_state.json")
-    state.write_text(json.dumps({"adapter_spec": {"model": HALF}}))
-    refuse([file], "text-not-unicode", {"where": str(state)})
-
-
-@pytest.mark.parametrize("field", ["exact_match", "doc_id", "filter"])
-def test_half_a_surrogate_pair_in_lines(tmp_path, field):
+    for file in (tmp_path / "b.json", archive(tmp_path / "b.eval", parts)):
+        refuse([file], "text-not-unicode", {"where": str(file)})
     files = lm_eval(tmp_path)
-    changed(files[0], lambda row: {**row, field: HALF})
-    refuse(files, "text-not-unicode", {"where": str(files[0])})
     changed(files[0], lambda row: {**row, "metrics": [HALF], HALF: 1.0})
-    refuse(files, "text-not-unicode", {"where": str(files[0])})
-    file = makers.every(tmp_path, model_id=HALF)
-    refuse([file], "text-not-unicode", {"where": str(file)})
+    every = makers.every(tmp_path, model_id=HALF)
+    for logs, odd in ((files, files[0]), ([every], every)):
+        refuse(logs, "text-not-unicode", {"where": str(odd)})
 
 
 def test_names_of_files_that_are_no_text(tmp_path):
@@ -567,18 +607,17 @@ def test_names_of_files_that_are_no_text(tmp_path):
     found = read_evaluations([tmp_path / name], **BOTH)
     assert found.provenance["files"] == [r"s\udcff.csv"]
     (tmp_path / name).write_text("item,model,score\nq1,m,1\n")
-    with refused(StudyError, "text-not-unicode", {"text": os.fsdecode(b"s\xff")}):
-        read_evaluations([tmp_path / name], **BOTH)
+    refuse([tmp_path / name], "text-not-unicode", {"text": os.fsdecode(b"s\xff")})
 
 
 def test_half_a_surrogate_pair_where_nothing_is_used_is_none_of_our_business(tmp_path):
     files = lm_eval(tmp_path, target=f"4{HALF}")
-    files += [makers.inspect_json(tmp_path, "n", task) for task in TASKS]
-    for file in files[2:]:
-        log = json.loads(file.read_text())
-        for sample in log["samples"]:
-            sample["messages"] = [f"4{HALF}"]
-        file.write_text(json.dumps(log))
+    files += [
+        makers.inspect_json(
+            tmp_path, "n", task, change=lambda each: each.update(messages=[f"4{HALF}"])
+        )
+        for task in TASKS
+    ]
     assert read_evaluations(files, **BOTH, key="id").answers[0].correct.any()
 
 
@@ -594,42 +633,56 @@ def test_a_question_as_a_key_is_shortened_and_stays_unique(tmp_path):
 # Archives
 
 
-def test_a_bomb_in_an_archive_is_not_unpacked(tmp_path):
-    for name in ("summaries.json", "header.json"):
-        kept = [each for each in entries("old") if each[0] != name]
-        bomb = archive(tmp_path / "b.eval", [*kept, (name, "[" + " " * 2**25 + "]")])
-        assert bomb.stat().st_size < 2**16
-        told = refuse([bomb], "log-entry-too-large", {"entry": name})
-        assert told.facts["unpacked_bytes"] > 33_554_434
-
-
 PACKED = [zipfile.ZIP_DEFLATED, zipped.ZIP_ZSTANDARD]
+SUMMARIES, HEADER = entries("old")
+OUTSIDE = ("../../etc/passwd", "/etc/passwd", "samples/../../x", "C:\\x", "\\\\host\\x")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize(
+    ("made", "rule", "told"),
+    [
+        ([SUMMARIES], "run-not-ended", {"header_file": "header.json"}),
+        ([HEADER], "log-without-summaries", {"summaries_file": "summaries.json"}),
+        ([HEADER, ("summaries.json", "[]")], "log-without-samples", {}),
+        ([SUMMARIES, HEADER, HEADER], "log-entry-repeated", {"entry": "header.json"}),
+        ([SUMMARIES, HEADER, ("a\\b", "x")], "log-entry-name-forbidden", {"entry": "a\\b"}),
+        *(
+            ([SUMMARIES, HEADER, (name, "x")], "log-entry-leaves-folder", {"entry": name})
+            for name in OUTSIDE
+        ),
+    ],
+)
+def test_an_odd_archive_is_refused(tmp_path, made, rule, told):
+    refuse([archive(tmp_path / "b.eval", made)], rule, told)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["b.eval"]
 
 
 @pytest.mark.parametrize("packed", PACKED)
 def test_what_is_read_of_an_archive_has_one_bound(tmp_path, packed):
-    """Entries that are each small enough, and not all together."""
+    """One entry that is too large, or many that are each small enough and not all together."""
     blank = "[" + " " * 2**24 + "]"
     parts = [(f"_journal/summaries/{n}.json", blank) for n in range(1, 25)]
-    for kept, least in ((parts[:2], 2**25), (parts, 24 * 2**24)):
-        bomb = archive(tmp_path / "b.eval", [*kept, entries("old")[1]], packed)
+    large = [[HEADER, ("summaries.json", 2 * blank)], [("header.json", 2 * blank), SUMMARIES]]
+    large.append([("_journal/start.json", 2 * blank), SUMMARIES])
+    for made, least in (
+        *((each, 2**25) for each in (*large, [HEADER, *parts[:2]])),
+        ([HEADER, *parts], 24 * 2**24),
+    ):
+        bomb = archive(tmp_path / "b.eval", made, packed)
+        assert bomb.stat().st_size < 2**16 * len(made)
         told = refuse([bomb], "log-entry-too-large")
         assert told.facts["unpacked_bytes"] > least
+        assert made not in large or told.facts["entry"] == max(made, key=lambda e: len(e[1]))[0]
 
 
 def test_more_entries_or_samples_than_any_log_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(inspect_logs, "ENTRIES", 5)
-    many = [(f"samples/{n}.json", "") for n in range(4)]
-    told = refuse(
-        [archive(tmp_path / "b.eval", [*many, *entries("old")])],
-        "log-with-many-samples",
-        {"noun": "entries", "most": 5},
-    )
-    assert str(tmp_path) in told
-    for file in (
-        archive(tmp_path / "c.eval", entries("old")),
-        makers.inspect_json(tmp_path, "m", "old"),
-    ):
+    made = [*((f"samples/{n}.json", "") for n in range(4)), SUMMARIES, HEADER]
+    told = {"where": str(tmp_path / "b.eval"), "noun": "entries", "most": 5}
+    refuse([archive(tmp_path / "b.eval", made)], "log-with-many-samples", told)
+    packed = archive(tmp_path / "c.eval", entries("old"))
+    for file in (packed, makers.inspect_json(tmp_path, "m", "old")):
         refuse([file], "log-with-many-samples", {"noun": "samples", "most": 5})
     monkeypatch.setattr(inspect_logs, "ENTRIES", 100)
     monkeypatch.setattr(inspect_logs, "SCORES", 11)
@@ -669,75 +722,57 @@ def test_lists_may_be_as_deep_in_a_log_as_in_any_json(tmp_path):
 
 
 @pytest.mark.parametrize("packed", PACKED)
-def test_a_damaged_entry_is_one_line(tmp_path, packed):
+@pytest.mark.parametrize("odd", ["damaged", "lying", "cut"])
+def test_a_damaged_archive_is_one_line(tmp_path, packed, odd):
     file = archive(tmp_path / "b.eval", entries("old"), packed)
     contents = bytearray(file.read_bytes())
-    start = contents.index(b"summaries.json") + 40
-    contents[start : start + 20] = bytes(20)
-    file.write_bytes(contents)
+    if odd == "damaged":
+        start = contents.index(b"summaries.json") + 40
+        contents[start : start + 20] = bytes(20)
+    elif odd == "lying":  # of the size of an entry
+        size = len(SUMMARIES[1])
+        contents = contents.replace(size.to_bytes(4, "little"), (size - 7).to_bytes(4, "little"))
+    file.write_bytes(contents if odd != "cut" else b"PK\x03\x04 and then nothing")
     refuse([file], "log-archive-damaged", {"path": str(file)})
-
-
-def test_a_header_that_lies_about_sizes_is_no_log(tmp_path):
-    file = archive(tmp_path / "b.eval", [*entries("old")])
-    contents = file.read_bytes()
-    with zipfile.ZipFile(file) as made:
-        size = made.getinfo("summaries.json").file_size
-    wrong = (size - 7).to_bytes(4, "little")
-    file.write_bytes(contents.replace(size.to_bytes(4, "little"), wrong))
-    refuse([file], "log-archive-damaged", {"path": str(file)})
-
-
-@pytest.mark.parametrize(
-    "name", ["../../etc/passwd", "/etc/passwd", "samples/../../x", "C:\\x", "\\\\host\\x", "a\\b"]
-)
-def test_names_that_lead_out_of_a_folder_are_refused(tmp_path, name):
-    file = archive(tmp_path / "b.eval", [*entries("old"), (name, "x")])
-    rule = "log-entry-name-forbidden" if name == "a\\b" else "log-entry-leaves-folder"
-    refuse([file], rule, {"entry": name})
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["b.eval"]
-
-
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_a_header_twice_is_refused(tmp_path):
-    twice = [*entries("old"), *entries("old", status="error")[1:]]
-    refuse([archive(tmp_path / "b.eval", twice)], "log-entry-repeated", {"entry": "header.json"})
-
-
-def test_a_log_without_an_end_or_without_samples_is_refused(tmp_path):
-    summaries, header = entries("old")
-    refuse(
-        [archive(tmp_path / "b.eval", [summaries])], "run-not-ended", {"header_file": "header.json"}
-    )
-    refuse(
-        [archive(tmp_path / "b.eval", [header])],
-        "log-without-summaries",
-        {"summaries_file": "summaries.json"},
-    )
-    empty = [("summaries.json", "[]"), header]
-    refuse([archive(tmp_path / "b.eval", empty)], "log-without-samples")
-    (tmp_path / "b.eval").write_bytes(b"PK\x03\x04 and then nothing")
-    refuse([tmp_path / "b.eval"], "log-archive-damaged")
 
 
 def test_summaries_in_parts_are_put_together(tmp_path):
     files = []
     for task in TASKS:
         header, samples = makers.inspect_parts("m", task)
-        parts = [
-            (f"_journal/summaries/{n + 1}.json", json.dumps(samples[3 * n : 3 * n + 3]))
-            for n in (1, 0)
-        ]
+        halves = ((2, samples[3:]), (1, samples[:3]))
+        parts = [(f"_journal/summaries/{n}.json", json.dumps(half)) for n, half in halves]
         made = [*parts, ("header.json", json.dumps(header))]
         files.append(archive(tmp_path / f"{task}.eval", made))
     assert read_evaluations(files, **BOTH).answers[0].images.tolist() == list("012345")
 
 
-@pytest.mark.parametrize("status", ["error", "cancelled", "started", None])
+@pytest.mark.parametrize("status", ["error", "cancelled", "started", "invalidated", "running"])
 @pytest.mark.parametrize("make", ["inspect_eval", "inspect_json"])
-def test_a_run_that_failed(tmp_path, status, make):
-    file = getattr(makers, make)(tmp_path, "m", "old", status=status)
-    refuse([file], "run-not-successful", {"status": status})
+def test_a_run_that_failed_is_replaced_by_its_retry_or_refused(tmp_path, status, make):
+    header, samples = makers.inspect_parts("m", "old", status=status)
+    rule, name = "run-not-successful", "header.json"
+    if status == "invalidated":
+        header |= {"status": "success", "invalidated": True}
+        rule = "log-marked-invalid"
+    if make == "inspect_json":
+        failed = tmp_path / "failed.json"
+        failed.write_text(json.dumps({**header, "samples": samples[:2]}))
+    else:
+        if status == "running":
+            rule, name = "run-not-ended", "_journal/start.json"
+        parts = [("summaries.json", json.dumps(samples[:2])), (name, json.dumps(header))]
+        failed = archive(tmp_path / "failed.eval", parts)
+    refuse([failed], rule, {"where": str(failed)})
+    refuse([failed, *(makers.inspect_json(tmp_path, "other", task) for task in TASKS)], rule)
+    again = [makers.inspect_json(tmp_path, "m", task) for task in (*TASKS, "third")]
+    for files in ([failed, *again], [*again, failed], [tmp_path]):
+        found = read_evaluations(files, **BOTH)
+        expected = [makers.solves("m", "old", item) for item in range(6)]
+        assert found.answers[0].correct[0].tolist() == expected
+        assert sum(f"left out: {failed.name}" in note for note in found.notes) == 1
+    found = read_evaluations([failed, *again[1:]], reference="third", replication="new")
+    assert "left out: data set 'old', which the logs hold too" in found.notes
 
 
 def test_an_odd_sample_of_inspect(tmp_path):
@@ -758,12 +793,7 @@ def test_an_odd_sample_of_inspect(tmp_path):
 
 
 def test_early_logs_have_one_score_without_a_scorer(tmp_path):
-    files = [makers.inspect_json(tmp_path, "m", task) for task in TASKS]
-    for file in files:
-        log = json.loads(file.read_text())
-        for sample in log["samples"]:
-            sample["score"] = sample.pop("scores")["match"]
-        file.write_text(json.dumps(log))
+    files = inspect(tmp_path, lambda each: each.update(score=each.pop("scores")["match"]))
     expected = [makers.solves("m", "old", item) for item in range(6)]
     assert read_evaluations(files, **BOTH).answers[0].correct[0].tolist() == expected
 
@@ -774,89 +804,67 @@ def test_no_answer_is_not_solved_and_said(tmp_path):
     assert not found.answers[0].correct.any()
     assert sum(": 6 scores " in note for note in found.notes) == 2
     files = [makers.inspect_json(tmp_path, "m", task, value="P") for task in TASKS]
-    refuse(
-        files,
-        "score-between-right-and-wrong",
-        {"low": 0.5, "high": 0.5, "items": ["0", "1", "2", "3", "4", "5"]},
-        OptionError,
-    )
+    told = {"low": 0.5, "high": 0.5, "items": list("012345")}
+    refuse(files, "score-between-right-and-wrong", told, OptionError)
 
 
 # Other formats
 
 
-def test_every_eval_ever_that_contradicts_itself(tmp_path):
+@pytest.mark.parametrize(
+    ("odd", "rule", "told"),
+    [
+        (
+            {"evaluation": {"score": 1.0, "is_correct": False}},
+            "score-contradicts-is-correct",
+            {"items": ["q0", "q1", "q2", "q3", "q4", "q5"]},
+        ),
+        ({"schema_version": "1.0.0"}, "unknown-schema-version", {"version": "1.0.0"}),
+        ({"evaluation": {"score": 1.0}}, "correctness-neither-true-nor-false", {}),
+    ],
+)
+def test_every_eval_ever_that_contradicts_itself(tmp_path, odd, rule, told):
+    if rule != "score-contradicts-is-correct":
+        told = told | {"records": [str(number) for number in range(1, 13)]}
+    refuse([makers.every(tmp_path, **odd)], rule, told)
+
+
+def test_every_eval_ever_says_itself_what_is_right(tmp_path):
     file = makers.every(tmp_path, evaluation={"score": 1.0, "is_correct": False})
-    refuse([file], "score-contradicts-is-correct", {"items": ["q0", "q1", "q2", "q3", "q4", "q5"]})
     assert read_evaluations([file], **BOTH, threshold=0.5).answers[0].correct.all()
     file = makers.every(tmp_path, evaluation={"score": 0.4, "is_correct": True})
     assert read_evaluations([file], **BOTH).answers[0].correct.all()
 
 
-def test_every_eval_ever_of_another_schema(tmp_path):
-    records = [str(number) for number in range(1, 13)]
-    refuse(
-        [makers.every(tmp_path, schema_version="1.0.0")],
-        "unknown-schema-version",
-        {"version": "1.0.0", "records": records},
-    )
-    refuse(
-        [makers.every(tmp_path, evaluation={"score": 1.0})],
-        "correctness-neither-true-nor-false",
-        {"records": records},
-    )
-
-
-def test_helm_without_its_model_or_its_stats(tmp_path):
-    file = makers.helm(tmp_path, "a/m", "old")
-    (file.parent / "scenario_state.json").unlink()
-    refuse([file], "helm-model-unnamed", {"state_file": "scenario_state.json"})
-    for stats in ([{"name": 1, "count": 1}], 5, [{"count": 1}]):
-        file.write_text(json.dumps([{"instance_id": "id1", "stats": stats}]))
-        refuse([f"m={file}"], "helm-stats-incomplete")
-    file.write_text("[1, 2]")
-    refuse([f"m={file}"], "unknown-log-contents", {"keys": ""})
-
-
 def test_tables_without_what_they_need(tmp_path):
+    file = tmp_path / "s.parquet"
     table = pl.DataFrame({"item": ["a"], "model": ["m"], "points": [1.0]})
-    table.write_parquet(tmp_path / "s.parquet")
-    refuse(
-        [tmp_path / "s.parquet"],
-        "score-table-lacks-column",
-        {
-            "column": "score",
-            "columns": "item, model, points",
-            "known_names": "score or solved or correct or is_correct",
-        },
-    )
-    table.rename({"points": "score"}).with_columns(model=None).write_parquet(tmp_path / "s.parquet")
-    refuse([tmp_path / "s.parquet"], "record-field-missing", {"field": "model", "records": ["1"]})
-    table = pl.DataFrame({"item": ["a"], "model": ["m"], "score": [float("nan")], "task": ["old"]})
-    table = pl.concat([table, table.with_columns(task=pl.lit("new"))])
-    table.write_parquet(tmp_path / "s.parquet")
-    refuse([tmp_path / "s.parquet"], "logs-without-scores")
+    table.write_parquet(file)
+    names = {
+        "columns": "item, model, points",
+        "known_names": "score or solved or correct or is_correct",
+    }
+    refuse([file], "score-table-lacks-column", {"column": "score"} | names)
+    table.rename({"points": "score"}).with_columns(model=None).write_parquet(file)
+    refuse([file], "record-field-missing", {"field": "model", "records": ["1"]})
+    none = pl.DataFrame({"item": ["a"] * 2, "model": ["m"] * 2, "score": [float("nan")] * 2})
+    none.with_columns(task=pl.Series(TASKS)).write_parquet(file)
+    refuse([file], "logs-without-scores")
 
 
-def test_more_solved_than_attempted_and_counts_that_are_none(tmp_path):
+@pytest.mark.parametrize(
+    ("rows", "rule", "told"),
+    [
+        ("old,q0,5,4\nnew,q0,1,4", "selected-exceeds-shown", {"images": ["q0"]}),
+        ("old,q0,x,4\nnew,q0,1,4", "count-not-whole-in-rows", {"rows": "line 2 ('x')"}),
+        ("old,q0,1,4\nold,q0,1,4\nnew,q0,1,4", "item-counted-twice", {"items": ["q0"]}),
+        ("old,q0,1,4", "no-counts-of-data-set", {"dataset": "new", "datasets": ["old"]}),
+    ],
+)
+def test_more_solved_than_attempted_and_counts_that_are_none(tmp_path, rows, rule, told):
     log, counts = makers.every(tmp_path), tmp_path / "c.csv"
-    for rows, told in (
-        (
-            "old,q0,5,4\nnew,q0,1,4",
-            ("selected-exceeds-shown", {"where": f"{counts}, 'old'", "images": ["q0"]}),
-        ),
-        (
-            "old,q0,x,4\nnew,q0,1,4",
-            ("count-not-whole-in-rows", {"column": "selected", "rows": "line 2 ('x')"}),
-        ),
-        (
-            "old,q0,1,4\nold,q0,1,4\nnew,q0,1,4",
-            ("item-counted-twice", {"items": ["q0"], "dataset": "old"}),
-        ),
-        ("old,q0,1,4", ("no-counts-of-data-set", {"dataset": "new", "datasets": ["old"]})),
-    ):
-        counts.write_text(f"dataset,item,selected,shown\n{rows}\n")
-        refuse([log], *told, counts=counts)
+    counts.write_text(f"dataset,item,selected,shown\n{rows}\n")
+    assert refuse([log], rule, told, counts=counts).facts["where"].startswith(str(counts))
 
 
 def test_what_is_no_log(tmp_path):
@@ -875,8 +883,7 @@ def test_what_is_no_log(tmp_path):
 
 def test_options_that_contradict(tmp_path):
     log = makers.every(tmp_path)
-    with refused(OptionError, "reference-is-replication"):
-        read_evaluations([log], reference="old", replication="old")
+    refuse([log], "reference-is-replication", kind=OptionError, reference="old", replication="old")
     with refused(
         OptionError,
         "reference-and-replication-unnamed",

@@ -2,10 +2,10 @@
 
 import json
 import os
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+import test_evals as makers
 from refusals import check, refusal, refused
 
 from bayesrep import OptionError, StudyError
@@ -14,10 +14,8 @@ from bayesrep.errors import TableWarning
 from bayesrep.sources.evals import read_evaluations
 from bayesrep.sources.evals.contents import list_contents
 
-_spec = spec_from_file_location("makers", Path(__file__).with_name("test_evals.py"))
-makers = module_from_spec(_spec)
-_spec.loader.exec_module(makers)
 BOTH, TASKS, solves = makers.BOTH, makers.TASKS, makers.solves
+refuse = makers.refuse
 GROUPS = {
     "bench": ["bench_hard", "bench_c"],
     "bench_hard": ["bench_a", "bench_b"],
@@ -61,8 +59,7 @@ def test_two_versions_of_a_task_in_a_group_are_refused(tmp_path):
     group_logs(tmp_path, models=("one",))
     group_logs(tmp_path, models=("other",), bench_b=2)
     told = {"dataset": "bench_b", "version": "version 2", "other_version": "version 1"}
-    with refused(StudyError, "data-set-versions-differ", told):
-        read_evaluations([tmp_path], reference="bench", replication="redux")
+    refuse([tmp_path], "data-set-versions-differ", told, reference="bench", replication="redux")
 
 
 def test_a_group_is_of_names_or_patterns_where_nothing_says_of_which(tmp_path):
@@ -102,11 +99,11 @@ def test_a_group_that_lacks_a_task_is_refused_and_may_be_cut(tmp_path):
 
 def test_groups_are_of_every_tool(tmp_path):
     for task in ("mmlu:subject=law", "mmlu:subject=art", "new"):
-        makers.helm(tmp_path, "m", task, items=3)
+        makers.inspect_json(tmp_path, "m", task, items=3)
     found = read_evaluations(
         [tmp_path], reference="mmlu", replication="new", group={"mmlu": ["mmlu:subject=*"]}
     )
-    assert sorted(found.answers[0].images)[0] == "mmlu:subject=art/id0"
+    assert sorted(found.answers[0].images)[0] == "mmlu:subject=art/0"
     assert len(found.answers[0].images) == 6
 
 
@@ -154,11 +151,9 @@ def test_a_list_under_the_name_of_json_lines(tmp_path, whole):
         assert data.classifiers == ("org/m",)
         assert data.correct[0].tolist() == [solves("org/m", data.dataset, n) for n in range(6)]
     files[0].write_text(files[0].read_text()[:-30])
-    with refused(StudyError, "json-file-damaged", {"where": str(files[0])}):
-        read_evaluations(given, **BOTH, metric="acc")
+    refuse(given, "json-file-damaged", {"where": str(files[0])}, metric="acc")
     files[0].write_text('[{"doc_id": 0, "resps": [], "acc": 1.0}, 7]')
-    with refused(StudyError, "json-element-no-object", {"element": 2}):
-        read_evaluations(given, **BOTH, metric="acc")
+    refuse(given, "json-element-no-object", {"element": 2}, metric="acc")
 
 
 def test_every_eval_ever_may_be_a_list_too(tmp_path):
@@ -167,79 +162,6 @@ def test_every_eval_ever_may_be_a_list_too(tmp_path):
     expected = read_evaluations([file], **BOTH).answers[0].correct.tolist()
     file.write_text("\ufeff\n" + json.dumps(rows, indent=1))
     assert read_evaluations([file], **BOTH).answers[0].correct.tolist() == expected
-
-
-# Splits
-
-
-def split_of(file, splits):
-    """A file of HELM whose instances are of these splits, one after the other."""
-    rows = json.loads(file.read_text())
-    for row, split in zip(rows, splits, strict=True):
-        for stat in row["stats"]:
-            stat["name"]["split"] = split
-    file.write_text(json.dumps(rows))
-    return file
-
-
-def test_of_the_splits_of_helm_test_counts(tmp_path):
-    splits = ["test", "valid", "test", "test", "valid", "train"]
-    files = [split_of(makers.helm(tmp_path, "a/m", task), splits) for task in TASKS]
-    found = read_evaluations(files, **BOTH)
-    assert found.answers[0].images.tolist() == ["id0", "id2", "id3"]
-    expected = [solves("a/m", "old", item) for item in (0, 2, 3)]
-    assert found.answers[0].correct[0].tolist() == expected
-    told = "the split 'test'; left out: 2 of the split 'valid', 1 of the split 'train'"
-    assert sum(told in note for note in found.notes) == 2
-    valid = read_evaluations(files, **BOTH, split="valid")
-    assert valid.answers[0].images.tolist() == ["id1", "id4"]
-
-
-def test_splits_without_a_test_are_chosen(tmp_path):
-    splits = ["dev", "valid", "dev", "dev", "valid", "valid"]
-    files = [split_of(makers.helm(tmp_path, "a/m", task), splits) for task in TASKS]
-    told = {"option": "split", "choices": "'dev', 'valid'"}
-    with refused(OptionError, "score-choice-ambiguous", told):
-        read_evaluations(files, **BOTH)
-    assert len(read_evaluations(files, **BOTH, split="dev").answers[0].images) == 3
-    with refused(OptionError, "unknown-score-choice", {"option": "split", "asked": "'test'"}):
-        read_evaluations(files, **BOTH, split="test")
-
-
-def test_no_other_split_than_that_of_the_others_is_taken(tmp_path):
-    old, new = (makers.helm(tmp_path, "a/m", task) for task in TASKS)
-    split_of(new, ["valid"] * 6)
-    told = {"where": str(new), "split": "the split 'valid'", "other_split": "the split 'test'"}
-    for files in ([old, new], [new, old]):
-        with refused(StudyError, "helm-splits-differ", told) as error:
-            read_evaluations(files, **BOTH)
-        assert "--split" in str(error.value)
-    with refused(OptionError, "unknown-score-choice", {"where": str(old), "asked": "'valid'"}):
-        read_evaluations([old, new], **BOTH, split="valid")
-    found = read_evaluations([old, new], **BOTH, split=("test", "valid"))
-    assert [len(each.images) for each in found.answers] == [6, 6]
-    assert f"{new.parent.name}: instances of the split 'valid'" in found.notes
-    split_of(new, [None] * 6)
-    told |= {"split": "no split"}
-    with refused(StudyError, "helm-splits-differ", told):
-        read_evaluations([old, new], **BOTH)
-    with refused(StudyError, "helm-splits-differ", told):
-        read_evaluations([old, new], **BOTH, split="test")
-    split_of(old, [None] * 6)
-    assert len(read_evaluations([old, new], **BOTH).answers[0].images) == 6
-
-
-@pytest.mark.parametrize("split", ["test", "valid"])
-def test_instances_without_a_split_are_of_none(tmp_path, split):
-    old, new = (makers.helm(tmp_path, "a/m", task) for task in TASKS)
-    split_of(old, [None, split, None, split, split, None])
-    split_of(new, [split] * 6)
-    found = read_evaluations([old, new], **BOTH)
-    assert found.answers[0].images.tolist() == ["id1", "id3", "id4"]
-    assert found.answers[0].correct[0].tolist() == [solves("a/m", "old", n) for n in (1, 3, 4)]
-    told = f"{old.parent.name}: instances of the split {split!r}; left out: 3 without a split"
-    assert told in found.notes
-    assert not any("per_instance_stats" in note for note in found.notes)
 
 
 # What there is
@@ -291,5 +213,4 @@ def test_what_is_no_file_in_a_folder_of_logs_is_named(tmp_path):
     assert found.answers[0].correct.shape == (1, 6)
     told = sorted(Path(str(each.message).split(": is ")[0]).name for each in warned)
     assert told == ["gone.jsonl", "more", "null.json", "pipe.eval"]
-    with refused(StudyError, "evaluation-log-no-file"):
-        read_evaluations([*files, tmp_path / "logs" / "pipe.eval"], **BOTH)
+    refuse([*files, tmp_path / "logs" / "pipe.eval"], "evaluation-log-no-file")

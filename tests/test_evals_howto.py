@@ -1,12 +1,11 @@
 """Every command of "Logs of language-model evaluations", typed as the page has it."""
 
-import json
 import re
 import shlex
 from pathlib import Path
 
-import numpy as np
 import polars as pl
+import test_evals as makers
 
 import bayesrep
 from bayesrep.cli import main
@@ -14,27 +13,15 @@ from bayesrep.studies.reading import check_study
 from bayesrep.studies.words import words_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "evaluation-logs.md"
-TIME = "2026-01-21T03-44-18.458309"
 TASKS = {"gsm8k": 40, "gsm1k": 30}
 MODELS = ("org/solver-a", "org/solver-b", "org/solver-c", "org/one", "org/two")
 
 
 def write_logs(here):
     """What `lm_eval --log_samples` leaves of five models."""
-    rng = np.random.default_rng(0)
     for model in MODELS:
-        folder = here / "logs" / model.replace("/", "__")
-        folder.mkdir(parents=True)
-        results = {"results": {task: {} for task in TASKS}, "model_name": model}
-        (folder / f"results_{TIME}.json").write_text(json.dumps(results))
         for task, items in TASKS.items():
-            lines = [
-                {"doc_id": item, "doc_hash": f"{task}{item}", "resps": [["4"]], "filter": "none"}
-                | {"metrics": ["exact_match"], "exact_match": float(rng.random() < 0.7)}
-                for item in range(items)
-            ]
-            text = "".join(json.dumps(line) + "\n" for line in lines)
-            (folder / f"samples_{task}_{TIME}.jsonl").write_text(text)
+            makers.lm_eval(here / "logs", model, task, items=items)
     rows = [(task, str(item), 4, 5) for task, items in TASKS.items() for item in range(items)]
     table = pl.DataFrame(rows, ["dataset", "item", "selected", "shown"], orient="row")
     table.write_csv(here / "counts.csv")

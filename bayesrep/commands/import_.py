@@ -41,7 +41,7 @@ EXAMPLE = "tables counts.csv predictions.csv --reference v1 --replication v2 --o
 SOURCES = {**READERS, **STATEMENTS}
 # Each of some readers.
 OPTIONS = ("reference", "replication", "candidates", "further", "name", "seed", "version")
-OF_LOGS = ("metric", "filter", "scorer", "split", "judges", "solvers", "counts", "threshold", "key")
+OF_LOGS = ("metric", "filter", "scorer", "judges", "solvers", "counts", "threshold", "key")
 COLUMNS = ("item", "model", "score", "dataset")
 FLAGS = ("repeats", "common")
 STATEMENT = ("dialect", "annotations", "predictions")
@@ -173,7 +173,6 @@ def _add_logs(option: Callable[..., None]) -> None:
         ("metric", "the metric that says what is solved, where logs hold several"),
         ("filter", "the filter of answers, likewise"),
         ("scorer", "the scorer that says what is solved, likewise"),
-        ("split", "the split of HELM, likewise (test)"),
         ("judges", "scorers whose verdicts are counted"),
         ("solvers", "models whose attempts are counted; the others are evaluated"),
     ):

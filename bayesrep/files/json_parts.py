@@ -205,6 +205,18 @@ def first_object(path: str | Path) -> dict[str, Any]:
     raise StudyError("json-lines-file-empty", path=path)
 
 
+def are_lines(path: str | Path) -> bool:
+    """Whether a file holds JSON Lines by any name: two objects, one below the other."""
+    try:
+        with open(path, "rb") as file:
+            pieces = iter(lambda: file.readline(LONGEST), b"")
+            lines = (piece.removeprefix(_MARK).strip() for piece in pieces)
+            first = next(filter(None, lines), b"")
+            return first[:1] + first[-1:] == b"{}" and file.read(2**16).lstrip()[:1] == b"{"
+    except OSError:
+        return False
+
+
 def _is_list(path: str | Path) -> bool:
     with open(path, "rb") as file:
         return file.read(2**16).removeprefix(_MARK).lstrip()[:1] == b"["

@@ -77,9 +77,9 @@ READERS: Mapping[str, Reader] = {
     ),
     "evals": Reader(
         evals.read_evaluations,
-        "Logs of evaluations of language models: lm-evaluation-harness, Inspect, HELM, Every Eval "
-        "Ever, SWE-bench, or tables and JSON Lines of item, model and score. Items are images, "
-        "models classifiers, judges annotators. Without --out it lists what the logs hold.",
+        "Logs of evaluations of language models: lm-evaluation-harness, Inspect, Every Eval Ever, "
+        "or tables and JSON Lines of item, model and score. Items are images, models classifiers, "
+        "judges annotators. Without --out it lists what the logs hold.",
         "logs --reference gsm8k --replication gsm1k --counts judged.csv --out study",
         survey=evals.list_contents,
     ),

@@ -228,14 +228,6 @@ def evals_files() -> Files:
                 made.writestr("header.json", json.dumps(header))
             files[f"{name}/{task}.eval"] = packed.getvalue()
         files[f"inspect_json/{task}.json"] = json.dumps({**header, "samples": samples}).encode()
-        stats = [
-            {"instance_id": f"id{n}", "train_trial_index": 0}
-            | {"stats": [{"name": {"name": "exact_match"}, "count": 1, "mean": float(right)}]}
-            for n, right in enumerate(solved)
-        ]
-        files[f"helm/{task},model=m/per_instance_stats.json"] = json.dumps(stats).encode()
-        state = {"adapter_spec": {"model": "m"}, "request_states": []}
-        files[f"helm/{task},model=m/scenario_state.json"] = json.dumps(state).encode()
     instances = [
         {"schema_version": "0.3.0", "evaluation_id": "1", "model_id": "m", "evaluation_name": task}
         | {"sample_id": f"q{n}", "evaluation": {"score": float(right), "is_correct": right}}

@@ -3,8 +3,6 @@
 every_eval_ever.py   instance-level JSON Lines of Every Eval Ever, schema 0.3
 lm_eval.py           samples_*.jsonl of lm-evaluation-harness, with results_*.json
 inspect_logs.py      logs of Inspect: .eval (its header and summaries) and .json
-helm.py              per_instance_stats.json of HELM, with scenario_state.json
-swe_bench.py         reports of runs of SWE-bench
 score_tables.py      tables of item, model and score, whose columns may be called anyhow
 recognised.py        which of these a file is
 records.py           what each of them becomes: a row for each item, model, attempt and score

@@ -7,7 +7,7 @@ import polars as pl
 
 from bayesrep.sources.evals.joined import join_records
 from bayesrep.sources.evals.recognised import read_logs
-from bayesrep.sources.evals.records import Log, LogChoices, Names, list_names, name_columns
+from bayesrep.sources.evals.records import Log, LogChoices, name_columns
 
 
 def list_contents(
@@ -18,14 +18,13 @@ def list_contents(
     model: str | None = None,
     score: str | None = None,
     dataset: str | None = None,
-    split: Names = None,
     progress: bool = False,
 ) -> tuple[pl.DataFrame, dict[str, tuple[str, ...]]]:
     """Say what logs hold, where nothing has been chosen yet.
 
     Parameters
     ----------
-    paths, group, item, model, score, dataset, split, progress
+    paths, group, item, model, score, dataset, progress
         As for `read_evaluations`.
 
     Returns
@@ -44,7 +43,6 @@ def list_contents(
     asked = LogChoices(
         groups={name: tuple(members) for name, members in (group or {}).items()},
         columns=name_columns(item, model, score, dataset),
-        split=list_names(split),
         survey=True,
     )
     logs = read_logs(paths, asked, progress=progress)

@@ -13,7 +13,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import json_parts
-from bayesrep.sources.evals.records import Log, LogChoices, make_records
+from bayesrep.sources.evals.records import UNANSWERED_SCORE, Log, LogChoices, make_records
 
 TOOL = "Every Eval Ever"
 SCHEMA = "0.3."
@@ -36,19 +36,7 @@ def is_instances(first: Mapping[str, Any]) -> bool:
 
 
 def read(path: Path, asked: LogChoices, model: str | None, advance: Callable[[int], None]) -> Log:
-    """The records of one file.
-
-    Parameters
-    ----------
-    path
-        The file.
-    asked
-        What tells items apart.
-    model
-        Its name, where the user gave one.
-    advance
-        Hears of every MB that was read.
-    """
+    """The records of one file."""
     where = str(path)
     once = ("model", "item", "score", "said")
     table = pl.concat(json_parts.fields(path, _WANTED_KEYS, once=once, advance=advance))
@@ -76,10 +64,11 @@ def read(path: Path, asked: LogChoices, model: str | None, advance: Callable[[in
         if table["content"].null_count():
             raise StudyError("items-without-sample-hash", where=where)
         table = table.with_columns(item="content")
-    failed = table["error"].drop_nulls()
-    notes = (
-        [f"{path.name}: {len(failed):,} records say that something failed"] if len(failed) else []
-    )
+    # What failed was not judged, whatever a converter writes there as its score.
+    failed = table["error"].is_not_null() & (said == "false")
+    table = table.with_columns(score=table["score"].set(failed, UNANSWERED_SCORE))
+    told = f"{path.name}: {failed.sum():,} records say that something failed: no score"
+    notes = [told] if failed.any() else []
     # The name of a metric may begin with the task's, which is cut off.
     result = pl.col("metric").fill_null("").str.strip_prefix(pl.col("task"))
     records = table.with_columns(

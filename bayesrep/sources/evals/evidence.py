@@ -9,7 +9,12 @@ import polars as pl
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.sources.evals import joined
 from bayesrep.sources.evals.records import UNSCORED_SCORE, Log, LogChoices
-from bayesrep.sources.evals.verdicts import add_solved
+from bayesrep.sources.evals.verdicts import (
+    add_solved,
+    lacking_judges,
+    refuse_no_score_codes,
+    split_panels,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +75,7 @@ def gather_evidence(
     if judged is not None:
         judged = _of_one_model(judged, solvers)
         notes += joined.describe_unscored_firsts(records, judged, repeats=repeats)
-    models, told = _models(verdicts, tasks, solvers)
+    models, told = _models(records, verdicts, tasks, solvers)
     evidence = Evidence(records, verdicts, judged, models)
     notes += told
     # Who is evaluated is so by the first attempt at each item.
@@ -110,13 +115,14 @@ def find_verdicts(
     if not len(scored):
         raise StudyError("logs-without-scores", where=logs[0].where)
     scorers = scored["scorer"].unique(maintain_order=True).to_list()
-    if absent := [name for name in asked.judges if name not in scorers]:
+    judging = pl.col("scorer").is_in(list(asked.judges))
+    judged = split_panels(scored.filter(judging))
+    if absent := lacking_judges(judged, asked.judges):
         known = listing([name for name in scorers if name] or ["none"], "scorer")
         raise OptionError("judge-without-scores", judges=listing(absent, "judge"), scorers=known)
-    judging = pl.col("scorer").is_in(list(asked.judges))
     told: list[str] = []
     parts: list[pl.DataFrame] = []
-    for part, scorer in ((scored.filter(~judging), asked.scorer), (scored.filter(judging), None)):
+    for part, scorer in ((scored.filter(~judging), asked.scorer), (judged, None)):
         if scorer is not None:
             if not len(part):
                 raise OptionError("all-scorers-are-judges")
@@ -125,6 +131,10 @@ def find_verdicts(
             break
         for field, names in (("metric", asked.metric), ("filter", asked.filter)):
             part = joined.select_scores(part, field, names if scorer is not None else ())
+        # A code for "no score" is told by all scores of its kind, in whatever file they are.
+        counting = part if threshold is not None else part.filter(pl.col("said").is_null())
+        for _, rows in counting.group_by("metric", "scorer", maintain_order=True):
+            refuse_no_score_codes(rows, [log.where for log in logs])
         solved: list[pl.DataFrame] = []
         for (number,), rows in part.group_by("log", maintain_order=True):
             verdicts, notes = add_solved(rows, threshold, logs[int(str(number))].where)
@@ -158,14 +168,14 @@ def _of_one_model(judged: pl.DataFrame, solvers: Sequence[str]) -> pl.DataFrame:
 
 
 def _models(
-    verdicts: pl.DataFrame, tasks: Sequence[str], solvers: Sequence[str]
+    records: pl.DataFrame, verdicts: pl.DataFrame, tasks: Sequence[str], solvers: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """The models that are evaluated on both data sets, and what is said of the others."""
     by_task = [
         verdicts.filter(pl.col("task") == task)["model"].unique(maintain_order=True).to_list()
         for task in tasks
     ]
-    every = verdicts["model"].unique(maintain_order=True).to_list()
+    every = records["model"].unique(maintain_order=True).to_list()
     if absent := [name for name in solvers if name not in every]:
         raise OptionError(
             "unknown-solver-model",

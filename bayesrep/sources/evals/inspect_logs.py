@@ -3,9 +3,9 @@
 A sample has an id, an epoch (an attempt) and the scores of one or several scorers: letters (C
 right, I wrong, P partly, N no answer), true and false, numbers, or an object of several metrics.
 A score that is NaN is one that the scorer did not give. The log of a run that did not end well is
-refused. Nothing of an archive is extracted, and none of its samples is read; names that would lead
-out of a folder are refused all the same. Archives are packed with deflate or, by today's Inspect,
-with Zstandard.
+refused, unless its retry is there (`recognised.py`). Nothing of an archive is extracted, and none
+of its samples is read; names that would lead out of a folder are refused all the same. Archives are
+packed with deflate or, by today's Inspect, with Zstandard.
 """
 
 import io
@@ -28,13 +28,14 @@ else:
 
 import polars as pl
 
-from bayesrep.errors import StudyError, reason
+from bayesrep.errors import StudyError, Violation, plain_text, reason
 from bayesrep.files import json_parts
 from bayesrep.files.json_parts import as_word
+from bayesrep.files.names import normalize_name
 from bayesrep.sources.evals.records import UNANSWERED_SCORE, Log, LogChoices, make_records
 
 TOOL = "Inspect"
-HEADER, SUMMARIES = "header.json", "summaries.json"
+HEADER, SUMMARIES, START = "header.json", "summaries.json", "_journal/start.json"
 _PARTS = re.compile(r"_journal/summaries/(\d{1,9})\.json")
 ALWAYS, RATIO = 2**24, 200  # what is read of a log may have so many bytes, or so many times packed
 ENTRIES = 2**18
@@ -42,6 +43,7 @@ ENTRIES = 2**18
 SCORES = 2**22
 """Scores of all samples of a log."""
 _DIRECTORY = 2**26  # bytes of the list of entries
+_SIZES = ("file_size", "compress_size")
 _PACKING_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, 93}  # the last is Zstandard
 _OUTSIDE_PATH = re.compile(r"[/\\]|[A-Za-z]:|(?:.*[/\\])?\.\.(?:[/\\]|$)", re.DOTALL)
 _BROKEN_ERRORS = (
@@ -51,36 +53,42 @@ _BROKEN_ERRORS = (
 _BEGINNING = 200  # characters of an input that are compared: summaries shorten it
 
 
+class FailedRunError(StudyError):
+    """The log of a run that did not end well, which one of another run may replace.
+
+    Attributes
+    ----------
+    run
+        Its data set and its model, as records have them; empty where it does not name them.
+    """
+
+    run: tuple[str, str]
+
+
 def is_log(keys: Sequence[str]) -> bool:
     """Whether the first keys of a JSON file are those of a log."""
     return {"status", "eval"} <= set(keys)
 
 
 def read_archive(path: Path, asked: LogChoices, model: str | None) -> Log:
-    """The records of a log in a zip.
-
-    Parameters
-    ----------
-    path
-        The file.
-    asked
-        What tells items apart.
-    model
-        Its name, where the user gave one.
-    """
+    """The records of a log in a zip."""
     where = str(path)
     try:
         with _Pieces(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:
             _check_entries(archive, where)
             names = set(archive.namelist())
             if HEADER not in names:
-                raise StudyError("run-not-ended", where=where, header_file=HEADER)
+                _check_sizes([archive.getinfo(name) for name in names & {START}], where)
+                text = _text(archive, START, where) if START in names else "{}"
+                started = dict(json_parts.all_parts(text, f"{where}, {START}"))
+                broken = Violation("run-not-ended", where=where, header_file=HEADER)
+                raise _failed_run(broken, started, model)
             parts = sorted((int(m[1]), m[0]) for m in map(_PARTS.fullmatch, names) if m)
             entries = [SUMMARIES] if SUMMARIES in names else [name for _, name in parts]
             _check_sizes([archive.getinfo(name) for name in (HEADER, *entries)], where)
             text = _text(archive, HEADER, where)
             header = dict(json_parts.all_parts(text, f"{where}, {HEADER}"))
-            _check_status(header, where)
+            _check_status(header, where, model)
             if not entries:
                 raise StudyError("log-without-summaries", where=where, summaries_file=SUMMARIES)
             samples = (
@@ -117,7 +125,7 @@ def read_json(path: Path, text: str, asked: LogChoices, model: str | None) -> Lo
                 samples.append(_thin(value))
         elif key in ("status", "eval", "error", "invalidated"):
             header[key] = value
-    _check_status(header, where)
+    _check_status(header, where, model)
     return _log(header, samples, where, asked, model)
 
 
@@ -149,10 +157,7 @@ def _check_sizes(entries: Sequence[zipfile.ZipInfo], where: str) -> None:
     for entry in entries:
         if entry.compress_type not in _PACKING_METHODS:
             raise StudyError("log-entry-packing-unknown", where=where, entry=entry.filename)
-    size, packed = (
-        sum(sizes)
-        for sizes in zip(*((each.file_size, each.compress_size) for each in entries), strict=True)
-    )
+    size, packed = (sum(getattr(each, name) for each in entries) for name in _SIZES)
     if size > json_parts.LARGEST or size > max(ALWAYS, RATIO * packed):
         largest = max(entries, key=lambda each: each.file_size)
         raise StudyError(
@@ -173,15 +178,26 @@ def _text(archive: zipfile.ZipFile, name: str, where: str) -> str:
     return json_parts.as_text(contents, f"{where}, {name}")
 
 
-def _check_status(header: Mapping[Any, Any], where: str) -> None:
+def _failed_run(broken: Violation, header: Mapping[Any, Any], model: str | None) -> FailedRunError:
+    error, facts = FailedRunError(broken), header.get("eval")
+    facts = facts if isinstance(facts, dict) else {}
+    names = (facts.get("task"), model or facts.get("model"))
+    task, model = (plain_text(normalize_name(str(name or ""))) for name in names)
+    error.run = task, model
+    return error
+
+
+def _check_status(header: Mapping[Any, Any], where: str, model: str | None) -> None:
     status = header.get("status")
+    if status == "success" and header.get("invalidated") is not True:
+        return
+    said = header.get("error")
+    said = said.get("message") if isinstance(said, dict) else None
+    why = f" ({reason(ValueError(said))[:120]})" if isinstance(said, str) else ""
+    broken = Violation("log-marked-invalid", where=where)
     if status != "success":
-        error = header.get("error")
-        said = error.get("message") if isinstance(error, dict) else None
-        why = f" ({reason(ValueError(said))[:120]})" if isinstance(said, str) else ""
-        raise StudyError("run-not-successful", where=where, status=status, reason=why)
-    if header.get("invalidated") is True:
-        raise StudyError("log-marked-invalid", where=where)
+        broken = Violation("run-not-successful", where=where, status=status, reason=why)
+    raise _failed_run(broken, header, model)
 
 
 def _log(

@@ -25,24 +25,10 @@ def join_records(logs: Sequence[Log]) -> pl.DataFrame:
 
 
 def check_one_data_set(logs: Sequence[Log], records: pl.DataFrame, task: str, key: Key) -> None:
-    """Refuse two data sets under one name.
+    """Refuse two data sets under one name, by the records of all logs.
 
-    Parameters
-    ----------
-    logs
-        All of them.
-    records
-        Records of the data set.
-    task
-        Its name.
-    key
-        "id" where the user says that equal keys are the same item.
-
-    Raises
-    ------
-    StudyError
-        Where logs are of different versions, tell items apart in different ways, or have different
-        contents under one key.
+    These are logs of different versions, that tell items apart in different ways, or with different
+    contents under one key, unless the user says that equal keys are the same item ("id").
     """
     used = [logs[number] for number in records["log"].unique().sort()]
     first, versions = used[0], dict[tuple[str, str], tuple[str, str]]()
@@ -123,24 +109,8 @@ def attempts_numbered(
 ) -> tuple[pl.DataFrame, list[str]]:
     """Each attempt once, or with `repeats` every record that comes again as a further attempt.
 
-    Parameters
-    ----------
-    logs
-        All of them.
-    records
-        Records of one metric and filter, with `solved`.
-    repeats
-        Whether records of one model and item that come again are attempts.
-
-    Returns
-    -------
-    tuple
-        The records, and sentences about them.
-
-    Raises
-    ------
-    StudyError
-        Where a model comes twice, or an item has several scores.
+    The records are of one metric and filter, with `solved`. Without `repeats` a model that comes
+    twice, or an item of several scores, is refused.
     """
     if repeats:
         of_item = ["task", "model", "scorer", "item"]
@@ -231,23 +201,8 @@ def common_items(
 ) -> tuple[list[str], list[str]]:
     """The items that every model has, in order, and sentences about the others.
 
-    Parameters
-    ----------
-    answers
-        Records of the data set: `item`, `model`, a row each.
-    known
-        Every item that a log of the data set names.
-    models
-        Those evaluated.
-    task
-        The data set's name.
-    common
-        Whether the user accepts that a model lacks many.
-
-    Raises
-    ------
-    StudyError
-        Where a model lacks many, or no item is left.
+    Of the items that a log of the data set names (`known`) a model may lack few, or many where the
+    user accepts it (`common`); `answers` has a row for each item and model.
     """
     known = known.unique(maintain_order=True)
     kept, notes = known, list[str]()

@@ -3,8 +3,9 @@
 A line an item (and a filter), with `doc_id`, `doc_hash`, `filter`, `metrics` and a key for each
 metric. Which model it was, which version of the task, whether more is better and of which groups
 tasks are, is said by `results_TIME.json` beside it; without that, the folder is called as the
-model, with `__` for `/`. Releases up to 0.4.2 wrote `ARGUMENTS_TASK.jsonl`, where the model's
-arguments have `__` for `/` and `=`, with `results.json` beside it.
+model, with `__` for `/`. Leaderboards of 2024 call the same lines `.json`. Releases up to 0.4.2
+wrote `ARGUMENTS_TASK.jsonl`, where the model's arguments have `__` for `/` and `=`, with
+`results.json` beside it.
 """
 
 import re
@@ -22,8 +23,10 @@ from bayesrep.sources.evals.records import Log, LogChoices, digest_scores, make_
 
 TOOL = "lm-evaluation-harness"
 _TIME = r"\d{4}-\d\d-\d\dT[\d.:+-]*\d"
-_FILE_NAME = re.compile(rf"samples_(?P<task>.+?)(?:_(?P<time>{_TIME}))?\.jsonl$")
+_FILE_NAME = re.compile(rf"samples_(?P<task>.+?)(?:_(?P<time>{_TIME}))?\.jsonl?$")
 _IDS, _HASHES = ("doc_id",), ("doc_hash", "prompt_hash")
+_NO_METRIC = "bypass"
+"""What --predict_only writes in place of all metrics: 999 for each item, which is no score."""
 _OTHER_KEYS = {
     "doc_id",
     "doc",
@@ -56,21 +59,7 @@ def read(
     model: str | None,
     advance: Callable[[int], None],
 ) -> Log:
-    """The records of one file.
-
-    Parameters
-    ----------
-    path, first
-        The file, and its first line.
-    asked
-        Which metric, and what tells items apart.
-    results
-        Files of results that were given.
-    model
-        Its name, where the user gave one.
-    advance
-        Hears of every MB that was read.
-    """
+    """The records of one file; `results` are the files of results that were given."""
     where, named = str(path), _FILE_NAME.search(path.name)
     # The name of the file says its task; a renamed file says it inside.
     task = normalize_name(named["task"] if named else _task(path))
@@ -78,7 +67,9 @@ def read(
         return unread_log(where, TOOL, task)
     time = (named["time"] or "") if named else ""
     facts = _results(path, task, time, results)
-    metrics = _metrics(first, where)
+    metrics = [name for name in _metrics(first, where) if name != _NO_METRIC]
+    if not metrics:
+        raise StudyError("lm-eval-predictions-only", where=where, metric=_NO_METRIC)
     metric = asked.one_metric(metrics, where)
     # A perplexity or an error rate cannot say which items are solved.
     if _nested_facts(facts, "higher_is_better", task).get(metric) is False:

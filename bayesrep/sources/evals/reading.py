@@ -38,6 +38,7 @@ from bayesrep.sources.evals.records import (
     list_names,
     name_columns,
 )
+from bayesrep.sources.evals.verdicts import lacking_judges
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts
 from bayesrep.studies.contents import StudyContents
@@ -58,7 +59,6 @@ def read_evaluations(
     metric: Names = None,
     filter: Names = None,
     scorer: Names = None,
-    split: Names = None,
     judges: Names = None,
     solvers: Names = None,
     counts: str | Path | None = None,
@@ -83,10 +83,9 @@ def read_evaluations(
         What the logs call the two data sets: a task's name, or a group's.
     name
         The study's name.
-    metric, filter, scorer, split
+    metric, filter, scorer
         Which one says what is solved, where logs hold several: one name, or several of which each
-        log has one. Of the splits of HELM "test" counts where no other is asked for; logs of
-        different ones are read where all of them are named.
+        log has one.
     judges
         Scorers whose verdicts are counted. Where logs are of several models, `solvers` names the
         one whose answers they judge.
@@ -131,7 +130,6 @@ def read_evaluations(
         *(list_names(each) for each in (metric, filter, scorer, judges)),
         key=key,
         tasks=(reference, replication) if reference and replication else (),
-        split=list_names(split),
         groups={name: tuple(members) for name, members in (group or {}).items()},
         columns=name_columns(item, model, score, dataset),
     )
@@ -150,7 +148,14 @@ def read_evaluations(
         scored.append(items)
         notes += told
     # Where all this came from.
-    facts: dict[str, JSON] = {**_describe_logs(logs), "threshold": threshold, "notes": notes}
+    facts: dict[str, JSON] = {
+        "source": "evals",
+        ENTRY: "evaluation",
+        "files": sorted(plain_text(Path(log.where).name) for log in logs),
+        "tools": sorted({log.tool for log in logs}),
+        "threshold": threshold,
+        "notes": notes,
+    }
     attempts, models = _attempts(evidence.verdicts, tasks), tuple(evidence.models)
     # Without counts there is no study, but answers that `papers compare` takes.
     named = dict(zip(REQUIRED_ROLES, scored, strict=True))
@@ -163,16 +168,6 @@ def read_evaluations(
         facts[ENTRY] = "solvers"
     study = Study(datasets, models, name, facts)
     return StudyContents.from_study(study, attempts=attempts, notes=tuple(notes))
-
-
-def _describe_logs(logs: Sequence[Log]) -> dict[str, JSON]:
-    """Where a study came from."""
-    return {
-        "source": "evals",
-        ENTRY: "evaluation",
-        "files": sorted(plain_text(Path(log.where).name) for log in logs),
-        "tools": sorted({log.tool for log in logs}),
-    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +229,10 @@ def _scored_items(
     if counts is not None:
         counted = from_table(counts, task, known.unique())
     elif evidence.judged is not None:
-        counted = from_answers(evidence.judged.filter(of_task), "scorer", judges, task)
+        judged = evidence.judged.filter(of_task)
+        names = judged["scorer"].unique(maintain_order=True)  # of a panel each judge's
+        names = [*names, *lacking_judges(judged, judges)]
+        counted = from_answers(judged, "scorer", names, task)
     elif solvers:
         counted = from_answers(evidence.verdicts.filter(of_task), "model", solvers, task)
     # Of items that are scored only those are kept that have counts, too.
@@ -252,15 +250,7 @@ def _scored_items(
 def explain_refusals(
     logs: Sequence[Log], records: pl.DataFrame, asked: LogChoices
 ) -> dict[str, Exception]:
-    """The error that each data set would raise that could not be imported as it is.
-
-    Parameters
-    ----------
-    logs, records
-        As read, with all data sets.
-    asked
-        What was chosen.
-    """
+    """The error that each data set would raise that could not be imported as it is."""
     refused: dict[str, Exception] = {}
     for (name,), rows in records.group_by("task", maintain_order=True):
         task = str(name)

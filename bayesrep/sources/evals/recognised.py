@@ -1,4 +1,8 @@
-"""Which format a file is: by its ending, and by what it begins with."""
+"""Which format a file is: by its ending, and by what it begins with.
+
+Each reader takes a path (and the text or first line of the file, where it has been read), what the
+user chose, the model's name where the user gave one, and what hears of every MB that was read.
+"""
 
 import re
 import warnings
@@ -8,26 +12,27 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from bayesrep.errors import OptionError, StudyError, TableWarning, listing, plain_text
 from bayesrep.files import json_parts
 from bayesrep.files.copies import refuse_copies
 from bayesrep.progress import progress_bar
-from bayesrep.sources.evals import (
-    every_eval_ever,
-    helm,
-    inspect_logs,
-    lm_eval,
-    score_tables,
-    swe_bench,
+from bayesrep.sources.evals import every_eval_ever, inspect_logs, lm_eval, score_tables
+from bayesrep.sources.evals.records import (
+    Log,
+    LogChoices,
+    belongs,
+    digest_scores,
+    group_log,
+    unread_log,
 )
-from bayesrep.sources.evals.records import Log, LogChoices, belongs, digest_scores, group_log
 from bayesrep.sources.evals.score_tables import LINES, TABLES
 
 KNOWN_LOGS = (
     "samples_*.jsonl of lm-evaluation-harness, instance-level .jsonl of Every Eval Ever, .eval or "
-    ".json of Inspect, per_instance_stats.json of HELM, a report of SWE-bench, a table (.parquet, "
-    ".csv, .tsv, .xlsx, .jsonl, .json) of item, model, score, or any table or JSON Lines with "
-    "--item, --model and --score to say which column is what"
+    ".json of Inspect, a table (.parquet, .csv, .tsv, .xlsx, .jsonl, .json) of item, model, score, "
+    "or any table or JSON Lines with --item, --model and --score to say which column is what"
 )
 MUCH_MEGABYTES = 256
 """Megabytes from which on reading takes a while."""
@@ -78,19 +83,41 @@ def read_logs(
     asked = replace(asked, groups=_groups(asked, known))
     megabytes = sum(file.path.stat().st_size for file in files) >> 20
     with progress_bar(megabytes, "MB", show=progress and megabytes >= MUCH_MEGABYTES) as bar:
-        logs = [
-            log
-            for file in files
-            if file.path not in results
-            and (log := _log(file, asked, results, bar.advance)) is not None
-        ]
+        logs, failures = list[Log](), list[inspect_logs.FailedRunError]()
+        for file in files:
+            try:
+                log = None if file.path in results else _log(file, asked, results, bar.advance)
+            except inspect_logs.FailedRunError as error:
+                failures.append(error)
+            else:
+                logs += [] if log is None else [log]
+    for error in failures:
+        logs = _replace_failed_run(logs, error, asked)
     if not logs:
         raise _without_logs(paths)
     # Copies are told by their contents.
     logs = _mark_copies(logs)
-    if not asked.survey:
-        helm.check_one_split(logs, asked)
     return [replace(log, groups=known) for log in _in_groups(logs, asked)]
+
+
+def _replace_failed_run(
+    logs: Sequence[Log], failure: inspect_logs.FailedRunError, asked: LogChoices
+) -> list[Log]:
+    """The logs, of which one takes the place of a run that failed: of its model and data set."""
+    (task, model), where = failure.run, str(failure.facts["where"])
+    if task and not asked.wants(task):
+        return [*logs, unread_log(where, inspect_logs.TOOL, task)]
+    run = (pl.col("task") == task) & (pl.col("model") == model)
+    again = next((log for log in logs if len(log.records.filter(run))), None)
+    if again is None:
+        raise failure
+    status = failure.facts.get("status", "unknown or invalid")
+    told = (
+        f"left out: {plain_text(Path(where).name)}, a run that did not end well (status {status}); "
+        f"{plain_text(Path(again.where).name)} is of the same model and data set"
+    )
+    noted = replace(again, notes=[*again.notes, told])
+    return [noted if log is again else log for log in logs]
 
 
 def _without_logs(paths: Sequence[str | Path]) -> StudyError:
@@ -242,11 +269,12 @@ def _log(
     path, kind = file.path, file.path.suffix.lower()
     if kind == ".eval":
         return inspect_logs.read_archive(path, asked, file.model)
+    lines = score_tables.are_lines(path)
     if path.name.lower().endswith(TABLES) or (
-        asked.columns and (kind in LINES or (kind == ".json" and file.named))
+        asked.columns and (lines or (kind == ".json" and file.named))
     ):
         return score_tables.read(path, file.model, asked.columns, advance)
-    if kind in LINES:
+    if lines:
         first = json_parts.first_object(path)
         if lm_eval.is_samples(first):
             return lm_eval.read(path, first, asked, results, file.model, advance)
@@ -257,27 +285,19 @@ def _log(
         raise StudyError("unknown-log-ending", path=path, formats=KNOWN_LOGS)
     text = json_parts.read_text(path)
     if text[:_BEGIN].lstrip()[:1] == "[":
-        return _instances(file, text, asked, advance)
+        first = next((each for _, each in json_parts.parts(text, str(path))), None)
+        return _scores(file, list(first) if isinstance(first, dict) else [], advance)
     keys = _KEYS.findall(text[:_BEGIN])
     if inspect_logs.is_log(keys):
         return inspect_logs.read_json(path, text, asked, file.model)
-    if swe_bench.is_report(keys):
-        return swe_bench.read(path, text, asked, file.model)
-    if "adapter_spec" in keys or "evaluation_results" in keys or "scenario_spec" in keys:
-        return None  # of HELM or of Every Eval Ever, beside their records
+    if lm_eval.is_samples(dict.fromkeys(keys)):  # of one item
+        first = json_parts.first_object(path)
+        return lm_eval.read(path, first, asked, results, file.model, advance)
+    if "evaluation_results" in keys:
+        return None  # of Every Eval Ever, beside its records
     return _refuse_unknown_file(
         file, [key for key, _ in json_parts.parts(text, str(path)) if key is not None]
     )
-
-
-def _instances(
-    file: _LogFile, text: str, asked: LogChoices, advance: Callable[[int], None]
-) -> Log | None:
-    for _, first in json_parts.parts(text, str(file.path)):
-        if helm.is_stats(first):
-            return helm.read(file.path, text, asked, file.model)
-        return _scores(file, list(first) if isinstance(first, dict) else [], advance)
-    return _refuse_unknown_file(file, [])
 
 
 def _scores(file: _LogFile, keys: Sequence[str], advance: Callable[[int], None]) -> Log | None:
@@ -290,7 +310,8 @@ def _scores(file: _LogFile, keys: Sequence[str], advance: Callable[[int], None])
 def _is_results(file: _LogFile) -> bool:
     try:
         with open(file.path, encoding="utf-8", errors="replace") as stream:
-            return lm_eval.is_results(_KEYS.findall(stream.read(_BEGIN)))
+            keys = _KEYS.findall(stream.read(_BEGIN))
+        return lm_eval.is_results(keys) and not score_tables.are_lines(file.path)
     except OSError:
         return False
 

@@ -40,7 +40,7 @@ class LogChoices:
 
     Attributes
     ----------
-    metric, filter, scorer, split
+    metric, filter, scorer
         Names, of which each log has to have one.
     judges
         Scorers whose verdicts are counted.
@@ -63,7 +63,6 @@ class LogChoices:
     judges: tuple[str, ...] = ()
     key: Key = "auto"
     tasks: tuple[str, ...] = ()
-    split: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
     survey: bool = False
@@ -124,8 +123,6 @@ class Log:
         All that it holds, where it holds more than its records.
     groups
         The tasks of groups that are known of the logs.
-    split
-        The split that its items are of, where its tool knows splits; empty where it names none.
     marks
         What no second run has: identifiers of its samples, or of the run; none where the tool
         gives none.
@@ -140,7 +137,6 @@ class Log:
     unread: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    split: str | None = None
     marks: frozenset[str] = frozenset()
 
 
@@ -234,21 +230,7 @@ def choose_name(
 ) -> str:
     """The one of several names that was asked for, or the only one that there is.
 
-    Parameters
-    ----------
-    present
-        The names.
-    asked
-        Those that the user gave.
-    noun
-        What they are, and the option's name.
-    where, holds
-        What a message begins with.
-
-    Raises
-    ------
-    OptionError
-        Where that is not one.
+    Where that is not one, a message says what `where` holds, by the noun that the option is called.
     """
     chosen = [name for name in present if name in asked]
     if len(chosen) == 1:

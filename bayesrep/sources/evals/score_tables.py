@@ -21,6 +21,7 @@ from bayesrep.files.names import normalize_names
 from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import whole_numbers
 from bayesrep.sources.evals.records import Log, make_records
+from bayesrep.sources.evals.verdicts import lowest_scores, score_values
 
 TOOL = "table of scores"
 TABLES = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".xlsx")
@@ -34,6 +35,8 @@ _KNOWN_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "scorer": ("judge", "scorer"),
     "metric": ("metric",),
 }
+_RATINGS = {"question_id", "model", "score", "turn"}
+"""Columns of judgements of FastChat and its kin (MT-Bench, LiveBench), whose -1 is no score."""
 _NAMES = tuple(name for names in _KNOWN_COLUMNS.values() for name in names)
 _NEEDED_COLUMNS = ("item", "model", "score")
 OPTIONS: Mapping[str, str] = {"item": "item", "model": "model", "score": "score", "task": "dataset"}
@@ -50,18 +53,7 @@ def are_scores(names: Sequence[str], model: str | None) -> bool:
 def read(
     path: Path, model: str | None, chosen: Mapping[str, str], advance: Callable[[int], None]
 ) -> Log:
-    """The records of one table.
-
-    Parameters
-    ----------
-    path
-        The file.
-    model
-        Its name, where the user gave one.
-    chosen
-        Which column is what, as far as the user says.
-    advance
-        Hears of every MB of JSON Lines that was read.
+    """The records of one table, of which `chosen` says what is which column.
 
     Raises
     ------
@@ -71,25 +63,30 @@ def read(
         Where one is missing.
     """
     where, kind = str(path), path.suffix.lower()
+    lines, notes = are_lines(path), list[str]()
     # Lines of JSON are streamed, one JSON document is read whole, and tables have columns.
-    if kind in LINES:
-        names = list(json_parts.first_object(path))
-        column_of = _columns(names, chosen, model, where)
-        wanted = {field: _keys(name, names) for field, name in column_of.items()}
-        table = pl.concat(json_parts.fields(path, wanted, advance=advance))
-    elif kind == ".json":
-        pairs = json_parts.all_parts(json_parts.read_text(path), where)
-        key, first = pairs[0] if pairs else (None, None)
+    if lines or kind == ".json":
+        pairs = [] if lines else json_parts.all_parts(json_parts.read_text(path), where)
+        key, first = pairs[0] if pairs else (None, json_parts.first_object(path) if lines else None)
         names = list(first) if key is None and isinstance(first, dict) else []
+        chosen = _split_scores(chosen, names)
         column_of = _columns(names, chosen, model, where)
         wanted = {field: _keys(name, names) for field, name in column_of.items()}
-        table = _of_json(pairs, wanted, where)
+        parts = json_parts.fields(path, wanted, advance=advance) if lines else ()
+        table = pl.concat(parts) if lines else _of_json(pairs, wanted, where)
+        needed = {field: column_of[field] for field in ("item", "score")}
+        table, notes = _of_items(table, {**needed, **chosen}, path)
+        if "attempt" in column_of:
+            table = table.with_columns(whole_numbers(table["attempt"], where))
     else:
         if kind == ".parquet" and any("." in name for name in chosen.values()):
+            chosen = _split_scores(chosen, ())
             table = parquet.read(path, where, list(dict.fromkeys(chosen.values())))
         else:
-            table = read_only(path, (*_NAMES, *chosen.values())).frame
-        column_of = _columns(table.columns, chosen, model, where)
+            table = read_only(path, (*_NAMES, *_split_scores(chosen, ()).values())).frame
+            chosen = _split_scores(chosen, table.columns)
+        names = table.columns
+        column_of = _columns(names, chosen, model, where)
         require(table, list(column_of.values()), where)
         table = table.select(
             whole_numbers(table[name], where).alias(field)
@@ -97,12 +94,19 @@ def read(
             else _words(table[name], field)
             for field, name in column_of.items()
         )
-    notes: list[str] = []
-    # Values in JSON are as they were written and still have to be checked.
-    if kind in (*LINES, ".json"):
-        table, notes = _of_items(table, column_of, path)
-        if "attempt" in column_of:
-            table = table.with_columns(whole_numbers(table["attempt"], where))
+    # Of several scores the lowest counts, and a rating that failed is none.
+    table = table.with_columns(
+        score=lowest_scores([table[name] for name in column_of if name.split(" ")[0] == "score"])
+    )
+    failed = score_values(table["score"]) == -1
+    if failed.any() and set(names) >= _RATINGS:
+        table = table.with_columns(score=table["score"].set(failed, None))
+        notes.append(f"{path.name}: {failed.sum():,} scores are -1, a rating that failed: no score")
+    if "scorer" in column_of:  # FastChat writes a judge as a list
+        judge, parts = pl.col("scorer"), pl.col("scorer").str.strip_chars('[]"')
+        name = parts.str.replace_all('", "', "/", literal=True)
+        named = pl.when(judge.str.starts_with('["')).then(name).otherwise(judge)
+        table = table.with_columns(scorer=named)
     if model is not None:
         table = table.with_columns(model=pl.lit(model))
     name = path.name.removesuffix(".gz").rpartition(".")[0]
@@ -111,8 +115,26 @@ def read(
 
 def _words(column: pl.Series, field: str) -> pl.Series:
     """A column as text; of names, floats that are whole numbers have no decimals."""
-    named = column.cast(pl.String) if field == "score" else normalize_names(column)
+    named = column.cast(pl.String) if field.split(" ")[0] == "score" else normalize_names(column)
     return named.alias(field)
+
+
+def are_lines(path: Path) -> bool:
+    """Whether a file is of JSON Lines, by its ending or, where that is of JSON, by its lines."""
+    kind = path.suffix.lower()
+    return kind in LINES or (kind == ".json" and json_parts.are_lines(path))
+
+
+def _split_scores(chosen: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """What the user chose, where several scores are named (a,b) each a field of its own."""
+    score = chosen.get("score", "")
+    if "," not in score or score in names:
+        return dict(chosen)
+    fields = {
+        f"score {place}" if place else "score": each.strip()
+        for place, each in enumerate(score.split(","))
+    }
+    return {**chosen, **fields}
 
 
 def _columns(
@@ -157,8 +179,9 @@ def _of_items(
     kept = table.filter(pl.col("item").is_not_null())
     if not len(kept):
         raise StudyError("key-found-nowhere", where=path, key=found["item"])
-    if kept["score"].null_count() == len(kept):
-        raise StudyError("key-found-nowhere", where=path, key=found["score"])
+    for field, key in found.items():
+        if kept[field].null_count() == len(kept):
+            raise StudyError("key-found-nowhere", where=path, key=key)
     others = len(table) - len(kept)
     told = f"{path.name}: {others:,} records without {found['item']!r} left out"
     return kept, ([told] if others else [])

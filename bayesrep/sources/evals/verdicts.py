@@ -1,9 +1,15 @@
 """From scores to solved or not."""
 
+from collections.abc import Sequence
+
+import numpy as np
 import polars as pl
 
-from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.errors import Listing, OptionError, StudyError, listing
+from bayesrep.files.json_parts import as_word
+from bayesrep.files.strict_json import beginning
 from bayesrep.files.values import FALSE_WORDS, TRUE_WORDS, parse_numbers
+from bayesrep.sources.evals.records import UNSCORED_SCORE
 
 LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 """Inspect's verdicts: correct, incorrect, partly, and no answer, which counts as not right."""
@@ -11,56 +17,127 @@ WORDS = {
     **dict.fromkeys((*TRUE_WORDS, "pass", "passed"), 1.0),
     **dict.fromkeys((*FALSE_WORDS, "fail", "failed", "timeout"), 0.0),
 }
+_FAR_RATIO, _CODE_RATIO = 50, 5
+"""How many times the next greatest score a score is that is none; of nines: 99, 999, ..."""
+
+
+def score_values(score: pl.Series) -> pl.Series:
+    """Scores as numbers, those that are letters and words of verdicts too; null where neither."""
+    word = score.str.strip_chars()
+    lower = word.str.to_lowercase()
+    known = {**LETTERS, **WORDS}
+    value = pl.select(
+        pl.when(word.is_in(list(LETTERS)))
+        .then(word.replace_strict(known, default=None, return_dtype=pl.Float64))
+        .when(lower.is_in(list(WORDS)))
+        .then(lower.replace_strict(known, default=None, return_dtype=pl.Float64))
+        .otherwise(parse_numbers(score))
+    ).to_series()
+    return value.set(~value.is_finite(), None).rename("value")
+
+
+def lowest_scores(scores: Sequence[pl.Series]) -> pl.Series:
+    """Of several scores of each record the lowest; one that is none where there is one."""
+    lowest, *others = scores
+    for other in others:
+        value, next_value = score_values(lowest), score_values(other)
+        lower = (next_value < value).fill_null(value=False) | next_value.is_null()
+        lowest = other.zip_with(lower & value.is_not_null(), lowest)
+    return lowest
+
+
+def split_panels(records: pl.DataFrame) -> pl.DataFrame:
+    """What judges say; of a score that is a list, which a panel gives, each of its judges.
+
+    The judges of a panel are called by their places: `panel[1]`, `panel[2]`, ...
+    """
+    listed = records["score"].str.starts_with("[") & records["score"].str.ends_with("]")
+    panels = records.filter(listed)
+    if not len(panels):
+        return records
+    try:
+        said = [[as_word(each, "") for each in beginning(score)[0]] for score in panels["score"]]
+    except (ValueError, StudyError):
+        return records  # the list is refused as it stands
+    places = [list(range(1, len(each) + 1)) for each in said]
+    lists = pl.Series("score", said, pl.List(pl.String)), pl.Series("place", places)
+    each = panels.with_columns(lists).explode("score", "place")
+    names = each.with_columns(scorer=pl.format("{}[{}]", "scorer", "place")).drop("place")
+    kept = names.filter(pl.col("score") != UNSCORED_SCORE)
+    return pl.concat([records.filter(~listed), kept])
+
+
+def lacking_judges(judged: pl.DataFrame, judges: Sequence[str]) -> list[str]:
+    """The judges of which nothing is in what judges say, neither of them nor of their panel."""
+    held = judged["scorer"].unique().to_list()
+    heard = {*held, *(name.rpartition("[")[0] for name in held)}
+    return [name for name in judges if name not in heard]
+
+
+def no_score_codes(values: pl.Series) -> list[float]:
+    """Which values are rather codes for "no score" (-1, 999) than scores, beside all the others.
+
+    Whole negative numbers, at most two, among scores that are else not negative (unless the scale
+    has as much on both sides of 0); and a greatest score that is many times the next.
+    """
+    distinct = values.drop_nulls().unique().sort().to_numpy()
+    if not len(distinct):
+        return []
+    negative, top = distinct[distinct < 0], distinct[-1]
+    two_sided = top > 1 and -distinct[0] == top
+    if 0 < len(negative) <= 2 and not two_sided and np.all(negative == np.floor(negative)):
+        return negative.tolist()
+    next_top = max(distinct[-2], 0.0) if len(distinct) > 1 else 0.0
+    nines = top >= 99 and set(f"{top:.0f}") == {"9"} and top > _CODE_RATIO * next_top
+    far = next_top > 0 and top > _FAR_RATIO * max(next_top, 1.0)
+    return [float(top)] if top == np.floor(top) and (nines or far) else []
+
+
+def refuse_no_score_codes(records: pl.DataFrame, places: Sequence[str]) -> None:
+    """Refuse records, of one metric and scorer, with codes that a threshold would count.
+
+    `places` are what a message calls each log.
+    """
+    values = score_values(records["score"])
+    if not (codes := no_score_codes(values)):
+        return
+    coded = values.is_in(codes).fill_null(value=False)
+    others = values.filter(~coded).drop_nulls()
+    beside = f", where all others are from {others.min()} to {others.max()}" if len(others) else ""
+    raise StudyError(
+        "score-outside-all-others",
+        where=places[records["log"].filter(coded)[0]],
+        scores=" and ".join(f"{code:g}" for code in codes),
+        items=_items(records, coded),
+        others=beside,
+    )
+
+
+def _items(records: pl.DataFrame, rows: pl.Series) -> Listing:
+    """The items of some records, as a message lists them."""
+    return listing(records["item"].filter(rows).unique(maintain_order=True), "item")
 
 
 def add_solved(
     records: pl.DataFrame, threshold: float | None, where: str
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Say of every record whether the item is solved.
+    """Say of every record whether the item is solved (`solved`), with sentences about them.
 
-    Parameters
-    ----------
-    records
-        With `item`, `score` (text, not null) and `said`.
-    threshold
-        The least score of a solved item. None where all scores have to be right or wrong; where a
-        log says itself which are right, that counts.
-    where
-        What a message begins with.
-
-    Returns
-    -------
-    tuple
-        The records with `solved` (bool), and sentences about them.
-
-    Raises
-    ------
-    StudyError
-        Where a score is not a number, or a log contradicts itself.
-    OptionError
-        Where items are solved in part, and no threshold is given.
+    The records have `item`, `score` (text, not null) and `said`. Without a threshold, the least
+    score of a solved item, all scores have to be right or wrong, or the log says itself which are.
     """
     score = records["score"]
-    word = score.str.strip_chars()
-    lower = word.str.to_lowercase()
-    # Letters and words of verdicts become numbers; numbers stay as they are.
-    verdicts = (
-        column.replace_strict(known, default=None, return_dtype=pl.Float64)
-        for column, known in ((word, LETTERS), (lower, WORDS))
-    )
-    value = pl.select(value=pl.coalesce(*verdicts, parse_numbers(score))).to_series()
-    strange = ~value.is_finite().fill_null(value=False)
+    value = score_values(score)
+    strange = value.is_null()
     if strange.any():
-        items = listing(records["item"].filter(strange).unique(maintain_order=True), "item")
-        raise StudyError(
-            "score-not-a-verdict",
-            where=where,
-            score=score.filter(strange)[0],
-            items=items,
-            words=", ".join((*LETTERS, *WORDS)),
-        )
+        first = score.filter(strange)[0]
+        told = {"where": where, "score": first, "items": _items(records, strange)}
+        if first.startswith("["):
+            raise StudyError("score-is-a-list", **told)
+        raise StudyError("score-not-a-verdict", words=", ".join((*LETTERS, *WORDS)), **told)
     # No answer is not right, as Inspect counts it, and is noted; beside Y an N is a no.
-    silent = 0 if (lower == "y").any() else (word == "N").sum()
+    word = score.str.strip_chars()
+    silent = 0 if word.str.to_lowercase().eq("y").any() else word.eq("N").sum()
     notes = [f"{where}: {silent:,} scores are N, no answer: not solved"] if silent else []
     # With a threshold every number is a verdict.
     if threshold is not None:
@@ -70,14 +147,12 @@ def add_solved(
     whole = (value == 0) | (value == 1)
     partly = ~whole & said.is_null()
     if partly.any():
-        items = listing(records["item"].filter(partly).unique(maintain_order=True), "item")
         low, high = value.filter(partly).min(), value.filter(partly).max()
-        raise OptionError(
-            "score-between-right-and-wrong", where=where, low=low, high=high, items=items
-        )
+        told = {"low": low, "high": high, "items": _items(records, partly)}
+        raise OptionError("score-between-right-and-wrong", where=where, **told)
     # Score and verdict of the same record must agree.
     differ = (whole & said.is_not_null() & ((value == 1) != said)).fill_null(value=False)
     if differ.any():
-        items = listing(records["item"].filter(differ).unique(maintain_order=True), "item")
+        items = _items(records, differ)
         raise StudyError("score-contradicts-is-correct", where=where, items=items)
     return records.with_columns(solved=pl.coalesce(said, value == 1)), notes
