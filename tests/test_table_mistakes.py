@@ -9,12 +9,15 @@ import gzip
 import warnings
 from pathlib import Path
 
+import polars as pl
 import pytest
-from refusals import check, refused
+from refusals import check, refusal, refused
 
-from bayesrep import StudyError
+from bayesrep import StudyError, read_frames
+from bayesrep.cli import main
 from bayesrep.errors import Listing, TableWarning
 from bayesrep.sources.tables import check_tables, read_tables
+from bayesrep.studies.reading import check_study
 
 COUNTS = [
     ["dataset", "image", "selected", "shown"],
@@ -499,6 +502,33 @@ def test_one_line_says_what_to_do(tmp_path, name):
             read_tables(files(tmp_path, tables), **ROLES)
     assert told(error.value, tmp_path) == facts
     assert ("(1 more: " in str(error.value)) == (name in TWO_LINES)
+
+
+PERCENT = [COUNTS[0]] + [
+    [s, f"{k}.jpg", f"{k % 10}0", "100"] for s in ("v1", "v2") for k in range(99)
+]
+
+
+@pytest.mark.parametrize("command", ["check", "run", "import tables", "read_frames", "folder"])
+def test_percentages_end_every_way_into_a_study(tmp_path, capsys, monkeypatch, command):
+    answers = [PREDICTIONS[0]] + [[*row[:2], "vit", "1"] for row in PERCENT[1:]]
+    counts, predictions = paths = files(tmp_path, sound(c=PERCENT, p=answers))
+    roles = [word for role, name in ROLES.items() for word in (f"--{role}", name)]
+    rule, where = "counts-of-few-values", "data set 'v1'"
+    if command == "folder":  # of an earlier release
+        with monkeypatch.context() as patched:
+            patched.setattr("bayesrep.studies.rules.value_violations", lambda *_: iter(()))
+            read_tables(paths, **ROLES).write(tmp_path / "study")
+        assert [each.rule for each in check_study(tmp_path / "study")] == [rule, rule]
+    elif command == "read_frames":
+        with refused(StudyError, rule):
+            read_frames(counts=pl.read_csv(counts), predictions=pl.read_csv(predictions), **ROLES)
+    elif command == "check":
+        assert main([command, *map(str, paths), *roles]) == 1
+        assert capsys.readouterr().out.count("are these percentages") == 2
+    else:
+        broken = refusal([*command.split(), *paths, *roles, "--out", tmp_path / "out"])
+        assert (broken.rule, broken.facts["where"]) == (rule, f"{counts}, {where}")
 
 
 TWO_LINES = ("a classifier misspelt", "an image misspelt")

@@ -184,9 +184,8 @@ def _dataset(
         if not problems.take(broken):
             return None
     missing = dict(left_out.iter_rows())
-    return AnnotatedSet(
-        name, names, selected, shown, correct, labels, texts, missing, answers, selection
-    )
+    parts = name, names, selected, shown, correct, labels, texts, missing, answers, selection
+    return problems.attempt(lambda: AnnotatedSet(*parts))
 
 
 def _answers(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, listing
+from bayesrep.numerics.binomial import bound_few_values
 from bayesrep.studies import folder
 from bayesrep.types import Bools, Floats, Ints
 
@@ -21,6 +22,7 @@ Column: TypeAlias = Sequence[object] | NDArray[Any]
 RESERVED_COLUMNS = ("dataset", "image", "label")  # what images.parquet calls something else
 REQUIRED_ROLES = ("reference", "replication")
 LARGEST_COUNT = 2**31 - 1
+LEAST_CHANCE = 1e-6  # of one data set's counts: below it they are none
 
 
 def raise_first(violations: Iterable[Violation]) -> None:
@@ -72,6 +74,23 @@ def count_violations(where: str, images: Names, selected: Any, shown: Any) -> It
     excess = (counts["selected"] > counts["shown"]) & ~unseen
     if excess.any():
         yield (Violation("selected-exceeds-shown", where=where, images=listing(names[excess])))
+
+
+def value_violations(where: str, selected: Ints, shown: Ints) -> Iterator[Violation]:
+    """Check that counts are of answers one by one: no percentages, no answer several times.
+
+    See `bound_few_values`: whatever the selection frequencies, at most one data set in a million
+    (`LEAST_CHANCE`) is refused wrongly.
+    """
+    pairs, images = np.unique((shown << 32) | selected, return_counts=True)
+    starts = np.flatnonzero(np.diff(pairs >> 32, prepend=-1))
+    for group in np.split(np.arange(len(pairs)), starts[1:]):
+        size, values = int(pairs[group[0]] >> 32), pairs[group] & LARGEST_COUNT
+        chance = len(starts) * np.exp(bound_few_values(size, values, images[group]))
+        if chance < LEAST_CHANCE:
+            told = listing(values, "value")
+            yield Violation("counts-of-few-values", where=where, shown=size, values=told)
+            return
 
 
 def correct_violations(
