@@ -97,8 +97,8 @@ def decide(
     answers
         From `read_raw`.
     yes, no, maybe
-        Words, whatever their case. Where none is given, `yes`, `true`, `1` and their opposites
-        are understood, and nothing else.
+        Words, whatever their case. Where neither yes nor no is given, `yes`, `true`, `1` and their
+        opposites are understood but for words of `maybe`, and nothing else.
     maybe_is
         What the words of `maybe` count as: "yes", "no", "half" (a random half of them counts as
         yes, so that counts stay whole numbers) or "left-out".
@@ -117,8 +117,9 @@ def decide(
     """
     words = {"yes": _lower_case(yes), "no": _lower_case(no), "maybe": _lower_case(maybe)}
     # Without words of the user's the usual ones of yes and no hold.
-    if not any(words.values()):
-        words |= {"yes": set(TRUE_WORDS), "no": set(FALSE_WORDS)}
+    if not words["yes"] and not words["no"]:
+        usual = {"yes": set(TRUE_WORDS), "no": set(FALSE_WORDS)}
+        words |= {name: known - words["maybe"] for name, known in usual.items()}
     for one, other in (("yes", "no"), ("yes", "maybe"), ("no", "maybe")):
         if both := sorted(words[one] & words[other]):
             raise OptionError(
