@@ -84,7 +84,8 @@ def sound(**changed):
 def workbook(*tables):
     from io import BytesIO
 
-    openpyxl = pytest.importorskip("openpyxl")
+    import openpyxl
+
     book = openpyxl.Workbook()
     book.remove(book.active)
     for number, rows in enumerate(tables):
