@@ -163,17 +163,7 @@ def test_refused(case: str):
 
 
 RATES = np.random.default_rng(0).beta(4, 1.3, 300)
-SCALES = [
-    (2, 100),
-    (3, 100),
-    (5, 100),
-    (7, 100),
-    (10, 100),
-    (40, 100),
-    (10, 1000),
-    (5, 10),
-    (20, 40),
-]
+SCALES = "2/100 3/100 5/100 7/100 10/100 40/100 10/1000 5/10 20/40"  # answers / shown
 
 
 def scaled(asked: int, shown: int, rounded: Any = np.rint, least: float = 0) -> dict[str, Any]:
@@ -184,10 +174,11 @@ def scaled(asked: int, shown: int, rounded: Any = np.rint, least: float = 0) -> 
     return {"selected": selected, "shown": shown, "correct": np.ones((kept.sum(), 2))}
 
 
-@pytest.mark.parametrize(("asked", "shown"), SCALES)
-def test_percentages_and_answers_taken_twice_are_no_counts(asked: int, shown: int):
+@pytest.mark.parametrize("scale", SCALES.split())
+def test_percentages_and_answers_taken_twice_are_no_counts(scale: str):
     """However they are rounded and whatever rule kept images; what they are made of is counts."""
-    kept = scaled(asked, shown, least=0.5) if asked > 4 else scaled(asked, shown)
+    asked, shown = map(int, scale.split("/"))
+    kept = scaled(asked, shown, least=0.5 * (asked > 4))
     odd = scaled(asked, shown)
     odd["selected"][:2] = 1, shown - 1  # two who typed a count among percentages
     for counts in (scaled(asked, shown), scaled(asked, shown, np.floor), kept, odd):

@@ -22,34 +22,26 @@ def log_binomial(n: Count, k: Count) -> Float[np.ndarray, "..."]:
 def bound_few_values(shown: int, values: Ints, images: Ints) -> float:
     """Bound, as a logarithm, on how likely counts are to take as few values as these.
 
-    Let k ~ Binomial(n, s) with any distribution of s, and let any rule keep the counts of a window
-    lo..hi. One inside it is then in a set S with a probability of at most
+    `values` [V] are those of k that occur among images shown to n, increasing, and `images` [V] the
+    images with each. Of k ~ Binomial(n, s), with any distribution of s and cut to any window, one
+    in lo < k < hi is in a set S with a probability of at most
 
         c(S) = max over s of P(k in S | s) / P(lo < k < hi | s),
 
-    and all M of them are with one of at most c(S)^M. There are fewer than (n + 1)³ windows and
-    numbers V of values, and C(hi - lo - 1, V) sets of so many: with all of them looked for, a bound
-    is below α with a probability of at most α. It is 1 where S holds lo + 1 or hi - 1. Up to two
-    values at each end are passed over, since somebody may have mistyped them.
-
-    Parameters
-    ----------
-    shown
-        n, to how many every image was shown.
-    values, images : int [V]
-        The values of k that occur, increasing, and images with each.
+    and all M are with c(S)^M. There are fewer than (n + 1)³ windows and sizes V of S, each with
+    C(hi - lo - 1, V) sets: with all looked for, a bound is below α with a probability of at most α.
+    Up to two values at each end are passed over, since somebody may have mistyped them.
     """
     least = 0.0
     for end in range(min(3, len(values) // 2)):
         low, high = int(values[end]), int(values[-1 - end])
         k, many = (each[end + 1 : len(values) - 1 - end] for each in (values, images))
         if not 0 < len(k) <= MOST_VALUES or k[0] == low + 1 or k[-1] == high - 1:
-            continue
-        sets = math.comb(high - low - 1, len(k))
-        looked, size = 3 * math.log(shown + 1) + math.log(sets), int(many.sum())
-        # A uniform s has V / (hi - lo - 1), which c(S) is at least: nearly all counts end here.
-        if size * math.log(len(k) / (high - low - 1)) + looked >= least:
-            continue
+            continue  # c(S) is 1, as that of counts which skip nothing
+        size, width = int(many.sum()), high - low - 1
+        looked = 3 * math.log(shown + 1) + math.log(math.comb(width, len(k)))
+        if size * math.log(len(k) / width) + looked >= least:
+            continue  # a uniform s has V / width, which c(S) is at least: most others end here
         from scipy.special import bdtr, gammaln  # which reading a study does without otherwise
 
         # Nine points from each value to the next find every maximum, which lies near a value.

@@ -79,17 +79,15 @@ def count_violations(where: str, images: Names, selected: Any, shown: Any) -> It
 def value_violations(where: str, selected: Ints, shown: Ints) -> Iterator[Violation]:
     """Check that counts are of answers one by one: no percentages, no answer several times.
 
-    See `bound_few_values`: whatever the selection frequencies, at most one data set in a million
-    (`LEAST_CHANCE`) is refused wrongly.
+    At most one data set in a million (`LEAST_CHANCE`) is refused wrongly (`bound_few_values`).
     """
     pairs, images = np.unique((shown << 32) | selected, return_counts=True)
-    starts = np.flatnonzero(np.diff(pairs >> 32, prepend=-1))
-    for group in np.split(np.arange(len(pairs)), starts[1:]):
-        size, values = int(pairs[group[0]] >> 32), pairs[group] & LARGEST_COUNT
-        chance = len(starts) * np.exp(bound_few_values(size, values, images[group]))
-        if chance < LEAST_CHANCE:
-            told = listing(values, "value")
-            yield Violation("counts-of-few-values", where=where, shown=size, values=told)
+    sizes, starts = np.unique(pairs >> 32, return_index=True)
+    parts = (np.split(each, starts[1:]) for each in (pairs & LARGEST_COUNT, images))
+    for size, values, many in zip(sizes.tolist(), *parts, strict=True):
+        if len(sizes) * np.exp(bound_few_values(size, values, many)) < LEAST_CHANCE:
+            facts = {"where": where, "shown": size, "values": listing(values, "value")}
+            yield Violation("counts-of-few-values", **facts)
             return
 
 
