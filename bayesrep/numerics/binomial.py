@@ -28,20 +28,27 @@ def bound_few_values(shown: int, values: Ints, images: Ints) -> float:
 
         c(S) = max over s of P(k in S | s) / P(lo < k < hi | s),
 
-    and all M are with c(S)^M. There are fewer than (n + 1)³ windows and sizes V of S, each with
-    C(hi - lo - 1, V) sets: with all looked for, a bound is below α with a probability of at most α.
-    Up to two values at each end are passed over, since somebody may have mistyped them.
+    and all M are with c(S)^M. There are fewer than (n + 1)³ windows and divisors d, with one set of
+    d's multiples each, or windows and sizes V, with C(hi - lo - 1, V) sets each: with all looked
+    for, a bound is below α with a probability of at most α. Up to two values at each end are passed
+    over, since somebody may have mistyped them.
     """
     least = 0.0
     for end in range(min(3, len(values) // 2)):
         low, high = int(values[end]), int(values[-1 - end])
         k, many = (each[end + 1 : len(values) - 1 - end] for each in (values, images))
-        if not 0 < len(k) <= MOST_VALUES or k[0] == low + 1 or k[-1] == high - 1:
-            continue  # c(S) is 1, as that of counts which skip nothing
-        size, width = int(many.sum()), high - low - 1
-        looked = 3 * math.log(shown + 1) + math.log(math.comb(width, len(k)))
-        if size * math.log(len(k) / width) + looked >= least:
-            continue  # a uniform s has V / width, which c(S) is at least: most others end here
+        if not 0 < len(k) <= MOST_VALUES:
+            continue
+        size, width, looked = int(many.sum()), high - low - 1, 3 * math.log(shown + 1)
+        # Multiples of a divisor are one set of their own; any others are of those of their size.
+        if (step := int(np.gcd.reduce(k))) > 1 and width // step < MOST_VALUES:
+            k = np.arange(low // step + 1, (high - 1) // step + 1) * step
+        else:
+            looked += math.log(math.comb(width, len(k)))
+        # c(S) is 1 where S holds an end of the window, and V / width at least, as for uniform s.
+        ends = k[0] == low + 1 or k[-1] == high - 1
+        if ends or size * math.log(len(k) / width) + looked >= least:
+            continue
         from scipy.special import bdtr, gammaln  # which reading a study does without otherwise
 
         # Nine points from each value to the next find every maximum, which lies near a value.
