@@ -564,7 +564,10 @@ def test_remedies_name_options_the_fit_did_not_have():
     }
     options = {"components": 3, "shared_components": False}
     found = misfits._judge_counts(row, 0.01, options, curves_fit=True)
-    assert found.trust == "yes"
+    beyond_chance = misfits._judge_counts(
+        row | {"p_adjusted": 1e-7}, 0.01, options, curves_fit=True
+    )
+    assert (found.trust, beyond_chance.trust) == ("yes", "with care")
     assert "components=4" in found.sentence
     assert "shared_components" not in found.sentence
     assert "monotone=False" in misfits._better_curves({"monotone": True})

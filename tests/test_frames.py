@@ -1,7 +1,6 @@
 """Studies from tables in memory: the same study and the same complaints, whoever made them."""
 
 import json
-import sys
 import unicodedata
 import warnings
 from urllib.parse import quote
@@ -86,12 +85,6 @@ def test_it_is_the_study_of_the_same_files(counts, predictions, study, tmp_path)
         frame.to_csv(tmp_path / f"{name}.csv", index=False)
     paths = [tmp_path / f"{name}.csv" for name in frames]
     assert read_tables(paths, **CALLED).fingerprint() == study.fingerprint()
-
-
-def test_pandas_needs_no_pyarrow(counts, predictions, study, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    made = read_frames(counts=counts, predictions=predictions, **CALLED)
-    assert made == study
 
 
 def test_wide_predictions_and_counts_beside_them(counts, predictions, study):

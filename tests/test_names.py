@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
+import openpyxl
 import polars as pl
 import pytest
 from hypothesis import given
@@ -46,7 +47,6 @@ DECOMPOSED = unicodedata.normalize("NFD", "café")
 
 def _write(table, path):
     if path.suffix == ".xlsx":
-        openpyxl = pytest.importorskip("openpyxl")
         book = openpyxl.Workbook()
         for row in (table.columns, *table.iter_rows()):
             book.active.append(row)
@@ -190,7 +190,6 @@ def test_two_headings_of_one_column_are_refused(tmp_path):
 
 
 def _book(path, rows, *, dimension=None, formats=None):
-    openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     for row in rows:
         book.active.append(row)
@@ -230,7 +229,6 @@ def test_all_rows_and_columns_of_a_workbook_are_read_whatever_size_it_states(dim
 
 def test_a_stray_cell_far_away_costs_nothing_and_one_with_a_name_is_a_column(tmp_path):
     path = _book(tmp_path / "a.xlsx", [("image", "n"), ("a", 1), ("b", 2)])
-    openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.load_workbook(path)
     book.active["XFD1"] = "far"
     book.save(path)
@@ -298,7 +296,6 @@ def test_numbers_are_read_as_a_workbook_shows_them(tmp_path):
 
 
 def test_hidden_sheets_are_left_out_and_said(tmp_path):
-    openpyxl = pytest.importorskip("openpyxl")
     path = _book(tmp_path / "a.xlsx", [("image", "n"), ("a", 1)])
     book = openpyxl.load_workbook(path)
     copy = book.copy_worksheet(book.active)

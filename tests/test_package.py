@@ -137,6 +137,11 @@ def test_source_is_portable_and_silent():
     assert wrong == []
 
 
+def test_workbooks_and_frames_of_pandas_take_no_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {"openpyxl", "pyarrow"} <= {re.match(r"[\w-]+", n)[0] for n in project["dependencies"]}
+
+
 # --- the table of rules -----------------------------------------------------------------------
 
 

@@ -575,20 +575,21 @@ def test_an_unknown_participant_is_named():
         confusion_difference(some_predictions(), "vgg", "Zoe")
 
 
+@pytest.mark.parametrize("empty", ["exclude", "wrong"])
 @pytest.mark.parametrize("groups", [None, GROUPS, PARTIAL], ids=["classes", "all", "partial"])
-def test_co_occurrences_are_counted_by_image(groups):
+def test_co_occurrences_are_counted_by_image(groups, empty):
     data = some_predictions()
     sets, allowed, known = some_labels(data)
     cells, images = {}, {}
     for image, label in enumerate(data.labels.tolist()):
         shown = name_of(label, groups)
-        if not known[image] or not shown:
+        if not known[image] or not shown or (empty == "exclude" and not allowed[image].any()):
             continue
         images[shown] = images.get(shown, 0) + 1
         others = {name_of(k, groups) for k in np.flatnonzero(allowed[image]) if k != label} - {""}
         for other in others:
             cells[shown, other] = cells.get((shown, other), 0) + 1
-    table = co_occurrence(data, sets, groups)
+    table = co_occurrence(data, sets, groups, empty=empty)
     assert {(r["label"], r["answer"]): r["count"] for r in table.to_dicts()} == cells
     for row in table.iter_rows(named=True):
         assert row["images"] == images[row["label"]]

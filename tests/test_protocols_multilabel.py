@@ -16,6 +16,7 @@ from bayesrep.protocols import (
     INTERVALS,
     LabelSets,
     class_subsets,
+    co_occurrence,
     imagenet_subsets,
     multilabel,
     proportion_interval,
@@ -536,6 +537,12 @@ def test_published_accuracies_are_those_of_a_direct_count(published):
             "multi-label": np.sum(allowed[np.arange(50_000), first] & kept),
         }
         assert {metric: rows[name][metric] for metric in expected} == expected
+    velvet, other = (wnids.index(wnid) for wnid in ("n04525038", "n03709823"))
+    own = (label == velvet) & kept
+    pairs = co_occurrence(data, read_label_sets([REAL], data)).rows_by_key(["label", "answer"])
+    (row,) = pairs[wnids[velvet], wnids[other]]
+    assert row[:2] == (own.sum(), allowed[own, other].sum()) == (29, 3)
+    assert row[2] == pytest.approx(3 / 29)  # not of 50, with those on which no label is right
 
 
 @needs(REAL)
@@ -586,7 +593,7 @@ def arguments(files, *more):
         "--labels",
         files / "sets.json",
     )
-    return (*fixed, "--trials", 5, *more)
+    return (*fixed, *([] if "--table" in more else ["--trials", 5]), *more)
 
 
 def test_the_command_prints_what_the_function_finds(capsys, files):
@@ -629,6 +636,10 @@ def test_the_command_writes_csv_and_text(capsys, files, table):
         (("--labels", "none.json"), ("file-unreadable", {"path": "none.json", "reason": NO_FILE})),
         (("--classes", "none.csv"), ("file-unreadable", {"path": "none.csv", "reason": NO_FILE})),
         (("--trials", "0"), ("trials-below-one", {"trials": 0})),
+        (
+            ("--table", "people", "--empty", "wrong"),
+            ("option-of-another-table", {"option": "empty"}),
+        ),
         (
             ("--table", "co-occurrence", "--classes", "GROUPS"),
             ("unknown-grouping-column", {"column": None, "choices": "kind, odd"}),

@@ -360,6 +360,8 @@ def test_maybe_counts_as_it_is_told(rule, selected):
     table = _answers("Yes", "maybe", "MAYBE", "no")
     found = decide(table, yes=["yes"], no=["no"], maybe=["maybe"], maybe_is=rule)
     assert found["selected"].to_list() == selected
+    usual = decide(table, maybe=["maybe"], maybe_is=rule)  # the others mean what they usually do
+    assert usual.equals(found)
 
 
 @given(st.lists(st.sampled_from(["yes", "maybe", "no"]), min_size=1), st.integers(0, 5))

@@ -224,6 +224,34 @@ def test_refused(case: str):
     assert ";" in text  # what to do comes after the rule
 
 
+RATES = np.random.default_rng(0).beta(4, 1.3, 300)
+SCALES = "2/100 3/100 5/100 7/100 10/100 40/100 10/1000 5/10 20/40"  # answers / shown
+
+
+def scaled(asked: int, shown: int, rounded: Any = np.rint, least: float = 0) -> dict[str, Any]:
+    """Counts of so many answers as if there were more, of images that so large a share selected."""
+    selected = np.random.default_rng(1).binomial(asked, RATES)
+    kept = selected >= least * asked
+    selected = rounded(selected[kept] * shown / asked)
+    return {"selected": selected, "shown": shown, "correct": np.ones((kept.sum(), 2))}
+
+
+@pytest.mark.parametrize("scale", SCALES.split())
+def test_percentages_and_answers_taken_twice_are_no_counts(scale: str):
+    """However they are rounded and whatever rule kept images; what they are made of is counts."""
+    asked, shown = map(int, scale.split("/"))
+    kept = scaled(asked, shown, least=0.5 * (asked > 4))
+    odd = scaled(asked, shown)
+    odd["selected"][:2] = 1, shown - 1  # two who typed a count among percentages
+    for counts in (scaled(asked, shown), scaled(asked, shown, np.floor), kept, odd):
+        with refused(StudyError, "counts-of-few-values", {"shown": shown}):
+            study(**counts)
+    sound = study(**scaled(asked, asked), replication=scaled(shown, shown))
+    # A table of what is kept says that they are counts nevertheless.
+    table = [(k, shown) for k in set(odd["selected"].astype(int).tolist())]
+    assert study(**odd, selection=table).classifiers == sound.classifiers
+
+
 def test_the_data_set_is_named():
     with refused(
         StudyError, "selected-exceeds-shown", {"where": "data set 'imagenet-v2'", "images": ["1"]}

@@ -12,14 +12,16 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 
+import openpyxl
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import check, refused
+from refusals import check, refusal, refused
 
-from bayesrep import OptionError, PredictionError, StudyError
+from bayesrep import OptionError, PredictionError, StudyError, read_frames
 from bayesrep.answers import count_answers
+from bayesrep.cli import main
 from bayesrep.errors import Listing, TableWarning
 from bayesrep.files import delimited
 from bayesrep.files.tables import read_only, scan
@@ -33,6 +35,7 @@ from bayesrep.sources.selection_table import read_selection
 from bayesrep.sources.table_files import read_answers
 from bayesrep.sources.tables import check_tables, read_tables
 from bayesrep.studies.attempts import read_attempts
+from bayesrep.studies.reading import check_study
 from bayesrep.vision.classes import read_classes
 
 COUNTS = [
@@ -100,7 +103,6 @@ def sound(**changed):
 def workbook(*tables):
     from io import BytesIO
 
-    openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     book.remove(book.active)
     for number, rows in enumerate(tables):
@@ -500,6 +502,29 @@ def test_one_line_says_what_to_do(tmp_path, name):
             read_tables(files(tmp_path, tables), **ROLES)
     assert told(error.value, tmp_path) == facts
     assert ("(1 more: " in str(error.value)) == (name in TWO_LINES)
+
+
+@pytest.mark.parametrize("door", ["check", "run", "import tables", "read_frames", "folder"])
+def test_percentages_end_every_way_into_a_study(tmp_path, capsys, monkeypatch, door):
+    cells = [(name, f"{k}.jpg", f"{k % 10}0") for name in ("v1", "v2") for k in range(99)]
+    counts = [COUNTS[0], *([*cell, "100"] for cell in cells)]
+    answers = [PREDICTIONS[0], *([*cell[:2], "vit", "1"] for cell in cells)]
+    paths = files(tmp_path, sound(c=counts, p=answers))
+    roles = [word for role, name in ROLES.items() for word in (f"--{role}", name)]
+    if door == "check":
+        assert main([door, *map(str, paths), *roles]) == 1
+        assert capsys.readouterr().out.count("are these percentages") == 2
+    elif door == "read_frames":
+        with refused(StudyError, "counts-of-few-values"):
+            read_frames(**{path.stem: pl.read_csv(path) for path in paths}, **ROLES)
+    elif door == "folder":  # of an earlier release
+        with monkeypatch.context() as patched:
+            patched.setattr("bayesrep.studies.rules.value_violations", lambda *_: iter(()))
+            read_tables(paths, **ROLES).write(tmp_path / "study")
+        assert {each.rule for each in check_study(tmp_path / "study")} == {"counts-of-few-values"}
+    else:
+        broken = refusal([*door.split(), *paths, *roles, "--out", tmp_path / "out"])
+        check(broken, "counts-of-few-values", {"where": f"{paths[0]}, data set 'v1'"})
 
 
 TWO_LINES = ("a classifier misspelt", "an image misspelt")

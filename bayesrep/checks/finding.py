@@ -12,6 +12,7 @@ from bayesrep.types import Floats
 Trust = Literal["yes", "with care", "no"]
 BEARABLE = 0.5  # of a posterior sd: shifts of all classifiers that leave intervals 92 % coverage
 ALPHA = 0.05  # of p-values: what is below is a misfit
+LEAST_P = 1e-6  # of a mixture: what is below is no chance, and not trusted however little it moves
 UNTESTED = "not tested"
 CHECKS = templates_by_name(
     "{annotators} identify the mixtures",
@@ -63,7 +64,7 @@ def p_text(p: float | None) -> str:
     """A p-value in words; where there is none, nothing was tested."""
     if p is None:
         return UNTESTED
-    return f"p = {p:.2g}" if p >= 1e-6 else "p < 1e-6"
+    return f"p = {p:.2g}" if p >= LEAST_P else "p < 1e-6"
 
 
 def family_wise(p: Sequence[float], kind: Sequence[str]) -> Floats:

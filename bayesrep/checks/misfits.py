@@ -9,6 +9,7 @@ import polars as pl
 from bayesrep.checks.finding import (
     ALPHA,
     BEARABLE,
+    LEAST_P,
     UNTESTED,
     Finding,
     Trust,
@@ -100,7 +101,7 @@ def _judge_counts(
             f"If {words.annotators} were added depending on the answers so far, such a misfit is "
             "expected and does no harm."
         )
-    # A misfit that moves no accuracy is told, and trusted.
+    # A misfit that moves no accuracy is told, and trusted unless it is beyond all chance.
     effect, trust = row["effect"], "with care"
     matters = "How much that matters for the adjusted accuracies is not known."
     if effect is not None:
@@ -110,6 +111,9 @@ def _judge_counts(
             f"accuracies (about {100 * abs(effect):.2f} points of accuracy, posterior sd "
             f"{100 * sd:.2f})."
         )
+    if trust == "yes" and p < LEAST_P:
+        trust = "with care"
+        matters += " Yet it is too clear to be chance: are these counts of answers, one by one?"
     sentence = (
         f"The mixture does not fit the counts of the {name} ({p_text(p)}): {words.images} selected "
         f"by {row['worst_cell']} number {row['observed']:,.0f} where {row['expected']:,.0f} are "

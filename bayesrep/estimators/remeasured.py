@@ -131,6 +131,7 @@ def _check_counts(
     k, n = np.asarray(selected).astype(np.int64), np.asarray(shown).astype(np.int64)
     if rule is not None:
         rules.raise_first(rule.violations("the counts", names, k, n))
+    rules.raise_first(rules.value_violations("the counts", k, n))
     if (n > LARGEST_SHOWN_COUNT).any():
         raise StudyError("too-many-answers-to-item", most=LARGEST_SHOWN_COUNT)
     return k, n

@@ -30,10 +30,8 @@ _FORMULA = re.compile(rb"<(?:\w+:)?f[\s/>]")
 
 def read_workbook(file: Path, rename: Rename) -> list[Sheet]:
     """Every sheet of a workbook that holds something."""
-    try:
-        from openpyxl import load_workbook
-    except ImportError:
-        raise StudyError("excel-extra-not-installed", file=file) from None
+    from openpyxl import load_workbook
+
     where, most = str(file), max(LARGEST_TEXT, SWELLING * file.stat().st_size)
     try:
         with zipfile.ZipFile(file) as archive:

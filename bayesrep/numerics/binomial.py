@@ -1,9 +1,12 @@
 """Binomial coefficients on the host, without JAX."""
 
+import math
+
 import numpy as np
 
-from bayesrep.types import Float, Shaped
+from bayesrep.types import Float, Ints, Shaped
 
+MOST_VALUES = 1000  # of percentages, and of what costs no time
 Count = Shaped[np.ndarray, "..."] | int
 
 
@@ -14,3 +17,44 @@ def log_binomial(n: Count, k: Count) -> Float[np.ndarray, "..."]:
     rest, chosen = np.maximum(n - k, 0), np.minimum(k, n)
     choices = log_factorial[n] - log_factorial[chosen] - log_factorial[rest]
     return np.where(k > n, -np.inf, choices)
+
+
+def bound_few_values(shown: int, values: Ints, images: Ints) -> float:
+    """Bound, as a logarithm, on how likely counts are to take as few values as these.
+
+    `values` [V] are those of k that occur among images shown to n, increasing, and `images` [V] the
+    images with each. Of k ~ Binomial(n, s), with any distribution of s and cut to any window, one
+    in lo < k < hi is in a set S with a probability of at most
+
+        c(S) = max over s of P(k in S | s) / P(lo < k < hi | s),
+
+    and all M are with c(S)^M. There are fewer than (n + 1)³ windows and divisors d, with one set of
+    d's multiples each, or windows and sizes V, with C(hi - lo - 1, V) sets each: with all looked
+    for, a bound is below α with a probability of at most α. Up to two values at each end are passed
+    over, since somebody may have mistyped them.
+    """
+    least = 0.0
+    for end in range(min(3, len(values) // 2)):
+        low, high = int(values[end]), int(values[-1 - end])
+        k, many = (each[end + 1 : len(values) - 1 - end] for each in (values, images))
+        if not 0 < len(k) <= MOST_VALUES:
+            continue
+        size, width, looked = int(many.sum()), high - low - 1, 3 * math.log(shown + 1)
+        # Multiples of a divisor are one set of their own; any others are of those of their size.
+        if (step := int(np.gcd.reduce(k))) > 1 and width // step < MOST_VALUES:
+            k = np.arange(low // step + 1, (high - 1) // step + 1) * step
+        else:
+            looked += math.log(math.comb(width, len(k)))
+        # c(S) is 1 where S holds an end of the window, and V / width at least, as for uniform s.
+        ends = k[0] == low + 1 or k[-1] == high - 1
+        if ends or size * math.log(len(k) / width) + looked >= least:
+            continue
+        from scipy.special import bdtr, gammaln  # which reading a study does without otherwise
+
+        # Nine points from each value to the next find every maximum, which lies near a value.
+        s = np.unique(np.linspace([low, *k], [*k, high], 9))[1:-1, None] / shown
+        choices = gammaln(shown + 1) - gammaln(k + 1) - gammaln(shown - k + 1)
+        among = np.exp(choices + k * np.log(s) + (shown - k) * np.log1p(-s)).sum(axis=1)
+        window = (bdtr(high - 1, shown, s) - bdtr(low, shown, s))[:, 0]
+        least = min(least, size * math.log((among / window).max()) + looked)
+    return least

@@ -249,5 +249,5 @@ def missed_by_all(data: Predictions, sets: LabelSets) -> Bools:
     sets
         The right labels; images without one are left out.
     """
-    asked = sets.known & (sets.sizes > 0) & data.answered.any(axis=0)
+    asked = sets.select_images() & data.answered.any(axis=0)
     return asked & ~(sets.contain(data.first) & data.answered).any(axis=0)

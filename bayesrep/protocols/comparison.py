@@ -145,7 +145,7 @@ def side_of(data: Predictions, people: Predictions | None, sets: LabelSets | Non
         data = beside(data, people)
     answered, right = data.answered, data.correct
     if sets is not None:
-        answered = answered & sets.known & (sets.sizes > 0)
+        answered = answered & sets.select_images()
         right = sets.contain(data.first)
     if not answered.any():
         raise StudyError("no-image-to-compare", dataset=data.dataset)

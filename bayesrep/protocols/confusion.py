@@ -116,6 +116,7 @@ def co_occurrence(
     sets: LabelSets,
     groups: NDArray[np.str_] | None = None,
     *,
+    empty: str = "exclude",
     interval: str = "jeffreys",
 ) -> pl.DataFrame:
     """How often an image of one class or superclass also shows another label.
@@ -128,13 +129,15 @@ def co_occurrence(
         All right labels of the images.
     groups
         As for `confusion`.
+    empty
+        As for `multilabel`: "wrong" keeps images on which no label is right, without another one.
     interval
         See `proportion_interval`.
 
     Returns
     -------
     polars.DataFrame
-        label, answer (the other one), images (of that label, with a label set), count (of those on
+        label, answer (the other one), images (of that label, that count), count (of those on
         which another label than the image's own, of that class or superclass, is right), rate,
         lower, upper (95 %). Cells without images are left out; their rate is 0.
     """
@@ -148,7 +151,7 @@ def co_occurrence(
     image, label = pairs // size, pairs % size
     shown = codes[predictions.labels]
     counts = _pair_counts(shown[image], label, np.ones(len(image), np.bool_), size)
-    images = np.bincount(shown[sets.known & (shown >= 0)], minlength=size)
+    images = np.bincount(shown[sets.select_images(empty) & (shown >= 0)], minlength=size)
     return _cells(names, counts, interval, images)
 
 

@@ -19,13 +19,14 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrep.errors import ProtocolWarning, StudyError, listing
+from bayesrep.choices import Empty
+from bayesrep.errors import OptionError, ProtocolWarning, StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.files.tables import read_only, require
@@ -69,6 +70,12 @@ class LabelSets:
     def sizes(self) -> NDArray[np.integer[Any]]:
         """How many labels are right on each image [N]."""
         return np.bincount(self.image, minlength=len(self.known))
+
+    def select_images(self, empty: str = "exclude") -> Bools:
+        """The images [N] that count: with `empty="wrong"` those without a right label, too."""
+        if empty not in (known := get_args(Empty)):
+            raise OptionError("unknown-empty-handling", empty=empty, choices=", ".join(known))
+        return self.known & (self.sizes > 0) if empty == "exclude" else self.known
 
     def contain(self, answers: ArrayLike) -> Bools:
         """Whether each answer [..., N] is among the right labels of its image."""

@@ -8,14 +8,12 @@ that is among five, which forgives mistakes as well.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import get_args
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.bounds import refuse_above
-from bayesrep.choices import Empty
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.protocols.intervals import proportion_interval
 from bayesrep.protocols.label_sets import LabelSets
@@ -23,7 +21,6 @@ from bayesrep.protocols.subsets import class_subsets
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools, Floats, Ints
 
-EMPTY = get_args(Empty)
 LARGEST_TRIALS = 100_000  # random orders of all classes are held at once
 _PARTS = ("all", "one label", "several labels")
 _CATEGORY = "category: "
@@ -95,15 +92,13 @@ def multilabel(
     StudyError
         Where no image is left, or a subset takes a name of this table's own.
     """
-    if empty not in EMPTY:
-        raise OptionError("unknown-empty-handling", empty=empty, choices=", ".join(EMPTY))
+    kept = sets.select_images(empty)
     if trials < 1:
         raise OptionError("trials-below-one", trials=trials)
     refuse_above("trials", trials, LARGEST_TRIALS)
     chosen = class_subsets(predictions.classes) if subsets is None else subsets
     if taken := [name for name in chosen if name in _PARTS]:
         raise StudyError("table-subset-name-taken", subsets=listing(taken, "subset"))
-    kept = sets.known & (sets.sizes > 0) if empty == "exclude" else sets.known
     if not kept.any():
         raise StudyError("no-image-with-right-label", dataset=predictions.dataset)
     metrics = list(_metrics(predictions, sets, kept))

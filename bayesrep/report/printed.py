@@ -235,7 +235,7 @@ def _of_label_sets(inputs: Inputs, **_: Any) -> Values:
     yield "predictions", f"{distinct:,}"
     # How many labels images have.
     reference = sets[0]
-    known = reference.sizes[reference.known & (reference.sizes > 0)]
+    known = reference.sizes[reference.select_images()]
     yield "several", _points(float((known > 1).mean()))
     if (known > 1).any():
         yield "labels", f"{known[known > 1].mean():.1f}"

@@ -1,8 +1,8 @@
 """Tables in memory: pandas, polars, Arrow, Hugging Face datasets, or columns by name.
 
 The tables are those of `bayesrep.sources.tables`, with the same columns and rules. polars reads
-whatever exports Arrow (`__arrow_c_stream__`: pandas, pyarrow, DuckDB); where that fails, as pandas
-does without pyarrow, a frame is read column by column.
+whatever exports Arrow (`__arrow_c_stream__`: pandas, pyarrow, DuckDB); where that fails, as of
+columns of several types, a frame is read column by column.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -138,7 +138,7 @@ def _frame(table: Any, where: str) -> pl.DataFrame | None:
     if hasattr(table, "__arrow_c_stream__"):
         try:
             return pl.DataFrame(table)
-        except Exception:  # pandas without pyarrow, or with columns of several types
+        except Exception:  # pandas with columns of several types
             if not hasattr(table, "columns"):
                 raise
             return _of_columns(table, table.columns)

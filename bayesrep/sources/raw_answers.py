@@ -108,8 +108,8 @@ def decide(
     answers
         From `read_raw`.
     yes, no, maybe
-        Words, whatever their case. Where none is given, `yes`, `true`, `1` and their opposites
-        are understood as in every table, and nothing else.
+        Words, whatever their case. Where neither yes nor no is given, `yes`, `true`, `1` and their
+        opposites are understood as in every table but for words of `maybe`, and nothing else.
     maybe_is
         What the words of `maybe` count as: "yes", "no", "half" (a random half of them counts as
         yes, so that counts stay whole numbers) or "left-out".
@@ -141,8 +141,8 @@ def decide(
     word = answers["answer"].str.to_lowercase()
     is_yes, is_no, is_maybe = (word.is_in(sorted(words[name])) for name in ("yes", "no", "maybe"))
     # Without words of the user's the usual ones of yes and no hold.
-    if not any(words.values()):
-        said = parse_flags(word)
+    if not words["yes"] and not words["no"]:
+        said = parse_flags(word).set(is_maybe, None)
         is_yes, is_no = ((said == each).fill_null(value=False) for each in (True, False))
     # A word in no list is refused with how often it occurs.
     if len(strange := answers.filter(~(is_yes | is_no | is_maybe))):

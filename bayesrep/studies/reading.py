@@ -172,21 +172,16 @@ def _dataset(
     correct = read_correctness(dataset, classifiers, complete, problems)
     if not counted or texts is None or correct is None:
         return None
-    # Answers and the rule of selection are held against the counts, which are sound by now.
+    # Answers are held against the counts, which are sound by now; what the study checks comes last.
     answers = None
     if annotations is not None and len(annotations):
         answered = annotations.join(left_out, on="image", how="anti", maintain_order="left")
         answers = _answers(name, answered, rows["image"], selected, shown, problems)
         if answers is None:
             return None
-    if selection is not None:
-        broken = selection.violations(where, names, selected, shown)
-        if not problems.take(broken):
-            return None
     missing = dict(left_out.iter_rows())
-    return AnnotatedSet(
-        name, names, selected, shown, correct, labels, texts, missing, answers, selection
-    )
+    parts = name, names, selected, shown, correct, labels, texts, missing, answers, selection
+    return problems.attempt(lambda: AnnotatedSet(*parts))
 
 
 def _answers(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.files.values import LARGEST_COUNT
+from bayesrep.numerics.binomial import bound_few_values
 from bayesrep.studies import folder
 from bayesrep.types import Bools, Floats, Ints
 
@@ -21,6 +22,7 @@ Column: TypeAlias = Sequence[object] | NDArray[Any]
 
 RESERVED_COLUMNS = ("dataset", "image", "label")  # what images.parquet calls something else
 REQUIRED_ROLES = ("reference", "replication")
+LEAST_CHANCE = 1e-6  # of one data set's counts: below it they are none
 
 
 def raise_first(violations: Iterable[Violation]) -> None:
@@ -72,6 +74,21 @@ def count_violations(where: str, images: Names, selected: Any, shown: Any) -> It
     excess = (counts["selected"] > counts["shown"]) & ~unseen
     if excess.any():
         yield (Violation("selected-exceeds-shown", where=where, images=listing(names[excess])))
+
+
+def value_violations(where: str, selected: Ints, shown: Ints) -> Iterator[Violation]:
+    """Check that counts are of answers one by one: no percentages, no answer several times.
+
+    At most one data set in a million (`LEAST_CHANCE`) is refused wrongly (`bound_few_values`).
+    """
+    pairs, images = np.unique((shown << 32) | selected, return_counts=True)
+    sizes, starts = np.unique(pairs >> 32, return_index=True)
+    parts = (np.split(each, starts[1:]) for each in (pairs & LARGEST_COUNT, images))
+    for size, values, many in zip(sizes.tolist(), *parts, strict=True):
+        if len(sizes) * np.exp(bound_few_values(size, values, many)) < LEAST_CHANCE:
+            facts = {"where": where, "shown": size, "values": listing(values, "value")}
+            yield Violation("counts-of-few-values", **facts)
+            return
 
 
 def correct_violations(

@@ -14,6 +14,7 @@ from bayesrep.commands.options import (
     given_options,
     names,
     read_draws,
+    refuse_foreign,
 )
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import OptionError
@@ -159,10 +160,8 @@ _PUBLISHED_NOTE = (
 
 
 def _check_options(arguments: Namespace) -> None:
-    """Refuse options of one table elsewhere."""
-    for name, tables in _ONLY_FOR.items():
-        if getattr(arguments, name) is not None and arguments.table not in tables:
-            raise OptionError("option-of-another-table", option=name, table=" or ".join(tables))
+    """Refuse options of one table elsewhere, and those that lack another."""
+    refuse_foreign(arguments, _ONLY_FOR)
     if arguments.fast is not None and arguments.humans is None:
         raise OptionError("fast-needs-humans")
     if arguments.table == "missed" and arguments.labels is None:

@@ -7,7 +7,12 @@ from typing import Any, get_args
 
 from bayesrep.choices import Empty
 from bayesrep.commands import shapes
-from bayesrep.commands.options import add_protocol, add_shared, given_options
+from bayesrep.commands.options import (
+    add_protocol,
+    add_shared,
+    given_options,
+    refuse_foreign,
+)
 from bayesrep.commands.output import emit_table, new_table, report_missing_arguments
 from bayesrep.errors import StudyError
 from bayesrep.studies.words import named_words
@@ -43,6 +48,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.text import rows_table
     from bayesrep.studies.study_folder import StudyFolder
 
+    refuse_foreign(arguments, {"empty": ("accuracies", "co-occurrence"), "trials": ("accuracies",)})
     new_table(arguments)
     by_people = arguments.table in ("people", "judged", "confusion")
     if by_people and arguments.objects is None and arguments.counts is None:
@@ -57,35 +63,32 @@ def run(arguments: Namespace) -> int:
     (answers,) = protocols.read_predictions(arguments.study, (asked,))
     there = StudyFolder(arguments.study)
     left_out, words = there.images_left_out, named_words(there.provenance)
-    # Tables about what people say need no label sets.
+    function = {
+        "accuracies": protocols.multilabel,
+        "co-occurrence": protocols.co_occurrence,
+        "people": protocols.compare_labels_with_people,
+        "judged": protocols.compare_predictions_with_people,
+        "confusion": protocols.confusion,
+    }[arguments.table]
+    options, file = given_options(arguments, function), arguments.classes
+    # Tables about what people say need no label sets; the others hold predictions against them.
     if by_people:
         said = protocols.read_people(answers, **given_options(arguments, protocols.read_people))
-        if arguments.table == "confusion":
-            every = protocols.people_beside(answers, said)
-            grouping = read_grouping(arguments.classes, answers.classes, arguments.by)
-            table = protocols.confusion(
-                every, grouping, **given_options(arguments, protocols.confusion)
-            )
-        else:
-            of = {
-                "people": protocols.compare_labels_with_people,
-                "judged": protocols.compare_predictions_with_people,
-            }[arguments.table]
-            table = of(answers, said, **given_options(arguments, of))
-        return emit_table(arguments, table, rows_table(table, words=words), left_out=left_out)
-    # The remaining tables hold predictions against label sets.
-    answers, sets = _read_labelled(arguments, files, answers)
-    file = arguments.classes
-    if arguments.table == "co-occurrence":
-        grouping = read_grouping(file, answers.classes, arguments.by)
-        options = given_options(arguments, protocols.co_occurrence)
-        table = protocols.co_occurrence(answers, sets, grouping, **options)
-        return emit_table(arguments, table, rows_table(table, words=words), left_out=left_out)
-    groups = protocols.read_groups(file, answers.classes) if file else None
-    subsets = protocols.class_subsets(answers.classes, groups)
-    options = given_options(arguments, protocols.multilabel)
-    table = protocols.multilabel(answers, sets, subsets=subsets, **options)
-    return emit_table(arguments, table, multilabel_table(table, words), left_out=left_out)
+        beside: tuple[Any, ...] = answers, said
+    else:
+        beside = _read_labelled(arguments, files, answers)
+    classes = beside[0].classes
+    if arguments.table == "accuracies":
+        groups = protocols.read_groups(file, classes) if file else None
+        options["subsets"] = protocols.class_subsets(classes, groups)
+    elif arguments.table == "confusion":
+        beside = protocols.people_beside(*beside), read_grouping(file, classes, arguments.by)
+    elif arguments.table == "co-occurrence":
+        beside = *beside, read_grouping(file, classes, arguments.by)
+    table = function(*beside, **options)
+    plain = arguments.table != "accuracies"
+    text = rows_table(table, words=words) if plain else multilabel_table(table, words)
+    return emit_table(arguments, table, text, left_out=left_out)
 
 
 def _read_labelled(arguments: Namespace, files: Sequence[Path], answers: Any) -> tuple[Any, Any]:

@@ -92,13 +92,16 @@ def join_tables(
     counts: dict[str, TypedTable] = {}
     for role, dataset in called.items():
         counted = count_answers_of(tables, dataset, problems)
-        if counted is not None:
-            counts[role] = counted
+        if counted is None:
+            continue
+        counts[role] = counted
+        if sound and counted.kind == "counts":
+            where, columns = f"{counted.where}, data set {dataset!r}", ("selected", "shown")
+            numbers = (counted.frame[name].to_numpy() for name in columns)
+            problems.take(rules.value_violations(where, *numbers))
     answered = tables.of_kinds("annotations")
     asked = (table.frame.lazy() for table in answered)
-    sound &= problems.take(
-        label_violations(name_files(dict.fromkeys(t.where for t in answered)), asked)
-    )
+    problems.take(label_violations(name_files(dict.fromkeys(t.where for t in answered)), asked))
     # Names of images in other tables are brought to those of the counts.
     tables, alike = rename_images(tables, counts, problems)
     graded = grade_predictions(tables, problems)
@@ -112,7 +115,7 @@ def join_tables(
             correct = fill_correctness(*given, classifiers or [], problems)
             parts[role] = correct, problems.attempt(partial(_groups, *given))
     # All problems have been found; a study is built only if there are none.
-    if not sound or classifiers is None or set(parts) != set(called):
+    if problems or classifiers is None or set(parts) != set(called):
         return None
     annotated: dict[str, AnnotatedSet] = {}
     for role, (correct, groups) in parts.items():
