@@ -31,7 +31,7 @@ from bayesrep.commands.output import (
     open_streams,
     say,
     show_each_once,
-    write_tables_as,
+    write_as,
 )
 from bayesrep.errors import BayesrepError, ConvergenceError, did_you_mean, plain_text, reason
 from bayesrep.version import __version__
@@ -298,7 +298,7 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
     parser.add_argument(
-        "--format", choices=FORMATS, default="text", help="of printed tables (text)"
+        "--format", choices=FORMATS, default="text", help="of what is printed (text)"
     )
     module.add(parser)
     parser.set_defaults(module=module, command=name)
@@ -324,7 +324,7 @@ def _list_commands(headings: Mapping[str, Mapping[str, str]]) -> str:
 def _run(arguments: argparse.Namespace) -> int:
     """Run a parsed command; what is wrong with its data, options or files becomes one line."""
     try:
-        write_tables_as(arguments.format)
+        write_as(arguments.format)
         PLACED_FILES.set([])
         return arguments.module.run(arguments)
     except (Exception, KeyboardInterrupt) as error:

@@ -52,7 +52,7 @@ def parse(text: str) -> Any:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The same of a text in TOML, where a key of many parts, for which Python takes long, is deep."""
+    """The same of a text in TOML; a key of many parts, for which Python takes long, is too deep."""
     parts = (key.replace("..", "").count(".") for key in re.split("[\n=,#]", text))
     if max(parts) > DEPTH:
         raise ValueError(_DEEP)

@@ -2,6 +2,7 @@
 
 sweep.json          the version, and of every run its place in the grid, by key
 runs/KEY.json       what a finished run came to
+.claims             locks of the processes that make runs (`bayesrep.sweeps.claims`)
 runs.parquet        a row a run
 estimates.parquet   a row a run, quantity and classifier
 """
@@ -15,16 +16,17 @@ from typing import Any
 
 import polars as pl
 
-from bayesrep.atomic import replaced_file
+from bayesrep.atomic import find_foreign, replaced_file
 from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.files import strict_json
+from bayesrep.sweeps.claims import FOLDER, claim, open_claims
 from bayesrep.sweeps.one import Result
 from bayesrep.sweeps.runs import SweepRun
 from bayesrep.sweeps.tables import MEASURES
 from bayesrep.version import __version__
 
-RECORD, RUNS = "sweep.json", "runs"
+RECORD, RUNS, KEY = "sweep.json", "runs", "[0-9a-f]" * 16
 RUNS_TABLE, ESTIMATES_TABLE = "runs.parquet", "estimates.parquet"
 FOUND: Mapping[str, type] = {
     **{"fingerprint": str, "images": int, "replication_images": int, "classifiers": int},
@@ -55,6 +57,25 @@ def begin(out: Path, file: Path, runs: Sequence[SweepRun]) -> None:
         If it is not a sweep's, another version's, or another grid's, or a study has changed.
     """
     asked = json.loads(json.dumps({run.key: run.axes() for run in runs}))
+    # What a process leaves that was stopped before it had written the record is ours.
+    if _record(out) is None and out.exists():
+        if not out.is_dir() or find_foreign(out, [RUNS]) or find_foreign(out / RUNS, []):
+            raise OptionError("out-not-earlier-run", out=out)
+    out.mkdir(parents=True, exist_ok=True)
+    with open_claims(out) as claims:
+        claim(claims, FOLDER, wait=True)
+        _refuse_others(out, file, asked)
+        write_json(out / RECORD, {"version": __version__, "runs": asked})
+        (out / RUNS).mkdir(exist_ok=True)
+        for left in out.glob(".*.partial"):
+            left.unlink(missing_ok=True)  # of a process that was killed
+        for left in (out / RUNS).glob(f".{KEY}.json.*.partial"):
+            if claim(claims, left.name[1:].partition(".")[0], wait=False):
+                left.unlink(missing_ok=True)
+
+
+def _refuse_others(out: Path, file: Path, asked: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse a record of another version, or of runs that are not asked for."""
     if (held := _record(out)) is not None:
         if held["version"] != __version__:
             raise OptionError(
@@ -72,12 +93,6 @@ def begin(out: Path, file: Path, runs: Sequence[SweepRun]) -> None:
                 held=len(held["runs"]),
                 run=describe_place(others[0]),
             )
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise OptionError("out-not-earlier-run", out=out)
-    (out / RUNS).mkdir(parents=True, exist_ok=True)
-    for left in [*out.glob(".*.partial"), *(out / RUNS).glob(".*.partial")]:
-        left.unlink(missing_ok=True)  # of a process that was killed
-    write_json(out / RECORD, {"version": __version__, "runs": asked})
 
 
 def describe_place(axes: Mapping[str, Any]) -> str:
@@ -169,7 +184,7 @@ def _record(out: Path) -> dict[str, Any] | None:
         record = strict_json.read(out / RECORD)
         runs = record["runs"]
         if isinstance(record["version"], str) and all(
-            re.fullmatch("[0-9a-f]{16}", key) and _is_place(axes) for key, axes in runs.items()
+            re.fullmatch(KEY, key) and _is_place(axes) for key, axes in runs.items()
         ):
             return record
     return None
@@ -235,8 +250,10 @@ def ess_per_second(result: Result) -> float | None:
 
 def write_tables(out: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Write the tables of what is finished."""
-    runs, estimates, _ = read_tables(out)
-    for table, name in ((runs, RUNS_TABLE), (estimates, ESTIMATES_TABLE)):
-        with replaced_file(out / name) as partial:
-            table.write_parquet(partial)
+    with open_claims(out) as claims:
+        claim(claims, FOLDER, wait=True)
+        runs, estimates, _ = read_tables(out)
+        for table, name in ((runs, RUNS_TABLE), (estimates, ESTIMATES_TABLE)):
+            with replaced_file(out / name) as partial:
+                table.write_parquet(partial)
     return runs, estimates
