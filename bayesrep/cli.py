@@ -16,12 +16,13 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
 from bayesrep import process
-from bayesrep.atomic import PLACED_FILES
+from bayesrep.atomic import PLACED_FILES, remove_partials
 from bayesrep.commands import import_command
 from bayesrep.commands.output import (
     DONE_STATUS,
@@ -326,12 +327,20 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         write_as(arguments.format)
         PLACED_FILES.set([])
+        process.on_interrupt(partial(copy_context().run, _describe_interrupt, arguments))
         return arguments.module.run(arguments)
     except (Exception, KeyboardInterrupt) as error:
         if not isinstance(error, KeyboardInterrupt) and not process.is_stopped():
             return _report_refusal(error)
-        say(f"interrupted; {_describe_kept(arguments)}")
+        if text := process.interrupt_text():
+            say(text)
         return process.INTERRUPTED_STATUS
+
+
+def _describe_interrupt(arguments: argparse.Namespace) -> str:
+    """What an interrupt leaves, once what was being written is gone."""
+    remove_partials()
+    return f"interrupted; {_describe_kept(arguments)}"
 
 
 def _describe_kept(arguments: argparse.Namespace) -> str:

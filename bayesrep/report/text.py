@@ -118,6 +118,7 @@ _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "[": "{[}",
     "±": r"$\pm$",
     "\N{MINUS SIGN}": "$-$",
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},

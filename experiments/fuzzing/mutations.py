@@ -298,7 +298,7 @@ _TOML_NAMES = re.compile(r"[a-z_]\w*(?= =)")
 
 
 def toml_value(random: Random, data: bytes) -> bytes:
-    """A value is another, a name is another or very long, or a line is lost or stands there twice."""
+    """A value is another, a name is another or very long, or a line is lost or is there twice."""
     text = data.decode("utf-8", "replace")
     for _ in range(random.choice((1, 1, 2))):
         act = random.random()
@@ -348,7 +348,7 @@ _PRIOR_WORDS = re.compile(r"[A-Za-z_]\w*|[\d.]+|\[[^\[\]]*\]")
 
 
 def prior_text(random: Random, data: bytes) -> bytes:
-    """A name, a number or a list is another, such as a distribution of NumPyro's, whole or in part."""
+    """A name, a number or a list is another, such as a distribution of NumPyro's or a part."""
     import numpyro.distributions as dist
 
     text = data.decode("utf-8", "replace")
@@ -357,7 +357,8 @@ def prior_text(random: Random, data: bytes) -> bytes:
         if not words:
             break
         word, name = random.choice(words), random.choice([*dist.__all__, *dist.transforms.__all__])
-        call = f"{name}({', '.join(random.choices(ODD_PARTS[:12] + ('1', '2.5'), k=random.randrange(4)))})"
+        parts = random.choices((*ODD_PARTS[:12], "1", "2.5"), k=random.randrange(4))
+        call = f"{name}({', '.join(parts)})"
         odd = random.choice((name, call, random.choice(ODD_PARTS), "0.5", "3"))
         text = text[: word.start()] + odd + text[word.end() :]
     return text.encode("utf-8", "surrogatepass")

@@ -377,10 +377,10 @@ class Options(Target):
 
 
 TARGETS: dict[str, Target] = {
-    "pickles": Target(samples.pickle_files, _pickles, 9),
+    "pickles": Target(samples.pickle_files, _pickles, 8),
     "tables-csv": Target(lambda: samples.tables("csv"), _tables("csv"), 7),
     "tables-parquet": Target(lambda: samples.tables("parquet"), _tables("parquet"), 6),
-    "study": Target(samples.study_files, _study, 10, sealed=(".parquet",)),
+    "study": Target(samples.study_files, _study, 8, sealed=(".parquet",)),
     "answers": Target(
         samples.answered_files, _answers, 4, changed=(".parquet",), sealed=(".parquet",)
     ),
@@ -408,7 +408,7 @@ TARGETS: dict[str, Target] = {
     "gzipped": Target(
         samples.gzipped_files, _gzipped, 2, changed=(".gz", ".tgz"), sealed=(".gz", ".tgz")
     ),
-    "images": Target(samples.image_files, _pixels, 6.7),
+    "images": Target(samples.image_files, _pixels, 5.7),
     "raw-answers": Target(samples.exported_answers, _exported, 3),
     "attempts": Target(samples.attempts_files, _attempts, 2),
     "count": Target(samples.counted_tables, _counted, 2),
@@ -417,7 +417,7 @@ TARGETS: dict[str, Target] = {
     "grid": Target(samples.grid_files, _grid, 1, changed=("grid.toml",)),
     "prior": Target(samples.prior_files, _prior, 1),
     "sweep-folder": Target(samples.sweep_files, _sweep_folder, 1),
-    "suite": Target(samples.suite_files, _suite, 0.5),
+    "suite": Target(samples.suite_files, _suite, 1),
     "options": Options(samples.study_files, _options, 0.3),
 }
 
