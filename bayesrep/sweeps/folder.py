@@ -145,7 +145,8 @@ def _is_whole(result: Any) -> bool:
 
 
 def _is_missing_or(value: Any, kind: type) -> bool:
-    return value is None or is_of_kind(value, kind)
+    """Whether a cell is empty or of a kind, as a count below 2^31."""
+    return value is None or is_of_kind(value, kind) and (kind is not int or 0 <= value < 2**31)
 
 
 def _is_place(axes: Any) -> bool:
@@ -213,7 +214,8 @@ def tables(
     rows["ess_per_second"] = [ess_per_second(results[key]) for key in keys]
     rows |= {f"seconds_{n.replace(' ', '_')}": [s.get(n) for s in seconds] for n in stages}
     of_runs = pl.DataFrame(rows, strict=False, infer_schema_length=None)
-    numbers = [*(name for name, kind in FOUND.items() if kind is float), "ess_per_second"]
+    numbers = [*(name for name, kind in FOUND.items() if kind is float)]
+    numbers += ["seconds", "ess_per_second"]
     of_runs = of_runs.with_columns(
         pl.col(*numbers).cast(pl.Float64), pl.col("error").cast(pl.String)
     )

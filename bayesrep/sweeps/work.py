@@ -171,24 +171,14 @@ def make_on_cluster(
         gpus = int(sum(machine.get("GPU", 0) for machine in every))
         needs = {"num_gpus": 1} if gpus else {"num_cpus": min(cores)}
         take_run = heard(gpus or len(cores))
-        made, left = 0, list(missing)
-        while left:
-            with open_claims(out) as claims:
-                # All that no other process has; then what others had, one by one as they end.
-                own = [run for run in left if claim(claims, run.key, wait=False)]
-                own = own or [run for run in left[:1] if claim(claims, run.key, wait=True)]
-                left = [run for run in left if run not in own]
-                done = read_results(out, (run.key for run in own))
-                for run in own:
-                    if run.key in done:
-                        take_run(run, done[run.key])
-                own = [run for run in own if run.key not in done]
-                tasks = [(run, Path.cwd()) for run in own]
-                for place, result in map_on_cluster(ray, _make_elsewhere, tasks, **needs):
-                    keep(out, own[place].key, result)
-                    take_run(own[place], result)
-                made += len(own)
-        return made
+        with open_claims(out) as claims:
+            own = [run for run in missing if claim(claims, run.key, wait=False)]
+            tasks = [(run, Path.cwd()) for run in own]
+            for place, result in map_on_cluster(ray, _make_elsewhere, tasks, **needs):
+                keep(out, own[place].key, result)
+                take_run(own[place], result)
+        others = [run for run in missing if run not in own]
+        return len(own) + make(others, out, jobs=1, gpus=0, heard=take_run)
     finally:
         if own:
             ray.shutdown()
