@@ -17,7 +17,7 @@ from bayesrep.errors import StudyError, reason
 
 DEPTH = 100
 BYTES = 2**26  # what is parsed takes up to thirty times as much memory
-TOML_BYTES = 2**20
+TOML_CHARACTERS = 1_000_000
 BITS = 128  # of a whole number: seeds may have so many
 _MANY = 2**20  # characters that may hold so many lists that collecting takes most of the time
 
@@ -52,7 +52,9 @@ def parse(text: str) -> Any:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The same of a text in TOML; a key of many parts, for which Python takes long, is too deep."""
+    """The same of a text in TOML; Python takes long for keys of many parts."""
+    if len(text) > TOML_CHARACTERS:
+        raise ValueError(f"more than {TOML_CHARACTERS:,} characters")
     parts = (key.replace("..", "").count(".") for key in re.split("[\n=,#]", text))
     if max(parts) > DEPTH:
         raise ValueError(_DEEP)
@@ -65,21 +67,16 @@ def parse_toml(text: str) -> dict[str, Any]:
     return value
 
 
-def load(path: str | Path, parse: Callable[[str], Any] = parse, most: int = BYTES) -> Any:
+def load(path: str | Path, parse: Callable[[str], Any] = parse) -> Any:
     """What a file of JSON holds; a ValueError as of `parse`, or where the file is too large."""
     with open(path, "rb") as file:
-        contents = file.read(most + 1)
-    if len(contents) > most:
-        raise ValueError(f"more than {most // 2**20} MB")
+        contents = file.read(BYTES + 1)
+    if len(contents) > BYTES:
+        raise ValueError(f"more than {BYTES // 2**20} MB")
     try:
         return parse(contents.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise ValueError("it is not UTF-8") from None
-
-
-def load_toml(path: str | Path) -> dict[str, Any]:
-    """What a file of TOML holds; a ValueError as of `load`."""
-    return load(path, parse_toml, TOML_BYTES)
 
 
 def read(path: str | Path) -> Any:

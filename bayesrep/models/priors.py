@@ -189,7 +189,7 @@ def _read_part(node: ast.expr) -> Any:
     with suppress(TypeError, ValueError):
         if is_of_kind(value := ast.literal_eval(node), float):
             return float(value)
-    raise ValueError(f"{ast.unparse(node)!r} is not a number")
+    raise ValueError(f"{ast.unparse(node)[:50]!r} is not a number")
 
 
 def _find_kind(named: ast.expr) -> Callable[..., Any]:

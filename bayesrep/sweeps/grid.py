@@ -13,7 +13,7 @@ Every name takes a value or a list of values, and all lists make one grid. Its c
 what a file of a study holds is for whoever reads it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import cache
 from itertools import islice
@@ -56,16 +56,20 @@ class Grid:
     options: Mapping[str, tuple[Value, ...]]
 
     def runs(self, studies: Sequence[StudyOf]) -> tuple[SweepRun, ...]:
-        """Runs of the grid, each once, with studies whose contents are known."""
+        """Runs of the grid, each once, with studies whose contents are known.
+
+        Raises
+        ------
+        OptionError
+            If it states too many, which is heard before all are expanded.
+        """
+        known = {model: frozenset(_options(model)) for model in _models(self.axes)}
         runs: dict[str, SweepRun] = {}
-        for run in self.state_runs(studies):
+        for number, run in enumerate(expand(studies, self.axes, self.options, known)):
+            if number == LARGEST_GRID:
+                raise OptionError("grid-of-too-many-runs", file=self.file, largest=LARGEST_GRID)
             runs.setdefault(run.key, run)
         return tuple(runs.values())
-
-    def state_runs(self, studies: Sequence[StudyOf]) -> Iterator[SweepRun]:
-        """Runs of the grid, as often as it states each."""
-        known = {model: frozenset(_options(model)) for model in _models(self.axes)}
-        return expand(studies, self.axes, self.options, known)
 
 
 def read_grid(file: Path) -> Grid:
@@ -77,7 +81,7 @@ def read_grid(file: Path) -> Grid:
         In one line with the file, the name and the rule that is broken.
     """
     try:
-        given = strict_json.load_toml(file)
+        given = strict_json.load(file, strict_json.parse_toml)
     except OSError as error:
         raise OptionError("input-file-unreadable", file=file, reason=reason(error)) from error
     except ValueError as error:
@@ -96,9 +100,7 @@ def read_grid(file: Path) -> Grid:
     studies = tuple(islice(studies_at(top.child("study"), given["study"]), LARGEST_GRID + 1))
     options = _read_options(top.child("options"), given.get("options", {}), _models(axes))
     grid = Grid(file, studies, axes, options)
-    # Counted before a study is read or a run has its key, and no further than it may go.
-    if any(True for _ in islice(grid.state_runs(studies), LARGEST_GRID, None)):
-        raise OptionError("grid-of-too-many-runs", file=file, largest=LARGEST_GRID)
+    grid.runs(studies)  # refused before a study is read
     return grid
 
 

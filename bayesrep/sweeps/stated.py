@@ -1,6 +1,6 @@
 """Names and values as a grid's file states them: each is checked, or refused with its place."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -97,12 +97,7 @@ def share(place: GridPlace, value: Any) -> float:
     return float(value)
 
 
-KINDS: Mapping[type, str] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-}
+KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
 def scalar(*kinds: type) -> Check:

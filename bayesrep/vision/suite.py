@@ -36,7 +36,7 @@ def read_suite(path: str | Path) -> dict[str, ImageSource]:
     """
     file = Path(path)
     try:
-        content = strict_json.load_toml(file)
+        content = strict_json.load(file, strict_json.parse_toml)
     except (OSError, ValueError) as error:  # also what is not UTF-8, not TOML, or a name twice
         raise PredictionError("suite-unreadable", file=file, reason=reason(error)) from error
     if not content:

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import polars as pl
@@ -298,7 +299,8 @@ def _sweep_folder(root: Path) -> Any:
 
     runs, estimates, asked = read_tables(root / "out")
     said = scores_text(scores(runs, estimates)), list(remarks_text(runs))
-    plt.close(sweep_figure(runs, estimates))
+    if crc32(said[0].encode()) % 8 == 0:  # a figure takes long
+        plt.close(sweep_figure(runs, estimates))
     return said, runs.drop("seconds_study", strict=False), estimates, asked
 
 
