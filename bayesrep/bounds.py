@@ -4,7 +4,7 @@ So that a slip of the keyboard is one line, not all memory.
 """
 
 from sys import float_info
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 from bayesrep.errors import OptionError
 
@@ -15,8 +15,10 @@ DRAWS = 1_000_000
 SEED = 2**63 - 1
 STARTS = 10_000
 
+Kind = TypeVar("Kind")
 
-def is_of_kind(value: Any, kind: type) -> bool:
+
+def is_of_kind(value: Any, kind: type[Kind]) -> TypeGuard[Kind]:
     """Whether a value is of a kind: true is no number, and of `float` is any that a float holds."""
     if kind is float and isinstance(value, int | float):
         return type(value) is not bool and abs(value) <= float_info.max

@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
@@ -327,7 +326,8 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         write_as(arguments.format)
         PLACED_FILES.set([])
-        process.on_interrupt(partial(copy_context().run, _describe_interrupt, arguments))
+        context = copy_context()
+        process.on_interrupt(lambda: context.run(_describe_interrupt, arguments))
         return arguments.module.run(arguments)
     except (Exception, KeyboardInterrupt) as error:
         if not isinstance(error, KeyboardInterrupt) and not process.is_stopped():
