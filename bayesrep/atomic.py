@@ -103,6 +103,16 @@ PLACED_FILES: ContextVar[list[Path] | None] = ContextVar("PLACED_FILES", default
 """Files and folders that have taken their place, in order, where somebody wants to know."""
 
 
+_PARTIALS: set[Path] = set()
+"""What is being written by this process."""
+
+
+def remove_partials() -> None:
+    """Remove what is being written, where the process ends before who writes it can."""
+    for partial in tuple(_PARTIALS):
+        _remove(partial)
+
+
 @contextmanager
 def replaced_file(target: Path) -> Generator[Path]:
     """A new file beside `target` that takes its place, whatever is there, if the block succeeds.
@@ -113,6 +123,7 @@ def replaced_file(target: Path) -> Generator[Path]:
         Where it cannot be written; it names `target`, whoever was writing.
     """
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.partial")
+    _PARTIALS.add(partial)
     try:
         with writing_to(target, by_way_of=partial):
             yield partial
@@ -121,6 +132,7 @@ def replaced_file(target: Path) -> Generator[Path]:
                 _is_placed(target)
     finally:
         partial.unlink(missing_ok=True)
+        _PARTIALS.discard(partial)
 
 
 def find_foreign(folder: Path, ours: Iterable[str]) -> list[str]:
@@ -146,6 +158,7 @@ def replaced_folder(target: Path) -> Generator[Path]:
     token = uuid.uuid4().hex[:8]
     partial = target.with_name(f".{target.name}.{token}.partial")
     previous = target.with_name(f".{target.name}.{token}.previous")
+    _PARTIALS.add(partial)
     try:
         with writing_to(target, by_way_of=partial):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -157,6 +170,7 @@ def replaced_folder(target: Path) -> Generator[Path]:
     finally:
         with _delay_signals():
             _remove(partial)
+        _PARTIALS.discard(partial)
 
 
 def _exchange(target: Path, partial: Path, previous: Path) -> None:

@@ -1,4 +1,10 @@
-"""What sizes an option may have, so that a slip of the keyboard is one line, not all memory."""
+"""What kinds and sizes a value may have that is typed or read back.
+
+So that a slip of the keyboard is one line, not all memory.
+"""
+
+from sys import float_info
+from typing import Any, TypeGuard, TypeVar
 
 from bayesrep.errors import OptionError
 
@@ -8,6 +14,15 @@ COMPONENTS = 64
 DRAWS = 1_000_000
 SEED = 2**63 - 1
 STARTS = 10_000
+
+Kind = TypeVar("Kind")
+
+
+def is_of_kind(value: Any, kind: type[Kind]) -> TypeGuard[Kind]:
+    """Whether a value is of a kind: true is no number, and of `float` is any that a float holds."""
+    if kind is float and isinstance(value, int | float):
+        return type(value) is not bool and abs(value) <= float_info.max
+    return isinstance(value, kind) and (kind is bool or type(value) is not bool)
 
 
 def refuse_above(name: str, value: int, largest: int) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bayesrep import process
-from bayesrep.atomic import PLACED_FILES
+from bayesrep.atomic import PLACED_FILES, remove_partials
 from bayesrep.commands import import_command
 from bayesrep.commands.output import (
     DONE_STATUS,
@@ -31,7 +31,7 @@ from bayesrep.commands.output import (
     open_streams,
     say,
     show_each_once,
-    write_tables_as,
+    write_as,
 )
 from bayesrep.errors import BayesrepError, ConvergenceError, did_you_mean, plain_text, reason
 from bayesrep.version import __version__
@@ -298,7 +298,7 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
     parser.add_argument(
-        "--format", choices=FORMATS, default="text", help="of printed tables (text)"
+        "--format", choices=FORMATS, default="text", help="of what is printed (text)"
     )
     module.add(parser)
     parser.set_defaults(module=module, command=name)
@@ -324,14 +324,23 @@ def _list_commands(headings: Mapping[str, Mapping[str, str]]) -> str:
 def _run(arguments: argparse.Namespace) -> int:
     """Run a parsed command; what is wrong with its data, options or files becomes one line."""
     try:
-        write_tables_as(arguments.format)
+        write_as(arguments.format)
         PLACED_FILES.set([])
+        context = copy_context()
+        process.on_interrupt(lambda: context.run(_describe_interrupt, arguments))
         return arguments.module.run(arguments)
     except (Exception, KeyboardInterrupt) as error:
         if not isinstance(error, KeyboardInterrupt) and not process.is_stopped():
             return _report_refusal(error)
-        say(f"interrupted; {_describe_kept(arguments)}")
+        if text := process.interrupt_text():
+            say(text)
         return process.INTERRUPTED_STATUS
+
+
+def _describe_interrupt(arguments: argparse.Namespace) -> str:
+    """What an interrupt leaves, once what was being written is gone."""
+    remove_partials()
+    return f"interrupted; {_describe_kept(arguments)}"
 
 
 def _describe_kept(arguments: argparse.Namespace) -> str:

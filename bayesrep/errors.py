@@ -8,7 +8,8 @@ every rule.
 
 import shlex
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from functools import cache
 from numbers import Number
 from pathlib import Path
@@ -218,6 +219,20 @@ def reason(error: BaseException) -> str:
     except Exception:  # an exception of somebody else's that cannot say what it is
         lines = []
     return next((line.strip() for line in lines if line.strip()), type(error).__name__)
+
+
+@contextmanager
+def refuse_any(refusal: Callable[[str], BayesrepError]) -> Generator[None]:
+    """Whatever code of others raises in the block is a refusal, made of what it says.
+
+    Refusals of our own stay as they are, and a lack of memory is no fault of what was given.
+    """
+    try:
+        yield
+    except (BayesrepError, MemoryError):
+        raise
+    except Exception as error:
+        raise refusal(reason(error)) from error
 
 
 def kind_and_reason(error: BaseException) -> str:

@@ -1,7 +1,7 @@
 """A command in a process of its own: an interrupt reaches it whatever runs, and ends it cleanly.
 
 Left to itself, Python loses an interrupt that arrives inside a callback of a library written in C
-(as JAX has while it is imported), says nothing while such a library computes, ends on SIGTERM
+(as JAX has while it is imported), waits while such a library or a thread computes, ends on SIGTERM
 without tidying up, and lets XLA's threads compute on while it takes the interpreter apart, which
 crashes the process after its last message.
 """
@@ -21,11 +21,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from bayesrep.errors import quote_word
+from bayesrep.errors import plain_text, quote_word
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED_STATUS = 130  # what `run`'s command returns where it was interrupted: 128 + SIGINT
-SOON = 1.0  # seconds in which Python hears a signal, unless a library in C computes
+SOON = 1.0  # seconds in which a command ends after a signal, or is ended
 OFTEN = 0.2  # seconds between looks for an interrupt that was swallowed
 OBJECTS = 100_000  # new ones, after which Python looks for cycles: JAX makes many, few in cycles
 
@@ -36,6 +36,7 @@ class _Stop:
     def __init__(self) -> None:
         self.number = 0  # of the first signal that Python heard; 0 where there was none
         self.raised = False
+        self.describe: Callable[[], str] | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Interrupt what runs, once: a second interrupt would leave undone what tidies up.
@@ -50,11 +51,10 @@ class _Stop:
     def watch(self, arrivals: socket.socket) -> None:
         """Follow the signals as they arrive, a byte each, whatever the main thread does.
 
-        The first is raised again where a library swallowed it, or where a module was imported. One
-        more ends the process at once where Python does not hear the first; two more do, where the
-        command is tidying up.
+        The first is raised again where a library swallowed it, or where a module was imported. A
+        command that has not ended soon after it, or at one more, is ended here.
         """
-        first, since, more, own, told = 0, 0.0, 0, 0, False
+        first, since, own = 0, 0.0, 0
         while True:
             if select.select([arrivals], [], [], OFTEN if first else None)[0]:
                 if not (arrived := arrivals.recv(1)):  # the command is done
@@ -66,22 +66,25 @@ class _Stop:
                 elif not first:
                     first, since = number, time.monotonic()
                 else:
-                    more += 1
-                    if more > self.raised:
-                        os._exit(128 + first)
-                    _say("stopping; once more ends it at once")
-            elif self.number and not self.raised:  # in an import when it was heard
-                own += 1
+                    self.end_process(first)
+            elif (waited := time.monotonic() - since) > SOON:
+                self.end_process(first)
+            elif self.number and not self.raised or waited > SOON / 2 and not _being_handled():
+                # It was heard in an import, or swallowed.
+                self.raised, own = False, own + 1
                 _signal_main_thread(first)
-            elif time.monotonic() - since < SOON:
-                continue
-            elif not self.raised:
-                if not told:
-                    _say("interrupted; one step is still running (a second one ends it at once)")
-                told = True
-            elif not _being_handled():
-                self.raised, since, own = False, time.monotonic(), own + 1
-                _signal_main_thread(first)
+
+    def end_process(self, number: int) -> NoReturn:
+        """End the process while the main thread computes or waits for what does."""
+        with suppress(Exception):
+            if text := self.take_text():
+                _say(plain_text(text))
+        os._exit(128 + number)
+
+    def take_text(self) -> str | None:
+        """What is to be said of the interrupt, by who asks first."""
+        describe, self.describe = self.describe, None
+        return None if describe is None else describe()
 
 
 def _is_import(frame: FrameType | None) -> bool:
@@ -156,6 +159,16 @@ def _typed_name(path: Path) -> str:
 def is_stopped() -> bool:
     """Whether a signal has asked this process to end."""
     return bool(_stop.number)
+
+
+def on_interrupt(describe: Callable[[], str]) -> None:
+    """Say what removes what is half-written and returns the line that is said of an interrupt."""
+    _stop.describe = describe
+
+
+def interrupt_text() -> str | None:
+    """That line; None where it has been said."""
+    return _stop.take_text()
 
 
 def run(command: Callable[[], int]) -> NoReturn:

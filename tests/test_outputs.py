@@ -3,11 +3,14 @@
 import ast
 import errno
 import io
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -26,6 +29,61 @@ from bayesrep.report.paper_page import write_paper
 
 PACKAGE = Path(bayesrep.__file__).parent
 SMALL = zoo.cut(zoo.study("tiny"), images=60, classifiers=2)
+
+
+# --------------------------------------------------------------- names that are marks elsewhere
+
+EVIL = (
+    r"\input{/etc/passwd}",
+    "[x](javascript:alert(1))",
+    "<script>alert(1)</script>",
+    "`a`_*b*_#%&$",
+)
+RAW = {
+    "latex": r"\\input|(?<!\\)[#%&$]|(?<!\\)_|[~^](?!\{\})",
+    "markdown": r"(?<!\\)(<script|\[x|`a|\*b|\$)|(?<!\\)\\input",
+}
+MARKS = (
+    r"^\\(begin|end)\{tabular\}.*$|^\\(top|mid|bottom)rule$| \\\\$|^\| ---.*$| & |"
+    r"\$-\$|\$\\pm\$|\\text\w+\{\}"
+)
+
+
+@pytest.fixture(scope="module")
+def evil(tmp_path_factory):
+    """A study, and the folder of a sweep, whose names are marks of Markdown and LaTeX."""
+    root, study = tmp_path_factory.mktemp("evil"), zoo.cut(zoo.study("tiny"), images=60)
+    sets = {
+        role: replace(data, name=name)
+        for (role, data), name in zip(study.datasets.items(), EVIL, strict=False)
+    }
+    replace(study, name=EVIL[2], datasets=sets, classifiers=EVIL[1:]).write(root / "study")
+    (root / "grid.toml").write_text(
+        f"method = ['raw', 'jackknife']\nannotators = ['all', 99]\n"
+        f"[[study]]\nname = {json.dumps(EVIL[0])}\nfolder = 'study'\n"
+        f"[[study]]\nname = {json.dumps(EVIL[1])}\nsimulate = {{ images = 40, annotators = 8 }}\n"
+    )
+    return root
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
+@pytest.mark.parametrize("form", RAW)
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("check STUDY", "doctor STUDY", "estimate STUDY --bootstrap 2", "papers compare STUDY"),
+        *("answers remeasure STUDY", "sweep GRID --out OUT"),
+    ],
+)
+def test_no_name_is_a_mark_of_the_format_that_is_printed(evil, tmp_path, capsys, form, command):
+    """In tables and in sentences; commands that read a posterior print by the same way."""
+    places = {"STUDY": evil / "study", "GRID": evil / "grid.toml", "OUT": tmp_path / "out"}
+    words = [str(places.get(word, word)) for word in command.split()]
+    assert cli.main([*words, "--format", form]) in (0, 1)
+    said = capsys.readouterr().out
+    assert re.search(r"alert|passwd", said)
+    assert ("toprule" in said) == (form == "latex" and "{tabular}" in said)
+    assert not re.search(RAW[form], re.sub(MARKS, "", said, flags=re.MULTILINE))
 
 
 # ------------------------------------------------------------------ one way to write a file

@@ -109,6 +109,39 @@ def test_tables_in_report_out_and_nothing_twice(capsys, tables, monkeypatch):
     assert (out / "report.html").stat().st_size == pytest.approx(whole, rel=0.01)
 
 
+@pytest.mark.parametrize("mistake", ["roles", "cell", "column", "missing", "option", "killed"])
+def test_a_first_mistake_leaves_nothing_in_the_way(capsys, tables, tmp_path, monkeypatch, mistake):
+    for name in ("counts.csv", "predictions.csv"):
+        shutil.copy(tables / name, tmp_path)
+    counts, out, words = tmp_path / "counts.csv", tmp_path / "out", typed(tmp_path)
+    sound = counts.read_text()
+    changes = {"cell": (",8\n", ",x\n"), "column": ("selected", "slected"), "killed": (",8", ",9")}
+    counts.write_text(sound.replace(*changes.get(mistake, ("", ""))))
+    wrong = {
+        "roles": [word for word in words if word not in ("--reference", "v1")],
+        "missing": [word.replace("predictions", "nowhere") for word in words],
+        "option": [*words, "--bootstrap", "-1"],
+    }.get(mistake, words)
+    if mistake == "killed":  # in the first stage
+        arguments = cli._parse(words)
+        command._begin_record(arguments, command._describe_request(arguments))
+        (out / "study").mkdir()
+    else:
+        assert cli.main(wrong) == 2
+        assert not out.exists()
+    counts.write_text(sound)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command._Work, "fit", stop)  # the first stage is done
+    assert cli.main(words) == 130
+    assert [*json.loads((out / "run.json").read_text())["seconds"]] == ["study"]
+    counts.write_text(sound.replace(",8\n", ",9\n"))
+    assert cli.main(words) == 2  # what got further keeps its protections
+    assert "counts.csv has changed" in capsys.readouterr().err
+
+
 @pytest.fixture
 def finished(tables):
     """A folder in which all stages are done, though of fewer words than a real one."""
@@ -274,7 +307,16 @@ def test_what_differs_is_refused_and_said(capsys, tables, monkeypatch):
         (out / name).mkdir()
     for name in ("posterior.nc", "report.html"):
         (out / name).touch()
-    monkeypatch.setattr(command._Work, "stage", lambda self, number, text, make: None)
+
+    def make_study(self, number, *_):
+        if number == 1:
+            (self.out / "study").mkdir(exist_ok=True)
+            (self.out / "study" / "part").write_text("x")
+            seals = {"study": seal_files(self.out, "study")}
+            self.record |= {"seconds": {"study": 0.5}, "seals": seals}
+            command._write(self.out, self.record)
+
+    monkeypatch.setattr(command._Work, "stage", make_study)
     monkeypatch.setattr(command, "_print_answer", lambda arguments, record: 0)
     (out / "run.json").write_text("{}")
     differs = "run-of-other-inputs"

@@ -204,6 +204,42 @@ METHOD = "method = 'raw'\n"
         (f"{METHOD}[options]\nslope = 3\n[[study]]\n{TINY}", "prior-not-mean-and-sd", {}),
         (f"{METHOD}[options]\ncurve = 3\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
         (f"{METHOD}seed = {2**64}\n[[study]]\n{TINY}", "option-above-limit", {}),
+        # Values of which no type is as it should be, and sizes that nobody has.
+        (f"a = {'[' * 2000}", "grid-not-toml", {}),
+        (f"a = {'[' * 200}{']' * 200}", "grid-not-toml", {}),
+        ("a." * 9_000 + "a = 1", "grid-not-toml", {}),
+        (f"a = 1{'0' * 400}", "grid-not-toml", {}),
+        ("a = nan", "grid-not-toml", {}),
+        (f"{METHOD}model = [['joint']]\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
+        (f"{METHOD}model = {{a = 1}}\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
+        (
+            f"{METHOD}[[study]]\nsimulate = {{ annotators = '1:{'9' * 5000}' }}",
+            "grid-value-of-wrong-kind",
+            {},
+        ),
+        (
+            f"{METHOD}[[study]]\nsource = 'tables'\nfiles = 'grid.toml'\nreference = 1",
+            "grid-value-of-wrong-kind",
+            {"value": "1", "wanted": "text"},
+        ),
+        *(
+            (f"{METHOD}[options]\n{option}\n[[study]]\n{TINY}", rule, {})
+            for option, rule in (
+                ("components = true", "model-option-not-whole"),
+                ("bend = true", "standard-deviation-not-positive"),
+                ("slope = [true, 1]", "prior-not-mean-and-sd"),
+                ("slope = [[1, 2], {a = 1}]", "grid-value-of-wrong-kind"),
+                ("slope = 'GaussianRandomWalk(1.0, 5)'", "prior-not-readable"),
+                (f"level = 'Normal(1{'0' * 400}, 1)'", "prior-not-readable"),
+            )
+        ),
+        # A product that would never be listed.
+        (
+            f"{METHOD}annotators = {list(range(1, 1001))}\nseed = {list(range(1000))}\n"
+            f"[[study]]\nsimulate = {{ images = 20, seed = {list(range(1000))} }}",
+            "grid-of-too-many-runs",
+            {"largest": 10_000},
+        ),
     ],
 )
 def test_a_grid_is_refused_in_one_line_before_any_work(text, rule, facts, grid, tmp_path):
@@ -472,6 +508,11 @@ def test_a_run_that_fails_is_a_row_and_the_others_are_made(grid, tmp_path, capsy
         lambda run: run | {"estimates": {"quantity": run["estimates"]["quantity"]}},
         lambda run: run | {"estimates": run["estimates"] | {"estimate": [0.5]}},
         lambda run: run | {"seconds": []},
+        lambda run: run | {"seconds": {"study": "long"}},
+        lambda run: run | {"error": {"x": 1}},
+        lambda run: run | {"images": True},
+        lambda run: run | {"estimates": run["estimates"] | {"quantity": [["mean_gap"]] * 7}},
+        lambda run: run | {"estimates": {n: [{"x": 1}] for n in run["estimates"]}},
         lambda run: [run],
     ],
 )
@@ -484,6 +525,58 @@ def test_a_damaged_run_is_made_again(grid, tmp_path, capsys, damage):
     assert len(folder.read_tables(out)[0]) == 1
     assert swept(capsys, path, "--out", out)[0] == 0
     assert pl.read_parquet(out / folder.ESTIMATES_TABLE).equals(wanted)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"../../x": {"study": "a", "method": "raw"}},
+        {"0" * 16: {"study": "a"}},
+        {"0" * 16: {"study": "a", "method": "raw", "failed": 1}},
+        {"0" * 16: {"study": "a", "method": "raw", "seed": {"x": 1}}},
+        {"0" * 16: [["study", "a"]]},
+        [],
+    ],
+)
+def test_a_record_that_no_sweep_wrote_is_none(grid, tmp_path, change):
+    folder.write_json(tmp_path / folder.RECORD, {"version": "0", "runs": change})
+    check(refusal(["sweep", "--table", tmp_path]), "sweep-folder-missing")
+    check(refusal(["sweep", grid("method = 'raw'"), "--out", tmp_path]), "out-not-earlier-run")
+
+
+@pytest.mark.parametrize("left", [(), ("runs",), (".sweep.json.ab12.partial", "runs")])
+def test_a_sweep_that_was_stopped_before_its_record_goes_on(grid, tmp_path, capsys, left):
+    (tmp_path / "out").mkdir()
+    for name in left:
+        place = tmp_path / "out" / name
+        place.touch() if place.suffix else place.mkdir()
+    assert swept(capsys, grid("method = 'raw'"), "--out", tmp_path / "out")[0] == 0
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_commands_on_one_folder_share_its_runs_and_those_of_one_that_is_killed(
+    grid, tmp_path, capsys, jobs
+):
+    path = grid(MANY.format(", ".join(map(str, range(COUNT)))), study=SMALL)
+    shared, whole = tmp_path / "shared", tmp_path / "whole"
+    command = [sys.executable, "-m", "bayesrep", "sweep", path, "--out", shared, "--json"]
+    started = [
+        subprocess.Popen([*map(str, command), f"--jobs={jobs}"], stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    until = time.monotonic() + 240
+    while len(list(shared.glob("runs/*.json"))) < 5 and time.monotonic() < until:
+        time.sleep(0.005)
+    before = len(list(shared.glob("runs/*.json")))
+    started[0].kill()
+    said = [child.communicate(timeout=240)[0] for child in started]
+    assert [child.returncode for child in started] == [-signal.SIGKILL, 0, 0]
+    made = sum(json.loads(each)["made"] for each in said[1:])
+    assert 2 * COUNT - before - 10 <= made <= 2 * COUNT
+    assert swept(capsys, path, "--out", whole, "--no-progress")[0] == 0
+    equal_tables(shared, whole)
+    assert not list(shared.glob("runs/.*"))
 
 
 def test_a_run_too_large_for_the_memory_is_a_row(grid, tmp_path, capsys, monkeypatch):

@@ -25,6 +25,7 @@ from typing import Any, Literal, cast, get_args
 import polars as pl
 
 from bayesrep.atomic import replaced_folder
+from bayesrep.bounds import is_of_kind
 from bayesrep.collect.grids import PLACE
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import parquet, strict_json
@@ -136,7 +137,7 @@ def read_collection(path: str | Path) -> Collection:
     facts = strict_json.read(folder / FACTS)
     held: Mapping[str, Any] = facts if isinstance(facts, dict) else {}
     kind, workers = held.get("kind"), held.get("workers")
-    if kind not in get_args(Kind) or not isinstance(workers, int) or workers < 1:
+    if kind not in get_args(Kind) or not is_of_kind(workers, int) or workers < 1:
         raise StudyError("not-a-collection", where=folder / FACTS)
     tasks = parquet.read(folder / TASKS, str(folder / TASKS), PLACE)
     if tasks.is_empty():

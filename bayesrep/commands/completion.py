@@ -29,6 +29,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    arguments.format = "text"  # a shell knows no other
     script = script_of(arguments.shell, arguments.commands)
     return emit(arguments, script, {"shell": arguments.shell, "script": script})
 

@@ -199,12 +199,13 @@ def say(message: str, program: str = "bayesrep") -> None:
         print(f"{program}: {plain_text(message)}", file=sys.stderr)
 
 
-def write_tables_as(form: str) -> None:
-    """Print this command's tables as text, Markdown or LaTeX."""
+def write_as(form: str) -> None:
+    """Print what this command says as text, Markdown or LaTeX."""
     if form != "text":
-        from bayesrep.report.text import FORMAT
+        from bayesrep.report.text import FORMAT, WRITTEN_TABLES
 
         FORMAT.set(form)
+        WRITTEN_TABLES.set([])
 
 
 def progress_line(text: str) -> None:
@@ -266,6 +267,10 @@ def _output_text(arguments: Namespace, text: str, facts: Mapping[str, Any]) -> s
         return as_json(arguments.command, facts)
     for path in (str(each) for each in vars(arguments).values() if isinstance(each, Path)):
         text = text.replace(path, plain_text(path))  # a line break in it is not an end of a line
+    if vars(arguments).get("format", "text") != "text":
+        from bayesrep.report.text import write_sentences
+
+        text = write_sentences(text)
     return "\n".join(map(plain_text, text.split("\n")))
 
 

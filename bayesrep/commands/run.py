@@ -8,6 +8,7 @@ import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from threading import Thread
@@ -93,6 +94,7 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     asked = _describe_request(arguments)
     record = _begin_record(arguments, asked)
+    is_begun = bool(record["seconds"])
     changed = _examine(arguments.out, record)
     if len(record["seconds"]) == len(STAGES):
         state = "" if changed else f"{arguments.out} is up to date; "
@@ -100,10 +102,17 @@ def run(arguments: Namespace) -> int:
         return _print_answer(arguments, record)
     keep_compiled()
     work = _Work(arguments, record, watch=not arguments.no_progress)
-    with warnings.catch_warnings():  # of estimates: the report says in its own words what they say
-        warnings.simplefilter("ignore", EstimateWarning)
-        for number, (name, make) in enumerate(work.stages.items(), 1):
-            work.stage(number, name, make)
+    try:
+        with warnings.catch_warnings():  # of estimates: the report says in its own words
+            warnings.simplefilter("ignore", EstimateWarning)
+            for number, (name, make) in enumerate(work.stages.items(), 1):
+                work.stage(number, name, make)
+    finally:
+        # Of a first stage that failed nothing is left that would block the corrected command.
+        if not is_begun and not record["seconds"]:
+            _remove(arguments.out)
+            with suppress(OSError):
+                arguments.out.rmdir()
     return _print_answer(arguments, record)
 
 
@@ -146,6 +155,9 @@ def _begin_record(arguments: Namespace, asked: Mapping[str, Any]) -> dict[str, A
             old = strict_json.read(out / RECORD)
             strange = _find_strange_entry(old)
             differs = [strange] if strange else _differences(old["asked"], asked)
+            if not strange and not old["seconds"]:  # killed in the first stage
+                differs = []
+                old["asked"] = asked
         except BayesrepError:
             differs = [f"{RECORD} cannot be read"]
         if not differs and not arguments.force:
@@ -289,7 +301,10 @@ class _Work:
             progress_line(text)
 
     def read(self) -> None:
+        from bayesrep.estimators.analysis import check_bootstrap
         from bayesrep.sources.importing import import_files
+
+        check_bootstrap(self._bootstrap)  # which a later stage would find when the fit is made
 
         names = ("reference", "replication", "candidates")
         options = {name: getattr(self.arguments, name) for name in names}

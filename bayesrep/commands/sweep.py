@@ -76,13 +76,14 @@ def _make_runs(arguments: Namespace) -> int:
     def watch(jobs: int) -> work.Heard:
         return _Watch(runs, done, jobs, show=not arguments.no_progress).take_run
 
+    made = 0
     if missing and arguments.ray is not None:
-        work.make_on_cluster(missing, out, cluster=arguments.ray, heard=watch)
+        made = work.make_on_cluster(missing, out, cluster=arguments.ray, heard=watch)
     elif missing:
         gpus = work.count_gpus()
         jobs = min(arguments.jobs or max(gpus, 1), len(missing))
         try:
-            work.make(missing, out, jobs=jobs, gpus=gpus, heard=watch(jobs))
+            made = work.make(missing, out, jobs=jobs, gpus=gpus, heard=watch(jobs))
         except BrokenProcessPool:
             return finding(f"a process was ended from outside; {describe_kept(arguments)}")
     else:
@@ -97,13 +98,13 @@ def _make_runs(arguments: Namespace) -> int:
         scores_text(table),
         "",
         *remarks_text(of_runs),
-        f"{count_runs(len(runs))}, {len(missing)} made now: {out}/{folder.RUNS_TABLE} and "
+        f"{count_runs(len(runs))}, {made} made now: {out}/{folder.RUNS_TABLE} and "
         f"{out}/{folder.ESTIMATES_TABLE}",
     ]
     facts: dict[str, Any] = {
         "out": str(out),
         "runs": len(runs),
-        "made": len(missing),
+        "made": made,
         "failed": failed,
         "rows": scores_facts(table),
     }
@@ -226,7 +227,7 @@ FORMS: shapes.Forms = {
     "of a grid": {
         "out": shapes.OUT_FILE,
         "runs": shapes.count("of the grid"),
-        "made": shapes.count("now; the others were finished before"),
+        "made": shapes.count("by this command; the others were finished, or made by another"),
         "failed": shapes.count("refused by the library"),
         "rows": _SWEPT,
     },

@@ -1,11 +1,13 @@
-"""JSON from files: of bounded size and depth, each key once, nothing that JSON does not know.
+"""JSON and TOML from files: of bounded size and depth, each key once, only finite numbers.
 
-And of our own: `replace_non_finite` leaves nothing in it that JSON does not know.
+Of our own values, `replace_non_finite` leaves nothing in it that JSON does not know.
 """
 
 import gc
 import json
-from collections.abc import Generator, Iterator, Mapping
+import re
+import tomllib
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
@@ -15,6 +17,7 @@ from bayesrep.errors import StudyError, reason
 
 DEPTH = 100
 BYTES = 2**26  # what is parsed takes up to thirty times as much memory
+TOML_CHARACTERS = 1_000_000
 BITS = 128  # of a whole number: seeds may have so many
 _MANY = 2**20  # characters that may hold so many lists that collecting takes most of the time
 
@@ -48,8 +51,24 @@ def parse(text: str) -> Any:
     return value
 
 
-def load(path: str | Path) -> Any:
-    """What a JSON file holds; a ValueError as of `parse`, or where the file is too large."""
+def parse_toml(text: str) -> dict[str, Any]:
+    """The same of a text in TOML; Python takes long for keys of many parts."""
+    if len(text) > TOML_CHARACTERS:
+        raise ValueError(f"more than {TOML_CHARACTERS:,} characters")
+    parts = (key.replace("..", "").count(".") for key in re.split("[\n=,#]", text))
+    if max(parts) > DEPTH:
+        raise ValueError(_DEEP)
+    try:
+        value = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(_DEEP) from None
+    for each in _values(value):
+        _check(each)
+    return value
+
+
+def load(path: str | Path, parse: Callable[[str], Any] = parse) -> Any:
+    """What a file of JSON holds; a ValueError as of `parse`, or where the file is too large."""
     with open(path, "rb") as file:
         contents = file.read(BYTES + 1)
     if len(contents) > BYTES:

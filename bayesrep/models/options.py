@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayesrep.bounds import refuse_above
+from bayesrep.bounds import is_of_kind, refuse_above
 from bayesrep.errors import OptionError
 from bayesrep.models.curves import TERMS, Curves, Priors, curve_family, laws_by_term
 from bayesrep.models.priors import LARGEST_NUMBER, Prior, locate, settle_prior, shift_prior
@@ -177,7 +177,7 @@ def _check_option(name: str, value: Any, default: Any) -> None:
         if (
             not isinstance(value, tuple)
             or len(value) != 2
-            or not all(isinstance(number, int | float) for number in value)
+            or not all(is_of_kind(number, float) for number in value)
             or not abs(value[0]) <= LARGEST_NUMBER
             or not 0 < value[1] <= LARGEST_NUMBER
         ):
@@ -186,12 +186,12 @@ def _check_option(name: str, value: Any, default: Any) -> None:
         if not isinstance(value, bool):
             raise OptionError("option-not-true-or-false", option=name, value=value)
     elif name == "dependence":
-        if not isinstance(value, int | float) or isinstance(value, bool):
+        if not is_of_kind(value, float):
             raise OptionError("dependence-not-number", value=value)
     elif isinstance(default, float):
-        if not isinstance(value, int | float) or not 0 < value <= LARGEST_NUMBER:
+        if not is_of_kind(value, float) or not 0 < value <= LARGEST_NUMBER:
             raise OptionError("standard-deviation-not-positive", option=name, value=value)
     elif not isinstance(default, str) and not (
-        isinstance(value, int) or (default is None and value is None)
+        is_of_kind(value, int) or (default is None and value is None)
     ):
         raise OptionError("model-option-not-whole", option=name, value=value)

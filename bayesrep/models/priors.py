@@ -8,7 +8,9 @@ and sd.
 
 import ast
 import inspect
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,7 +21,8 @@ import numpyro.distributions as dist
 from jax.typing import ArrayLike
 from numpyro.distributions import constraints, transforms
 
-from bayesrep.errors import OptionError, did_you_mean, reason
+from bayesrep.bounds import is_of_kind
+from bayesrep.errors import OptionError, did_you_mean, refuse_any
 from bayesrep.types import no_type_check
 
 Prior: TypeAlias = tuple[float, float] | float | str
@@ -53,10 +56,23 @@ def settle_prior(option: str, value: Any, form: tuple[float, float] | float | No
     OptionError
         If it cannot be read, is not a proper distribution of one real number, or cannot be written.
     """
-    if isinstance(value, str):
-        value = _read_or_refuse(option, value)
-    if not isinstance(value, dist.Distribution):
-        return value
+    # Where NumPyro makes a distribution, or looks at one, its exceptions are of any type.
+    with warnings.catch_warnings(action="ignore"):
+        if isinstance(value, str):
+            facts = {"option": option, "prior": value[:50]}
+            with refuse_any(
+                lambda why: OptionError("prior-not-readable", reason=why.rstrip("."), **facts)
+            ):
+                value = _read(value)
+        if not isinstance(value, dist.Distribution):
+            return value
+        with refuse_any(lambda why: OptionError("prior-not-writable", option=option, reason=why)):
+            return _settle_distribution(option, value, form)
+
+
+def _settle_distribution(
+    option: str, value: dist.Distribution, form: tuple[float, float] | float | None
+) -> Any:
     if value.batch_shape or value.event_shape:
         shape = list((*value.batch_shape, *value.event_shape))
         raise OptionError("prior-not-of-one-number", option=option, shape=shape)
@@ -64,24 +80,23 @@ def settle_prior(option: str, value: Any, form: tuple[float, float] | float | No
     if support is not constraints.real:
         named = type(support).__name__.strip("_").lower()
         raise OptionError("prior-not-of-real-numbers", option=option, support=named)
-    if not _is_proper(value):
-        raise OptionError("prior-not-proper", option=option, prior=type(value).__name__)
+    facts = {"option": option, "prior": type(value).__name__}
+    with refuse_any(lambda _: OptionError("prior-not-proper", **facts)):
+        if not _is_proper(value):
+            raise OptionError("prior-not-proper", **facts)
     if type(value) is dist.Normal and form is not None:
         normal = float(np.asarray(value.loc)), float(np.asarray(value.scale))
         if isinstance(form, tuple):
             return normal
         if normal[0] == 0:
             return normal[1]
-    try:
-        text = _write(value)
-        again = _read(text)
-    except (TypeError, ValueError, AttributeError) as error:
-        raise OptionError("prior-not-writable", option=option, reason=str(error)) from error
+    text = _write(value)
+    again = _read(text)
     with jax.enable_x64(new_val=True), jax.numpy_rank_promotion("allow"):
         at = np.linspace(-3, 3, 7)
         same = [np.asarray(each.log_prob(at)) for each in (value, again)]
     if not np.allclose(*same, rtol=1e-5) or len(text) > LONGEST:
-        raise OptionError("prior-not-writable", option=option, reason="it reads otherwise")
+        raise ValueError("it reads otherwise")
     return text
 
 
@@ -136,22 +151,10 @@ def _look_at(law: dist.Distribution) -> Middle:
 
 def _is_proper(law: dist.Distribution) -> bool:
     """Whether it can be drawn from, and has a finite density and some width where its draws are."""
-    try:
-        middle = _look_at(law)
-    except NotImplementedError:
-        return False
+    middle = _look_at(law)
     with jax.enable_x64(new_val=True):
         density = float(np.asarray(law.log_prob(np.asarray(middle.location))))
     return bool(np.isfinite([density, *middle]).all()) and 0 < middle.scale <= LARGEST_NUMBER
-
-
-def _read_or_refuse(option: str, text: str) -> Any:
-    try:
-        return _read(text)
-    except (SyntaxError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        why = error.msg if isinstance(error, SyntaxError) else reason(error)
-        facts = {"option": option, "prior": text[:50], "reason": why.rstrip(".")}
-        raise OptionError("prior-not-readable", **facts) from error
 
 
 @no_type_check
@@ -165,7 +168,7 @@ def _read(text: str) -> Any:
     """
     if len(text) > LONGEST:
         raise ValueError(f"it has more than {LONGEST:,} characters")
-    found = _read_part(ast.parse(text, mode="eval").body)
+    found = _read_part(ast.parse(text, "text", mode="eval").body)
     if isinstance(found, np.ndarray) and found.ndim == 1:
         return tuple(found.tolist())
     if not isinstance(found, dist.Distribution):
@@ -183,10 +186,10 @@ def _read_part(node: ast.expr) -> Any:
         named = {each.arg: _read_part(each.value) for each in node.keywords if each.arg}
         if len(named) == len(node.keywords):
             return kind(*map(_read_part, node.args), **named)
-    try:
-        return float(ast.literal_eval(node))
-    except (TypeError, ValueError):
-        raise ValueError(f"{ast.unparse(node)!r} is not a number") from None
+    with suppress(TypeError, ValueError):
+        if is_of_kind(value := ast.literal_eval(node), float):
+            return float(value)
+    raise ValueError(f"{ast.unparse(node)[:50]!r} is not a number")
 
 
 def _find_kind(named: ast.expr) -> Callable[..., Any]:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
+from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError
 from bayesrep.report import catalogue, gallery
 from bayesrep.report.figure_inputs import Given, Inputs
@@ -240,7 +239,7 @@ def chosen_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         )
     for setting, value in settings.items():
         numbers = value if isinstance(value, tuple) else (value,)
-        if not all(isinstance(n, int | float) and np.isfinite(n) for n in numbers):
+        if not all(is_of_kind(n, float) for n in numbers):
             raise OptionError("setting-not-number", setting=setting, value=value)
     return dict(settings)
 

@@ -15,7 +15,9 @@ from bayesrep.studies.words import IMAGES, Words
 
 MISSING_TEXT = "-"
 FORMAT: ContextVar[str] = ContextVar("FORMAT", default="text")
-"""How tables are written: a key of `WRITERS`."""
+"""How tables and sentences are written: a key of `WRITERS` and of `ESCAPES`."""
+WRITTEN_TABLES: ContextVar[list[str] | None] = ContextVar("WRITTEN_TABLES", default=None)
+"""The tables that stand so far in what is printed in another format than text."""
 
 
 class Name(str):
@@ -44,7 +46,21 @@ def ends(
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table, as `FORMAT` has it; the first column to the left, the others to the right."""
-    return WRITERS[FORMAT.get()](_plain_cells((header, *rows)))
+    return _write((header, *rows))
+
+
+def _write(table: Iterable[Sequence[str]]) -> str:
+    written = WRITERS[FORMAT.get()](_plain_cells(table))
+    if (every := WRITTEN_TABLES.get()) is not None:
+        every.append(written)
+    return written
+
+
+def write_sentences(text: str) -> str:
+    """What is printed, whose names are no marks of the format outside its tables either."""
+    tables = sorted(filter(None, WRITTEN_TABLES.get() or ()), key=len, reverse=True)
+    parts = re.split(f"({'|'.join(map(re.escape, tables))})", text) if tables else [text]
+    return "".join(part if n % 2 else ESCAPES[FORMAT.get()](part) for n, part in enumerate(parts))
 
 
 def _plain_cells(table: Iterable[Sequence[str]]) -> list[list[str]]:
@@ -84,14 +100,16 @@ def _with_minus(cell: str) -> str:
     return _HYPHEN.sub("\N{MINUS SIGN}", cell) if is_number else cell
 
 
-_MARKDOWN_SIGNS = re.compile(r"[\\|<>\[\]*`~$]|&(?=#?\w+;)|(?<!\w)_|_(?!\w)")
+_MARKDOWN_SIGNS = re.compile(r"[\\|<>\[\]*`~$]|&(?=#?\w+;)|(?<!\w)_|_(?!\w)|^#", re.MULTILINE)
 """What Markdown may take for marks: an underline within a word is none."""
 
 
+def _escape_markdown(text: str) -> str:
+    return _MARKDOWN_SIGNS.sub(r"\\\g<0>", text)
+
+
 def _markdown(table: Sequence[Sequence[str]]) -> str:
-    header, *rows = [
-        [_MARKDOWN_SIGNS.sub(r"\\\g<0>", cell) for cell in _use_minus_signs(row)] for row in table
-    ]
+    header, *rows = [list(map(_escape_markdown, _use_minus_signs(row))) for row in table]
     rule = ["---", *["---:"] * (len(header) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
 
@@ -100,17 +118,20 @@ _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "[": "{[}",
     "±": r"$\pm$",
     "\N{MINUS SIGN}": "$-$",
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},
 }
 
 
+def _escape_latex(text: str) -> str:
+    return "".join(_LATEX.get(c, c) for c in text)
+
+
 def _latex(table: Sequence[Sequence[str]]) -> str:
     """A tabular; its rules take the package booktabs."""
-    header, *rows = [
-        ["".join(_LATEX.get(c, c) for c in cell) for cell in _use_minus_signs(row)] for row in table
-    ]
+    header, *rows = [list(map(_escape_latex, _use_minus_signs(row))) for row in table]
     body = [" & ".join(row) + r" \\" for row in rows]
     opening = rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
     head = " & ".join(header) + r" \\"
@@ -122,6 +143,11 @@ WRITERS: Mapping[str, Callable[[Sequence[Sequence[str]]], str]] = {
     "text": _align_right,
     "markdown": _markdown,
     "latex": _latex,
+}
+ESCAPES: Mapping[str, Callable[[str], str]] = {
+    "text": str,
+    "markdown": _escape_markdown,
+    "latex": _escape_latex,
 }
 
 
@@ -182,5 +208,4 @@ def rows_table(table: pl.DataFrame, digits: int = 3, words: Words = IMAGES) -> s
 
 def align_columns(rows: Sequence[Sequence[str]]) -> str:
     """Rows of words in columns, all to the left."""
-    form, table = FORMAT.get(), _plain_cells(rows)
-    return align_rows(table) if form == "text" else WRITERS[form](table)
+    return align_rows(_plain_cells(rows)) if FORMAT.get() == "text" else _write(rows)

@@ -2,11 +2,13 @@
 
 sweep.json          the version, and of every run its place in the grid, by key
 runs/KEY.json       what a finished run came to
+.claims             locks of the processes that make runs (`bayesrep.sweeps.claims`)
 runs.parquet        a row a run
 estimates.parquet   a row a run, quantity and classifier
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,22 +16,28 @@ from typing import Any
 
 import polars as pl
 
-from bayesrep.atomic import replaced_file
+from bayesrep.atomic import find_foreign, replaced_file
+from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.files import strict_json
+from bayesrep.sweeps.claims import FOLDER, claim, open_claims
 from bayesrep.sweeps.one import Result
 from bayesrep.sweeps.runs import SweepRun
+from bayesrep.sweeps.tables import MEASURES
 from bayesrep.version import __version__
 
-RECORD, RUNS = "sweep.json", "runs"
+RECORD, RUNS, KEY = "sweep.json", "runs", "[0-9a-f]" * 16
 RUNS_TABLE, ESTIMATES_TABLE = "runs.parquet", "estimates.parquet"
-FOUND = (
-    *("fingerprint", "images", "replication_images", "classifiers", "fitted_by"),
-    *("fitted_components", "device_kind", "rhat_max", "ess_min", "divergences", "pareto_k"),
-    *("converged", "verdict", "advice", "tried", "error", "versions"),
-)
-"""The columns of a run's result that are the same whenever it is made."""
-FLOATS = ("rhat_max", "ess_min", "pareto_k")
+FOUND: Mapping[str, type] = {
+    **{"fingerprint": str, "images": int, "replication_images": int, "classifiers": int},
+    **{"fitted_by": str, "fitted_components": int, "device_kind": str, "rhat_max": float},
+    **{"ess_min": float, "divergences": int, "pareto_k": float, "converged": bool},
+    **dict.fromkeys(("verdict", "advice", "tried", "error"), str),
+    "versions": dict,
+}
+"""The columns of a run's result that are the same whenever it is made, and what they hold."""
+OTHER_COLUMNS = {"run", "seconds", *FOUND, *MEASURES}
+"""Names that no axis has."""
 WORK = ("estimating", "fitting", "summary")
 """Stages that are a run's own; further ones are parts of "fitting"."""
 ESTIMATES = {
@@ -49,6 +57,25 @@ def begin(out: Path, file: Path, runs: Sequence[SweepRun]) -> None:
         If it is not a sweep's, another version's, or another grid's, or a study has changed.
     """
     asked = json.loads(json.dumps({run.key: run.axes() for run in runs}))
+    # What a process leaves that was stopped before it had written the record is ours.
+    if _record(out) is None and out.exists():
+        if not out.is_dir() or find_foreign(out, [RUNS]) or find_foreign(out / RUNS, []):
+            raise OptionError("out-not-earlier-run", out=out)
+    out.mkdir(parents=True, exist_ok=True)
+    with open_claims(out) as claims:
+        claim(claims, FOLDER, wait=True)
+        _refuse_others(out, file, asked)
+        write_json(out / RECORD, {"version": __version__, "runs": asked})
+        (out / RUNS).mkdir(exist_ok=True)
+        for left in out.glob(".*.partial"):
+            left.unlink(missing_ok=True)  # of a process that was killed
+        for left in (out / RUNS).glob(f".{KEY}.json.*.partial"):
+            if claim(claims, left.name[1:].partition(".")[0], wait=False):
+                left.unlink(missing_ok=True)
+
+
+def _refuse_others(out: Path, file: Path, asked: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse a record of another version, or of runs that are not asked for."""
     if (held := _record(out)) is not None:
         if held["version"] != __version__:
             raise OptionError(
@@ -66,12 +93,6 @@ def begin(out: Path, file: Path, runs: Sequence[SweepRun]) -> None:
                 held=len(held["runs"]),
                 run=describe_place(others[0]),
             )
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise OptionError("out-not-earlier-run", out=out)
-    (out / RUNS).mkdir(parents=True, exist_ok=True)
-    for left in [*out.glob(".*.partial"), *(out / RUNS).glob(".*.partial")]:
-        left.unlink(missing_ok=True)  # of a process that was killed
-    write_json(out / RECORD, {"version": __version__, "runs": asked})
 
 
 def describe_place(axes: Mapping[str, Any]) -> str:
@@ -105,13 +126,39 @@ def _is_whole(result: Any) -> bool:
     """Whether a file holds all that is written of a run; of a failed one, no estimates."""
     if not isinstance(result, dict) or not {"seconds", "error"} <= result.keys():
         return False
-    columns = result.get("estimates", {})
-    stages = result["seconds"]
-    if not isinstance(columns, dict) or not isinstance(stages, dict):
+    columns, stages = result.get("estimates", {}), result["seconds"]
+    if not isinstance(columns, dict) or not isinstance(stages, dict) or "study" not in stages:
         return False
     complete = not columns or columns.keys() == ESTIMATES.keys() - {"run"}
-    each = [len(c) if isinstance(c, list) else -1 for c in columns.values()]
-    return complete and -1 not in each and len(set(each)) <= 1
+    return (
+        complete
+        and all(is_of_kind(each, float) for each in stages.values())
+        and all(_is_missing_or(result.get(name), kind) for name, kind in FOUND.items())
+        and all(isinstance(column, list) for column in columns.values())
+        and len({len(column) for column in columns.values()}) <= 1
+        and all(
+            _is_missing_or(value, str if ESTIMATES[name] == pl.String else float)
+            for name, column in columns.items()
+            for value in column
+        )
+    )
+
+
+def _is_missing_or(value: Any, kind: type) -> bool:
+    """Whether a cell is empty or of a kind, as a count below 2^31."""
+    return value is None or is_of_kind(value, kind) and (kind is not int or 0 <= value < 2**31)
+
+
+def _is_place(axes: Any) -> bool:
+    """Whether axes are a run's as `SweepRun.axes` says them."""
+    if not isinstance(axes, dict) or not OTHER_COLUMNS.isdisjoint(axes):
+        return False
+    return all(isinstance(axes.get(name), str) for name in ("study", "method")) and all(
+        all(is_of_kind(number, float) for number in value)
+        if isinstance(value, list)
+        else any(_is_missing_or(value, kind) for kind in (str, float, bool))
+        for value in axes.values()
+    )
 
 
 def read_tables(out: Path) -> tuple[pl.DataFrame, pl.DataFrame, int]:
@@ -134,9 +181,12 @@ def read_tables(out: Path) -> tuple[pl.DataFrame, pl.DataFrame, int]:
 
 def _record(out: Path) -> dict[str, Any] | None:
     """What was asked for in a folder; None if it is not a sweep's."""
-    with suppress(StudyError, KeyError, TypeError):
+    with suppress(StudyError, KeyError, TypeError, AttributeError):
         record = strict_json.read(out / RECORD)
-        if isinstance(record["version"], str) and isinstance(record["runs"], dict):
+        runs = record["runs"]
+        if isinstance(record["version"], str) and all(
+            re.fullmatch(KEY, key) and _is_place(axes) for key, axes in runs.items()
+        ):
             return record
     return None
 
@@ -164,7 +214,8 @@ def tables(
     rows["ess_per_second"] = [ess_per_second(results[key]) for key in keys]
     rows |= {f"seconds_{n.replace(' ', '_')}": [s.get(n) for s in seconds] for n in stages}
     of_runs = pl.DataFrame(rows, strict=False, infer_schema_length=None)
-    numbers = [*FLOATS, "ess_per_second"]
+    numbers = [*(name for name, kind in FOUND.items() if kind is float)]
+    numbers += ["seconds", "ess_per_second"]
     of_runs = of_runs.with_columns(
         pl.col(*numbers).cast(pl.Float64), pl.col("error").cast(pl.String)
     )
@@ -178,9 +229,9 @@ def tables(
 
 
 def _unify_column(values: list[Any]) -> list[Any]:
-    """A column of one kind: text, where some are words and others numbers."""
-    words = any(isinstance(each, str) for each in values)
-    return [each if each is None or not words else str(each) for each in values]
+    """A column of one kind: text, where some are words, numbers or lists and others are not."""
+    kinds = {float if is_of_kind(each, float) else type(each) for each in values} - {type(None)}
+    return [each if each is None or len(kinds) < 2 else str(each) for each in values]
 
 
 def _cell(value: Any) -> Any:
@@ -201,8 +252,10 @@ def ess_per_second(result: Result) -> float | None:
 
 def write_tables(out: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Write the tables of what is finished."""
-    runs, estimates, _ = read_tables(out)
-    for table, name in ((runs, RUNS_TABLE), (estimates, ESTIMATES_TABLE)):
-        with replaced_file(out / name) as partial:
-            table.write_parquet(partial)
+    with open_claims(out) as claims:
+        claim(claims, FOLDER, wait=True)
+        runs, estimates, _ = read_tables(out)
+        for table, name in ((runs, RUNS_TABLE), (estimates, ESTIMATES_TABLE)):
+            with replaced_file(out / name) as partial:
+                table.write_parquet(partial)
     return runs, estimates

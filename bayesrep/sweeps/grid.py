@@ -13,10 +13,10 @@ Every name takes a value or a list of values, and all lists make one grid. Its c
 what a file of a study holds is for whoever reads it.
 """
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,11 @@ from bayesrep import bounds
 from bayesrep.errors import OptionError, reason
 from bayesrep.estimators import METHODS
 from bayesrep.estimators.methods import label, parse
+from bayesrep.files import strict_json
 from bayesrep.models import MODELS
 from bayesrep.sweeps import stated
 from bayesrep.sweeps.grid_studies import studies_at
-from bayesrep.sweeps.runs import FITS, StudyOf, SweepRun, Value, expand
+from bayesrep.sweeps.runs import FITS, LARGEST_GRID, StudyOf, SweepRun, Value, expand
 from bayesrep.sweeps.stated import Check, GridPlace
 
 ALL_ANSWERS = "all"
@@ -55,9 +56,20 @@ class Grid:
     options: Mapping[str, tuple[Value, ...]]
 
     def runs(self, studies: Sequence[StudyOf]) -> tuple[SweepRun, ...]:
-        """Runs of the grid, with studies whose contents are known."""
+        """Runs of the grid, each once, with studies whose contents are known.
+
+        Raises
+        ------
+        OptionError
+            If it states too many, which is heard before all are expanded.
+        """
         known = {model: frozenset(_options(model)) for model in _models(self.axes)}
-        return expand(studies, self.axes, self.options, known)
+        runs: dict[str, SweepRun] = {}
+        for number, run in enumerate(expand(studies, self.axes, self.options, known)):
+            if number == LARGEST_GRID:
+                raise OptionError("grid-of-too-many-runs", file=self.file, largest=LARGEST_GRID)
+            runs.setdefault(run.key, run)
+        return tuple(runs.values())
 
 
 def read_grid(file: Path) -> Grid:
@@ -69,7 +81,7 @@ def read_grid(file: Path) -> Grid:
         In one line with the file, the name and the rule that is broken.
     """
     try:
-        given = tomllib.loads(file.read_bytes().decode("utf-8"))
+        given = strict_json.load(file, strict_json.parse_toml)
     except OSError as error:
         raise OptionError("input-file-unreadable", file=file, reason=reason(error)) from error
     except ValueError as error:
@@ -85,9 +97,11 @@ def read_grid(file: Path) -> Grid:
         for name, check in CHECKS.items()
         if name in given
     }
-    studies = tuple(studies_at(top.child("study"), given["study"]))
+    studies = tuple(islice(studies_at(top.child("study"), given["study"]), LARGEST_GRID + 1))
     options = _read_options(top.child("options"), given.get("options", {}), _models(axes))
-    return Grid(file, studies, axes, options)
+    grid = Grid(file, studies, axes, options)
+    grid.runs(studies)  # refused before a study is read
+    return grid
 
 
 def _models(axes: Mapping[str, tuple[Value, ...]]) -> list[str]:
@@ -148,14 +162,14 @@ def _values_of(place: GridPlace, name: str, given: Any, models: Sequence[str]) -
     """Values of one option: of a prior a pair, or a list of pairs."""
     default = _options(models[0])[name].default
     assert default is not MISSING
-    is_pair = isinstance(given, list) and all(isinstance(each, int | float) for each in given)
+    is_pair = isinstance(given, list) and all(bounds.is_of_kind(each, float) for each in given)
     listed = [given] if isinstance(default, tuple) and is_pair and given else given
 
     def check(place: GridPlace, value: Any) -> Value:
         """A value of the kind that the default is; the models' own checks decide."""
         if isinstance(default, tuple) and isinstance(value, list):
-            value = tuple(float(each) if isinstance(each, int) else each for each in value)
-        elif isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+            value = tuple(float(n) if bounds.is_of_kind(n, int) else n for n in value)
+        elif isinstance(default, float) and bounds.is_of_kind(value, int):
             value = float(value)
         if isinstance(default, str):
             stated.text(place, value)

@@ -15,6 +15,7 @@ from bayesrep.sweeps.runs import StudyOf, combinations
 from bayesrep.sweeps.stated import Check, GridPlace
 
 KINDS = ("folder", "simulate", "source")
+LONGEST_COUNT = 10  # digits
 
 
 def studies_at(place: GridPlace, given: Any) -> Iterator[StudyOf]:
@@ -63,9 +64,9 @@ def _simulations(place: GridPlace, table: Mapping[str, Any], name: str) -> Itera
 def _annotators(place: GridPlace, value: Any) -> int | str:
     if isinstance(value, str):
         low, colon, high = value.partition(":")
-        if colon and low.isdecimal() and high.isdecimal():
+        if colon and all(each.isdecimal() and len(each) < LONGEST_COUNT for each in (low, high)):
             return value
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if not bounds.is_of_kind(value, int) or value < 1:
         raise stated.refuse_value(place, value, 'a whole number from 1 on or "LOW:HIGH"')
     return value
 
@@ -76,6 +77,12 @@ def _scenario(place: GridPlace, value: Any) -> str:
     return name
 
 
+def _kinds_of(annotation: Any) -> list[type]:
+    """The kinds of value that a reader's option may have, as it says itself."""
+    takes = (annotation, *get_args(annotation))
+    return [kind for kind in stated.KINDS if any(kind in (each, type(each)) for each in takes)]
+
+
 _OURS = ("name", "keep_workers")  # options of readers that change no number
 
 
@@ -83,7 +90,8 @@ def _read(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[Stu
     known = tuple(name for name, reader in READERS.items() if reader.has_counts)
     source = str(stated.word(known)(place.child("source"), table["source"]))
     parameters = inspect.signature(READERS[source].read).parameters.values()
-    own = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in _OURS]
+    options = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in _OURS]
+    own = {p.name: kinds for p in options if (kinds := _kinds_of(p.annotation))}
     stated.check_names(place, table, ("source", "files", "name", *own))
     inside = place.child("files")
     if "files" not in table:
@@ -92,8 +100,11 @@ def _read(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[Stu
         )
     files = stated.values(inside, table["files"], stated.text)
     paths = tuple(stated.path(inside, each) for each in files)
-    scalar = stated.optional(stated.scalar)
-    asked = {n: stated.values(place.child(n), table[n], scalar) for n in own if n in table}
+    asked = {
+        n: stated.values(place.child(n), table[n], stated.optional(stated.scalar(*kinds)))
+        for n, kinds in own.items()
+        if n in table
+    }
     yield from (
         StudyOf("source", name or source, each, paths, source) for each in combinations(asked)
     )

@@ -17,6 +17,8 @@ OF_CHAINS = ("chains", "warmup")
 OF_FITS = ("model", *OF_CHAINS, "draws", "device")
 """Axes of fits; those of chains mean nothing to laplace."""
 OF_POINTS = ("bootstrap",)
+LARGEST_GRID = 10_000
+"""Runs that a grid may state."""
 SEEDLESS = ("raw", "naive", "jackknife")
 """Estimators without anything random, unless they are bootstrapped."""
 
@@ -119,8 +121,8 @@ def expand(
     axes: Mapping[str, tuple[Value, ...]],
     options: Mapping[str, tuple[Value, ...]],
     known: Mapping[str, frozenset[str]],
-) -> tuple[SweepRun, ...]:
-    """The runs of a grid, each once, those of a study one after the other.
+) -> Iterator[SweepRun]:
+    """Yield the runs of a grid, those of a study one after the other, as often as it states each.
 
     Parameters
     ----------
@@ -134,7 +136,7 @@ def expand(
     known
         The fields that a model's options have, by model.
     """
-    every = (
+    yield from (
         SweepRun(study, method, annotators, seed, settings, chosen)  # type: ignore[arg-type]
         for study, annotators, method in product(
             studies, axes["annotators"], map(str, axes["method"])
@@ -142,10 +144,6 @@ def expand(
         for settings, chosen in _settings(method, axes, options, known)
         for seed in (axes["seed"] if has_use_of_seed(method, settings) else (None,))
     )
-    made: dict[str, SweepRun] = {}
-    for run in every:
-        made.setdefault(run.key, run)
-    return tuple(made.values())
 
 
 def has_use_of_seed(method: str, settings: Settings) -> bool:

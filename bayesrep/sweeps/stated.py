@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from bayesrep import bounds
-from bayesrep.errors import BayesrepError, OptionError, did_you_mean
+from bayesrep.errors import BayesrepError, OptionError, did_you_mean, refuse_any
 from bayesrep.sweeps.runs import Value
 
 DEFAULT = "default"
@@ -64,7 +64,7 @@ def whole_number(least: int, most: int = bounds.DRAWS) -> Check:
     """A whole number of some size."""
 
     def check(place: GridPlace, value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        if not bounds.is_of_kind(value, int) or value < least:
             raise refuse_value(place, value, f"a whole number from {least} on")
         call_at_place(place, bounds.refuse_above, place.key.rpartition(".")[2], value, most)
         return value
@@ -76,7 +76,7 @@ def word(words: Collection[str]) -> Check:
     """One of some words."""
 
     def check(place: GridPlace, value: Any) -> str:
-        if value not in words:
+        if not isinstance(value, str) or value not in words:
             raise refuse_value(place, value, f"one of {', '.join(words)}")
         return value
 
@@ -92,16 +92,23 @@ def text(place: GridPlace, value: Any) -> str:
 
 def share(place: GridPlace, value: Any) -> float:
     """A number from 0 to below 1."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
+    if not bounds.is_of_kind(value, float) or not 0 <= value < 1:
         raise refuse_value(place, value, "a number from 0 to below 1")
     return float(value)
 
 
-def scalar(place: GridPlace, value: Any) -> Value:
-    """Text or a number."""
-    if not isinstance(value, str | int | float):
-        raise refuse_value(place, value, "text or a number")
-    return value
+KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
+
+def scalar(*kinds: type) -> Check:
+    """A value of one of some of the `KINDS`."""
+
+    def check(place: GridPlace, value: Any) -> Value:
+        if not any(bounds.is_of_kind(value, kind) for kind in kinds):
+            raise refuse_value(place, value, " or ".join(KINDS[kind] for kind in kinds))
+        return value
+
+    return check
 
 
 def path(place: GridPlace, value: Value) -> str:
@@ -115,6 +122,7 @@ def path(place: GridPlace, value: Value) -> str:
 def call_at_place(place: GridPlace, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
     """What a function says of a value; its refusal names the place."""
     try:
-        return function(*given, **named)
+        with refuse_any(lambda why: OptionError("grid-value-refused", reason=why)):
+            return function(*given, **named)
     except BayesrepError as error:
         raise error.add_place(place) from None

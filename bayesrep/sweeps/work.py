@@ -1,16 +1,18 @@
 """Making the runs that are missing, in this process or in several, and when that will end.
 
-Each process has its share of the cores, and its own GPU where there are any. A finished run is
-written before anything is said of it: by the process that made it, or where a Ray cluster makes the
-runs by the one that asked for them.
+Each process has its share of the cores, and its own GPU where there are any. Commands on one folder
+share its runs (`bayesrep.sweeps.claims`). A finished run is written before anything is said of it:
+by the process that made it, or where a Ray cluster makes the runs by the one that asked for them.
 """
 
 import os
 import signal
 import statistics
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor
+from concurrent.futures import wait as wait_for
 from contextlib import ExitStack
 from importlib.metadata import entry_points
 from multiprocessing import active_children, connection, get_context, parent_process
@@ -20,7 +22,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from bayesrep.clusters import join_cluster, map_on_cluster
 from bayesrep.inference.compiling import kept_programs
-from bayesrep.sweeps.folder import keep, working_seconds
+from bayesrep.sweeps.claims import claim, open_claims
+from bayesrep.sweeps.folder import keep, read_results, working_seconds
 from bayesrep.sweeps.one import Result, result_of
 from bayesrep.sweeps.runs import SweepRun
 
@@ -88,8 +91,10 @@ def forecast(done: Sequence[Done], left: Sequence[SweepRun], jobs: int) -> Forec
     return Forecast(seconds / jobs, untimed)
 
 
-def make(missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, heard: Heard) -> None:
-    """Make runs and keep what each comes to.
+def make(missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, heard: Heard) -> int:
+    """Make runs that no other process makes and keep what each comes to; how many these were.
+
+    Those of other processes are waited for at the end, and made where these have died.
 
     Parameters
     ----------
@@ -104,11 +109,22 @@ def make(missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, heard:
     heard
         Called after every run.
     """
+    made, waiting = 0, deque((run, False) for run in missing)
+
+    def take(run: SweepRun, outcome: tuple[Result, bool] | None) -> None:
+        nonlocal made
+        if outcome is None:
+            waiting.append((run, True))
+        else:
+            made += outcome[1]
+            heard(run, outcome[0])
+
     if jobs == 1:
         with kept_programs():
-            for run in missing:
-                heard(run, _make_run(run, out))
-        return
+            while waiting:
+                run, wait = waiting.popleft()
+                take(run, _make_run(run, out, wait=wait))
+        return made
     context = get_context("spawn")
     places: SimpleQueue[int] = context.SimpleQueue()
     for place in range(jobs):
@@ -116,26 +132,26 @@ def make(missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, heard:
     pool = ProcessPoolExecutor(jobs, context, _begin, (places, jobs, gpus))
     try:
         # Not all at once: who interrupts does not wait, and runs are made in their order.
-        waiting, running = iter(missing), dict[Any, SweepRun]()
-        while True:
-            while len(running) <= jobs and (run := next(waiting, None)) is not None:
-                running[pool.submit(_make_run, run, out)] = run
-            if not running:
-                break
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                heard(running.pop(future), future.result())
+        running: dict[Any, SweepRun] = {}
+        while waiting or running:
+            while waiting and len(running) <= jobs:
+                run, wait = waiting.popleft()
+                running[pool.submit(_make_run, run, out, wait=wait)] = run
+            for future in wait_for(running, return_when=FIRST_COMPLETED).done:
+                take(running.pop(future), future.result())
     except BaseException:
         for process in active_children():
             process.terminate()
         pool.shutdown(cancel_futures=True)  # as they have ended, soon; and lets go what they shared
         raise
     pool.shutdown()
+    return made
 
 
 def make_on_cluster(
     missing: Sequence[SweepRun], out: Path, *, cluster: str, heard: Callable[[int], Heard]
-) -> None:
-    """Make runs on a Ray cluster and keep what each comes to.
+) -> int:
+    """Make runs on a Ray cluster and keep what each comes to; how many these were.
 
     Every GPU makes one run at a time; without any, every machine does, with all its cores.
 
@@ -155,10 +171,14 @@ def make_on_cluster(
         gpus = int(sum(machine.get("GPU", 0) for machine in every))
         needs = {"num_gpus": 1} if gpus else {"num_cpus": min(cores)}
         take_run = heard(gpus or len(cores))
-        tasks = [(run, Path.cwd()) for run in missing]
-        for place, result in map_on_cluster(ray, _make_elsewhere, tasks, **needs):
-            keep(out, missing[place].key, result)
-            take_run(missing[place], result)
+        with open_claims(out) as claims:
+            own = [run for run in missing if claim(claims, run.key, wait=False)]
+            tasks = [(run, Path.cwd()) for run in own]
+            for place, result in map_on_cluster(ray, _make_elsewhere, tasks, **needs):
+                keep(out, own[place].key, result)
+                take_run(own[place], result)
+        others = [run for run in missing if run not in own]
+        return len(own) + make(others, out, jobs=1, gpus=0, heard=take_run)
     finally:
         if own:
             ray.shutdown()
@@ -171,10 +191,16 @@ def _make_elsewhere(task: tuple[SweepRun, Path]) -> Result:
         return result_of(run)
 
 
-def _make_run(run: SweepRun, out: Path) -> Result:
-    result = result_of(run)
-    keep(out, run.key, result)
-    return result
+def _make_run(run: SweepRun, out: Path, *, wait: bool) -> tuple[Result, bool] | None:
+    """What a run came to, and whether it was made now; None while another process makes it."""
+    with open_claims(out) as claims:
+        if not claim(claims, run.key, wait=wait):
+            return None
+        if done := read_results(out, [run.key]):
+            return done[run.key], False
+        result = result_of(run)
+        keep(out, run.key, result)
+        return result, True
 
 
 _LASTING = ExitStack()

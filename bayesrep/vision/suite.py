@@ -13,11 +13,11 @@ A suite is TOML with a table for each data set, by its name in the study:
 What stands in a table is what `predict` takes for one data set; paths are relative to the file.
 """
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from bayesrep.errors import PredictionError, did_you_mean, listing, reason
+from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_name
 from bayesrep.vision.among import ALL, BUILT_IN
 from bayesrep.vision.hub import is_of_hub
@@ -36,7 +36,7 @@ def read_suite(path: str | Path) -> dict[str, ImageSource]:
     """
     file = Path(path)
     try:
-        content: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        content = strict_json.load(file, strict_json.parse_toml)
     except (OSError, ValueError) as error:  # also what is not UTF-8, not TOML, or a name twice
         raise PredictionError("suite-unreadable", file=file, reason=reason(error)) from error
     if not content:

@@ -7,6 +7,7 @@ write something well-formed that the sound file is not.
 
 import io
 import json
+import re
 import struct
 import sys
 import tarfile
@@ -270,6 +271,97 @@ def line(random: Random, data: bytes) -> bytes:
     else:
         lines[at][random.randrange(len(lines[at]))] = random.choice(ODD_CELLS)
     return "\n".join(" ".join(words) for words in lines).encode("utf-8", "surrogatepass")
+
+
+ODD_TOML: tuple[str, ...] = (
+    *(each for each in ODD_JSON if len(each) < 30_000),
+    "[" * 2000,
+    "[" * 2000 + "]" * 2000,
+    "{a = 1}",
+    "[[1, 2], [3.0, 4]]",
+    '["a", 1, true]',
+    "inf",
+    "-nan",
+    "1979-05-27T07:32:00Z",
+    "'Normal(0, 1)'",
+    "'GaussianRandomWalk(1.0, 5)'",
+    f"'1:{'9' * 5000}'",
+    "'3:1'",
+    "'default'",
+    f"{list(range(1, 1001))}",
+    "'../../etc'",
+    "'x\\u0000'",
+    f"'{'x' * 5000}'",
+)
+_TOML_VALUES = re.compile(r'"[^"\n]*"|\[[^\[\]\n]*\]|\b\d[\d.]*|\btrue\b')
+_TOML_NAMES = re.compile(r"[a-z_]\w*(?= =)")
+
+
+def toml_value(random: Random, data: bytes) -> bytes:
+    """A value is another, a name is another or very long, or a line is lost or is there twice."""
+    text = data.decode("utf-8", "replace")
+    for _ in range(random.choice((1, 1, 2))):
+        act = random.random()
+        words = list((_TOML_NAMES if act < 0.15 else _TOML_VALUES).finditer(text))
+        lines = text.splitlines(keepends=True)
+        if act > 0.9 and lines:
+            at = random.randrange(len(lines))
+            lines[at : at + 1] = random.choice(([], [lines[at]] * 2, [random.choice(lines)]))
+            text = "".join(lines)
+        elif words:
+            word, other = random.choice(words), random.choice(words)[0]
+            long = "a.b" * random.choice((3, 3000))
+            odd = random.choice((other, long) if act < 0.15 else (other, *ODD_TOML))
+            text = text[: word.start()] + odd + text[word.end() :]
+    return text.encode("utf-8", "surrogatepass")
+
+
+ODD_PARTS: tuple[str, ...] = (
+    *(
+        "()",
+        "[]",
+        "[0.5, 0.5]",
+        "[[1.0]]",
+        "None",
+        "True",
+        "'a'",
+        "b'1'",
+        "1j",
+        "-1",
+        "0",
+        "1e-320",
+    ),
+    *(
+        "1e400",
+        "9" * 400,
+        "1e6",
+        "nan",
+        "*[0, 1]",
+        "x",
+        "lambda: 1",
+        "__import__('os').system('true')",
+    ),
+    *("(" * 190, "[" * 190, "-" * 1900 + "1", "\x00", "Normal(0, 1)", "Cauchy()", "ExpTransform()"),
+    *("Normal.sample", "dist.util", "[x for x in (1,)]", "f'{1}'", "0, 1", "loc=0, loc=1", "**{}"),
+)
+_PRIOR_WORDS = re.compile(r"[A-Za-z_]\w*|[\d.]+|\[[^\[\]]*\]")
+
+
+def prior_text(random: Random, data: bytes) -> bytes:
+    """A name, a number or a list is another, such as a distribution of NumPyro's or a part."""
+    import numpyro.distributions as dist
+
+    text = data.decode("utf-8", "replace")
+    for _ in range(random.choice((1, 1, 2, 3))):
+        words = list(_PRIOR_WORDS.finditer(text))
+        if not words:
+            break
+        word, name = random.choice(words), random.choice([*dist.__all__, *dist.transforms.__all__])
+        parts = random.choices((*ODD_PARTS[:12], "1", "2.5"), k=random.randrange(4))
+        call = f"{name}({', '.join(parts)})"
+        odd = random.choice((name, call, random.choice(ODD_PARTS), "0.5", "3"))
+        text = text[: word.start()] + odd + text[word.end() :]
+    return text.encode("utf-8", "surrogatepass")
 
 
 # ------------------------------------------------------------------------------------- tables
@@ -744,6 +836,8 @@ STRUCTURED: dict[str, Sequence[Mutation]] = {
     ".eval": (zipped_json,),
     ".csv": (csv_cell,),
     ".txt": (line,),
+    ".toml": (toml_value,),
+    ".prior": (prior_text,),
     ".parquet": (parquet,),
     ".nc": (netcdf,),
     ".npz": (npz,),

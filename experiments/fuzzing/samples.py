@@ -330,6 +330,77 @@ def attempts_files() -> Files:
     }
 
 
+GRID = """
+method = ["raw", "naive(annotators=4)", "nuts"]
+annotators = ["all", 5]
+chains = [2, "default"]
+seed = [0, 7]
+
+[options]
+components = ["default", 3]
+slope = [[3.0, 2.5], "StudentT(4, 3, 2.5)"]
+monotone = true
+
+[[study]]
+simulate = { images = 40, annotators = [8, "6:9"], seed = [1, 2], dependence = 0.1 }
+
+[[study]]
+name = "mine"
+folder = "study"
+
+[[study]]
+source = "tables"
+files = ["counts.csv", "predictions.csv", "images.csv"]
+reference = "reference"
+"""
+
+
+def grid_files() -> Files:
+    """A grid of every kind of study, and what it names."""
+    return study_files() | tables("csv") | {"grid.toml": GRID.encode()}
+
+
+def suite_files() -> Files:
+    """Data sets that are evaluated together."""
+    text = (
+        '[imagenet]\nimages = "val/"\nlabels = "val.txt"\n\n[a]\nimages = "a.tar"\namong = "all"\n'
+    )
+    return {"suite.toml": text.encode()}
+
+
+def sweep_files() -> Files:
+    """The folder of a sweep whose runs are made, one of them in vain."""
+    from bayesrep.sweeps import folder
+    from bayesrep.sweeps.one import result_of
+    from bayesrep.sweeps.runs import StudyOf, SweepRun
+
+    sizes = (("annotators", 8), ("classifiers", 2), ("images", 20), ("seed", 1))
+    methods = (("raw", None), ("naive", None), ("jackknife", 9))
+    runs = [SweepRun(StudyOf("simulate", "world", sizes), name, kept) for name, kept in methods]
+
+    def swept(root: Path) -> None:
+        folder.begin(root / "out", root / "grid.toml", runs)
+        for run in runs:
+            folder.keep(
+                root / "out",
+                run.key,
+                result_of(run) | {"seconds": {"study": 0.1, "estimating": 0.2}},
+            )
+
+    return folder_of(swept)
+
+
+def prior_files() -> Files:
+    """Priors as a grid or the command line has them, each in a file of its own."""
+    written = (
+        "StudentT(4, loc=3, scale=2.5)",
+        "(0, 1.5)",
+        "TransformedDistribution(Gumbel(0, 1), [AffineTransform(1, 2)])",
+        "MixtureSameFamily(Categorical([0.25, 0.75]), Normal([0, 2], [1, 0.5]))",
+    )
+    return {f"{number}.prior": text.encode() for number, text in enumerate(written)}
+
+
 def run_files() -> Files:
     """The folder of a finished `bayesrep run`, of fewer words than a real one."""
     from bayesrep.commands.run import RECORD_TYPES, STAGES

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import polars as pl
@@ -273,6 +274,45 @@ def _run_record(root: Path) -> Any:
     return record
 
 
+def _grid(root: Path) -> Any:
+    """As `bayesrep sweep` reads it, without a run."""
+    from bayesrep.sweeps.grid import read_grid
+    from bayesrep.sweeps.studies import add_contents
+
+    grid = read_grid(root / "grid.toml")
+    return [run.key for run in grid.runs(add_contents(grid.studies))]
+
+
+def _suite(root: Path) -> Any:
+    from bayesrep.vision.suite import read_suite
+
+    return read_suite(root / "suite.toml")
+
+
+def _sweep_folder(root: Path) -> Any:
+    """As `bayesrep sweep --table` and `--figure` read it."""
+    import matplotlib.pyplot as plt
+
+    from bayesrep.sweeps.figures import sweep_figure
+    from bayesrep.sweeps.folder import read_tables
+    from bayesrep.sweeps.tables import remarks_text, scores, scores_text
+
+    runs, estimates, asked = read_tables(root / "out")
+    said = scores_text(scores(runs, estimates)), list(remarks_text(runs))
+    if crc32(said[0].encode()) % 8 == 0:  # a figure takes long
+        plt.close(sweep_figure(runs, estimates))
+    return said, runs.drop("seconds_study", strict=False), estimates, asked
+
+
+def _prior(root: Path) -> Any:
+    """As a model's options take it."""
+    from bayesrep.models.options import JointOptions
+
+    text = _changed(root).read_text(encoding="utf-8", errors="replace")
+    option = "slope" if "," in text else "weight"
+    return getattr(JointOptions(**{option: text}), option)
+
+
 def _pixels(root: Path) -> Any:
     from bayesrep.errors import PredictionError
     from bayesrep.vision.pixels import decode, explain_failure, quiet_images
@@ -339,10 +379,10 @@ class Options(Target):
 
 
 TARGETS: dict[str, Target] = {
-    "pickles": Target(samples.pickle_files, _pickles, 9),
+    "pickles": Target(samples.pickle_files, _pickles, 8),
     "tables-csv": Target(lambda: samples.tables("csv"), _tables("csv"), 7),
     "tables-parquet": Target(lambda: samples.tables("parquet"), _tables("parquet"), 6),
-    "study": Target(samples.study_files, _study, 10, sealed=(".parquet",)),
+    "study": Target(samples.study_files, _study, 8, sealed=(".parquet",)),
     "answers": Target(
         samples.answered_files, _answers, 4, changed=(".parquet",), sealed=(".parquet",)
     ),
@@ -370,12 +410,16 @@ TARGETS: dict[str, Target] = {
     "gzipped": Target(
         samples.gzipped_files, _gzipped, 2, changed=(".gz", ".tgz"), sealed=(".gz", ".tgz")
     ),
-    "images": Target(samples.image_files, _pixels, 6.7),
+    "images": Target(samples.image_files, _pixels, 5.7),
     "raw-answers": Target(samples.exported_answers, _exported, 3),
     "attempts": Target(samples.attempts_files, _attempts, 2),
     "count": Target(samples.counted_tables, _counted, 2),
     "clean": Target(samples.answers_tables, _cleaned, 2),
     "run": Target(samples.run_files, _run_record, 2, changed=(".json",)),
+    "grid": Target(samples.grid_files, _grid, 1, changed=("grid.toml",)),
+    "prior": Target(samples.prior_files, _prior, 1),
+    "sweep-folder": Target(samples.sweep_files, _sweep_folder, 1),
+    "suite": Target(samples.suite_files, _suite, 1),
     "options": Options(samples.study_files, _options, 0.3),
 }
 

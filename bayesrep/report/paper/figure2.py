@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta
 
+from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError
 from bayesrep.report.figures import BLUE, INK, RED, legend_below, panels
 
@@ -49,7 +50,7 @@ def numbers(
     for name, pair in (("reference", reference), ("candidates", candidates)):
         if not isinstance(pair, tuple) or len(pair) != 2 or min(pair) <= 0:
             raise OptionError("figure2-beta-not-positive", distribution=name, parameters=pair)
-    if not (isinstance(selected, int) and isinstance(annotators, int)):
+    if not (is_of_kind(selected, int) and is_of_kind(annotators, int)):
         raise OptionError("figure2-counts-not-whole")
     if not 0 <= selected <= annotators or annotators < 1:
         raise OptionError(

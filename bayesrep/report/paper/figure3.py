@@ -13,12 +13,14 @@ density of s among the accepted is equation 1 (section 2, appendix C):
         = n/(n + α + β) · p₁(s) + (α + β)/(n + α + β) · p_flickr(s).
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import beta as beta_distribution
 
+from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError
 from bayesrep.report.figures import INK, legend_below, panels, shades
 from bayesrep.types import Floats
@@ -69,8 +71,8 @@ def numbers(
     OptionError
         Where alpha or beta is not positive, or n is not a whole number from 1.
     """
-    annotators = [annotators] if isinstance(annotators, int) else list(annotators)
-    if not all(isinstance(n, int) and n >= 1 for n in annotators):
+    annotators = list(annotators) if isinstance(annotators, Iterable) else [annotators]
+    if not all(is_of_kind(n, int) and n >= 1 for n in annotators):
         raise OptionError("figure3-annotators-not-whole")
     for name, value in (("alpha", alpha), ("beta", beta)):
         if isinstance(value, tuple) or not value > 0:

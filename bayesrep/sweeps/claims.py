@@ -1,0 +1,42 @@
+"""Which of several processes makes a run: who locks its byte of the file of claims.
+
+The system lets a process's locks go when it ends, however that was. A process has one claim at a
+time, or all in one opening of the file: closing it anywhere lets all of them go.
+"""
+
+import errno
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows, where every process makes all runs
+    fcntl = None
+
+CLAIMS = ".claims"
+FOLDER = "0"
+"""What is claimed to write the record and the tables; every other key is a run's."""
+
+
+@contextmanager
+def open_claims(out: Path) -> Generator[int]:
+    """The file of claims of a folder, whose closing ends those of this process."""
+    descriptor = os.open(out / CLAIMS, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def claim(claims: int, key: str, *, wait: bool) -> bool:
+    """Whether a run is this process's now; where it may wait, it is as soon as no other has it."""
+    if fcntl is None:
+        return True
+    try:
+        act = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
+        fcntl.lockf(claims, act, 1, int(key[:15], 16))
+    except OSError as error:  # where the file system knows no locks, all is everybody's
+        return error.errno not in (errno.EACCES, errno.EAGAIN)
+    return True
