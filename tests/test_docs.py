@@ -479,7 +479,7 @@ def test_the_variables_that_are_named_are_in_the_file(written: Path):
     assert set(named) >= {"posterior", "sample_stats", "log_density"}
     only_nuts = {"diverging", "num_steps", "acceptance_rate", "energy", "step_size"}
     for group, names in named.items():
-        assert set(names) - only_nuts <= set(posterior[group].data_vars), group
+        assert set(names) - only_nuts <= set(posterior[group].variables), group
     attributes = re.search(r"Attributes say how the fit was made: (.*?)\.\n", text, re.DOTALL)[1]
     assert set(re.findall(r"`(\w+)`", attributes)) <= set(posterior.posterior.attrs)
 
