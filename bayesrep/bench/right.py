@@ -10,6 +10,7 @@ from bayesrep.bench.subjects import Case, Subject, Subjects
 from bayesrep.bench.timing import CompiledJob, Job, Outcome, error_text
 from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.problem import programs
+from bayesrep.numerics.settings import own_settings
 from bayesrep.types import Floats
 
 LIMIT = 1e-9
@@ -55,7 +56,7 @@ def _verdict(rows: list[dict[str, Any]], limit: float, against: str) -> dict[str
 def _jobs(subjects: Subjects, device: Any) -> dict[Case | str, Job]:
     """What is compared, by name: its program for a device."""
     whole, size = subjects.joint_subject(), subjects.sizes.classifiers
-    with jax.enable_x64(new_val=True), jax.default_device(device):
+    with own_settings(), jax.default_device(device):
         tools = programs(whole.problem, whole.data)  # compiled as fits do it there
     cases = [Case("full", size, CHAINS), Case("surrogate", size, CHAINS)]
     cases += [Case("image-level", size, 1)]

@@ -85,7 +85,6 @@ class Group:
 
     def take(self, dim: str, places: Sequence[int]) -> "Group":
         """The group with some places along a dimension, in their order."""
-
         taken = (
             {
                 name: Variable(each.dims, np.take(each.values, places, each.dims.index(dim)))

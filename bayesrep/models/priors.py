@@ -20,6 +20,7 @@ from jax.typing import ArrayLike
 from numpyro.distributions import constraints, transforms
 
 from bayesrep.errors import OptionError, did_you_mean, reason
+from bayesrep.numerics.settings import own_settings
 from bayesrep.types import no_type_check
 
 Prior: TypeAlias = tuple[float, float] | float | str
@@ -77,7 +78,7 @@ def settle_prior(option: str, value: Any, form: tuple[float, float] | float | No
         again = _read(text)
     except (TypeError, ValueError, AttributeError) as error:
         raise OptionError("prior-not-writable", option=option, reason=str(error)) from error
-    with jax.enable_x64(new_val=True), jax.numpy_rank_promotion("allow"):
+    with own_settings(), jax.numpy_rank_promotion("allow"):
         at = np.linspace(-3, 3, 7)
         same = [np.asarray(each.log_prob(at)) for each in (value, again)]
     if not np.allclose(*same, rtol=1e-5) or len(text) > LONGEST:
@@ -128,7 +129,7 @@ def _middle(text: str) -> Middle:
 
 
 def _look_at(law: dist.Distribution) -> Middle:
-    with jax.enable_x64(new_val=True), jax.numpy_rank_promotion("allow"):
+    with own_settings(), jax.numpy_rank_promotion("allow"):
         draws = np.asarray(law.sample(jax.random.key(0), (DRAWS,)))
     low, middle, high = np.quantile(draws, [0.25, 0.5, 0.75])
     return Middle(float(middle), float(high - low) / 1.349)
@@ -140,7 +141,7 @@ def _is_proper(law: dist.Distribution) -> bool:
         middle = _look_at(law)
     except NotImplementedError:
         return False
-    with jax.enable_x64(new_val=True):
+    with own_settings():
         density = float(np.asarray(law.log_prob(np.asarray(middle.location))))
     return bool(np.isfinite([density, *middle]).all()) and 0 < middle.scale <= LARGEST_NUMBER
 

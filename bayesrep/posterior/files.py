@@ -108,7 +108,7 @@ def _dataset(
     named = {name: each for name, each in coordinates.items() if each[0] in sizes}
     counted = {dim: np.arange(size) for dim, size in sizes.items() if dim not in {*named, *group}}
     dataset = xr.Dataset(dict(group), coords={**counted, **named}, attrs=dict(attributes))
-    # What codes mean is each run's own: as coordinates, `concat` lets chains of several keep theirs.
+    # What codes mean is each run's own: `concat` lets chains of several keep their coordinates.
     return dataset.set_coords([name for name in likelihood.MEANINGS if name in group])
 
 

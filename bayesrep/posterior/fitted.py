@@ -10,6 +10,7 @@ import numpy as np
 from bayesrep.errors import ConvergenceError, OptionError, PosteriorError, StudyError
 from bayesrep.files.netcdf import Group
 from bayesrep.numerics.codes import Codes
+from bayesrep.numerics.settings import refuse_fork
 from bayesrep.posterior.files import order_posterior
 from bayesrep.posterior.groups import (
     FitRecord,
@@ -73,6 +74,7 @@ class Fitted:
     crowd_sd: float = 0.0
 
     def __post_init__(self) -> None:
+        refuse_fork()
         attributes = self.group.attrs
         if "statistics_digest" not in attributes:
             raise PosteriorError("posterior-of-unknown-counts")
