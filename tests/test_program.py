@@ -213,9 +213,11 @@ def potential_of(model):
 def test_another_model_does_not_meet_the_kept_programs_of_ours(folder, own_models):
     """Whatever its name says: of the two the second would have the first one's numbers."""
     own_models["mine"] = OTHERS["wrapped"]()
-    values, counts = zip(*((potential_of(n), len(kept(folder))) for n in ("mine", "joint", "mine")))
-    assert values[0] == values[2] != values[1]
-    assert counts[0] == 0 < counts[1] == counts[2]
+    found = [(potential_of(name), len(kept(folder))) for name in ("mine", "joint", "mine")]
+    (first, none), (ours, some), again = found
+    assert again == (first, some)
+    assert first != ours
+    assert none == 0 < some
 
 
 @pytest.mark.parametrize("way", OTHERS)
