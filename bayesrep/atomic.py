@@ -25,7 +25,10 @@ from bayesrep.machine import cores
 
 def user_cache() -> Path:
     """Where this user's programs keep what can be made again, ours in a folder of their own."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bayesrep"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bayesrep"
+    except RuntimeError:  # Python's word for a user without a home
+        raise FileNotFoundError("this user has no home; set HOME or XDG_CACHE_HOME") from None
 
 
 LARGEST_CACHE = 2**28  # bytes; some hundred compiled programs

@@ -1,6 +1,6 @@
 """What one evaluation of the joint model costs beside other ways to write it.
 
-    python -m benchmarks.likelihood [--large 1000000]
+    python -m benchmarks.likelihood [--large 1000000] [--out FOLDER]
     python -m benchmarks.likelihood --quick      prints, writes nothing
 
 (a) One log joint density in four forms (ours; cells with ``gammaln``; the textbook on images in
@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -48,6 +49,8 @@ from benchmarks._requirements import (
 from experiments.results import save
 
 LOOP = 300
+LIMITS = {64: 1e-4, 32: 1e-2}
+"""Of a gradient's largest difference from ours, by bits: what is further is another function's."""
 OPTIONS = JointOptions()
 
 
@@ -248,11 +251,17 @@ class At:
 
 
 def difference(
-    ours: Form, form: Form, sites: dict[str, Any], device: Any, bits: int
+    ours: Form,
+    form: Form,
+    sites: dict[str, Any],
+    device: Any,
+    bits: int,
+    options: dict[str, Any] | None = None,
 ) -> list[float]:
     """Largest absolute difference of the log density, and relative one of the gradient, from ours.
 
-    From ours in 64 bits on the CPU, both compiled; the gradient's relative to its largest entry.
+    From ours in 64 bits on the CPU, both compiled, with the compiler's options; the gradient's
+    relative to its largest entry.
     """
 
     def both(form: Form, bits: int, device: Any) -> tuple[float, Any]:
@@ -264,7 +273,8 @@ def difference(
             start = ours.density.to_position(sites)
         with jax.enable_x64(new_val=bits == 64), jax.default_device(device):
             arguments = jax.device_put((cast(start, bits), cast(form.data, bits)), device)
-            value, gradient = jax.jit(jax.value_and_grad(potential))(*arguments)
+            compiled = jax.jit(jax.value_and_grad(potential), compiler_options=options)
+            value, gradient = compiled(*arguments)
         flat = [np.asarray(leaf, dtype=float).ravel() for leaf in jax.tree.leaves(gradient)]
         return -float(value), np.concatenate(flat)
 
@@ -274,6 +284,20 @@ def difference(
         abs(value - form.constant - wanted),
         float(np.abs(gradient - slope).max() / np.abs(slope).max()),
     ]
+
+
+def is_refused(
+    ours: Form, form: Form, sites: dict[str, Any], device: Any, bits: int, apart: Sequence[float]
+) -> bool:
+    """Whether a form's gradient is another one, so that its time says nothing; then it is told."""
+    if apart[1] <= LIMITS[bits]:
+        return False
+    plain = difference(ours, form, sites, device, bits, {"xla_backend_optimization_level": 0})
+    say(
+        f"{form.name} is not timed: its compiled gradient differs from ours by {apart[1]:.1e} of "
+        f"its largest entry (at most {LIMITS[bits]:.0e}); compiled at level 0 by {plain[1]:.1e}"
+    )
+    return True
 
 
 COLUMNS = ("density", "gradient", "loop", "density_python", "gradient_python")
@@ -289,19 +313,14 @@ def compare(sizes: Sizes) -> list[dict[str, Any]]:
         for bits in sizes.bits:
             for form in made:
                 say(f"{form.name}, {platform}, {bits} bits")
-                at = At(form, sites, device, bits)
-                rows.append(
-                    {
-                        "form": form.name,
-                        "device": platform,
-                        "bits": bits,
-                        "density": at.seconds(jax.jit(at.potential)),
-                        "gradient": at.seconds(at.compiled),
-                        "loop": at.in_loop(),
-                        **(at.in_python() if sizes.python else {}),
-                        "difference": difference(made[0], form, sites, device, bits),
-                    }
-                )
+                apart = difference(made[0], form, sites, device, bits)
+                row = {"form": form.name, "device": platform, "bits": bits, "difference": apart}
+                if not is_refused(made[0], form, sites, device, bits, apart):
+                    at = At(form, sites, device, bits)
+                    row["density"] = at.seconds(jax.jit(at.potential))
+                    row |= {"gradient": at.seconds(at.compiled), "loop": at.in_loop()}
+                    row |= at.in_python() if sizes.python else {}
+                rows.append(row)
     return rows + scipy_rows(made[0], sites, study)
 
 
@@ -394,7 +413,14 @@ def _sweep_point(made: Sequence[Form], chains: int | None = None) -> dict[str, d
     found: dict[str, dict[str, float]] = {}
     for platform, device in find_devices().items():
         say(f"sweep: {made[0].density.units} classifiers, {chains or 1} chains, {platform}")
-        found[platform] = {f.name: At(f, sites, device, 64).in_loop(chains) for f in made}
+        found[platform] = {
+            form.name: At(form, sites, device, 64).in_loop(chains)
+            for form in made
+            if not is_refused(
+                *(made[0], form, sites, device, 64),
+                difference(made[0], form, sites, device, 64),
+            )
+        }
     return found
 
 
@@ -488,10 +514,14 @@ def requirements(rows: Sequence[dict[str, Any]], classifiers: int) -> list[Requi
             f"Gradient at {classifiers} classifiers, in a loop", 1e3 * ours, "at most", 0.3, " ms"
         ),
         Requirement(
-            "Textbook on images over ours", loop["textbook on images"] / ours, "at least", 300, ""
+            "Textbook on images over ours",
+            loop.get("textbook on images", np.nan) / ours,
+            *("at least", 300, ""),
         ),
         Requirement(
-            "Cells with gammaln over ours", loop["cells with gammaln"] / ours, "at least", 3, ""
+            "Cells with gammaln over ours",
+            loop.get("cells with gammaln", np.nan) / ours,
+            *("at least", 3, ""),
         ),
     ]
 
@@ -501,7 +531,8 @@ and called from Python, in a compiled loop as the sampler makes it, and not comp
 is the largest difference of the log density from ours in 64 bits, the known constant of binomial
 coefficients aside; "gradient by" the largest of the gradient, relative to its largest entry. What
 the textbook differs by in 64 bits comes from JAX's `betaln`, an approximation good to about 1e-6,
-which NumPyro's `BetaBinomial` uses. SciPy has no gradient."""
+which NumPyro's `BetaBinomial` uses. A form whose compiled gradient differs from ours by more than
+1e-4 (in 32 bits 1e-2) is not timed. SciPy has no gradient."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -509,6 +540,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.likelihood", description=__doc__)
     parser.add_argument("--large", type=int)
     parser.add_argument("--quick", action="store_true", help="small sizes, to try the benchmark")
+    parser.add_argument("--out", type=Path, help="folder of the page, instead of the published one")
     arguments = parser.parse_args(argv)
     sizes = QUICK if arguments.quick else Sizes()
     large = arguments.large or sizes.large
@@ -518,7 +550,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(sweep_tables(sweeps), end="\n\n", flush=True)
     fits = fit_cost(large, sizes.turns)
     print(fit_table(fits, large))
-    if arguments.quick:
+    if arguments.quick and arguments.out is None:
         return 0
     reached = requirements(rows, sizes.classifiers)
     numbers = {
@@ -531,7 +563,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     text = "\n\n".join([comparison_table(rows), sweep_tables(sweeps), fit_table(fits, large)])
     command = f"python -m benchmarks.likelihood --large {large}"
     remarks = f"{REMARKS}\n\n{requirement_text(reached)}"
-    save("benchmark-likelihood", command, numbers, text, remarks=remarks)
+    save("benchmark-likelihood", command, numbers, text, remarks=remarks, folder=arguments.out)
     return 0
 
 

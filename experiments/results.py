@@ -38,23 +38,25 @@ def save(
     figure: Any = None,
     remarks: str = "",
     further: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
 ) -> Path:
-    """Write NAME.json (numbers, command, machine) and NAME.md (the table) to docs/results.
+    """Write NAME.json (numbers, command, machine) and NAME.md (the table) to a folder, docs/results.
 
     A figure goes to NAME.png and is shown in NAME.md, as are remarks in prose; further ones go to
     NAME-KEY.png.
     """
-    RESULTS.mkdir(parents=True, exist_ok=True)
+    folder = folder or RESULTS
+    folder.mkdir(parents=True, exist_ok=True)
     facts = {"command": command, "machine": machine(), **numbers}
-    (RESULTS / f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    (folder / f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     parts = [f"# {name}", f"Made by `{command}`."]
     if figure is not None:
-        save_figure(figure, RESULTS / f"{name}.png")
+        save_figure(figure, folder / f"{name}.png")
         parts.append(f"![{name}]({name}.png)")
     for key, another in (further or {}).items():
-        save_figure(another, RESULTS / f"{name}-{key}.png")
+        save_figure(another, folder / f"{name}-{key}.png")
         parts.append(f"![{name}, {key}]({name}-{key}.png)")
     parts += [part for part in (remarks, text and f"```\n{text}\n```") if part]
-    target = RESULTS / f"{name}.md"
+    target = folder / f"{name}.md"
     target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return target

@@ -49,8 +49,10 @@ def _parts(posterior, *names):
     groups, coordinates = {}, {}
     for name in names:
         group = find_group(posterior, name)
-        groups[name] = {str(v): (group[v].dims, group[v].values) for v in group.data_vars}
-        coordinates |= {str(c): (group[c].dims[0], group[c].values) for c in group.coords}
+        flat = [c for c in group.coords if len(group[c].dims) == 1]
+        variables = {*group.data_vars, *group.coords}.difference(flat)
+        groups[name] = {str(v): (group[v].dims, group[v].values) for v in variables}
+        coordinates |= {str(c): (group[c].dims[0], group[c].values) for c in flat}
     return groups, {n: c for n, c in coordinates.items() if n not in ("chain", "draw")}
 
 

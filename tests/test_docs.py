@@ -15,6 +15,7 @@ from dataclasses import fields
 from html.parser import HTMLParser
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,6 +28,9 @@ from bayesrep import collect as collecting
 from bayesrep import estimators, inference, lab, protocols, sources
 from bayesrep.cli import COMMANDS, GROUPS, _find_name, main
 from bayesrep.estimators import ESTIMATORS
+from bayesrep.files.netcdf import Group, Variable
+from bayesrep.posterior.files import StoredPosterior
+from bayesrep.posterior.groups import name_groups, need_group
 from bayesrep.report.figure_names import FIGURES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -258,11 +262,32 @@ def test_the_code_runs(code: str, written: Path, monkeypatch: pytest.MonkeyPatch
     exec(compile(code, "page", "exec"), {"bayesrep": bayesrep})
 
 
-def test_the_page_on_arviz_runs(written: Path, monkeypatch: pytest.MonkeyPatch):
+def widen(posterior: Any, classifiers: int) -> StoredPosterior:
+    """A posterior as if of so many classifiers, with predictions of every tenth draw."""
+    names = np.array([f"classifier {number}" for number in range(classifiers)])
+    groups = {}
+    for name in name_groups(posterior):
+        group = need_group(posterior, name)
+        if name == "posterior_predictive":
+            group = group.take("draw", range(0, group.sizes["draw"], 10))
+        if "classifier" in group.sizes:
+            group = group.take("classifier", np.arange(classifiers) % group.sizes["classifier"])
+            coords = {**group.coords, "classifier": Variable(("classifier",), names)}
+            group = Group(group.data_vars, coords, group.attrs)
+        groups[name] = group
+    return StoredPosterior(groups, groups["posterior"].attrs)
+
+
+@pytest.mark.parametrize("classifiers", [3, 136])
+def test_the_page_on_arviz_runs(
+    written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, classifiers: int
+):
     """Blocks in tabs are `python` for ArviZ 0.23 and `py` for 1.x."""
     import arviz as az
 
-    monkeypatch.chdir(written)
+    monkeypatch.chdir(tmp_path)
+    posterior = inference.read_posterior(written / "posterior.nc")
+    bayesrep.write_posterior(widen(posterior, classifiers), "posterior.nc")
     text = (DOCS / "how-to" / "arviz.md").read_text(encoding="utf-8")
     names: dict = {}
     left_out = "py" if hasattr(az, "psens") else "python"
@@ -485,7 +510,7 @@ def test_the_variables_that_are_named_are_in_the_file(written: Path):
     assert set(named) >= {"posterior", "sample_stats", "log_density"}
     only_nuts = {"diverging", "num_steps", "acceptance_rate", "energy", "step_size"}
     for group, names in named.items():
-        assert set(names) - only_nuts <= set(posterior[group].data_vars), group
+        assert set(names) - only_nuts <= set(posterior[group].variables), group
     attributes = re.search(r"Attributes say how the fit was made: (.*?)\.\n", text, re.DOTALL)[1]
     assert set(re.findall(r"`(\w+)`", attributes)) <= set(posterior.posterior.attrs)
 

@@ -294,14 +294,9 @@ def test_population_draws_of_many_have_the_moments_of_few(monkeypatch):
 
 def test_a_thinned_likelihood_is_met_with_its_own_draws(study, tmp_path):
     """What is kept of some draws only is combined with these."""
-    posterior = samples.posterior()
-    names = ("posterior", "observed_data", "sample_stats", "log_density")
-    tree = isinstance(posterior, xr.DataTree)
-    some = {name: posterior[name].to_dataset() if tree else posterior[name] for name in names}
-    some["log_density"] = some["log_density"].isel(draw=slice(0, None, 3))
-    thinned = xr.DataTree.from_dict(some) if tree else type(posterior)(**some)
+    thinned = remade(log_density=lambda group: group.isel(draw=slice(0, None, 3)))
     kept = np.arange(0, 20, 3)
-    whole = find_group(posterior, "posterior")
+    whole = find_group(thinned, "posterior")
     np.testing.assert_array_equal(draws_of(find_group(thinned, "log_density"), whole), kept)
     write_posterior(thinned, tmp_path / "thinned.nc")
     again = read_posterior(tmp_path / "thinned.nc")
@@ -309,11 +304,128 @@ def test_a_thinned_likelihood_is_met_with_its_own_draws(study, tmp_path):
     assert fitted.joint_draws().adjusted.shape == fitted.adjusted_draws.shape
     drawn = of_cell(decode(logit_codes(again)))
     among = fitted.cell_of_images("replication"), study.replication.correct
-    shared = some["posterior"]["population_curve"].values[:, kept]
+    shared = whole["population_curve"].values[:, kept]
     influences = Influences.from_draws(fitted.adjusted_draws[:, kept], shared, 1.0)
     wanted = move_draws(fitted.adjusted_draws, excess_covariance(influences, drawn, *among))
     np.testing.assert_array_equal(fitted.joint_draws().adjusted, wanted)
     assert len(compare_fits({"a": again})) == 1
-    some["log_density"] = some["log_density"].assign_coords(draw=kept + 100)
+    other = remade(log_density=lambda group: group.assign_coords(draw=np.arange(20) + 100))
     with refused(PosteriorError, "log-likelihood-draws-differ"):
-        draws_of(find_group(some, "log_density"), whole)
+        draws_of(find_group(other, "log_density"), whole)
+
+
+def remade(every=lambda group: group, **changes):
+    """The sample with all groups changed, or some, as xarray changes them."""
+    posterior = samples.posterior()
+    names = ("posterior", "observed_data", "sample_stats", "log_density")
+    tree = isinstance(posterior, xr.DataTree)
+    some = {name: posterior[name].to_dataset() if tree else posterior[name] for name in names}
+    some = {name: changes.get(name, every)(group) for name, group in some.items()}
+    return xr.DataTree.from_dict(some) if tree else type(posterior)(**some)
+
+
+def along(dim, change):
+    """Change what lies along a dimension, where it does."""
+    return lambda group: change(group) if dim in group.sizes else group
+
+
+def pick(dim, places):
+    return along(dim, lambda group: group.isel({dim: places}))
+
+
+ORDERS = {
+    "sorted": (along("classifier", lambda group: group.sortby("classifier", ascending=False)), {}),
+    "permuted": (pick("classifier", [2, 0, 1]), {}),
+    "in one group": (lambda group: group, {"posterior": pick("classifier", [1, 2, 0])}),
+    "data sets": (pick("dataset", [1, 0]), {}),
+}
+
+
+@pytest.mark.parametrize("kind", ORDERS)
+def test_names_are_put_in_the_order_of_the_study(study, tmp_path, kind):
+    every, changes = ORDERS[kind]
+    other, whole = remade(every, **changes), remade()
+    if not changes:
+        write_posterior(other, tmp_path / "other.nc")
+        other = read_posterior(tmp_path / "other.nc")
+    tables = [
+        [accuracies(each), gaps(each)] for each in (Fitted(study, whole), Fitted(study, other))
+    ]
+    for one, same in zip(*tables, strict=True):
+        assert one.equals(same)
+
+
+OTHER_NAMES = "posterior-of-other-names"
+DISORDER = "posterior-draws-disordered"
+CHANGED = {
+    "subset": (pick("classifier", [0, 1]), OTHER_NAMES),
+    "twice": (pick("classifier", [0, 1, 1]), OTHER_NAMES),
+    "renamed": (
+        along("classifier", lambda group: group.assign_coords(classifier=["a", "b", "c"])),
+        OTHER_NAMES,
+    ),
+    "one": (pick("classifier", 0), "posterior-dimensions-changed"),
+    "one chain's": (pick("chain", 0), "posterior-dimensions-changed"),
+    "without names": (
+        along("classifier", lambda group: group.drop_vars("classifier")),
+        "posterior-names-missing",
+    ),
+    "draws twice": (pick("draw", [0] * 20), DISORDER),
+    "shuffled": (pick("draw", [1, 0, *range(2, 20)]), DISORDER),
+    "chains twice": (pick("chain", [0, 0]), DISORDER),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGED)
+def test_what_is_not_the_posterior_of_the_study_is_refused(study, kind):
+    change, rule = CHANGED[kind]
+    with refused(PosteriorError, rule):
+        Fitted(study, remade(change))
+
+
+@pytest.mark.parametrize("method", ["nuts", "laplace"])
+@pytest.mark.parametrize("part", [pick("draw", slice(0, None, 2)), pick("chain", [1])])
+def test_a_certificate_belongs_to_its_draws(study, tmp_path, method, part):
+    """Some of them are judged by themselves, from a file as well."""
+    facts = {"converged": 1, "method": method, "ess": 673.0, "pareto_k": 0.4, "verdict": "good"}
+    facts["schedule"] = '{"chains": 2, "draws": 20}'
+    whole = remade(lambda group: group.assign_attrs(facts))
+    assert Fitted(study, whole).require_convergence()
+    write_posterior(remade(lambda group: part(group).assign_attrs(facts)), tmp_path / "part.nc")
+    some = Fitted(study, read_posterior(tmp_path / "part.nc"))
+    with pytest.raises(ConvergenceError, match="^Of 20 draws, not of the fit's 40: "):
+        some.require_convergence()
+    assert method == "nuts" or "effective size is 336 " in some.group.attrs["verdict"]
+
+
+def test_chains_of_two_runs_have_a_certificate_of_their_own(study):
+    """As ArviZ's `concat` puts them together: codes keep what they mean in each."""
+    facts = {"converged": 1, "method": "laplace", "ess": 300.0, "pareto_k": 0.4}
+    facts["schedule"] = '{"chains": 2, "draws": 20}'
+
+    def join(other, combined=()):
+        def both(group):
+            group = group.assign_attrs(facts)
+            if "chain" not in group.dims:
+                return group
+            further = other(group)
+            joined = xr.concat([group, further], "chain", coords="different", compat="equals")
+            joined = joined.assign_coords(chain=np.arange(4))
+            return joined.assign_attrs({**facts, **dict(combined)})
+
+        return remade(both)
+
+    def shift(group):
+        """Another run: other draws, and codes that mean something else."""
+        if "logit_right" in group:
+            return group.assign_coords(logit_middle=group["logit_middle"] + 1)
+        return group.map(lambda values: values * 0.5)
+
+    runs = Fitted(study, join(shift, {"combined_ess": [300.0, 250.0]}))
+    assert runs.group.attrs["ess"] == 500
+    first, second = np.split(runs._logit_right(0), 2)
+    np.testing.assert_allclose(second, first + 1, atol=1e-4)
+    with refused(PosteriorError, "posterior-chains-repeated"):
+        Fitted(study, join(lambda group: group))
+    with refused(PosteriorError, "posterior-of-two-fits", {"setting": "options"}):
+        Fitted(study, join(shift, {"combined_options": ["{}", "{}"]}))

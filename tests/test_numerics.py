@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from scipy import integrate, stats
 
+from bayesrep.errors import OptionError
+from bayesrep.files import trial
+from bayesrep.numerics import settings
 from bayesrep.numerics.bernstein import bernstein_basis, smooth_basis
 from bayesrep.numerics.beta_binomial import (
     counts_below,
@@ -19,6 +23,7 @@ from bayesrep.numerics.beta_binomial import (
     log_mixture,
     virtual_annotators,
 )
+from bayesrep.numerics.settings import own_settings, refuse_fork
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -141,3 +146,51 @@ def test_bases():
     basis = smooth_basis(10, 3)
     x = np.linspace(-1, 1, 11)
     np.testing.assert_allclose(basis, np.stack([x**0, x, (3 * x**2 - 1) / 2], axis=1), atol=1e-13)
+
+
+SETTINGS = {
+    "jax_numpy_dtype_promotion": ("standard", "strict"),
+    "jax_debug_nans": (False, True),
+    "jax_debug_infs": (False, True),
+    "jax_disable_jit": (False, True),
+    "jax_check_tracer_leaks": (False, True),
+    "jax_default_matmul_precision": (None, "bfloat16"),
+    "jax_log_compiles": (False, True),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_our_settings_rule_inside_and_the_callers_after(name):
+    ours, theirs = SETTINGS[name]
+    before = jax.config.values[name]
+    jax.config.update(name, theirs)
+    try:
+        with own_settings():
+            assert getattr(jax.config, name) == ours
+        assert getattr(jax.config, name) == theirs
+    finally:
+        jax.config.update(name, before)
+
+
+def test_a_fork_of_a_process_that_has_computed_is_refused(monkeypatch):
+    monkeypatch.setattr(settings, "_users", {0})
+    with refused(OptionError, "forked-after-computing"):
+        refuse_fork()
+
+
+@pytest.mark.parametrize("kind", [AssertionError, RuntimeError])
+def test_where_jax_finds_no_device_the_variable_is_named(monkeypatch, kind):
+    def fail():
+        raise kind("many lines\nof XLA's")
+
+    monkeypatch.setattr(jax, "devices", fail)
+    with refused(OptionError, "jax-without-device", {"platforms": "cpu"}), own_settings():
+        pass
+
+
+def test_without_a_home_nothing_is_kept(monkeypatch):
+    """As of a container's user whom no table of users has."""
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    assert trial._SoundFiles().file is None

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from dataclasses import replace
+from functools import partial, wraps
 from typing import NamedTuple
 
 import jax
@@ -10,11 +12,13 @@ import numpy as np
 import pytest
 import zoo
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
+from numpyro import handlers
 
 from bayesrep.inference import fit, program
 from bayesrep.inference.mode import Climb
 from bayesrep.inference.problem import _programs, pose, programs
 from bayesrep.inference.program import kept_jit
+from bayesrep.models import joint
 
 pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.compiles]
 
@@ -83,7 +87,8 @@ def test_what_tells_programs_apart(folder):
 
 def test_code_that_was_changed_makes_another_program(folder, monkeypatch):
     kept_jit(sums, "sums", "all")(TREE, TWO)
-    monkeypatch.setattr(program, "_digest_sources", lambda: "other code")
+    program._digest_sources.cache_clear()
+    monkeypatch.setattr(program, "LIBRARIES", ("jax",))
     kept_jit(sums, "sums", "all")(TREE, TWO)
     assert len(kept(folder)) == 2
 
@@ -164,6 +169,75 @@ def test_options_that_a_model_closes_over_make_programs_of_their_own(folder):
         assert values[-1] == pytest.approx(plain, rel=1e-12)
     assert values[0] == values[2] != values[1]
     _programs.cache_clear()
+
+
+def other_options(data, options):
+    """The joint model under other priors of its curves."""
+    return joint.joint(data, replace(options, level=(3.0, 0.05), slope=(0.5, 0.05)))
+
+
+def handle(handler, *given, **options):
+    return lambda: replace(joint.MODEL, function=handler(joint.joint, *given, **options))
+
+
+OTHERS = {
+    "wrapped": lambda: replace(joint.MODEL, function=wraps(joint.joint)(other_options)),
+    "replaced": lambda: replace(joint.MODEL, weight=lambda data: data.weight / 2),
+    "copied": lambda: replace(joint.MODEL),
+    "partial": handle(partial),
+    "scale": handle(handlers.scale, scale=0.5),
+    "mask": handle(handlers.mask, mask=False),
+    "block": handle(handlers.block, hide_fn=lambda site: False),
+    "condition": handle(handlers.condition, data={"log_step": np.zeros(1)}),
+    "substitute": handle(handlers.substitute, data={"log_step": np.zeros(1)}),
+    "reparam": handle(handlers.reparam, config={}),
+}
+
+
+def tools_of(model):
+    _programs.cache_clear()
+    problem = pose(zoo.cut(zoo.study("tiny"), images=60), model=model, options={})
+    data = problem.data()
+    return programs(problem, data), data
+
+
+def potential_of(model):
+    """The potential at a point as kept programs have it; it is what the density says."""
+    tools, data = tools_of(model)
+    at = jax.tree.map(lambda each: each + 0.1, tools.density.origin())
+    value = float(tools.expand(at, data).value)
+    assert value == pytest.approx(float(tools.density.potential(at, data)), rel=1e-12)
+    return value
+
+
+def test_another_model_does_not_meet_the_kept_programs_of_ours(folder, own_models):
+    """Whatever its name says: of the two the second would have the first one's numbers."""
+    own_models["mine"] = OTHERS["wrapped"]()
+    found = [(potential_of(name), len(kept(folder))) for name in ("mine", "joint", "mine")]
+    (first, none), (ours, some), again = found
+    assert again == (first, some)
+    assert first != ours
+    assert none == 0 < some
+
+
+@pytest.mark.parametrize("way", OTHERS)
+def test_programs_are_kept_for_our_own_models_alone(own_models, way):
+    own_models["mine"] = OTHERS[way]()
+    tools = tools_of("mine")[0]
+    assert tools.expand.identity == tools.quantities.identity == tools.density.identity == ""
+
+
+def test_what_is_changed_under_our_names_is_not_kept(folder, monkeypatch):
+    """A field of our model, or a function that it calls."""
+    before = joint.MODEL.function
+    object.__setattr__(joint.MODEL, "function", other_options)
+    try:
+        assert tools_of("joint")[0].density.identity == ""
+    finally:
+        object.__setattr__(joint.MODEL, "function", before)
+    monkeypatch.setattr(joint, "sample_curves", lambda *given: None)
+    kept_jit(sums, "sums", "all")(TREE, TWO)
+    assert kept(folder) == []
 
 
 def test_what_is_made_ahead_is_what_a_fit_asks_for(folder, monkeypatch):

@@ -46,8 +46,10 @@ def renamed(posterior, study):
     groups, coordinates = {}, {"classifier": ("classifier", np.array(study.classifiers))}
     for name in DIMS:
         if (group := find_group(posterior, name)) is not None:
-            groups[name] = {str(v): (group[v].dims, group[v].values) for v in group.data_vars}
-            for coordinate in map(str, group.coords):
+            flat = [str(c) for c in group.coords if len(group[c].dims) == 1]
+            variables = {*group.data_vars, *group.coords}.difference(flat)
+            groups[name] = {str(v): (group[v].dims, group[v].values) for v in variables}
+            for coordinate in flat:
                 values = group[coordinate]
                 coordinates.setdefault(coordinate, (values.dims[0], values.values))
     for dim in ("chain", "draw"):  # of thinned groups they are others

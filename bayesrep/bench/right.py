@@ -1,6 +1,7 @@
 """Whether a device computes what the CPU computes in 64 bits, or the CPU what SciPy does."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ from bayesrep.bench.subjects import Case, Subject, Subjects
 from bayesrep.bench.timing import CompiledJob, Job, Outcome, error_text
 from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.problem import programs
+from bayesrep.numerics.settings import own_settings
 from bayesrep.types import Floats
 
 LIMIT = 1e-9
@@ -25,7 +27,8 @@ def compare_devices(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str,
     """Compare every device with the CPU; where there is no other, the CPU with differences."""
     others = [name for name in devices if name != "cpu"]
     if not others:
-        return _verdict([_differences(subjects)], PLAIN_LIMIT, "differences of the density")
+        rows = [_differences(subjects, quick=quick) for quick in (False, True)]
+        return _verdict(rows, PLAIN_LIMIT, "differences of the density")
     places = {"cpu": jax.devices("cpu")[0], **devices}
     wanted = {name: _jobs(subjects, device) for name, device in places.items()}
     made = subjects.compile_jobs(
@@ -55,7 +58,7 @@ def _verdict(rows: list[dict[str, Any]], limit: float, against: str) -> dict[str
 def _jobs(subjects: Subjects, device: Any) -> dict[Case | str, Job]:
     """What is compared, by name: its program for a device."""
     whole, size = subjects.joint_subject(), subjects.sizes.classifiers
-    with jax.enable_x64(new_val=True), jax.default_device(device):
+    with own_settings(), jax.default_device(device):
         tools = programs(whole.problem, whole.data)  # compiled as fits do it there
     cases = [Case("full", size, CHAINS), Case("surrogate", size, CHAINS)]
     cases += [Case("image-level", size, 1)]
@@ -119,12 +122,16 @@ def _largest_difference(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any
     return float(apart.max(initial=0.0) / max(np.abs(b).max(initial=0.0), 1e-300))
 
 
-def _differences(subjects: Subjects) -> dict[str, Any]:
-    """The gradient in a direction beside differences of the density along it."""
+def _differences(subjects: Subjects, *, quick: bool) -> dict[str, Any]:
+    """The gradient in a direction beside differences of the density along it.
+
+    At each level of the compiler that fits use: another level's may be wrong where one is right.
+    """
     case = Case("full", subjects.sizes.classifiers, CHAINS)
-    whole, key = subjects.joint_subject(), ("cpu", case)
-    made = subjects.compile_jobs({key: subjects.job(case, jax.devices("cpu")[0])})[key]
-    row = {"what": str(case), "device": "cpu"}
+    whole, key = subjects.joint_subject(), ("cpu", case, quick)
+    job = replace(subjects.job(case, jax.devices("cpu")[0]), quick=quick)
+    made = subjects.compile_jobs({key: job})[key]
+    row = {"what": f"{case}{' (compiled quickly)' if quick else ''}", "device": "cpu"}
     random = np.random.default_rng(0)
     way = jax.tree.map(lambda x: random.standard_normal(x.shape), whole.start)
     steps = STEP * np.array([1.0, -1.0, 2.0, -2.0])

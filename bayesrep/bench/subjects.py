@@ -11,6 +11,7 @@ from bayesrep.bench.timing import Job, Key, Outcome, compile_together
 from bayesrep.inference.marginal import Marginal, Setting
 from bayesrep.inference.problem import Problem, Programs, around_mode, pose, programs
 from bayesrep.inference.settle import make_look, settle
+from bayesrep.numerics.settings import own_settings
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.studies.study import Study
@@ -200,7 +201,7 @@ class Subjects:
 
     def _made_subject(self, key: Any) -> Subject:
         if key not in self._made:
-            with jax.enable_x64(new_val=True), jax.default_device(jax.devices("cpu")[0]):
+            with own_settings(), jax.default_device(jax.devices("cpu")[0]):
                 self._made[key] = self._make(key)
         return self._made[key]
 

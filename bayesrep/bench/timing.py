@@ -30,13 +30,14 @@ Key = TypeVar("Key", bound=Hashable)
 class Job:
     """A program to be compiled: a function, jitted or not, with its arguments' device and bits.
 
-    `arguments()` makes them, as trees of NumPy's arrays or JAX's.
+    `arguments()` makes them, as trees of NumPy's arrays or JAX's. `quick` is `compiler_options`'.
     """
 
     function: Callable[..., Any]
     arguments: Callable[[], tuple[Any, ...]]
     device: Any
     bits: int = 64
+    quick: bool = False
 
     def settings(self) -> ExitStack:
         """Device and precision of everything inside."""
@@ -88,7 +89,7 @@ def compile_job(job: Job) -> CompiledJob:
     with job.settings():
         arguments = jax.device_put(cast(job.arguments(), job.bits), job.device)
         plain = not hasattr(job.function, "lower")
-        options = compiler_options()  # those of a fit
+        options = compiler_options(quick=job.quick)  # those of a fit
         function: Any = jax.jit(job.function, compiler_options=options) if plain else job.function
         with TRACING:
             lowered = function.lower(*arguments)

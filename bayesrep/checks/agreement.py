@@ -18,6 +18,7 @@ from bayesrep.checks.finding import ALPHA, Finding
 from bayesrep.models import MODELS
 from bayesrep.numerics.codes import decode
 from bayesrep.numerics.estimands import INTERVAL
+from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, thinned_draws
 from bayesrep.posterior.likelihood import logit_codes
@@ -133,14 +134,13 @@ def _predictions(
             chance = expit(logit.astype(float)).T[cell]
             yield random.random(chance.shape) < chance
         return
-    import jax  # what follows is for models that know the images' difficulty
 
     from bayesrep.inference.cells import completed_cells
     from bayesrep.inference.problem import at_draws, pose_again
     from bayesrep.models.counts import pair_of_cells
 
     problem = pose_again(fitted)
-    with jax.enable_x64(new_val=True):
+    with own_settings():
         laws = at_draws(problem, fitted, law, draws)[-1]
     cell = pair_of_cells(completed_cells(problem)["replication"][0])[cell]
     for logit, loadings, chances in zip(*laws, strict=True):

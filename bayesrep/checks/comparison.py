@@ -25,6 +25,7 @@ from scipy.special import log_expit, logsumexp
 
 from bayesrep.errors import PosteriorError
 from bayesrep.numerics.pareto import pareto_smooth
+from bayesrep.posterior.files import order_alike
 from bayesrep.posterior.groups import Posterior, need_group, read_record, right_answers
 from bayesrep.posterior.likelihood import decode_some, logit_codes
 from bayesrep.posterior.verdict import MAX_PARETO_K
@@ -74,6 +75,7 @@ def leave_out_predictions(posterior: Posterior) -> dict[str, LeftOut]:
     PosteriorError
         If the posterior lacks a group.
     """
+    posterior = order_alike(posterior)
     codes = logit_codes(posterior)
     likelihood = need_group(posterior, "log_density")
     observed = need_group(posterior, "observed_data", "correct")

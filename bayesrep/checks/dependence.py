@@ -24,6 +24,7 @@ from bayesrep.checks.assumptions import assumption
 from bayesrep.checks.finding import Finding
 from bayesrep.errors import PosteriorError
 from bayesrep.numerics.rounding import write_points
+from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.groups import Posterior, cells_along, need_group, read_record, right_answers
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.studies.words import IMAGES, Words
@@ -71,8 +72,6 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
     PosteriorError
         If the posterior lacks what it was fitted to.
     """
-    import jax
-
     from bayesrep.inference.compiling import kept_programs
     from bayesrep.inference.problem import pose
     from bayesrep.models.options import JointOptions
@@ -81,7 +80,7 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
     assumed = made.dependence
     options = {f.name: getattr(made.options, f.name) for f in fields(JointOptions)}
     statistics = _observed_statistics(posterior, made.roles)
-    with kept_programs(), jax.enable_x64(new_val=True):
+    with kept_programs(), own_settings():
         problems = {
             level: pose(
                 statistics,

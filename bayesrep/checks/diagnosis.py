@@ -20,6 +20,7 @@ from bayesrep.checks.misfits import judge_predictions
 from bayesrep.checks.prior import judge_prior
 from bayesrep.checks.width import judge_width
 from bayesrep.errors import PosteriorError, plain_text
+from bayesrep.posterior.files import order_alike
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group, need_group, read_record
 from bayesrep.studies.shown import align_rows, brief, html_table, number
@@ -129,6 +130,7 @@ def examine(
     """
     group = need_group(posterior, "posterior", "adjusted_accuracy")
     words = read_record(posterior).words if fitted is None else fitted.words
+    posterior = order_alike(posterior) if fitted is None else fitted.posterior
     # What looks again for a mode compiles and climbs: the rest takes the other cores meanwhile.
     with ThreadPoolExecutor(1) as pool:
         dependence = pool.submit(judge_dependence, posterior, words)

@@ -31,6 +31,7 @@ from bayesrep.numerics.estimands import (
     selection_gap,
     share_explained,
 )
+from bayesrep.numerics.settings import refuse_fork
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
@@ -139,6 +140,7 @@ def analyse(
         1 % of the images of a data set have one annotator), for
         [bayesrep.estimators.classifier_table][] and [bayesrep.estimators.gap_table][].
     """
+    refuse_fork()
     estimators = resolve(methods)
     resampled = _to_resample(study, bootstrap, interval)
     statistics = SufficientStatistics.of(study)

@@ -33,6 +33,7 @@ from bayesrep.estimators.naive import (
     thinned_counts,
 )
 from bayesrep.estimators.replicates import Replicates, bootstrap
+from bayesrep.numerics.settings import own_settings
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Floats
@@ -220,8 +221,6 @@ def extrapolate(
     IdentificationWarning
         Where the counts do not determine the mixtures.
     """
-    import jax
-
     from bayesrep.numerics.beta_splines import expected_bsplines
 
     statistics = SufficientStatistics.of(study)
@@ -243,7 +242,7 @@ def extrapolate(
     for n in numbers:
         # Match on n answers: p(s | k) of the replication, weighted by the reference's p(k).
         given = replication.condition_on_counts(n)
-        with jax.enable_x64(new_val=True):
+        with own_settings():
             basis = np.asarray(expected_bsplines(given.a.ravel(), given.b.ravel()))
         basis = basis.reshape(*given.a.shape, -1)
         weights = reference.masses(n)[:, None] * given.weights

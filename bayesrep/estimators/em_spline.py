@@ -23,6 +23,7 @@ from bayesrep.estimators.mixtures import (
     refit_mixtures,
 )
 from bayesrep.estimators.replicates import Replicates
+from bayesrep.numerics.settings import own_settings
 from bayesrep.progress import progress_bar
 from bayesrep.types import Float
 
@@ -163,14 +164,12 @@ def fit_curves_given(
     options: EMSpline, mixtures: MixtureFit, table: CellTable
 ) -> tuple[Float[np.ndarray, "version classifier"], Float[np.ndarray, "version classifier basis"]]:
     """Adjusted accuracies and curves given the mixtures."""
-    import jax
-
     from bayesrep.estimators.spline import SplineCells, adjusted_accuracies, bounded_rows
 
     reference, replication = (
         Betas(mixtures.a[r], mixtures.b[r], mixtures.weights[r]) for r in range(2)
     )
-    with jax.enable_x64(new_val=True):
+    with own_settings():
         return adjusted_accuracies(
             reference,
             replication,

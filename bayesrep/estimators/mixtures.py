@@ -16,6 +16,7 @@ from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.naive import at_every_count, thinned_counts
 from bayesrep.estimators.replicates import CellCounts, Replicates
 from bayesrep.numerics.noisy_matching import BetaMixture
+from bayesrep.numerics.settings import own_settings
 from bayesrep.numerics.thinning import thinning_matrix
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.types import Bool, Float, Int, Ints
@@ -257,7 +258,7 @@ def _best_fit(begin: LogBetas, table: CellTable, rounds: int, *, newton: bool) -
 
     from bayesrep.estimators.em import CellMatrices, ascend
 
-    with jax.enable_x64(new_val=True):
+    with own_settings():
         cells = CellMatrices.from_cells(table.selected, table.shown)
         result = ascend(begin, table.images, cells, rounds=rounds, newton=newton)
         result = jax.tree.map(np.asarray, result)

@@ -6,7 +6,7 @@ A file without one is read all the same, there is then nothing to compare its nu
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -82,6 +82,19 @@ class Group:
     def select(self, *names: str) -> "Group":
         """The group with some of its variables."""
         return Group({name: self.data_vars[name] for name in names}, self.coords, self.attrs)
+
+    def take(self, dim: str, places: Sequence[int]) -> "Group":
+        """The group with some places along a dimension, in their order."""
+        taken = (
+            {
+                name: Variable(each.dims, np.take(each.values, places, each.dims.index(dim)))
+                if dim in each.dims
+                else each
+                for name, each in part.items()
+            }
+            for part in (self.data_vars, self.coords)
+        )
+        return Group(*taken, self.attrs)
 
     def __contains__(self, name: object) -> bool:
         """Whether there is such a variable or coordinate."""

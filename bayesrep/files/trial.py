@@ -123,11 +123,11 @@ class _SoundFiles:
     @cached_property
     def file(self) -> Path | None:
         """Where they are kept; None without a folder that this user alone can write to."""
-        folder = user_cache()
         try:
+            folder = user_cache()
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             refuse_shared(folder)
-        except (OSError, RuntimeError):  # the latter is Python's word for a user without a home
+        except OSError:
             return None
         return folder / "sound-files"
 

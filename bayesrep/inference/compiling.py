@@ -75,7 +75,7 @@ def kept_programs() -> Generator[None]:
         return
     try:
         folder = programs_cache()
-    except (OSError, RuntimeError) as error:  # Python's word for a user without a home
+    except OSError as error:
         warnings.warn(f"compiled programs are not kept: {error}", stacklevel=6)
         yield
         return

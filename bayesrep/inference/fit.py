@@ -35,6 +35,7 @@ from bayesrep.inference.ways import (
     list_ways,
     refuse_method,
 )
+from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.files import build_tree, in_arviz
 from bayesrep.posterior.verdict import Verdict, advise, with_modes
 from bayesrep.progress import Stopwatch, progress_bar
@@ -197,7 +198,7 @@ def fit(
     with (
         kept_programs(),
         compilation_timed(watch),
-        jax.enable_x64(new_val=True),
+        own_settings(),
         programs_ahead() as begin,
     ):
         problem = widen_priors(problem, options)

@@ -27,6 +27,7 @@ from bayesrep.inference.problem import Problem, Programs, around_mode, pose, pro
 from bayesrep.inference.settle import make_look, settle
 from bayesrep.inference.spread import widen_priors
 from bayesrep.models.model import TRACING, Data
+from bayesrep.numerics.settings import own_settings
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.shown import brief, number
 from bayesrep.studies.statistics import SufficientStatistics
@@ -149,7 +150,7 @@ def numpyro_model(
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     with ExitStack() as stack:
         stack.enter_context(kept_programs())
-        stack.enter_context(jax.enable_x64(new_val=True))
+        stack.enter_context(own_settings())
         problem = widen_priors(problem, options)
         problem, _ = settled_by_counts(problem, choose="components" not in options)
         data = problem.data()

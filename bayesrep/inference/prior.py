@@ -14,6 +14,7 @@ from bayesrep.inference.cells import Thinning, cell_groups, evaluate_cells
 from bayesrep.inference.density import Position
 from bayesrep.inference.problem import Problem, Programs, pose, programs
 from bayesrep.models.model import TRACING, Data
+from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.files import build_posterior
 from bayesrep.posterior.groups import Posterior
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -56,7 +57,7 @@ def prior_predictive(
         raise OptionError("prior-draws-below-one", draws=draws)
     bounds.refuse_above("draws", draws, bounds.DRAWS)
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
-    with jax.enable_x64(new_val=True):
+    with own_settings():
         data = problem.data()
         tools = programs(problem, data)
         key = jax.random.key(seed)

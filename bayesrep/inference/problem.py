@@ -26,7 +26,7 @@ from bayesrep.inference.device import default_platform
 from bayesrep.inference.mode import Climb, climb
 from bayesrep.inference.program import Program, kept_jit
 from bayesrep.models import MODELS, Model
-from bayesrep.models.model import TRACING, Data, Form, Options
+from bayesrep.models.model import TRACING, Data, Form, Options, is_own
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import thinned_draws
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -300,10 +300,10 @@ def _programs(
 ) -> Programs:
     del platform  # part of the cache's key: so are the compiler's options
     example = jax.tree.unflatten(structure, [np.zeros(shape) for shape in shapes])
-    made_from = f"{model.function.__qualname__} {options!r} {form!r} {structure} {shapes}"
-    if spread or not (model.function.__module__ or "").startswith("bayesrep."):
-        # What a kept program returns stays on its device; of other code no program's name tells.
-        made_from = ""
+    made_from = ""
+    # What a kept program returns stays on its device; of other code no program's name tells.
+    if is_own(model) and not spread:
+        made_from = f"{model.function.__qualname__} {options!r} {form!r} {structure} {shapes}"
 
     def build(function: Callable[[Data, Options], None]) -> Density:
         return build_density(

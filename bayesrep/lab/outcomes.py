@@ -23,6 +23,7 @@ from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.problem import around_mode, pose, programs
 from bayesrep.lab.worlds import Design, adjusted_accuracies, draw_study
 from bayesrep.numerics.estimands import INTERVAL
+from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.files import build_tree
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
@@ -105,7 +106,7 @@ def normal_posterior(study: Study, *, seed: int, draws: int = DRAWS) -> Posterio
     draws
         How many.
     """
-    with kept_programs(), jax.enable_x64(new_val=True):
+    with kept_programs(), own_settings():
         problem, _ = settled_by_counts(pose(study, model="joint", options={}), choose=True)
         data = problem.data()
         tools = programs(problem, data)

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-import jax
 import numpy as np
 from scipy.special import expit, logit, ndtri
 
@@ -27,6 +26,7 @@ from bayesrep.choices import Prior
 from bayesrep.errors import OptionError
 from bayesrep.lab.masses import NODES, given_counts, masses_of
 from bayesrep.numerics.noisy_matching import BetaMixture
+from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies.populations import Populations, published_populations
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -169,7 +169,7 @@ def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> lis
         for name in group.data_vars
     }
     # Curves of the model at the nodes that worlds are given by.
-    with jax.enable_x64(new_val=True):
+    with own_settings():
         at = np.asarray(made.model.curves(draws, made.options, NODES, np.ones(1)))
     accuracy = fitted.statistics.accuracy("reference")
     # Few classifiers, spread over the pilot's accuracies, stand for all.

@@ -23,6 +23,7 @@ from numpyro.distributions import constraints, transforms
 
 from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError, did_you_mean, refuse_any
+from bayesrep.numerics.settings import own_settings
 from bayesrep.types import no_type_check
 
 Prior: TypeAlias = tuple[float, float] | float | str
@@ -92,7 +93,7 @@ def _settle_distribution(
             return normal[1]
     text = _write(value)
     again = _read(text)
-    with jax.enable_x64(new_val=True), jax.numpy_rank_promotion("allow"):
+    with own_settings(), jax.numpy_rank_promotion("allow"):
         at = np.linspace(-3, 3, 7)
         same = [np.asarray(each.log_prob(at)) for each in (value, again)]
     if not np.allclose(*same, rtol=1e-5) or len(text) > LONGEST:
@@ -143,7 +144,7 @@ def _middle(text: str) -> Middle:
 
 
 def _look_at(law: dist.Distribution) -> Middle:
-    with jax.enable_x64(new_val=True), jax.numpy_rank_promotion("allow"):
+    with own_settings(), jax.numpy_rank_promotion("allow"):
         draws = np.asarray(law.sample(jax.random.key(0), (DRAWS,)))
     low, middle, high = np.quantile(draws, [0.25, 0.5, 0.75])
     return Middle(float(middle), float(high - low) / 1.349)
@@ -152,7 +153,7 @@ def _look_at(law: dist.Distribution) -> Middle:
 def _is_proper(law: dist.Distribution) -> bool:
     """Whether it can be drawn from, and has a finite density and some width where its draws are."""
     middle = _look_at(law)
-    with jax.enable_x64(new_val=True):
+    with own_settings():
         density = float(np.asarray(law.log_prob(np.asarray(middle.location))))
     return bool(np.isfinite([density, *middle]).all()) and 0 < middle.scale <= LARGEST_NUMBER
 

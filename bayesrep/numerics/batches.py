@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from bayesrep.machine import cores
+from bayesrep.numerics.settings import own_settings
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,7 +24,7 @@ def keep_settings(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        with jax.enable_x64(new_val=True), jax.default_device(device):
+        with own_settings(), jax.default_device(device):
             return function(*args, **kwargs)
 
     return run

@@ -15,12 +15,13 @@ NONE = -MOST - 1
 class Codes(NamedTuple):
     """Draws of quantities, each coded by itself: `middle + step * code`.
 
-    A draw is off by half a step at most, 1 / 131,068 of the range of its quantity's draws.
+    A draw is off by half a step at most, 1 / 131,068 of the range of its quantity's draws. Middle
+    and step have the quantity's axes, or all of the code's, of length one where draws share them.
     """
 
     code: Int[np.ndarray, "chain draw *quantity"]
-    middle: Float[np.ndarray, "*quantity"]
-    step: Float[np.ndarray, "*quantity"]
+    middle: Float[np.ndarray, "..."]
+    step: Float[np.ndarray, "..."]
 
 
 def encode(draws: Float[np.ndarray, "chain draw *quantity"]) -> Codes:

@@ -26,6 +26,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import expit, log_expit, logsumexp
 
 from bayesrep.numerics.binomial import log_binomial
+from bayesrep.numerics.settings import own_settings
 from bayesrep.types import Bool, Float, Floats, Int
 
 HERMITE = 9
@@ -225,7 +226,7 @@ def run_in_chunks(
     """A program's results for some answers at a time, of one shape."""
     answers = len(columns[0])
     size = min(ANSWERS_AT_ONCE, 1 << max(answers - 1, 1).bit_length())
-    with jax.enable_x64(new_val=True):
+    with own_settings():
         for start in range(0, answers, size):
             part = [each[start : start + size] for each in columns]
             short = size - len(part[0])

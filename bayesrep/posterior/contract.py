@@ -10,13 +10,14 @@ from bayesrep.files.netcdf import Group, Variable
 from bayesrep.files.strict_json import parse
 from bayesrep.files.values import LARGEST_COUNT
 from bayesrep.models import MODELS
-from bayesrep.posterior.groups import CellNames, Posterior, draws_of, find_group
+from bayesrep.posterior.groups import CellNames, Posterior, draws_of, read_group
+from bayesrep.posterior.likelihood import MEANINGS
+from bayesrep.posterior.verdict import EVERY
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.selection import Selection
 from bayesrep.types import Floats
 
 Dims = tuple[str, ...]
-EVERY: Dims = ("chain", "draw")
 BY_CLASSIFIER: Dims = (*EVERY, "classifier")
 BY_CELL: Dims = (*BY_CLASSIFIER, "replication_cell")
 BY_ANSWERED: Dims = (*BY_CLASSIFIER, "answered_cell")
@@ -95,16 +96,18 @@ FURTHER: Mapping[str, type | tuple[type, ...]] = {
 
 def violations(posterior: Posterior) -> Iterator[Violation]:
     """Yield what is wrong with the groups, variables, names and attributes of a posterior."""
-    groups = {name: group for name in DIMS if (group := find_group(posterior, name)) is not None}
+    groups = {name: group for name in DIMS if (group := read_group(posterior, name)) is not None}
     if "posterior" not in groups or "adjusted_accuracy" not in groups["posterior"]:
         yield Violation("adjusted-accuracy-missing")
         return
     yield from _attribute_violations(groups["posterior"].attrs)
-    sizes: dict[str, int] = {}
+    sizes: dict[str, Any] = {}
     for name, group in groups.items():
         yield from _group_violations(name, group)
-        for dim, size in group.sizes.items():
+        for dim, length in group.sizes.items():
             known = f"{name}, {dim}" if (name, dim) in THINNED else dim
+            named = dim in NAMES and dim in group.coords
+            size = group.coords[dim].values.tolist() if named else length
             if sizes.setdefault(known, size) != size and dim in (*EVERY, *NAMES, *CELLS):
                 yield Violation("posterior-group-sizes-differ", dimension=dim)
     for name in {"log_likelihood", "log_density"} & groups.keys():
@@ -129,8 +132,9 @@ def _group_violations(name: str, group: Group) -> Iterator[Violation]:
             for each in IMAGES
             if each not in group
         )
-    for variable, array in group.data_vars.items():
-        dims = array.dims
+    meanings = {each: group.coords[each] for each in MEANINGS if each in group.coords}
+    for variable, array in {**group.data_vars, **meanings}.items():
+        dims = array.dims[1:] if variable in MEANINGS and "chain" in array.dims else array.dims
         if array.dtype.kind not in "biuf":
             yield Violation("posterior-variable-not-numbers", group=name, variable=variable)
         elif dims != known.get(variable, dims):
@@ -149,7 +153,7 @@ def _group_violations(name: str, group: Group) -> Iterator[Violation]:
     for role in roles:
         yield from _cell_violations(name, group, role)
     coordinates = {f"{role}_{each}" for role in roles for each in CellNames._fields}
-    if strange := sorted(set(group.coords) - coordinates - set(group.sizes)):
+    if strange := sorted(set(group.coords) - coordinates - set(group.sizes) - set(meanings)):
         yield Violation("posterior-coordinate-foreign", group=name, coordinate=strange[0])
 
 

@@ -6,7 +6,7 @@ either.
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from importlib.metadata import version
@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.atomic import replaced_file
-from bayesrep.errors import PosteriorError, Violation, reason
+from bayesrep.errors import PosteriorError, Violation, listing, reason
 from bayesrep.files import netcdf, trial
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.posterior import likelihood
 from bayesrep.posterior.contract import violations
-from bayesrep.posterior.groups import Posterior, find_group, read_record
+from bayesrep.posterior.groups import Posterior, find_group, name_groups, need_group, read_record
 
 if TYPE_CHECKING:  # it takes half a second to import
     import xarray as xr
@@ -107,7 +107,9 @@ def _dataset(
     }
     named = {name: each for name, each in coordinates.items() if each[0] in sizes}
     counted = {dim: np.arange(size) for dim, size in sizes.items() if dim not in {*named, *group}}
-    return xr.Dataset(dict(group), coords={**counted, **named}, attrs=dict(attributes))
+    dataset = xr.Dataset(dict(group), coords={**counted, **named}, attrs=dict(attributes))
+    # What codes mean is each run's own: `concat` lets chains of several keep their coordinates.
+    return dataset.set_coords([name for name in likelihood.MEANINGS if name in group])
 
 
 def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = False) -> None:
@@ -135,10 +137,7 @@ def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = Fal
 
 def _written(posterior: Posterior) -> "xr.DataTree":
     """The tree that is written of an ArviZ object."""
-    if hasattr(posterior, "children"):
-        names, attributes = list(cast(Any, posterior).children), cast(Any, posterior).attrs
-    else:
-        names, attributes = cast(Any, posterior).groups(), cast(Any, posterior).attrs
+    attributes, names = cast(Any, posterior).attrs, name_groups(posterior)
     found = {name: group for name in names if (group := find_group(posterior, name)) is not None}
     if "log_density" in found and all(name in found["log_density"] for name in likelihood.LOGITS):
         found.pop(likelihood.GROUP, None)
@@ -188,6 +187,38 @@ class StoredPosterior:
     def __getitem__(self, name: str, /) -> Group:
         """A group; KeyError where there is none."""
         return self.children[name]
+
+
+def order_posterior(posterior: Posterior, names: Mapping[str, Sequence[str]]) -> Posterior:
+    """The posterior with what lies along dimensions in the order of the names that these have.
+
+    Raises
+    ------
+    PosteriorError
+        If a dimension lacks one of its names, or has others.
+    """
+    given: Any = posterior
+    groups = {each: given[each] for each in name_groups(posterior)}
+    moved = dict[str, Group]()
+    for each, group in groups.items():
+        for dim in names.keys() & set(group.sizes):
+            told = list(map(str, group.coords[dim].values)) if dim in group.coords else []
+            if told == list(names[dim]):
+                continue
+            if sorted(told) != sorted(names[dim]):
+                odd = sorted({*told} ^ {*names[dim]}) or told
+                raise PosteriorError(
+                    "posterior-of-other-names", dimension=dim, names=listing(odd, "name")
+                )
+            whole = moved.get(each) or need_group(posterior, each)
+            moved[each] = whole.take(dim, [told.index(name) for name in names[dim]])
+    return StoredPosterior({**groups, **moved}, given.attrs) if moved else posterior
+
+
+def order_alike(posterior: Posterior) -> Posterior:
+    """The posterior with classifiers in every group in the order of its draws."""
+    group = need_group(posterior, "posterior", "adjusted_accuracy")
+    return order_posterior(posterior, {"classifier": group["classifier"].values.tolist()})
 
 
 @in_arviz

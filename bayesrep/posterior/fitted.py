@@ -10,6 +10,8 @@ import numpy as np
 from bayesrep.errors import ConvergenceError, OptionError, PosteriorError, StudyError
 from bayesrep.files.netcdf import Group
 from bayesrep.numerics.codes import Codes
+from bayesrep.numerics.settings import refuse_fork
+from bayesrep.posterior.files import order_posterior
 from bayesrep.posterior.groups import (
     FitRecord,
     Posterior,
@@ -72,6 +74,7 @@ class Fitted:
     crowd_sd: float = 0.0
 
     def __post_init__(self) -> None:
+        refuse_fork()
         attributes = self.group.attrs
         if "statistics_digest" not in attributes:
             raise PosteriorError("posterior-of-unknown-counts")
@@ -80,6 +83,10 @@ class Fitted:
         fitted = attributes.get("study_fingerprint")
         if isinstance(self.study, Study) and fitted and fitted != self.study.fingerprint():
             raise PosteriorError("posterior-of-other-images", study=self._study_name)
+        # By name, not by place: people select and sort classifiers for their figures.
+        names = {"classifier": self.statistics.classifiers, "dataset": self.record.roles}
+        object.__setattr__(self, "posterior", order_posterior(self.posterior, names))
+        vars(self).pop("group")  # of the order before
         if not 0 <= self.crowd_sd <= 0.5:
             raise OptionError("crowd-sd-out-of-range", crowd_sd=self.crowd_sd)
         if self.crowd_sd and not self.record.traits.collapsed:

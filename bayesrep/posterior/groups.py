@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bayesrep.errors import PosteriorError
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.models import MODELS
+from bayesrep.posterior.verdict import certify_draws
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.words import Words, named_words
 from bayesrep.types import Int, Shaped
@@ -38,8 +39,25 @@ def find_group(posterior: Posterior, name: str) -> Group | None:
     Raises
     ------
     PosteriorError
-        If it is no such object.
+        If it is no such object, or its draws are not all there once, along their dimensions.
     """
+    group = read_group(posterior, name)
+    if group is None or name != "posterior" or "adjusted_accuracy" not in group:
+        return group
+    if (dims := group["adjusted_accuracy"].dims) != ("chain", "draw", "classifier"):
+        raise PosteriorError("posterior-dimensions-changed", dimensions=", ".join(dims))
+    if "classifier" not in group.coords:
+        raise PosteriorError("posterior-names-missing", where="posterior/classifier")
+    try:
+        return certify_draws(group, read_group(posterior, "sample_stats"))
+    except PosteriorError:
+        raise
+    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
+        raise PosteriorError("posterior-origin-unknown") from error
+
+
+def read_group(posterior: Posterior, name: str) -> Group | None:
+    """A group as it is, whatever it says of its draws."""
     try:
         group = posterior[name]
     except (KeyError, TypeError) as error:
@@ -55,6 +73,12 @@ def find_group(posterior: Posterior, name: str) -> Group | None:
         for part in (group.data_vars, group.coords)
     )
     return Group(data_vars, coords, group.attrs)
+
+
+def name_groups(posterior: Posterior) -> list[str]:
+    """Names of all groups of an ArviZ object."""
+    given: Any = posterior
+    return list(given.children if hasattr(given, "children") else given.groups())
 
 
 def need_group(posterior: Posterior, name: str, *variables: str) -> Group:
@@ -92,11 +116,13 @@ def draws_of(thinned: Group, group: Group) -> Int[np.ndarray, "kept"]:
     PosteriorError
         If it has draws that the group lacks.
     """
-    if thinned.sizes["draw"] == group.sizes["draw"]:
-        return np.arange(group.sizes["draw"])
-    known, wanted = group["draw"].values, thinned["draw"].values
+    known, wanted = (
+        each["draw"].values if "draw" in each else np.arange(each.sizes["draw"])
+        for each in (group, thinned)
+    )
     place = np.searchsorted(known, wanted)
-    if (np.diff(known) <= 0).any() or not np.isin(wanted, known).all():
+    together = thinned.sizes["chain"] == group.sizes["chain"] and np.isin(wanted, known).all()
+    if (np.diff(known) <= 0).any() or not together:
         raise PosteriorError("log-likelihood-draws-differ")
     return place
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 GROUP = "log_likelihood"
-LOGITS = ("logit_right", "logit_middle", "logit_step")
+MEANINGS = ("logit_middle", "logit_step")
+LOGITS = ("logit_right", *MEANINGS)
 """Of P(correct | cell): codes of the draws, and what they mean (`bayesrep.numerics.codes`)."""
 
 
@@ -35,12 +36,14 @@ def logit_codes(posterior: Posterior) -> Codes:
         If the posterior lacks them.
     """
     group = need_group(posterior, "log_density", *LOGITS)
-    return Codes(*(group[name].values for name in LOGITS))
+    code, *meanings = (group[name].values for name in LOGITS)
+    # Of several runs that were put together, each chain's codes have a meaning of their own.
+    return Codes(code, *(each.reshape(-1, 1, *code.shape[2:]) for each in meanings))
 
 
 def decode_some(codes: Codes, *place: Any) -> Float[np.ndarray, "chain draw *quantity"]:
     """The draws of some quantities, at a place along each of their dimensions, in float32."""
-    return decode(Codes(codes.code[:, :, *place], codes.middle[place], codes.step[place]))
+    return decode(Codes(*(each[:, :, *place] for each in codes)))
 
 
 def of_answers(posterior: Posterior) -> Iterator[Float[np.ndarray, "chain kept answered_cell"]]:
@@ -67,7 +70,7 @@ def with_log_likelihood(tree: "xr.DataTree") -> "xr.DataTree":
 
     groups = {name: each.to_dataset() for name, each in tree.children.items()}
     density, observed = groups.get("log_density"), groups.get("observed_data")
-    if density is None or not set(LOGITS) <= set(density) or GROUP in groups:
+    if density is None or not set(LOGITS) <= set(density.variables) or GROUP in groups:
         return tree
     if observed is None or "correct" not in observed:
         return tree

@@ -1,5 +1,6 @@
 """Whether to trust a set of draws, in words."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,12 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrep.errors import PosteriorError
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.numerics.convergence import convergence
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.shown import number
 from bayesrep.studies.statistics import SufficientStatistics
 
+EVERY = ("chain", "draw")
+SAME = ("model", "options", "method", "feedback", "statistics_digest", "study_fingerprint")
 MAX_RHAT = 1.01
 MIN_ESS = 400.0
 LEAST_ESS = 100.0  # of a reported quantity: its interval's ends are worth nothing below
@@ -185,6 +189,55 @@ def judge_weights(pareto_k: float, ess: float) -> Verdict:
         f"{problem}. Fit with method='nuts'."
     )
     return Verdict(converged=False, sentence=sentence)
+
+
+def certify_draws(group: Group, stats: Group | None) -> Group:
+    """The draws with a certificate of their own, where the fit's is of others.
+
+    Of some of a fit's draws, or of those of several runs, what it said of its own says nothing.
+
+    Parameters
+    ----------
+    group, stats
+        The groups "posterior", of draws [chain, draw, ...], and "sample_stats", if it is there.
+
+    Raises
+    ------
+    PosteriorError
+        If a chain or a draw is there twice, or they are out of order.
+    """
+    made = group.attrs
+    if any((np.diff(group[dim].values) <= 0).any() for dim in EVERY if dim in group):
+        raise PosteriorError("posterior-draws-disordered")
+    planned = json.loads(str(made.get("schedule", "{}")))
+    chains, draws = group.sizes["chain"], group.sizes["chain"] * group.sizes["draw"]
+    certified = int(planned.get("chains", 0)) * int(planned.get("draws", 0))
+    if draws == certified or not certified:
+        return group
+    # ArviZ's `concat` keeps the first run's attributes, and tells of all where they differ.
+    several = {n: each for n, each in made.items() if n.startswith("combined_")}
+    told = {**made, **{n.removeprefix("combined_"): each for n, each in several.items()}}
+    if odd := [name for name in SAME if f"combined_{name}" in several]:
+        raise PosteriorError("posterior-of-two-fits", setting=odd[0])
+    if len(np.unique(group[SOURCE].values, axis=0)) < chains:
+        raise PosteriorError("posterior-chains-repeated")
+    ess = float(np.min(told.get("ess", np.inf))) * draws / certified
+    if made.get("method") != "nuts":
+        verdict = judge_weights(float(np.max(told.get("pareto_k", np.inf))), ess)
+    else:
+        diverging = 0 if stats is None or "diverging" not in stats else stats["diverging"].values
+        alone = Group(group.data_vars, group.coords, {})
+        verdict = judge(diagnostics(alone), int(np.sum(diverging)), draws)
+    if verdict.converged and draws < MIN_ESS:
+        verdict = Verdict(converged=False, sentence=f"At least {MIN_ESS:.0f} draws are wanted.")
+    verdict = with_modes(verdict, float(np.max(told.get("elsewhere", 0.0))))
+    sentence = f"Of {draws:,} draws, not of the fit's {certified:,}: {verdict.sentence}"
+    planned |= {"chains": chains, "draws": group.sizes["draw"]}  # which this certificate is about
+    renewed = {"schedule": json.dumps(planned), "superchains": 0} | (
+        {"ess": ess} if "ess" in made else {}
+    )
+    renewed |= {"converged": int(verdict.converged), "verdict": sentence}
+    return Group(group.data_vars, group.coords, {**made, **renewed})
 
 
 def with_modes(verdict: Verdict, elsewhere: float) -> Verdict:

@@ -164,14 +164,15 @@ def style_with(spec: Any, colours: Mapping[str, str]) -> Any:
 @cache
 def bundle() -> str:
     """Vega's JavaScript; it takes a second to put together, and is kept between commands."""
-    kept = user_cache() / f"vega-{version('vl-convert-python')}.js"
+    name = f"vega-{version('vl-convert-python')}.js"
     try:
-        return kept.read_text(encoding="utf-8")
+        return (user_cache() / name).read_text(encoding="utf-8")
     except (OSError, ValueError):
         from vl_convert import javascript_bundle
 
         text = javascript_bundle()  # pyright: ignore[reportCallIssue]
     with suppress(OSError):
+        kept = user_cache() / name
         kept.parent.mkdir(parents=True, exist_ok=True)
         with replaced_file(kept) as partial:
             partial.write_text(text, encoding="utf-8")

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import numpy as np
 import polars as pl
 
 from bayesrep.errors import PosteriorError
 from bayesrep.inference.problem import at_draws, pose_again
 from bayesrep.models import MODELS
+from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -52,7 +52,7 @@ def describe_images(study: Study, posterior: Posterior, *, draws: int = DRAWS) -
         others = " or ".join(name for name, model in MODELS.items() if model.images)
         raise PosteriorError("model-without-image-difficulty", model=made.name, models=others)
     problem = pose_again(fitted)
-    with jax.enable_x64(new_val=True):
+    with own_settings():
         moments = at_draws(problem, fitted, made.model.images, draws)
     roles = REQUIRED_ROLES[-len(moments) :]
     return pl.concat(

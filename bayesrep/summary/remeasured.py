@@ -22,6 +22,7 @@ from scipy.special import logsumexp
 from bayesrep.errors import StudyError
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.binomial import log_binomial
+from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, thinned_draws
 from bayesrep.studies.selection import Selection, truncating
@@ -82,7 +83,7 @@ def _log_densities(fitted: Fitted, which: int) -> Float[np.ndarray, "draw node"]
     names = [f"component_{name}" for name in ("mean", "concentration", "weight")]
     group = fitted.need("posterior", *names)
     mean, total, weight = (thinned_draws(group[name], DRAWS)[:, which] for name in names)
-    with jax.enable_x64(new_val=True):
+    with own_settings():
         mixtures = map(jnp.asarray, (np.log(weight), mean * total, (1 - mean) * total))
         return np.asarray(jax.vmap(logit_quadrature.log_mixture_weights)(*mixtures))
 

@@ -22,7 +22,7 @@ from bayesrep.vision.devices import choose_device
 from bayesrep.vision.ensembles import Ensemble, check_ensembles
 from bayesrep.vision.evaluate import TopFive, choose_outputs
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.imports import load_timm
+from bayesrep.vision.imports import own_defaults
 from bayesrep.vision.labels import class_numbers, read_labels
 from bayesrep.vision.logits import VALUES, LogitsFile, logits_folder, read_logits
 from bayesrep.vision.prediction import check_writable
@@ -48,6 +48,7 @@ class KnownContents(Contents):
         """Nothing is to be remembered."""
 
 
+@own_defaults()
 def predict_from_logits(
     logits: str | Path,
     dataset: str,
@@ -102,7 +103,6 @@ def predict_from_logits(
     StudyError
         See `predict`.
     """
-    load_timm()
     if not dataset:
         raise PredictionError("data-set-name-empty")
     place, target = Path(logits), Path(study)

@@ -1,6 +1,8 @@
 """Importing torch, torchvision and timm, also where torchvision's compiled part does not load."""
 
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -37,6 +39,21 @@ def load_timm() -> ModuleType:
     except ModuleNotFoundError as error:
         name = (error.name or "timm").split(".")[0]
         raise PredictionError("timm-extra-not-installed", package=name) from error
+
+
+@contextmanager
+def own_defaults() -> Generator[None]:
+    """Torch's defaults of device and type as torch has them, whatever the process has set."""
+    load_timm()
+    import torch
+
+    kind = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(torch.float32)
+        with torch.device("cpu"):
+            yield
+    finally:
+        torch.set_default_dtype(kind)
 
 
 def _load_torchvision() -> None:

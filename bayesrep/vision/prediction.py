@@ -17,7 +17,7 @@ from bayesrep.vision.contents import Contents
 from bayesrep.vision.devices import Device, choose_device
 from bayesrep.vision.hub import is_of_hub, offline_without_hub
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.imports import load_timm
+from bayesrep.vision.imports import own_defaults
 from bayesrep.vision.local import Local
 from bayesrep.vision.logits import KeptLogits, check_room, open_logits
 from bayesrep.vision.pixels import quiet_images
@@ -158,6 +158,7 @@ def predict(
     return reports[dataset]
 
 
+@own_defaults()
 def predict_sets(
     sets: Mapping[str, ImageSource],
     classifiers: Sequence[str],
@@ -198,7 +199,6 @@ def predict_sets(
     PredictionError, StudyError
         See `predict`. All that can be known of any set is looked at before the first is begun.
     """
-    load_timm()
     if not all(sets):
         raise PredictionError("data-set-name-empty")
     names, folder = [str(name) for name in classifiers], Path(study)

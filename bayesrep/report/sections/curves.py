@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from bayesrep.errors import StudyError, listing
+from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, cells_along, find_group, thinned_draws
 from bayesrep.report import vega
@@ -151,7 +152,7 @@ def curve_draws(fitted: Fitted) -> Floats:
     curves, options = made.model.curves, made.options
     # Compiled as one program: operation by operation each would be compiled for itself.
     evaluate = jax.jit(lambda draws: curves(draws, options, GRID, share))
-    with jax.enable_x64(new_val=True):
+    with own_settings():
         return np.asarray(evaluate(draws))
 
 

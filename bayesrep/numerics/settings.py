@@ -1,0 +1,50 @@
+"""JAX as our programs need it, whatever its process has set for others' programs."""
+
+import os
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+
+from bayesrep.errors import OptionError
+
+_users = set[int]()
+"""Processes that have computed: this one, and any that it was forked from."""
+
+
+def refuse_fork() -> None:
+    """Refuse to compute in a fork of a process that has: XLA and Polars would wait for its threads.
+
+    Raises
+    ------
+    OptionError
+        If this is one.
+    """
+    _users.add(os.getpid())
+    if len(_users) > 1:
+        raise OptionError("forked-after-computing")
+
+
+@contextmanager
+def own_settings() -> Generator[None]:
+    """64-bit floats, and no setting for finding mistakes, while our own functions run.
+
+    Raises
+    ------
+    OptionError
+        If JAX finds no device where the environment has it look, or in a fork (`refuse_fork`).
+    """
+    import jax
+
+    refuse_fork()
+    try:
+        jax.devices()
+    except (AssertionError, RuntimeError):  # what JAX raises where its plugin is not installed, too
+        platforms = str(jax.config.jax_platforms)  # type: ignore[attr-defined]
+        raise OptionError("jax-without-device", platforms=platforms) from None
+    with ExitStack() as settings:
+        settings.enter_context(jax.enable_x64(new_val=True))
+        settings.enter_context(jax.numpy_dtype_promotion("standard"))
+        settings.enter_context(jax.default_matmul_precision(None))
+        for unwanted in (jax.debug_nans, jax.debug_infs, jax.check_tracer_leaks, jax.log_compiles):
+            settings.enter_context(unwanted(new_val=False))
+        settings.enter_context(jax.disable_jit(disable=False))
+        yield

@@ -1,0 +1,142 @@
+"""Other people's surroundings: every command says the same numbers there, or one line."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from small_networks import fill_folder
+
+from bayesrep.cli import main
+
+PROGRAM = """
+import contextlib, io, json, sys, traceback
+{before}
+from bayesrep.cli import main
+
+def run(*words):
+    said, told = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(told):
+        try:
+            status = main(words)
+        except BaseException:
+            status = traceback.format_exc()
+    return status, said.getvalue(), told.getvalue()
+
+out = sys.argv[1]
+fit = run("fit", "study", "--method", "laplace", "--out", out + "/fit.nc", "--no-progress")
+results = {{
+    "check": run("check", "study"),
+    "estimate": run("estimate", "study", "--methods", "naive,em-spline", "--json"),
+    "fit": run("summarize", "study", out + "/fit.nc", "--json") if fit[0] == 0 else fit,
+    "figure": run("figure", "paper-4", "study", "--out", out + "/figure.png"),
+    "predict": run("predict", "--images", "images", "--dataset", "v1", "--study", out + "/made",
+                   "--weights", "weights", "--classifiers", "test_resnet", "--device", "cpu",
+                   "--no-progress", "--json"),
+}}
+with open(out + "/results.json", "w") as file:
+    json.dump(results, file)
+"""
+JAX = "import jax; jax.config.update"
+TORCH = "import torch; torch.set_default"
+CHANGES = {
+    "JAX_PLATFORMS": ["cuda", "cpu", "tpu,cpu"],
+    "JAX_DEBUG_NANS": ["1"],
+    "JAX_DEBUG_INFS": ["1"],
+    "JAX_NUMPY_DTYPE_PROMOTION": ["strict"],
+    "JAX_NUMPY_RANK_PROMOTION": ["raise"],
+    "JAX_ENABLE_X64": ["1", "0"],
+    "JAX_DISABLE_JIT": ["1"],
+    "JAX_CHECK_TRACER_LEAKS": ["1"],
+    "JAX_DEFAULT_MATMUL_PRECISION": ["bfloat16"],
+    "JAX_LOG_COMPILES": ["1"],
+    "JAX_COMPILATION_CACHE_DIR": ["/nowhere/cache"],
+    "MPLBACKEND": ["module://matplotlib_inline.backend_inline", "nonsense"],
+    "MATPLOTLIBRC": ["."],  # of a folder with oddities
+    "HOME": ["/nowhere"],
+    "TMPDIR": ["/nowhere", "/proc"],
+    "OMP_NUM_THREADS": ["nonsense", "1"],
+    "POLARS_MAX_THREADS": ["1"],
+    "POLARS_FMT_MAX_ROWS": ["1"],
+    "PYTHONOPTIMIZE": ["2"],
+    "PYTHONHASHSEED": ["7"],
+    "PYTHONUTF8": ["0"],
+    "LANG": ["C", "tr_TR.UTF-8"],
+    "TZ": ["Asia/Kathmandu"],
+    "COLUMNS": ["1"],
+    "BEFORE": [
+        f"{JAX}('jax_debug_nans', True)",
+        f"{JAX}('jax_numpy_dtype_promotion', 'strict')",
+        f"{JAX}('jax_default_prng_impl', 'rbg')",
+        f"{TORCH}_device('meta')",
+        f"{TORCH}_dtype(torch.float64)",
+        "import numpy; numpy.seterr(all='raise')",
+        "import matplotlib; matplotlib.rcParams['text.usetex'] = True",
+        "import polars; polars.Config.set_tbl_rows(1)",
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    root = tmp_path_factory.mktemp("surroundings")
+    words = "--images 60 --annotators 5 --classifiers 4 --seed 1".split()
+    assert main(["simulate", *words, str(root / "study")]) == 0
+    fill_folder(root, ["test_resnet"], images=6)
+    (root / "matplotlibrc").write_text("text.usetex: True\naxes.prop_cycle: nonsense\n")
+    return root
+
+
+def results_of(place, out, name="", value=""):
+    out.mkdir()
+    script = out / "commands.py"
+    script.write_text(PROGRAM.format(before=value if name == "BEFORE" else ""))
+    plain = {n: v for n, v in os.environ.items() if not n.startswith(("JAX_", "XLA_", "MPL"))}
+    changed = {**plain, **({name: value} if name and name != "BEFORE" else {})}
+    done = subprocess.run(
+        [sys.executable, script, out], cwd=place, env=changed, capture_output=True, text=True
+    )
+    assert (out / "results.json").exists(), done.stderr
+    return json.loads((out / "results.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def wanted(place, tmp_path_factory):
+    found = results_of(place, tmp_path_factory.mktemp("plain") / "out")
+    assert all(status == 0 for status, _, _ in found.values()), found
+    return found
+
+
+def numbers(text):
+    """All numbers of what was printed, but for times."""
+    if not text.startswith("{"):
+        return [word for word in text.split() if "/" not in word]
+    found = []
+
+    def take(name, value):
+        if isinstance(value, dict):
+            for key, each in sorted(value.items()):
+                take(key, each)
+        elif isinstance(value, list):
+            for each in value:
+                take(name, each)
+        elif isinstance(value, int | float) and "second" not in name:
+            found.append(value)
+
+    take("", json.loads(text))
+    return found
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, vs in CHANGES.items() for v in vs])
+def test_commands_say_the_same_or_one_line(place, wanted, tmp_path, name, value):
+    found = results_of(place, tmp_path / "out", name, value)
+    for command, (status, said, told) in found.items():
+        assert status in (0, 1, 2), f"{command}: {status}"
+        if status:
+            print(command, told)
+            assert told.count("\n") == 1, f"{command}: {told}"
+            assert len(told) < 500
+        else:
+            same = pytest.approx(numbers(wanted[command][1]), rel=1e-6)
+            assert numbers(said) == same, command
