@@ -227,19 +227,6 @@ def test_programs_are_kept_for_our_own_models_alone(own_models, way):
     assert tools.expand.identity == tools.quantities.identity == tools.density.identity == ""
 
 
-def test_what_is_changed_under_our_names_is_not_kept(folder, monkeypatch):
-    """A field of our model, or a function that it calls."""
-    before = joint.MODEL.function
-    object.__setattr__(joint.MODEL, "function", other_options)
-    try:
-        assert tools_of("joint")[0].density.identity == ""
-    finally:
-        object.__setattr__(joint.MODEL, "function", before)
-    monkeypatch.setattr(joint, "sample_curves", lambda *given: None)
-    kept_jit(sums, "sums", "all")(TREE, TWO)
-    assert kept(folder) == []
-
-
 def test_what_is_made_ahead_is_what_a_fit_asks_for(folder, monkeypatch):
     """Each program once: one of other shapes would be made again."""
     made, make = [], program.Program._make

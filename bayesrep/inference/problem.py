@@ -26,7 +26,7 @@ from bayesrep.inference.device import default_platform
 from bayesrep.inference.mode import Climb, climb
 from bayesrep.inference.program import Program, kept_jit
 from bayesrep.models import MODELS, Model
-from bayesrep.models.model import TRACING, Data, Form, Options, is_own
+from bayesrep.models.model import TRACING, Data, Form, Options
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import thinned_draws
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -301,8 +301,8 @@ def _programs(
     del platform  # part of the cache's key: so are the compiler's options
     example = jax.tree.unflatten(structure, [np.zeros(shape) for shape in shapes])
     made_from = ""
-    # What a kept program returns stays on its device; of other code no program's name tells.
-    if is_own(model) and not spread:
+    # What a kept program returns stays on its device; of other code no name tells.
+    if not spread and any(model is own for own in MODELS.list_own()):
         made_from = f"{model.function.__qualname__} {options!r} {form!r} {structure} {shapes}"
 
     def build(function: Callable[[Data, Options], None]) -> Density:

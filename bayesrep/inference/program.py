@@ -9,7 +9,6 @@ which finds what XLA compiled before.
 import hashlib
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -154,8 +153,7 @@ class Program:
                 jax.monitoring.record_event_time_span(f"{COMPILATION}wait", begin, reached)
             if signature not in self._known:
                 folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
-                keeps = jax.config.jax_enable_compilation_cache  # type: ignore[attr-defined]
-                if folder is None or not keeps or _holds_foreign_functions():
+                if folder is None or not jax.config.jax_enable_compilation_cache:  # type: ignore[attr-defined]
                     return None
                 parts = _digest_sources(), self.identity, *map(repr, signature)
                 file = Path(folder) / f"{_digest(chr(0).join(parts).encode())}.program"
@@ -236,18 +234,6 @@ def _describe_leaf(leaf: Any) -> tuple[Any, ...]:
 def _read_settings() -> tuple[Any, ...]:
     values = tuple(getattr(jax.config, name) for name in SETTINGS)
     return (default_platform(), os.environ.get("XLA_FLAGS", ""), *values)
-
-
-def _holds_foreign_functions() -> bool:
-    """Whether somebody has put a function into a room, of which no digest of its files tells."""
-    package, libraries = Path(__file__).parents[1], Path(jax.__file__).parents[1]
-    homes = tuple(map(str, (package, libraries, Path(os.__file__).parent)))
-    rooms = tuple(f"bayesrep.{room}." for room in ROOMS)
-    modules = [module for name, module in list(sys.modules.items()) if name.startswith(rooms)]
-    values = [value for module in modules for value in vars(module).values()]
-    inner = [value.__wrapped__ for value in values if hasattr(value, "__wrapped__")]  # of jitted
-    code = [value.__code__ for value in (*values, *inner) if hasattr(value, "__code__")]
-    return not all(each.co_filename.startswith(homes) for each in code)
 
 
 @cache

@@ -7,6 +7,7 @@ asked for; the names alone cost nothing. A model of one's own is put in by its n
 package, whose entry point of the group "bayesrep.models" has its name.
 """
 
+import sys
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -35,7 +36,7 @@ class _Models(MutableMapping[str, "Model"]):
             if name not in self._others and (point := _find_installed(name)):
                 self._others[name] = point.load()
             return self._others[name]
-        return import_module(f"{__name__}.{name.replace('-', '_')}").MODEL
+        return import_module(_module_of(name)).MODEL
 
     def __setitem__(self, name: str, model: "Model") -> None:
         if name in self._ours:
@@ -55,6 +56,15 @@ class _Models(MutableMapping[str, "Model"]):
 
     def __len__(self) -> int:
         return len(self._ours) + len(self._others)
+
+    def list_own(self) -> "list[Model]":
+        """Our models whose files are imported: no name tells them from what wraps them."""
+        modules = map(_module_of, self._ours)
+        return [sys.modules[module].MODEL for module in modules if module in sys.modules]
+
+
+def _module_of(name: str) -> str:
+    return f"{__name__}.{name.replace('-', '_')}"
 
 
 def _find_installed(name: str) -> EntryPoint | None:

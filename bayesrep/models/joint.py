@@ -72,7 +72,7 @@ from bayesrep.models.mixtures import (
     sample_mixtures,
     sample_prior,
 )
-from bayesrep.models.model import Model, note_own, take_rows
+from bayesrep.models.model import Model, take_rows
 from bayesrep.models.options import JointOptions
 from bayesrep.models.priors import law_of
 from bayesrep.studies.overlap import overlap_weight
@@ -332,4 +332,3 @@ MODEL = Model(
     of_images=False,
     takes_selection=True,
 )
-note_own(MODEL)

@@ -1,7 +1,7 @@
 """What inference, checks and summaries need to know of a model; nothing asks for its name."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import RLock
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -166,23 +166,6 @@ class Model:
             else:
                 shared = shared + density.sum()
         return LogPrior(shared, own)
-
-
-_OWN: list[tuple[Model, Model]] = []
-
-
-def note_own(model: Model) -> None:
-    """Note a model that a file of the package has made, beside a copy."""
-    _OWN.append((model, replace(model)))
-
-
-def is_own(made: Model | Options) -> bool:
-    """Whether this very model is one that a file of the package made, or its options are.
-
-    Names do not tell: what wraps a function has its name, and so has a replaced model's.
-    """
-    own = [model for model, copy in _OWN if model == copy]
-    return any(made is model or type(made) is model.options for model in own)
 
 
 def _any_data(model: Model, options: Options, form: Form) -> Data:

@@ -79,7 +79,7 @@ from bayesrep.models.mixtures import (
     sample_mixtures,
     sample_prior,
 )
-from bayesrep.models.model import Model, note_own
+from bayesrep.models.model import Model
 from bayesrep.models.options import JointOptions
 from bayesrep.models.priors import Prior, locate, unit_law
 from bayesrep.numerics.conditional_logit import conditional_logit
@@ -484,4 +484,3 @@ MODEL = Model(
     answers=predictive,
     images=image_posteriors,
 )
-note_own(MODEL)

@@ -52,7 +52,7 @@ from bayesrep.models.joint import (
     report_quantities,
 )
 from bayesrep.models.mixtures import SITES, mixture_offsets
-from bayesrep.models.model import Crowd, Model, note_own
+from bayesrep.models.model import Crowd, Model
 from bayesrep.models.options import JointOptions
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.binomial import log_binomial
@@ -272,4 +272,3 @@ MODEL = Model(
     },
     crowd=lambda study, roles: crowd_of(study, tuple(roles)),
 )
-note_own(MODEL)
