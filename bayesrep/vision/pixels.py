@@ -23,12 +23,10 @@ from numpy.typing import NDArray
 from bayesrep.errors import PredictionError, kind_and_reason
 from bayesrep.types import Ints
 from bayesrep.vision.contents import digest
-from bayesrep.vision.images import ImageSet
+from bayesrep.vision.images import ImageSet, read_formats
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.stages import Spent
 
-# What the known suffixes stand for. Pillow knows more, of which one starts other programs (EPS).
-FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 LARGEST_PIXELS = 89_478_485  # pixels; where Pillow begins to warn of decompression bombs
 NARROWEST = 250  # of a longer side to the shorter, which grows to some 256 pixels before the crop
 
@@ -96,7 +94,7 @@ def decode(data: bytes) -> Any:
     """
     from PIL import Image
 
-    image = Image.open(io.BytesIO(data), formats=FORMATS)
+    image = Image.open(io.BytesIO(data), formats=read_formats())
     _check_size(*image.size)
     image.load()
     return image if image.mode == "RGB" else image.convert("RGB")
@@ -104,16 +102,23 @@ def decode(data: bytes) -> Any:
 
 @contextmanager
 def quiet_images() -> Generator[None]:
-    """Silence what Pillow says about odd images; set here since it concerns every thread."""
+    """Silence what Pillow says about odd images, and have it refuse those that are cut off.
+
+    Whatever the rest of the process has it do; set here since it concerns every thread.
+    """
+    from PIL import ImageFile
+
     logger = logging.getLogger("PIL")
-    level = logger.level
+    level, takes_truncated = logger.level, ImageFile.LOAD_TRUNCATED_IMAGES
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"PIL\..*")
         logger.setLevel(logging.CRITICAL + 1)
+        ImageFile.LOAD_TRUNCATED_IMAGES = False
         try:
             yield
         finally:
             logger.setLevel(level)
+            ImageFile.LOAD_TRUNCATED_IMAGES = takes_truncated
 
 
 def explain_failure(error: Exception) -> str:
