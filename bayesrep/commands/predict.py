@@ -1,5 +1,6 @@
 """`bayesrep predict`: evaluate classifiers on images, and write their predictions into a study."""
 
+import warnings
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from bayesrep.commands.output import (
     say,
     write_csv,
 )
-from bayesrep.errors import OptionError
+from bayesrep.errors import OptionError, PredictionWarning, listing
 
 EXAMPLE = "--images val/ --dataset v1 --study my-study --classifiers resnet50"
 
@@ -143,6 +144,8 @@ def run(arguments: Namespace) -> int:
         return report_missing_arguments("predict", missing)
     if arguments.csv:
         new_file(arguments.csv, arguments)
+    # What is said belongs to the answers, whatever the environment does with warnings.
+    warnings.simplefilter("always", PredictionWarning)
     reports = _predict(arguments)
     if arguments.results:
         _write_results(arguments, reports)
@@ -232,8 +235,6 @@ def _text(report: Any) -> str:
 
 def _account(report: Any) -> str:
     """Say what became of every file that was found."""
-    from bayesrep.errors import listing
-
     passed, answered = report.passed_over, report.table["images"].max()
     kinds = "; ".join(f"{why}: {listing(names, 'file')}" for why, names in passed.items())
     return (

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bayesrep.errors import PredictionError, Violation, listing, reason
+from bayesrep.errors import PredictionError, PredictionWarning, Violation, listing, reason
 from bayesrep.files.seals import digest_file
 from bayesrep.studies import rules
 from bayesrep.vision.classes import IMAGENET, Classes
-from bayesrep.vision.heads import LargeHead, find_head
+from bayesrep.vision.heads import LargeHead, find_head, match_names, read_label_names
 from bayesrep.vision.hub import is_of_hub
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.pixels import Preprocessing
@@ -128,13 +128,15 @@ def describe(name: str, weights: Path | None = None, classes: Classes = IMAGENET
     timm = load_timm()
     if is_of_hub(name):
         return _of_config(name, None, classes)
-    if classes.file is not None or not timm.is_model(name):  # else timm itself knows it
-        saved = _saved_folder(name, weights)
-        if saved is not None:
-            return _of_config(name, saved, classes)
+    if not timm.is_model(name) and _saved_folder(name, weights) is not None:
+        file, saved = _find_weights(name, [name], weights)
+        return _of_config(name, saved, classes, file)
     config = _pretrained_config(name)
     tagged = config.tag and config.tag != "untrained"
     full = f"{config.architecture}.{config.tag}" if tagged else str(config.architecture)
+    file, saved = _find_weights(name, [name, full, str(config.architecture)], weights)
+    if saved is not None:
+        return _of_config(name, saved, classes, file)
     if classes.file is not None and weights is None and config.num_classes != len(classes):
         shown = f"{name!r} ({full})"
         raise PredictionError(describe_disagreement(shown, config.num_classes, classes))
@@ -153,7 +155,6 @@ def describe(name: str, weights: Path | None = None, classes: Classes = IMAGENET
             hint=hint,
         )
     _check_input(name, full, config.input_size)
-    file = None if weights is None else _weights_file(name, full, weights)
     source = _file_digest(file) if file else _own_weights(name, config)
     return Architecture(name, full, source, file, *_input(config.to_dict()), full, classes, head)
 
@@ -174,7 +175,9 @@ def _saved_folder(name: str, weights: Path | None) -> Path | None:
     return folder if folder is not None and (folder / _CONFIG).is_file() else None
 
 
-def _of_config(name: str, folder: Path | None, classes: Classes) -> Architecture:
+def _of_config(
+    name: str, folder: Path | None, classes: Classes, file: Path | None = None
+) -> Architecture:
     """A classifier of the hub, or of a folder, by its own configuration."""
     load_timm()
     from timm.models import load_model_config_from_hf
@@ -186,7 +189,7 @@ def _of_config(name: str, folder: Path | None, classes: Classes) -> Architecture
             load_model_config_from_path(folder) if folder else load_model_config_from_hf(identifier)
         )
         output_count, shape = int(config["num_classes"]), config.get("input_size", (3,))
-        preprocessed = _input(config)
+        preprocessed, names = _input(config), read_label_names(config)
     except Exception as error:  # the hub, the file system, what is in the file
         where = str(folder / _CONFIG) if folder else f"{_CONFIG} of {identifier} on the hub"
         raise PredictionError(
@@ -199,23 +202,49 @@ def _of_config(name: str, folder: Path | None, classes: Classes) -> Architecture
     head = find_head(output_count) if classes.file is None else None
     if head is None and output_count != len(classes):
         raise PredictionError(describe_disagreement(f"{name!r} ({full})", output_count, classes))
+    head = _find_outputs(name, names, classes, output_count) if names else head
     _check_input(name, full, shape)
-    if folder is None:
+    if file is None:
         source = f"hf-hub:{identifier}"
         given = source, f"hub:{identifier}", None
     else:
-        source, file = f"local-dir:{folder}", _saved_weights(name, folder)
+        source = f"local-dir:{folder}"
         given = full, _file_digest(file), file
     return Architecture(name, *given, *preprocessed, source, classes, head)
 
 
-def _saved_weights(name: str, folder: Path) -> Path:
-    """The weights beside a configuration; never those of the architecture under timm's name."""
-    for suffix in _SUFFIXES:
-        for stem in ("model", "pytorch_model"):
-            if (file := folder / f"{stem}{suffix}").is_file():
-                return file
-    raise PredictionError("saved-classifier-without-weights", folder=folder, classifier=name)
+def _find_outputs(
+    name: str, names: Sequence[str], classes: Classes, output_count: int
+) -> LargeHead | None:
+    """Where the classes are among outputs that are named; None where each is in its place.
+
+    Warns
+    -----
+    PredictionWarning
+        Where the names are in another order than the classes, or are others altogether.
+    """
+    head = match_names(names, classes) if len(names) == output_count else None
+    if head is not None and head.outputs == tuple(range(output_count)):
+        return None
+    if head is None and (classes.file is None or classes.index.keys() & set(names)):
+        raise PredictionError(
+            "classifier-names-other-classes",
+            classifier=name,
+            label_names=listing(names, "output"),
+            known_classes=classes.description,
+        )
+    taken = (
+        f"are taken in the order of {classes.file}, which has none of these names"
+        if head is None
+        else f"are found by these names among the {classes.description}"
+    )
+    warnings.warn(
+        f"classifier {name!r}: its configuration (label_names) names its "
+        f"{listing(names, 'output')}, which {taken}",
+        PredictionWarning,
+        stacklevel=2,
+    )
+    return head
 
 
 def describe_disagreement(shown: str, outputs: int, classes: Classes) -> Violation:
@@ -243,7 +272,10 @@ def _of_torchvision(name: str, folder: Path | None, classes: Classes) -> Archite
     if folder is None and len(classes) != len(IMAGENET):
         raise PredictionError(describe_disagreement(repr(name), len(IMAGENET), classes))
     full = f"{name.split('.')[0]}.{weights.name}"
-    file = None if folder is None else _weights_file(name, full, folder)
+    plain = [each.removeprefix(PREFIX) for each in (name, full, full.split(".")[0])]
+    file, saved = _find_weights(name, plain, folder)
+    if saved is not None:
+        _warn_of_config(saved / _CONFIG)
     source = _file_digest(file) if file else f"url:{weights.url}"
     data = data_config(weights)
     preprocessed = Preprocessing.from_config(data), data["mean"], data["std"]
@@ -287,19 +319,53 @@ def _own_weights(name: str, config: Any) -> str:
     raise PredictionError("timm-classifier-without-weights", classifier=name)
 
 
-def _weights_file(name: str, full: str, folder: Path) -> Path:
+def _find_weights(
+    name: str, stems: Sequence[str], folder: Path | None
+) -> tuple[Path | None, Path | None]:
+    """The file of a classifier's weights, and its own folder where a configuration is in it too.
+
+    Files beside a configuration come first, then safetensors; whatever else is there is said.
+    """
+    if folder is None:
+        return None, None
     if not folder.is_dir():
         raise PredictionError("weights-folder-missing", folder=folder)
-    plain = [each.removeprefix(PREFIX) for each in (name, full)]
-    stems = dict.fromkeys((*plain, plain[1].split(".")[0]))
-    for stem in stems:
-        for suffix in _SUFFIXES:
-            for file in (folder / f"{stem}{suffix}", folder / stem / f"model{suffix}"):
-                if file.is_file():
-                    return file
-    looked = " or ".join(f"{stem}.safetensors" for stem in stems)
-    raise PredictionError(
-        "weights-folder-lacks-classifier", folder=folder, classifier=name, expected_files=looked
+    stems = list(dict.fromkeys(stems))
+    saved = next((each for stem in stems if (each := _saved_folder(stem, folder))), None)
+    files = [
+        file
+        for stem in stems
+        for suffix in _SUFFIXES
+        for called in (stem, f"{stem}/model", f"{stem}/pytorch_model")
+        if (file := folder / f"{called}{suffix}").is_file()
+    ]
+    files.sort(key=lambda file: file.parent != saved)
+    if saved is not None and (not files or files[0].parent != saved):
+        raise PredictionError("saved-classifier-without-weights", folder=saved, classifier=name)
+    if not files:
+        looked = " or ".join(f"{stem}.safetensors" for stem in stems)
+        raise PredictionError(
+            "weights-folder-lacks-classifier", folder=folder, classifier=name, expected_files=looked
+        )
+    if files[1:]:
+        warnings.warn(
+            f"classifier {name!r}: {files[0]} is used, not the "
+            f"{listing(map(str, files[1:]), 'file')} beside it",
+            PredictionWarning,
+            stacklevel=2,
+        )
+    if saved is None and (folder / _CONFIG).is_file():
+        _warn_of_config(folder / _CONFIG)
+    return files[0], saved
+
+
+def _warn_of_config(file: Path) -> None:
+    """Say that a configuration is not read."""
+    warnings.warn(
+        f"{file} is not read: a classifier that timm has saved has a folder of its name, with its "
+        "weights (model.safetensors) and its configuration in it",
+        PredictionWarning,
+        stacklevel=2,
     )
 
 

@@ -327,7 +327,9 @@ def _archived_files(archives: Sequence[Path]) -> Iterator[_ImageFile]:
             if member.size < _LEAST_BYTES and (not ending or ending in _image_endings()):
                 hollow += not member.is_link
                 if hollow > _MOST_HOLLOW:
-                    raise PredictionError("archive-of-empty-files", archive=file, count=_MOST_HOLLOW)
+                    raise PredictionError(
+                        "archive-of-empty-files", archive=file, count=_MOST_HOLLOW
+                    )
             yield _ImageFile(shown, file, member.offset, member.size, member.is_link)
 
 
@@ -402,9 +404,7 @@ def _refuse_without_images(path: Path, entries: Iterable[_ImageFile]) -> NoRetur
     raise PredictionError("no-images-at-path", path=path, endings=kinds)
 
 
-def _check_one_set(
-    path: Path, names: Iterable[str], *, is_sharded: bool, by_folder: bool
-) -> None:
+def _check_one_set(path: Path, names: Iterable[str], *, is_sharded: bool, by_folder: bool) -> None:
     """Refuse what are several sets of images: splits, severities, domains beside each other.
 
     They are where folders of classes lie in several folders, where two archives hold files of the

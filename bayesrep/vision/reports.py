@@ -108,9 +108,7 @@ def make_report(
     passed_over = {why: names for why, names in listed.passed_over.items() if names}
     found = len(run.images) + sum(map(len, passed_over.values()))
     stages = tuple(run.stages)
-    return Report(
-        table, failed, complete, stages, listed.among, listed.outside, passed_over, found
-    )
+    return Report(table, failed, complete, stages, listed.among, listed.outside, passed_over, found)
 
 
 def _row(run: DatasetRun, name: str, full: str | None) -> tuple[Any, ...]:
