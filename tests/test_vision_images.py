@@ -300,9 +300,10 @@ def test_webdataset_shards(tmp_path):
 def test_table_of_paths(tmp_path):
     touch(tmp_path, "x/a.jpg", "b.png")
     table = tmp_path / "images.csv"
-    table.write_text(f"path,label\nx/a.jpg,{synsets()[5]}\nb.png,{synsets()[1]}\n")
-    images = list_images(table)
-    assert labelled(images) == {"x/a.jpg": 5, "b.png": 1}
+    for by in "\\/":
+        table.write_text(f"path,label\nx{by}a.jpg,{synsets()[5]}\nb.png,{synsets()[1]}\n")
+        images = list_images(table)
+        assert labelled(images) == {"x/a.jpg": 5, "b.png": 1}
     assert images.read(1) == b"pixelsb.png"
     for text, rule, facts in (
         ("path,label\nno.jpg,3\n", "image-table-names-missing-files", {"images": ["no.jpg"]}),
@@ -447,6 +448,114 @@ def test_what_would_fill_the_memory_is_no_image(monkeypatch, tmp_path):
     monkeypatch.setattr(sys.modules["bayesrep.vision.images"], "LARGEST_BYTES", 5)
     with refused(PredictionError, "image-file-too-large", {"byte_count": 13, "most_bytes": 5}):
         images.read(0)
+
+
+# Every file is accounted for
+
+
+def made_file(place, kind):
+    """Make a file, link or pipe whose name says what it is."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "link":
+        place.symlink_to("/nowhere/at/all.jpg")
+    else:
+        place.write_bytes(kind)
+
+
+FILES = {  # name: what it is, and why it is passed over; nothing where it is an image
+    "a.jfif": (b"pixels", ""),
+    "b.jpe": (b"", ""),
+    "c.AVIF": (b"pixels", ""),
+    "d.jpg": ("link", ""),
+    "e.png": ("pipe", ""),
+    "picture": (b"P6 1 1 255\nabc", ""),
+    "notes": (b"P2P is not an image", "no image"),
+    "x.d": (b"", "ending in .d"),
+    "more.txt": (b"", "ending in .txt"),
+    "lost.md": ("link", "no file"),
+    "queue.fifo": ("pipe", "no file"),
+    ".DS_Store": (b"", "hidden"),
+    ".git/index.jpg": (b"", "hidden"),
+}
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sets(st.sampled_from(sorted(FILES)), min_size=1), min_size=2, max_size=4))
+def test_every_file_is_an_image_or_passed_over(tmp_path_factory, folders):
+    root = tmp_path_factory.mktemp("tree")
+    touch(root, "0/one.jpg")
+    for number, names in enumerate(folders):
+        for name in names:
+            made_file(root / str(number) / name, FILES[name][0])
+    images = list_images(root)
+    reasons = dict.fromkeys(images.names, "")
+    reasons |= {name: why for why, names in images.passed_over.items() for name in names}
+    expected = {
+        f"{number}/{name.partition('/')[0]}": FILES[name][1]
+        for number, names in enumerate(folders)
+        for name in names
+    }
+    assert reasons == expected | {"0/one.jpg": ""}
+    assert len(images) + sum(map(len, images.passed_over.values())) == len(expected) + 1
+
+
+SEVERAL, MIXED = "images-of-several-sets", "images-beside-archives"
+
+
+@pytest.mark.filterwarnings("ignore:.*counting from 0")
+@pytest.mark.parametrize(
+    ("files", "archives", "rule"),
+    [
+        (["train/0/a.jpg", "val/0/b.jpg"], {}, SEVERAL),
+        ([f"{severity}/n01440764/a.jpg" for severity in range(1, 6)], {}, SEVERAL),
+        (["art/0/a.jpg", "art/1/a.jpg", "photo/0/b.jpg"], {}, SEVERAL),
+        (["0/a.jpg", "more/1/b.jpg"], {}, SEVERAL),
+        (["val/0/a.jpg", "val/1/b.jpg"], {}, None),
+        ([], {"train-0": ["a.jpg", "a.cls"], "validation-0": ["b.jpg", "b.cls"]}, SEVERAL),
+        ([], {"train-0": ["a.jpg", "a.cls"], "train-1": ["a.jpg", "a.cls"]}, None),
+        ([], {"1": ["0/a.jpg"], "2": ["0/a.jpg"]}, SEVERAL),
+        ([], {"1": ["0/a.jpg"], "2": ["0/b.jpg"]}, None),
+        ([], {"fog": ["1/0/a.jpg"], "blur": ["2/0/b.jpg"]}, SEVERAL),
+        ([], {"n01440764": ["a.jpg"], "n01443537": ["a.jpg"]}, None),
+        (["0/a.jpg"], {"backup": ["0/a.jpg"]}, MIXED),
+        (["preview.png"], {"shard": ["a.jpg", "a.cls"]}, MIXED),
+        (["notes.txt"], {"shard": ["a.jpg", "a.cls", "b.cls"]}, None),
+        (["sub/a.tar"], {}, "archives-in-place-of-images"),
+        ([], {"train": ["n01440764.tar"]}, "archives-in-place-of-images"),
+    ],
+)
+def test_sets_beside_each_other_are_not_one(tmp_path, files, archives, rule):
+    touch(tmp_path, *files)
+    for name, held in archives.items():
+        archive(tmp_path / f"{name}.tar", {each: b"0" for each in held})
+    if rule is not None:
+        with refused(PredictionError, rule, {"path": str(tmp_path)}):
+            list_images(tmp_path)
+        return
+    images = list_images(tmp_path)
+    listed = sum(each.endswith(".jpg") for each in [*files, *sum(archives.values(), [])])
+    others = (files == ["notes.txt"]) * 2  # and the label of nothing
+    assert (len(images), sum(map(len, images.passed_over.values()))) == (listed, others)
+
+
+def test_a_folder_that_nobody_can_see_into_is_refused(monkeypatch, tmp_path):
+    touch(tmp_path, "0/a.jpg", "1/b.jpg")
+    scan, closed = os.scandir, str(tmp_path / "1")
+
+    def scandir(path):
+        if str(path) == closed:
+            raise PermissionError(13, "Permission denied", closed)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with refused(PredictionError, "images-folder-unreadable", {"folder": closed}):
+        list_images(tmp_path)
+    monkeypatch.undo()
+    (tmp_path / "2").symlink_to("/nowhere/2")  # as a class folder whose mount is away
+    with refused(PredictionError, "images-link-to-nothing", {"link": str(tmp_path / "2")}):
+        list_images(tmp_path)
 
 
 # The development kit's numbers

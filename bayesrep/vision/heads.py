@@ -90,7 +90,7 @@ def match_names(names: Sequence[str], classes: Classes) -> LargeHead | None:
     None where these name two outputs alike, or not every class, or, of more outputs than classes,
     not most of them.
     """
-    from timm.data import ImageNetInfo
+    from timm.data.imagenet_info import ImageNetInfo
 
     if classes.file is None and list(names) == ImageNetInfo().label_descriptions():
         names = classes.names  # in words

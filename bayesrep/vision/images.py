@@ -420,7 +420,7 @@ def _check_one_set(path: Path, names: Iterable[str], *, is_sharded: bool, by_fol
         place = "/".join(each for each in above if each != shard)
         if (shard, place) not in sets:
             words = re.findall("[a-z]+", f"{shard}/{place}".lower())
-            splits = {_SPLITS.get(word, word) for word in words}
+            splits = {str(_SPLITS.get(word, word)) for word in words}
             sets[shard, place] = frozenset(splits.intersection(_SPLITS.values()))
         called = "/".join(parts[-2:])  # a class and a file of it
         is_twice |= by_folder and shard_of.setdefault(called, shard) != shard

@@ -236,10 +236,10 @@ def _read_weights(architecture: Architecture, wanted: set[str]) -> dict[str, Any
     from safetensors.torch import load_file
     from timm.models import clean_state_dict
 
-    file = architecture.file
+    file = str(architecture.file)
     try:
-        is_safe = str(file).endswith(".safetensors")
-        held = load_file(str(file)) if is_safe else torch.load(file, "cpu", weights_only=True)
+        is_safe = file.endswith(".safetensors")
+        held = load_file(file) if is_safe else torch.load(file, "cpu", weights_only=True)
     except Exception as error:  # not safetensors, or a pickle of more than weights
         raise PredictionError(
             "weights-file-unreadable", file=file, reason=kind_and_reason(error)
