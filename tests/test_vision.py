@@ -734,24 +734,27 @@ def put_behind(prefix, state):
 CHECKPOINTS = {  # what holds the weights, and what is said of where they are
     "state_dict": (lambda s: {"state_dict": s, "epoch": 3, "loss": torch.zeros(())}, None),
     "plain": (lambda s: s, None),
-    "Lightning": (lambda s: {"state_dict": put_behind("model.", s)}, "'state_dict.model'"),
-    "torch": (lambda s: {"model_state_dict": s, "optimizer": {"state": {0: s}}}, "'model_state_d"),
-    "parallel": (lambda s: {"net": put_behind("module.", s)}, "'net.module'"),
-    "compiled": (lambda s: put_behind("module._orig_mod.", s), "'module._orig_mod'"),
+    "Lightning": (lambda s: {"state_dict": put_behind("model.", s)}, "'state_dict.model.'"),
+    "torch": (
+        lambda s: {"model_state_dict": s, "optimizer": {"state": {0: s}}},
+        "'model_state_dict.'",
+    ),
+    "parallel": (lambda s: {"net": put_behind("module.", s)}, "'net.module.'"),
+    "compiled": (lambda s: put_behind("module._orig_mod.", s), "'module._orig_mod.'"),
     "averages": (
         lambda s: {"state_dict": averaged(s), "state_dict_ema": s},
-        "'state_dict_ema' .* name 'state_dict' are not",
+        "'state_dict_ema.' are used, not the name 'state_dict.'",
     ),
     "AveragedModel": (
         lambda s: {
             "model": averaged(s),
             "model_ema": {"n_averaged": torch.ones(()), **put_behind("module.", s)},
         },
-        "'model_ema.module' .* name 'model' are not",
+        "'model_ema.module.' are used, not the name 'model.'",
     ),
     "beside each other": (
         lambda s: put_behind("net.", averaged(s)) | put_behind("ema.", s),
-        "'ema' .* name 'net' are not",
+        "'ema.' are used, not the name 'net.'",
     ),
 }
 
@@ -800,7 +803,7 @@ def test_which_files_of_a_classifier_are_used_is_said(tmp_path):
     with pytest.warns(PredictionWarning, match=r"model\.safetensors is used, not .*\.pth"):
         assert describe("test_resnet", tmp_path / "own").preprocessing.size == (96, 96)
     (tmp_path / "config.json").write_text("{}")
-    with pytest.warns(PredictionWarning, match="config.json is not read"):
+    with pytest.warns(PredictionWarning, match=r"\.pth is used, not the file .*config.json"):
         assert describe("test_resnet", tmp_path).preprocessing.size == (160, 160)
 
 

@@ -159,15 +159,6 @@ def test_flat_folder_without_labels_says_what_to_give(tmp_path):
         list_images(tmp_path)
 
 
-@pytest.mark.filterwarnings("ignore:.*counting from 0")
-def test_tar_of_class_folders_is_read_in_place(tmp_path):
-    path = archive(tmp_path / "v2.tar", {"v2/10/a.jpeg": b"ten", "v2/9/b.jpeg": b"nine"})
-    images = list_images(path)
-    assert labelled(images) == {"v2/9/b.jpeg": 9, "v2/10/a.jpeg": 10}
-    assert [images.read(row) for row in range(2)] == [b"nine", b"ten"]
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def noise(number, size):
     return np.random.default_rng(number).bytes(size)
 
@@ -229,9 +220,6 @@ def change_stored(packed, place):
         (lambda packed: change_stored(packed, 1000), "tar-file-unreadable", "CRC"),
         (lambda packed: packed + b"more", "tar-file-unreadable", "Not a gzip"),
         (lambda _: b"", "tar-without-end-mark", ""),
-        (lambda _: gzip.compress(FINE + FINE[:700]), "tar-without-end-mark", ""),
-        (lambda _: gzip.compress(header(b"0/a.jpg", HUGE)), "tar-ends-within-file", ""),
-        (lambda _: gzip.compress(header(b"0/a.jpg", b"777")), "tar-ends-within-file", ""),
         (lambda _: gzip.compress(FINE + END + FINE), "tar-goes-on-behind-end", ""),
     ],
 )
@@ -255,39 +243,25 @@ def test_a_bomb_of_gzip_is_given_up(monkeypatch, tmp_path):
     assert "bytes are packed in it" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("limit", "most", "rule"),
-    [
-        ("vision.tars.MOST_HEADERS", 99, "tar-of-too-many-files"),
-        ("vision.images._MOST_HOLLOW", 99, "archive-of-empty-files"),
-    ],
-)
-def test_archives_of_more_files_than_any_has(monkeypatch, tmp_path, limit, most, rule):
-    monkeypatch.setattr(f"bayesrep.{limit}", most)
+def test_an_archive_of_empty_files_is_given_up(monkeypatch, tmp_path):
+    monkeypatch.setattr("bayesrep.vision.tars.MOST_EMPTY", 99)
     path = archive(tmp_path / "a.tar", {f"0/{number}.jpg": b"" for number in range(100)})
-    with refused(PredictionError, rule, {"archive": str(path)}):
+    with refused(PredictionError, "tar-of-empty-files", {"archive": str(path)}):
         list_images(path)
 
 
-def test_shards_packed_and_not_are_read_together(tmp_path):
-    for shard in range(2):
-        archive(tmp_path / f"{shard}.tar", {"a.b.jpg": b"%d" % shard, "a.b.cls": b"%d" % shard})
-    (tmp_path / "1.tar.gz").write_bytes(gzip.compress((tmp_path / "1.tar").read_bytes()))
-    with refused(PredictionError, "cls-file-repeated"):
-        list_images(tmp_path)
-    (tmp_path / "1.tar").unlink()
-    images = list_images(tmp_path)
-    assert labelled(images) == {"0/a.b.jpg": 0, "1/a.b.jpg": 1}
-    assert images.read(1) == b"1"
-
-
 def test_webdataset_shards(tmp_path):
+    """Packed by gzip or not."""
     for shard in range(2):
         members = {}
         for number in range(3):
             members[f"{number:05d}.jpg"] = f"{shard}{number}".encode()
             members[f"{number:05d}.cls"] = str(100 * shard + number).encode()
         archive(tmp_path / f"shard-{shard}.tar", members)
+    (tmp_path / "shard-1.tgz").write_bytes(gzip.compress((tmp_path / "shard-1.tar").read_bytes()))
+    with refused(PredictionError, "cls-file-repeated"):
+        list_images(tmp_path)
+    (tmp_path / "shard-1.tar").unlink()
     images = list_images(tmp_path)
     assert images.labels.tolist() == [0, 1, 2, 100, 101, 102]
     assert images.read(4) == b"11"
@@ -470,7 +444,7 @@ FILES = {  # name: what it is, and why it is passed over; nothing where it is an
     "c.AVIF": (b"pixels", ""),
     "d.jpg": ("link", ""),
     "e.png": ("pipe", ""),
-    "picture": (b"P6 1 1 255\nabc", ""),
+    "picture": (b"\xff\xd8\xff\xe0", ""),
     "notes": (b"P2P is not an image", "no image"),
     "x.d": (b"", "ending in .d"),
     "more.txt": (b"", "ending in .txt"),
@@ -510,20 +484,16 @@ SEVERAL, MIXED = "images-of-several-sets", "images-beside-archives"
     [
         (["train/0/a.jpg", "val/0/b.jpg"], {}, SEVERAL),
         ([f"{severity}/n01440764/a.jpg" for severity in range(1, 6)], {}, SEVERAL),
-        (["art/0/a.jpg", "art/1/a.jpg", "photo/0/b.jpg"], {}, SEVERAL),
         (["0/a.jpg", "more/1/b.jpg"], {}, SEVERAL),
         (["val/0/a.jpg", "val/1/b.jpg"], {}, None),
         ([], {"train-0": ["a.jpg", "a.cls"], "validation-0": ["b.jpg", "b.cls"]}, SEVERAL),
         ([], {"train-0": ["a.jpg", "a.cls"], "train-1": ["a.jpg", "a.cls"]}, None),
         ([], {"1": ["0/a.jpg"], "2": ["0/a.jpg"]}, SEVERAL),
-        ([], {"1": ["0/a.jpg"], "2": ["0/b.jpg"]}, None),
         ([], {"fog": ["1/0/a.jpg"], "blur": ["2/0/b.jpg"]}, SEVERAL),
         ([], {"n01440764": ["a.jpg"], "n01443537": ["a.jpg"]}, None),
         (["0/a.jpg"], {"backup": ["0/a.jpg"]}, MIXED),
-        (["preview.png"], {"shard": ["a.jpg", "a.cls"]}, MIXED),
         (["notes.txt"], {"shard": ["a.jpg", "a.cls", "b.cls"]}, None),
-        (["sub/a.tar"], {}, "archives-in-place-of-images"),
-        ([], {"train": ["n01440764.tar"]}, "archives-in-place-of-images"),
+        ([], {"train": ["n01440764.tar"]}, "no-images-at-path"),
     ],
 )
 def test_sets_beside_each_other_are_not_one(tmp_path, files, archives, rule):

@@ -7,7 +7,7 @@ outputs and what images go through.
 
 import difflib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,15 +128,15 @@ def describe(name: str, weights: Path | None = None, classes: Classes = IMAGENET
     timm = load_timm()
     if is_of_hub(name):
         return _of_config(name, None, classes)
-    if not timm.is_model(name) and _saved_folder(name, weights) is not None:
-        file, saved = _find_weights(name, [name], weights)
-        return _of_config(name, saved, classes, file)
+    if weights is not None and not timm.is_model(name) and _saved_folder(name, weights):
+        return _of_config(name, _find_weights(name, [name], weights), classes)
     config = _pretrained_config(name)
     tagged = config.tag and config.tag != "untrained"
     full = f"{config.architecture}.{config.tag}" if tagged else str(config.architecture)
-    file, saved = _find_weights(name, [name, full, str(config.architecture)], weights)
-    if saved is not None:
-        return _of_config(name, saved, classes, file)
+    stems = name, full, str(config.architecture)
+    file = None if weights is None else _find_weights(name, stems, weights)
+    if file is not None and weights is not None and _has_config(file, weights):
+        return _of_config(name, file, classes)
     if classes.file is not None and weights is None and config.num_classes != len(classes):
         shown = f"{name!r} ({full})"
         raise PredictionError(describe_disagreement(shown, config.num_classes, classes))
@@ -175,15 +175,13 @@ def _saved_folder(name: str, weights: Path | None) -> Path | None:
     return folder if folder is not None and (folder / _CONFIG).is_file() else None
 
 
-def _of_config(
-    name: str, folder: Path | None, classes: Classes, file: Path | None = None
-) -> Architecture:
-    """A classifier of the hub, or of a folder, by its own configuration."""
+def _of_config(name: str, file: Path | None, classes: Classes) -> Architecture:
+    """A classifier of the hub, or of a file of weights, by its own configuration."""
     load_timm()
     from timm.models import load_model_config_from_hf
     from timm.models._hub import load_model_config_from_path  # not among its public names
 
-    identifier = name.split(":", 1)[-1]
+    identifier, folder = name.split(":", 1)[-1], file.parent if file else None
     try:
         config, full, _ = (
             load_model_config_from_path(folder) if folder else load_model_config_from_hf(identifier)
@@ -216,13 +214,7 @@ def _of_config(
 def _find_outputs(
     name: str, names: Sequence[str], classes: Classes, output_count: int
 ) -> LargeHead | None:
-    """Where the classes are among outputs that are named; None where each is in its place.
-
-    Warns
-    -----
-    PredictionWarning
-        Where the names are in another order than the classes, or are others altogether.
-    """
+    """Where the classes are among outputs that are named; None where each is in its place."""
     head = match_names(names, classes) if len(names) == output_count else None
     if head is not None and head.outputs == tuple(range(output_count)):
         return None
@@ -273,9 +265,7 @@ def _of_torchvision(name: str, folder: Path | None, classes: Classes) -> Archite
         raise PredictionError(describe_disagreement(repr(name), len(IMAGENET), classes))
     full = f"{name.split('.')[0]}.{weights.name}"
     plain = [each.removeprefix(PREFIX) for each in (name, full, full.split(".")[0])]
-    file, saved = _find_weights(name, plain, folder)
-    if saved is not None:
-        _warn_of_config(saved / _CONFIG)
+    file = None if folder is None else _find_weights(name, plain, folder)
     source = _file_digest(file) if file else f"url:{weights.url}"
     data = data_config(weights)
     preprocessed = Preprocessing.from_config(data), data["mean"], data["std"]
@@ -319,19 +309,11 @@ def _own_weights(name: str, config: Any) -> str:
     raise PredictionError("timm-classifier-without-weights", classifier=name)
 
 
-def _find_weights(
-    name: str, stems: Sequence[str], folder: Path | None
-) -> tuple[Path | None, Path | None]:
-    """The file of a classifier's weights, and its own folder where a configuration is in it too.
-
-    Files beside a configuration come first, then safetensors; whatever else is there is said.
-    """
-    if folder is None:
-        return None, None
+def _find_weights(name: str, stems: Iterable[str], folder: Path) -> Path:
+    """The file of a classifier's weights: beside a configuration of its own, else safetensors."""
     if not folder.is_dir():
         raise PredictionError("weights-folder-missing", folder=folder)
     stems = list(dict.fromkeys(stems))
-    saved = next((each for stem in stems if (each := _saved_folder(stem, folder))), None)
     files = [
         file
         for stem in stems
@@ -339,34 +321,28 @@ def _find_weights(
         for called in (stem, f"{stem}/model", f"{stem}/pytorch_model")
         if (file := folder / f"{called}{suffix}").is_file()
     ]
-    files.sort(key=lambda file: file.parent != saved)
-    if saved is not None and (not files or files[0].parent != saved):
-        raise PredictionError("saved-classifier-without-weights", folder=saved, classifier=name)
+    files.sort(key=lambda file: not _has_config(file, folder))
+    saved = [folder / stem for stem in stems if _saved_folder(stem, folder)]
+    if saved and not (files and _has_config(files[0], folder)):
+        raise PredictionError("saved-classifier-without-weights", folder=saved[0], classifier=name)
     if not files:
         looked = " or ".join(f"{stem}.safetensors" for stem in stems)
         raise PredictionError(
             "weights-folder-lacks-classifier", folder=folder, classifier=name, expected_files=looked
         )
-    if files[1:]:
+    unused = [str(each) for each in (*files[1:], folder / _CONFIG) if each.is_file()]
+    if unused:
         warnings.warn(
-            f"classifier {name!r}: {files[0]} is used, not the "
-            f"{listing(map(str, files[1:]), 'file')} beside it",
+            f"classifier {name!r}: {files[0]} is used, not the {listing(unused, 'file')} (a "
+            f"configuration is read in a folder of the classifier's name)",
             PredictionWarning,
             stacklevel=2,
         )
-    if saved is None and (folder / _CONFIG).is_file():
-        _warn_of_config(folder / _CONFIG)
-    return files[0], saved
+    return files[0]
 
 
-def _warn_of_config(file: Path) -> None:
-    """Say that a configuration is not read."""
-    warnings.warn(
-        f"{file} is not read: a classifier that timm has saved has a folder of its name, with its "
-        "weights (model.safetensors) and its configuration in it",
-        PredictionWarning,
-        stacklevel=2,
-    )
+def _has_config(file: Path, folder: Path) -> bool:
+    return file.parent != folder and (file.parent / _CONFIG).is_file()
 
 
 def _file_digest(file: Path) -> str:

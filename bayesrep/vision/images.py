@@ -9,16 +9,13 @@ pipe): no file goes by without being evaluated, listed as failed or counted as p
 """
 
 import hashlib
-import io
 import os
 import posixpath
 import re
 import stat
 import unicodedata
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
@@ -36,11 +33,20 @@ from bayesrep.vision.gzipped import unpack_archive
 from bayesrep.vision.labels import class_numbers, labels_by_folder, labels_of_flat, read_labels
 from bayesrep.vision.tars import members
 
-# What is opened of what Pillow knows, of which one starts other programs (EPS).
-_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP", "AVIF")
-_SPLITS = {"training": "train", "valid": "val", "validation": "val", "testing": "test"}
+_ENDINGS = frozenset(
+    ".apng .avif .bmp .gif .jfif .jpe .jpeg .jpg .pbm .pgm .png .pnm .ppm .tif .tiff .webp".split()
+)
+_BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"II*\0", b"MM\0*")  # without ending
+_SPLITS = {
+    "train": 0,
+    "training": 0,
+    "val": 1,
+    "valid": 1,
+    "validation": 1,
+    "test": 2,
+    "testing": 2,
+}
 LARGEST_BYTES = 2**28  # bytes of one encoded image
-_LEAST_BYTES, _MOST_HOLLOW = 8, 10_000  # of an image; files in an archive that have fewer
 LABEL_BYTES = 1024  # of a .cls file, more than any label has
 _SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))  # bytes of names that are not UTF-8
 _ARCHIVE_ENDINGS = (".tar", *GZIPPED_ENDINGS)
@@ -130,23 +136,6 @@ class _ImageFile:
     is_link: bool = False
 
 
-@cache
-def read_formats() -> tuple[str, ...]:
-    """The formats of images that are opened, as far as this Pillow has them."""
-    from PIL import Image
-
-    Image.init()
-    return tuple(name for name in _FORMATS if name in Image.OPEN)
-
-
-@cache
-def _image_endings() -> frozenset[str]:
-    from PIL import Image
-
-    known = Image.registered_extensions().items()
-    return frozenset(ending for ending, name in known if name in read_formats())
-
-
 def list_images(
     path: str | Path, *, labels: str | Path | None = None, classes: Classes = IMAGENET
 ) -> ImageSet:
@@ -187,7 +176,8 @@ def list_images(
     reasons = [_reason_to_pass(entry) for entry in entries]
     images = [entry for entry, why in zip(entries, reasons, strict=True) if not why]
     if not images:
-        _refuse_without_images(path, entries)
+        others, endings = listing([e.name for e in entries], "file"), ", ".join(sorted(_ENDINGS))
+        raise PredictionError("no-images-at-path", path=path, endings=endings, others=others)
     names = [entry.name for entry in images]
     # Where a class stands: a file that is given, .cls files in shards, folders, or names.
     beside = [e for e in entries if e.name.endswith(".cls") and labels is None]
@@ -318,18 +308,11 @@ def _is_archive(entry: _ImageFile) -> bool:
 
 def _archived_files(archives: Sequence[Path]) -> Iterator[_ImageFile]:
     for archive in archives:
-        file, called, hollow = str(archive), archive.name, 0
+        file, called = str(archive), archive.name
         stem = next(called[: -len(e)] for e in _ARCHIVE_ENDINGS if called.lower().endswith(e))
         for member in members(archive):
             name = "/".join(part for part in member.name.split("/") if part not in ("", "."))
             shown = normalize_name(f"{stem}/{name}" if len(archives) > 1 else name)
-            ending = posixpath.splitext(name)[1].lower()
-            if member.size < _LEAST_BYTES and (not ending or ending in _image_endings()):
-                hollow += not member.is_link
-                if hollow > _MOST_HOLLOW:
-                    raise PredictionError(
-                        "archive-of-empty-files", archive=file, count=_MOST_HOLLOW
-                    )
             yield _ImageFile(shown, file, member.offset, member.size, member.is_link)
 
 
@@ -367,7 +350,7 @@ def _reason_to_pass(entry: _ImageFile) -> str:
         return "hidden"
     if entry.is_link:
         return "a link or device in an archive"
-    if ending in _image_endings():
+    if ending in _ENDINGS:
         return ""
     if not os.path.isfile(entry.file):
         if not ending and os.path.islink(entry.file) and not os.path.exists(entry.file):
@@ -375,33 +358,9 @@ def _reason_to_pass(entry: _ImageFile) -> str:
         return "no file"
     if ending:
         return f"ending in {ending}"
-    return "" if _shows_image(entry) else "no image"
-
-
-def _shows_image(entry: _ImageFile) -> bool:
-    """Whether a file is an image by what is in it, or nobody may say."""
-    from PIL import Image
-
-    try:
-        size = min(entry.size, LARGEST_BYTES)
-        stream = io.BytesIO(_read_at(entry.file, entry.offset, size)) if size >= 0 else entry.file
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            Image.open(stream, formats=read_formats()).close()
-    except Exception as error:  # decoders raise whatever a file makes them stumble over
-        return isinstance(error, PermissionError)
-    return True
-
-
-def _refuse_without_images(path: Path, entries: Iterable[_ImageFile]) -> NoReturn:
-    """Say that there are no images, and where they may be."""
-    packed = (*_ARCHIVE_ENDINGS, *_COMPRESSED_ENDINGS)
-    if archives := [each.name for each in entries if each.name.lower().endswith(packed)]:
-        raise PredictionError(
-            "archives-in-place-of-images", path=path, archives=listing(archives, "archive")
-        )
-    kinds = ", ".join(sorted(_image_endings()))
-    raise PredictionError("no-images-at-path", path=path, endings=kinds)
+    is_readable = os.access(entry.file, os.R_OK)
+    begins = _read_at(entry.file, entry.offset, 4) if is_readable else b""
+    return "no image" if is_readable and not begins.startswith(_BEGINNINGS) else ""
 
 
 def _check_one_set(path: Path, names: Iterable[str], *, is_sharded: bool, by_folder: bool) -> None:
@@ -410,24 +369,16 @@ def _check_one_set(path: Path, names: Iterable[str], *, is_sharded: bool, by_fol
     They are where folders of classes lie in several folders, where two archives hold files of the
     same names in folders of the same classes, and where folders or archives are named by splits.
     """
-    sets: dict[tuple[str, str], frozenset[str]] = {}  # splits that shard and folders are named by
-    shard_of: dict[str, str] = {}
-    is_twice = False
-    for name in names:
-        *folders, _ = parts = name.split("/")
-        shard = folders.pop(0) if is_sharded else ""
-        above = folders[:-1] if by_folder else folders
-        place = "/".join(each for each in above if each != shard)
-        if (shard, place) not in sets:
-            words = re.findall("[a-z]+", f"{shard}/{place}".lower())
-            splits = {str(_SPLITS.get(word, word)) for word in words}
-            sets[shard, place] = frozenset(splits.intersection(_SPLITS.values()))
-        called = "/".join(parts[-2:])  # a class and a file of it
-        is_twice |= by_folder and shard_of.setdefault(called, shard) != shard
-    several_places = by_folder and len({place for _, place in sets}) > 1
-    if several_places or is_twice or len(set(sets.values()) - {frozenset()}) > 1:
-        shown = sorted("/".join(filter(None, each)) or "." for each in sets)
-        raise PredictionError("images-of-several-sets", path=path, sets=listing(shown, "set"))
+    parts = [name.split("/") for name in names]
+    end = -2 if by_folder else -1
+    places = {"/".join(each[:end]) for each in parts}
+    inside = {"/".join(each[is_sharded:end]) for each in parts}
+    words = [set(re.findall("[a-z]+", place.lower())) for place in places]
+    splits = {frozenset(_SPLITS[word] for word in each if word in _SPLITS) for each in words}
+    is_twice = len(places) > 1 and len({"/".join(each[-2:]) for each in parts}) < len(parts)
+    if by_folder and (len(inside) > 1 or is_twice) or len(splits - {frozenset()}) > 1:
+        sets = listing([place or "." for place in sorted(places)], "set")
+        raise PredictionError("images-of-several-sets", path=path, sets=sets)
 
 
 def _labels_beside(
@@ -486,19 +437,13 @@ def _from_table(path: Path, classes: Classes) -> ImageSet:
     names, labels = (
         normalize_names(table[name]).fill_null("").to_list() for name in ("path", "label")
     )
+    names = [name.replace("\\", "/") for name in names]  # as in files of labels
     if not all(names) or not all(labels):
         raise PredictionError("image-table-cell-empty", path=path)
-    names = [_with_slashes(path.parent, name) for name in names]
     entries = [_ImageFile(name, _existing_path(path.parent, name)) for name in names]
     if missing := [entry.name for entry in entries if not os.path.isfile(entry.file)]:
         raise PredictionError("image-table-names-missing-files", path=path, images=listing(missing))
     return _image_set(entries, class_numbers(labels, names, str(path), classes), classes)
-
-
-def _with_slashes(folder: Path, name: str) -> str:
-    """A name whose backslashes are folders, as Windows writes them, unless a file has them."""
-    is_there = os.path.isfile(_existing_path(folder, name))
-    return name if is_there else name.replace("\\", "/")
 
 
 def _existing_path(folder: Path, name: str) -> str:

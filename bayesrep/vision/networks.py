@@ -22,8 +22,6 @@ from bayesrep.vision.architectures import Architecture, describe_disagreement
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.torchvision_networks import build, is_torchvision, weights_of
 
-DEEPEST_WEIGHTS = 6  # entries and prefixes that weights may stand in
-
 
 @dataclass(frozen=True, eq=False)
 class CompiledNetwork:
@@ -226,70 +224,53 @@ def _head(classes: int) -> str:
 
 
 def _read_weights(architecture: Architecture, wanted: set[str]) -> dict[str, Any]:
-    """The weights in a file, from whichever entry or prefix of its names has those of the network.
+    """The weights in a file: those behind whatever entry or prefix has the names of the network's.
 
-    Where none has them, they are the most that stand together, as timm names them. Of several an
-    exponential moving average comes first, as with timm, and it is said which others are there.
+    Of several an exponential moving average comes first, as with timm. Where none has these names,
+    timm takes them by its own ways.
     """
     load_timm()
     import torch
     from safetensors.torch import load_file
-    from timm.models import clean_state_dict
+    from timm.models import load_state_dict
 
-    file = str(architecture.file)
+    file, first = str(architecture.file), min(wanted, default="")
     try:
         is_safe = file.endswith(".safetensors")
         held = load_file(file) if is_safe else torch.load(file, "cpu", weights_only=True)
+        flat = dict(_list_tensors(held))
+        places = [name.removesuffix(first) for name in flat if f".{name}".endswith(f".{first}")]
+        states = {
+            place: {n.removeprefix(place): v for n, v in flat.items() if n.startswith(place)}
+            for place in sorted(places, key=lambda place: "ema" not in place)
+        }
+        chosen = next((place for place, state in states.items() if set(state) == wanted), None)
+        if chosen is None:
+            return load_state_dict(file, weights_only=True)
     except Exception as error:  # not safetensors, or a pickle of more than weights
         raise PredictionError(
             "weights-file-unreadable", file=file, reason=kind_and_reason(error)
         ) from error
-    states = dict(_list_states(held))
-    largest = max(map(len, states.values()), default=0)
-    fitting = [place for place, state in states.items() if set(state) == wanted]
-    fitting = fitting or [place for place, state in states.items() if len(state) == largest]
-    if not fitting:
-        raise PredictionError("weights-file-unreadable", file=file, reason="it holds no weights")
-    chosen = next((place for place in fitting if "ema" in place), fitting[0])
-    state = states[chosen]
-    others = [
-        place or "the file itself"
-        for place, other in states.items()
-        if place != chosen and 2 * len(state.keys() & other.keys()) > len(state)
-    ]
-    if others or chosen not in ("", "state_dict", "model"):
-        unused = f"; those under the {listing(others, 'name')} are not" if others else ""
+    most = {place for place, state in states.items() if 2 * len(wanted & set(state)) > len(wanted)}
+    others = sorted(most - {chosen})
+    if others or chosen not in ("", "state_dict.", "model."):
+        unused = f", not the {listing(others, 'name')}" if others else ""
         warnings.warn(
-            f"classifier {architecture.name!r}: the weights under {chosen!r} in {file} are used"
+            f"classifier {architecture.name!r}: {file}: the weights under {chosen!r} are used"
             f"{unused}",
             PredictionWarning,
             stacklevel=2,
         )
-    return dict(state) if set(state) == wanted else clean_state_dict(dict(state))
+    return states[chosen]
 
 
-def _list_states(
-    held: Any, place: str = "", depth: int = DEEPEST_WEIGHTS
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the weights that stand together in an entry, or behind a prefix of their names."""
-    import torch
-
-    if not isinstance(held, Mapping) or not depth:
-        return
-    state = {
-        name: value
-        for name, value in held.items()
-        if isinstance(name, str) and isinstance(value, torch.Tensor)
-    }
-    if state:
-        yield place, state
-    inside: dict[str, dict[str, Any]] = {}
-    for name, value in state.items():
-        prefix, _, rest = name.partition(".")
-        inside.setdefault(prefix, {})[rest] = value
-    entries = [(name, value) for name, value in held.items() if isinstance(value, Mapping)]
-    for name, value in (*inside.items(), *entries):
-        yield from _list_states(value, f"{place}.{name}".strip("."), depth - 1)
+def _list_tensors(held: Mapping[Any, Any], place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield all tensors, named by the entries that they are in and dots."""
+    for name, value in held.items():
+        if isinstance(value, Mapping):
+            yield from _list_tensors(value, f"{place}{name}.")
+        elif hasattr(value, "shape"):
+            yield f"{place}{name}", value
 
 
 def _load_failure(

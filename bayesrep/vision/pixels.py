@@ -23,10 +23,12 @@ from numpy.typing import NDArray
 from bayesrep.errors import PredictionError, kind_and_reason
 from bayesrep.types import Ints
 from bayesrep.vision.contents import digest
-from bayesrep.vision.images import ImageSet, read_formats
+from bayesrep.vision.images import ImageSet
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.stages import Spent
 
+# What the known suffixes stand for. Pillow knows more, of which one starts other programs (EPS).
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP", "AVIF")
 LARGEST_PIXELS = 89_478_485  # pixels; where Pillow begins to warn of decompression bombs
 NARROWEST = 250  # of a longer side to the shorter, which grows to some 256 pixels before the crop
 
@@ -94,7 +96,7 @@ def decode(data: bytes) -> Any:
     """
     from PIL import Image
 
-    image = Image.open(io.BytesIO(data), formats=read_formats())
+    image = Image.open(io.BytesIO(data), formats=FORMATS)
     _check_size(*image.size)
     image.load()
     return image if image.mode == "RGB" else image.convert("RGB")

@@ -1,6 +1,5 @@
 """The images of a data set as they are evaluated: which, labelled by what, and what is left out."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,13 +67,9 @@ def choose_images(images: ImageSet, chosen: Among | None, study: Path, dataset: 
 
 def _missing_from(taken: ImageSet, images: ImageSet) -> list[str]:
     """The images that were not taken, which may have other names there."""
-    places = Counter(map(tuple, taken.place.tolist()))
-    missing: list[str] = []
-    for name, place in zip(images.names, map(tuple, images.place.tolist()), strict=True):
-        if places[place] < 1:
-            missing.append(name)
-        places[place] -= 1
-    return missing
+    places = set(map(tuple, taken.place.tolist()))
+    rows = zip(images.names, images.place.tolist(), strict=True)
+    return [name for name, place in rows if tuple(place) not in places]
 
 
 def list_set(source: ImageSource, study: Path, dataset: str, meant: Classes) -> ListedSet:
