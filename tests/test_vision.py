@@ -3,10 +3,12 @@
 import io
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import time
 import tracemalloc
 import warnings
@@ -19,7 +21,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageFile, UnidentifiedImageError
 from refusals import check, refusal, refused
 from small_networks import kill_evaluation, paint, save_weights
 
@@ -520,6 +522,53 @@ def test_what_cannot_be_decoded_is_listed_and_tried_again(
     assert not len(report.failures)
 
 
+def lay_out(place, whole, kind):
+    """Images of one kind of source: seven files of which one is cut off and one no image."""
+    wnids = synsets()[:2]
+    files = {f"{wnids[n % 2]}/{n}.jpg": whole for n in range(5)}
+    files |= {f"{wnids[0]}/cut.jpg": whole[: len(whole) // 2], f"{wnids[1]}/notes.txt": b""}
+    for name, data in files.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(data)
+    if kind == "folder":
+        return place, 7
+    if kind == "table":
+        rows = [f"{name}\n" for name in files if name.endswith(".jpg")]
+        text = "".join(f"{row.strip()},{row.partition('/')[0]}\n" for row in rows)
+        (place / "images.csv").write_text(f"path,label\n{text}")
+        return place / "images.csv", 6
+    archive = place.with_name(f"a.{kind}")
+    with tarfile.open(archive, "w:gz" if kind == "tar.gz" else "w") as tar:
+        tar.add(place, "val")
+    return archive, 7
+
+
+@pytest.mark.parametrize("kind", ["folder", "table", "tar", "tar.gz"])
+def test_what_is_found_is_evaluated_failed_or_passed_over(
+    capsys, monkeypatch, tmp_path, odd_images, weights, kind
+):
+    """Also where somebody in the process has Pillow fill up what is cut off."""
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
+    whole = (odd_images / synsets()[7] / "plain.jpg").read_bytes()
+    images, found = lay_out(tmp_path / "images", whole, kind)
+    options = ("--weights", str(weights), "--classifiers", "test_resnet", "--no-progress")
+    asked = ("predict", "--images", str(images), "--dataset", "v1", *options, "--json")
+    assert main([*asked, "--study", str(tmp_path / "study")]) == 1
+    assert ImageFile.LOAD_TRUNCATED_IMAGES
+    said = json.loads(capsys.readouterr().out)
+    passed_over = {"ending in .txt": 1} if found == 7 else {}
+    assert (said["found"], said["passed_over"]) == (found, passed_over)
+    assert [row["images"] for row in said["rows"]] == [5]
+    assert len(said["failures"]) == 1
+    # Of the images of some classes, and of those that a study counts, the others are counted, too.
+    among = tmp_path / "among.txt"
+    among.write_text("\n".join(synsets()[1:3]))
+    report = predict(images, tmp_path / "other", weights, ["test_resnet"], among=among)
+    others = passed_over | {"of other classes": 4}
+    assert {why: len(names) for why, names in report.passed_over.items()} == others
+    assert report.table["images"].to_list() == [found - sum(others.values())]
+
+
 def test_no_image_at_all(tmp_path, weights):
     place = tmp_path / "images" / "3"
     place.mkdir(parents=True)
@@ -673,19 +722,89 @@ def test_a_pickle_in_a_checkpoint_is_never_executed(tmp_path, pictures):
     assert not (tmp_path / "executed").exists()
 
 
-def test_checkpoints_of_weights_alone_are_read(tmp_path, pictures, weights, finished):
-    folder_ = tmp_path / "weights"
-    (folder_ / "test_resnet.r160_in1k").mkdir(parents=True)
-    for name, place in (
-        ("test_vit", folder_ / "test_vit.pth"),
-        ("test_resnet", folder_ / "test_resnet.r160_in1k" / "model.pt"),
-    ):
-        state = timm.models.load_state_dict(str(weights / f"{name}.safetensors"))
-        torch.save({"state_dict": state, "epoch": 3}, place)
-    names = ["test_vit", "test_resnet"]
-    predict(pictures, tmp_path / "study", folder_, names)
-    for name in names:
-        assert table(finished, name).equals(table(tmp_path / "study", name))
+def averaged(state):
+    """Another set of weights of the same names."""
+    return {name: 2 * value for name, value in state.items()}
+
+
+def put_behind(prefix, state):
+    return {f"{prefix}{name}": value for name, value in state.items()}
+
+
+CHECKPOINTS = {  # what holds the weights, and what is said of where they are
+    "state_dict": (lambda s: {"state_dict": s, "epoch": 3, "loss": torch.zeros(())}, None),
+    "plain": (lambda s: s, None),
+    "Lightning": (lambda s: {"state_dict": put_behind("model.", s)}, "'state_dict.model.'"),
+    "torch": (
+        lambda s: {"model_state_dict": s, "optimizer": {"state": {0: s}}},
+        "'model_state_dict.'",
+    ),
+    "parallel": (lambda s: {"net": put_behind("module.", s)}, "'net.module.'"),
+    "compiled": (lambda s: put_behind("module._orig_mod.", s), "'module._orig_mod.'"),
+    "averages": (
+        lambda s: {"state_dict": averaged(s), "state_dict_ema": s},
+        "'state_dict_ema.' are used, not the name 'state_dict.'",
+    ),
+    "AveragedModel": (
+        lambda s: {
+            "model": averaged(s),
+            "model_ema": {"n_averaged": torch.ones(()), **put_behind("module.", s)},
+        },
+        "'model_ema.module.' are used, not the name 'model.'",
+    ),
+    "beside each other": (
+        lambda s: put_behind("net.", averaged(s)) | put_behind("ema.", s),
+        "'ema.' are used, not the name 'net.'",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CHECKPOINTS)
+def test_weights_are_found_by_their_names(tmp_path, kind):
+    """Under whatever entry or prefix they stand; which of several is used is said."""
+    torch.manual_seed(0)
+    state = timm.create_model("test_resnet").state_dict()
+    hold, said = CHECKPOINTS[kind]
+    torch.save(hold(state), tmp_path / "test_resnet.pt")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        loaded = load_network(describe("test_resnet", tmp_path), "cpu").module.state_dict()
+    assert all(torch.equal(loaded[name], value) for name, value in state.items())
+    texts = [str(each.message) for each in told if each.category is PredictionWarning]
+    assert [bool(re.search(said or "nothing", text)) for text in texts] == [True] * bool(said)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda s: {n: v for n, v in s.items() if "fc" not in n}, "it lacks weights 'fc.bias'"),
+        (lambda s: s | {"criterion.a": s["fc.bias"]}, "it holds weight 'criterion.a'"),
+        (lambda s: put_behind("a", s), "it lacks weights .* and it holds weights 'abn1"),
+        (lambda s: s | {"conv1.1.weight": s["fc.bias"]}, "size mismatch for conv1.1.weight"),
+    ],
+)
+def test_weights_that_do_not_fit_say_which(tmp_path, change, said):
+    state = timm.create_model("test_resnet").state_dict()
+    torch.save(change(state), tmp_path / "test_resnet.pth")
+    with refused(PredictionError, "weights-misfit-classifier") as error:
+        load_network(describe("test_resnet", tmp_path), "cpu")
+    assert re.search(said, error.value.facts["reason"])
+
+
+def test_which_files_of_a_classifier_are_used_is_said(tmp_path):
+    """A configuration beside the weights is used, in a folder of the classifier's own."""
+    model = timm.create_model("test_resnet")
+    model.pretrained_cfg = {**model.pretrained_cfg, "input_size": (3, 96, 96)}
+    timm.models.save_for_hf(model, tmp_path / "own" / "test_resnet", safe_serialization=True)
+    for name in ("test_resnet", "test_resnet.r160_in1k"):
+        assert describe(name, tmp_path / "own").preprocessing.size == (96, 96)
+    for place in (tmp_path / "own", tmp_path):
+        (place / "test_resnet.pth").write_bytes(b"")
+    with pytest.warns(PredictionWarning, match=r"model\.safetensors is used, not .*\.pth"):
+        assert describe("test_resnet", tmp_path / "own").preprocessing.size == (96, 96)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.warns(PredictionWarning, match=r"\.pth is used, not the file .*config.json"):
+        assert describe("test_resnet", tmp_path).preprocessing.size == (160, 160)
 
 
 def test_weights_that_do_not_fit_or_are_not_there(tmp_path, pictures, weights):

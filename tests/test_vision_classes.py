@@ -217,6 +217,63 @@ def test_heads_that_disagree_with_the_table_are_refused(tmp_path, pictures, weig
         load_network(describe("test_resnet", weights), "cpu")
 
 
+@pytest.mark.parametrize(
+    ("label_names", "order"),
+    [
+        (["b", "c", "a"], [2, 0, 1]),
+        ({"0": "b", "1": "c", "2": "a"}, [2, 0, 1]),
+        (["C", "A", "B"], [1, 2, 0]),  # as the folders are called
+        (["a", "b", "c"], None),
+        (["LABEL_0", "LABEL_1", "LABEL_2"], "said"),
+        (["b", "c", "d"], "refused"),
+        (["a", "a", "b"], "refused"),
+        (["a", "b"], "refused"),
+    ],
+)
+def test_names_of_outputs_say_which_is_which(tmp_path, label_names, order):
+    table = read_classes(write_table(tmp_path / "abc.csv", list("abc"), list("ABC")))
+    save_for_hf(network(3), tmp_path / "mine", {"num_classes": 3}, safe_serialization=True)
+    config = json.loads((tmp_path / "mine" / "config.json").read_text())
+    config["label_names"] = label_names
+    (tmp_path / "mine" / "config.json").write_text(json.dumps(config))
+    if order == "refused":
+        with refused(PredictionError, "classifier-names-other-classes", {"classifier": "mine"}):
+            describe("mine", tmp_path, table)
+    elif order is None:
+        assert describe("mine", tmp_path, table).head is None
+    else:
+        with pytest.warns(PredictionWarning, match="label_names"):
+            described = describe("mine", tmp_path, table)
+        if order == "said":
+            assert described.head is None
+        else:
+            outputs = torch.arange(3.0)[None]
+            assert described.head.take_classes(outputs).tolist() == [order]
+
+
+@pytest.mark.parametrize("kind", ["wnids", "words", "turned", "others"])
+def test_a_thousand_outputs_are_of_imagenet_if_they_say_so(tmp_path, kind):
+    from timm.data.imagenet_info import ImageNetInfo
+
+    named = {
+        "wnids": list(IMAGENET.names),
+        "words": ImageNetInfo().label_descriptions(),
+        "turned": [*IMAGENET.names[1:], IMAGENET.names[0]],
+        "others": [f"scene {number}" for number in range(1000)],
+    }[kind]
+    options = {"num_classes": 1000, "label_names": named}
+    save_for_hf(network(1000), tmp_path / "mine", options, safe_serialization=True)
+    if kind == "others":
+        with refused(PredictionError, "classifier-names-other-classes"):
+            describe("mine", tmp_path)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if kind == "turned" else "error", PredictionWarning)
+        head = describe("mine", tmp_path).head
+    assert (head is None) == (kind != "turned")
+    assert head is None or head.outputs == (999, *range(999))
+
+
 def test_torchvisions_networks_with_other_heads(tmp_path, table):
     from torchvision.models import squeezenet1_1
 

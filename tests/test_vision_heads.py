@@ -66,7 +66,7 @@ def rows_of(study, name, dataset="a"):
 )
 def test_classes_are_those_of_the_same_wnid(size, lacking):
     head = find_head(size)
-    names = ImageNetInfo(head.synset_list).label_names()
+    names = ImageNetInfo(head.named_by.split()[-1]).label_names()
     assert (head.size, len(names), len(head.missing_classes)) == (size, size, lacking)
     assert set(head.missing_classes) == set(WNIDS) - set(names)
     there = [(wnid, names[k]) for wnid, k in zip(WNIDS, head.outputs, strict=True) if k >= 0]

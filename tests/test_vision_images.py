@@ -159,24 +159,15 @@ def test_flat_folder_without_labels_says_what_to_give(tmp_path):
         list_images(tmp_path)
 
 
-@pytest.mark.filterwarnings("ignore:.*counting from 0")
-def test_tar_of_class_folders_is_read_in_place(tmp_path):
-    path = archive(tmp_path / "v2.tar", {"v2/10/a.jpeg": b"ten", "v2/9/b.jpeg": b"nine"})
-    images = list_images(path)
-    assert labelled(images) == {"v2/9/b.jpeg": 9, "v2/10/a.jpeg": 10}
-    assert [images.read(row) for row in range(2)] == [b"nine", b"ten"]
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def noise(number, size):
     return np.random.default_rng(number).bytes(size)
 
 
 @pytest.mark.filterwarnings("ignore:.*counting from 0")
 def test_tar_gz_is_read_as_published(monkeypatch, tmp_path):
-    """From any place, by several threads, whether its states are near or far."""
-    monkeypatch.setattr(gzipped, "_SPACING", 10_000)
-    monkeypatch.setattr(gzipped, "_MOST_STATES", 6)
+    """From any place, by several threads; unpacked once for each state of its file."""
+    unpacked, unpack = [], gzipped._unpack
+    monkeypatch.setattr(gzipped, "_unpack", lambda *given: unpacked.append(given) or unpack(*given))
     files = {f"set/{k % 7}/{k}.jpg": noise(k, 900 * k) for k in range(60, 0, -1)}
     plain = archive(tmp_path / "set.tar", files)
     data = plain.read_bytes()
@@ -191,29 +182,27 @@ def test_tar_gz_is_read_as_published(monkeypatch, tmp_path):
         with ThreadPoolExecutor(4) as pool:
             read = list(pool.map(images.read, order))
         assert read == [files[images.names[row]] for row in order]
-        assert len(gzipped.open_gzipped(str(tmp_path / name))._states) <= 6
-        # Another process, of Ray, begins without any state.
-        gzipped._open_archive.cache_clear()
-        assert images.read(59) == expected.read(59)
+        list_images(tmp_path / name)
+    assert len(unpacked) == 2
+    os.utime(tmp_path / "one.tar.gz", (0, 0))
+    list_images(tmp_path / "one.tar.gz")
+    assert len(unpacked) == 3
 
 
-@pytest.mark.filterwarnings("ignore:.*counting from 0")
-def test_an_archive_is_inflated_once_to_be_listed(monkeypatch, tmp_path):
-    inflated, take = [], gzipped._InflaterCursor.take
-
-    def counted(cursor, most):
-        inflated.append(len(data := take(cursor, most)))
-        return data
-
-    monkeypatch.setattr(gzipped._InflaterCursor, "take", counted)
-    plain = archive(tmp_path / "a.tar", {f"{k}/a.jpg": noise(k, 300_000) for k in range(20)})
-    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(plain.read_bytes(), 1))
-    images = list_images(tmp_path / "a.tar.gz")
-    assert sum(inflated) <= plain.stat().st_size + 2**20  # once, and back to the last state
-    inflated.clear()
-    for row in (19, 3, 11):
-        assert len(images.read(row)) == 300_000
-    assert sum(inflated) <= 3 * (300_000 + 2**20 + 2**16)
+def test_archives_that_were_not_used_for_longest_leave_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(gzipped, "_MOST_KEPT", 0)
+    for number in range(2):
+        data = archive(tmp_path / "a.tar", {f"0/{number}.jpg": b"pixels"}).read_bytes()
+        (tmp_path / f"{number}.tar.gz").write_bytes(gzip.compress(data))
+    first, second = (list_images(tmp_path / f"{number}.tar.gz") for number in range(2))
+    assert len(list((tmp_path / "cache" / "bayesrep" / "archives").iterdir())) == 1
+    assert first.read(0) == second.read(0) == b"pixels"  # the first is unpacked again
+    blocked = tmp_path / "file"
+    blocked.write_bytes(b"")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    with refused(PredictionError, "archive-not-unpacked", {"archive": str(tmp_path / "0.tar.gz")}):
+        list_images(tmp_path / "0.tar.gz")
 
 
 def change_stored(packed, place):
@@ -225,15 +214,12 @@ def change_stored(packed, place):
 @pytest.mark.parametrize(
     ("harm", "rule", "said"),
     [
-        (lambda packed: packed[:-2000], "tar-file-unreadable", "cut off"),
-        (lambda packed: packed[:-4], "tar-file-unreadable", "cut off"),
-        (lambda packed: packed[:-6] + bytes(6), "tar-file-unreadable", "damaged"),
-        (lambda packed: change_stored(packed, 1000), "tar-file-unreadable", "damaged"),
-        (lambda packed: packed + b"more", "tar-file-unreadable", "damaged"),
-        (lambda _: b"", "tar-file-unreadable", "cut off"),
-        (lambda _: gzip.compress(FINE + FINE[:700]), "tar-without-end-mark", ""),
-        (lambda _: gzip.compress(header(b"0/a.jpg", HUGE)), "tar-ends-within-file", ""),
-        (lambda _: gzip.compress(header(b"0/a.jpg", b"777")), "tar-without-end-mark", ""),
+        (lambda packed: packed[:-2000], "tar-file-unreadable", "ended before"),
+        (lambda packed: packed[:-4], "tar-file-unreadable", "ended before"),
+        (lambda packed: packed[:-6] + bytes(6), "tar-file-unreadable", "CRC"),
+        (lambda packed: change_stored(packed, 1000), "tar-file-unreadable", "CRC"),
+        (lambda packed: packed + b"more", "tar-file-unreadable", "Not a gzip"),
+        (lambda _: b"", "tar-without-end-mark", ""),
         (lambda _: gzip.compress(FINE + END + FINE), "tar-goes-on-behind-end", ""),
     ],
 )
@@ -257,25 +243,25 @@ def test_a_bomb_of_gzip_is_given_up(monkeypatch, tmp_path):
     assert "bytes are packed in it" in str(error.value)
 
 
-def test_shards_packed_and_not_are_read_together(tmp_path):
-    for shard in range(2):
-        archive(tmp_path / f"{shard}.tar", {"a.b.jpg": b"%d" % shard, "a.b.cls": b"%d" % shard})
-    (tmp_path / "1.tar.gz").write_bytes(gzip.compress((tmp_path / "1.tar").read_bytes()))
-    with refused(PredictionError, "cls-file-repeated"):
-        list_images(tmp_path)
-    (tmp_path / "1.tar").unlink()
-    images = list_images(tmp_path)
-    assert labelled(images) == {"0/a.b.jpg": 0, "1/a.b.jpg": 1}
-    assert images.read(1) == b"1"
+def test_an_archive_of_empty_files_is_given_up(monkeypatch, tmp_path):
+    monkeypatch.setattr("bayesrep.vision.tars.MOST_EMPTY", 99)
+    path = archive(tmp_path / "a.tar", {f"0/{number}.jpg": b"" for number in range(100)})
+    with refused(PredictionError, "tar-of-empty-files", {"archive": str(path)}):
+        list_images(path)
 
 
 def test_webdataset_shards(tmp_path):
+    """Packed by gzip or not."""
     for shard in range(2):
         members = {}
         for number in range(3):
             members[f"{number:05d}.jpg"] = f"{shard}{number}".encode()
             members[f"{number:05d}.cls"] = str(100 * shard + number).encode()
         archive(tmp_path / f"shard-{shard}.tar", members)
+    (tmp_path / "shard-1.tgz").write_bytes(gzip.compress((tmp_path / "shard-1.tar").read_bytes()))
+    with refused(PredictionError, "cls-file-repeated"):
+        list_images(tmp_path)
+    (tmp_path / "shard-1.tar").unlink()
     images = list_images(tmp_path)
     assert images.labels.tolist() == [0, 1, 2, 100, 101, 102]
     assert images.read(4) == b"11"
@@ -288,9 +274,10 @@ def test_webdataset_shards(tmp_path):
 def test_table_of_paths(tmp_path):
     touch(tmp_path, "x/a.jpg", "b.png")
     table = tmp_path / "images.csv"
-    table.write_text(f"path,label\nx/a.jpg,{synsets()[5]}\nb.png,{synsets()[1]}\n")
-    images = list_images(table)
-    assert labelled(images) == {"x/a.jpg": 5, "b.png": 1}
+    for by in "\\/":
+        table.write_text(f"path,label\nx{by}a.jpg,{synsets()[5]}\nb.png,{synsets()[1]}\n")
+        images = list_images(table)
+        assert labelled(images) == {"x/a.jpg": 5, "b.png": 1}
     assert images.read(1) == b"pixelsb.png"
     for text, rule, facts in (
         ("path,label\nno.jpg,3\n", "image-table-names-missing-files", {"images": ["no.jpg"]}),
@@ -351,7 +338,7 @@ def test_archives_are_read_as_by_the_standard_library(tmp_path, format_):
             tar.addfile(info)
     with tarfile.open(path) as tar:
         expected = [(m.name, m.offset_data, m.size) for m in tar if m.isfile()]
-    assert [(m.name, m.offset, m.size) for m in members(path)] == expected
+    assert [(m.name, m.offset, m.size) for m in members(path) if not m.is_link] == expected
     assert [name for name, _, _ in expected] == names
 
 
@@ -429,15 +416,116 @@ def test_a_folder_that_leads_back_to_itself(tmp_path):
     assert labelled(list_images(tmp_path)) == {"0/a.jpg": 0, "1/a.jpg": 1}
 
 
-def test_what_would_wait_or_fill_the_memory_is_no_image(monkeypatch, tmp_path):
+def test_what_would_fill_the_memory_is_no_image(monkeypatch, tmp_path):
     touch(tmp_path, "0/a.jpg")
-    if hasattr(os, "mkfifo"):
-        os.mkfifo(tmp_path / "0" / "b.jpg")
     images = list_images(tmp_path)
-    assert images.names == ("0/a.jpg",)
     monkeypatch.setattr(sys.modules["bayesrep.vision.images"], "LARGEST_BYTES", 5)
     with refused(PredictionError, "image-file-too-large", {"byte_count": 13, "most_bytes": 5}):
         images.read(0)
+
+
+# Every file is accounted for
+
+
+def made_file(place, kind):
+    """Make a file, link or pipe whose name says what it is."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "link":
+        place.symlink_to("/nowhere/at/all.jpg")
+    else:
+        place.write_bytes(kind)
+
+
+FILES = {  # name: what it is, and why it is passed over; nothing where it is an image
+    "a.jfif": (b"pixels", ""),
+    "b.jpe": (b"", ""),
+    "c.AVIF": (b"pixels", ""),
+    "d.jpg": ("link", ""),
+    "e.png": ("pipe", ""),
+    "picture": (b"\xff\xd8\xff\xe0", ""),
+    "notes": (b"P2P is not an image", "no image"),
+    "x.d": (b"", "ending in .d"),
+    "more.txt": (b"", "ending in .txt"),
+    "lost.md": ("link", "no file"),
+    "queue.fifo": ("pipe", "no file"),
+    ".DS_Store": (b"", "hidden"),
+    ".git/index.jpg": (b"", "hidden"),
+}
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sets(st.sampled_from(sorted(FILES)), min_size=1), min_size=2, max_size=4))
+def test_every_file_is_an_image_or_passed_over(tmp_path_factory, folders):
+    root = tmp_path_factory.mktemp("tree")
+    touch(root, "0/one.jpg")
+    for number, names in enumerate(folders):
+        for name in names:
+            made_file(root / str(number) / name, FILES[name][0])
+    images = list_images(root)
+    reasons = dict.fromkeys(images.names, "")
+    reasons |= {name: why for why, names in images.passed_over.items() for name in names}
+    expected = {
+        f"{number}/{name.partition('/')[0]}": FILES[name][1]
+        for number, names in enumerate(folders)
+        for name in names
+    }
+    assert reasons == expected | {"0/one.jpg": ""}
+    assert len(images) + sum(map(len, images.passed_over.values())) == len(expected) + 1
+
+
+SEVERAL, MIXED = "images-of-several-sets", "images-beside-archives"
+
+
+@pytest.mark.filterwarnings("ignore:.*counting from 0")
+@pytest.mark.parametrize(
+    ("files", "archives", "rule"),
+    [
+        (["train/0/a.jpg", "val/0/b.jpg"], {}, SEVERAL),
+        ([f"{severity}/n01440764/a.jpg" for severity in range(1, 6)], {}, SEVERAL),
+        (["0/a.jpg", "more/1/b.jpg"], {}, SEVERAL),
+        (["val/0/a.jpg", "val/1/b.jpg"], {}, None),
+        ([], {"train-0": ["a.jpg", "a.cls"], "validation-0": ["b.jpg", "b.cls"]}, SEVERAL),
+        ([], {"train-0": ["a.jpg", "a.cls"], "train-1": ["a.jpg", "a.cls"]}, None),
+        ([], {"1": ["0/a.jpg"], "2": ["0/a.jpg"]}, SEVERAL),
+        ([], {"fog": ["1/0/a.jpg"], "blur": ["2/0/b.jpg"]}, SEVERAL),
+        ([], {"n01440764": ["a.jpg"], "n01443537": ["a.jpg"]}, None),
+        (["0/a.jpg"], {"backup": ["0/a.jpg"]}, MIXED),
+        (["notes.txt"], {"shard": ["a.jpg", "a.cls", "b.cls"]}, None),
+        ([], {"train": ["n01440764.tar"]}, "no-images-at-path"),
+    ],
+)
+def test_sets_beside_each_other_are_not_one(tmp_path, files, archives, rule):
+    touch(tmp_path, *files)
+    for name, held in archives.items():
+        archive(tmp_path / f"{name}.tar", {each: b"0" for each in held})
+    if rule is not None:
+        with refused(PredictionError, rule, {"path": str(tmp_path)}):
+            list_images(tmp_path)
+        return
+    images = list_images(tmp_path)
+    listed = sum(each.endswith(".jpg") for each in [*files, *sum(archives.values(), [])])
+    others = (files == ["notes.txt"]) * 2  # and the label of nothing
+    assert (len(images), sum(map(len, images.passed_over.values()))) == (listed, others)
+
+
+def test_a_folder_that_nobody_can_see_into_is_refused(monkeypatch, tmp_path):
+    touch(tmp_path, "0/a.jpg", "1/b.jpg")
+    scan, closed = os.scandir, str(tmp_path / "1")
+
+    def scandir(path):
+        if str(path) == closed:
+            raise PermissionError(13, "Permission denied", closed)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with refused(PredictionError, "images-folder-unreadable", {"folder": closed}):
+        list_images(tmp_path)
+    monkeypatch.undo()
+    (tmp_path / "2").symlink_to("/nowhere/2")  # as a class folder whose mount is away
+    with refused(PredictionError, "images-link-to-nothing", {"link": str(tmp_path / "2")}):
+        list_images(tmp_path)
 
 
 # The development kit's numbers

@@ -1,5 +1,6 @@
 """`bayesrep predict`: evaluate classifiers on images, and write their predictions into a study."""
 
+import warnings
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from bayesrep.commands.output import (
     say,
     write_csv,
 )
-from bayesrep.errors import OptionError
+from bayesrep.errors import OptionError, PredictionWarning, listing
 
 EXAMPLE = "--images val/ --dataset v1 --study my-study --classifiers resnet50"
 
@@ -143,6 +144,8 @@ def run(arguments: Namespace) -> int:
         return report_missing_arguments("predict", missing)
     if arguments.csv:
         new_file(arguments.csv, arguments)
+    # What is said belongs to the answers, whatever the environment does with warnings.
+    warnings.simplefilter("always", PredictionWarning)
     reports = _predict(arguments)
     if arguments.results:
         _write_results(arguments, reports)
@@ -226,7 +229,18 @@ def _by_name(ensembles: Sequence[tuple[str, list[str]]]) -> dict[str, list[str]]
 def _text(report: Any) -> str:
     from bayesrep.report.protocols_text import predictions_table
 
-    return "\n".join([predictions_table(report.table), *_choice(report), *report.changes()])
+    said = [*_choice(report), _account(report), *report.changes()]
+    return "\n".join([predictions_table(report.table), *said])
+
+
+def _account(report: Any) -> str:
+    """Say what became of every file that was found."""
+    passed, answered = report.passed_over, report.table["images"].max()
+    kinds = "; ".join(f"{why}: {listing(names, 'file')}" for why, names in passed.items())
+    return (
+        f"Files: {report.found:,} found, {answered:,} evaluated, {len(report.failures):,} failed, "
+        f"{sum(map(len, passed.values())):,} passed over" + (f" ({kinds})" if kinds else "")
+    )
 
 
 def _facts(report: Any) -> dict[str, Any]:
@@ -237,6 +251,8 @@ def _facts(report: Any) -> dict[str, Any]:
         "listed": list(report.listed),
         "among": report.among or None,
         "outside": report.outside,
+        "found": report.found,
+        "passed_over": {why: len(names) for why, names in report.passed_over.items()},
         "passes": [each.rounded() for each in report.stages],
         "stages": Stages.joined(report.stages).rounded(),
     }
@@ -351,6 +367,8 @@ _PREDICTED = {
     "listed": shapes.list_of(shapes.text(), "classifiers that the study has now on every data set"),
     "among": shapes.nullable(shapes.text("which classes answers are among; null of all")),
     "outside": shapes.count("images passed over that show none of these"),
+    "found": shapes.count("files: evaluated, failed or passed over"),
+    "passed_over": shapes.by_name(shapes.count("files"), "by the reason why they are"),
     "passes": shapes.list_of(
         shapes.thing(_STAGES), "where the time of each pass over the images went"
     ),

@@ -7,16 +7,16 @@ outputs and what images go through.
 
 import difflib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bayesrep.errors import PredictionError, Violation, listing, reason
+from bayesrep.errors import PredictionError, PredictionWarning, Violation, listing, reason
 from bayesrep.files.seals import digest_file
 from bayesrep.studies import rules
 from bayesrep.vision.classes import IMAGENET, Classes
-from bayesrep.vision.heads import LargeHead, find_head
+from bayesrep.vision.heads import LargeHead, find_head, match_names, read_label_names
 from bayesrep.vision.hub import is_of_hub
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.pixels import Preprocessing
@@ -128,13 +128,15 @@ def describe(name: str, weights: Path | None = None, classes: Classes = IMAGENET
     timm = load_timm()
     if is_of_hub(name):
         return _of_config(name, None, classes)
-    if classes.file is not None or not timm.is_model(name):  # else timm itself knows it
-        saved = _saved_folder(name, weights)
-        if saved is not None:
-            return _of_config(name, saved, classes)
+    if weights is not None and not timm.is_model(name) and _saved_folder(name, weights):
+        return _of_config(name, _find_weights(name, [name], weights), classes)
     config = _pretrained_config(name)
     tagged = config.tag and config.tag != "untrained"
     full = f"{config.architecture}.{config.tag}" if tagged else str(config.architecture)
+    stems = name, full, str(config.architecture)
+    file = None if weights is None else _find_weights(name, stems, weights)
+    if file is not None and weights is not None and _has_config(file, weights):
+        return _of_config(name, file, classes)
     if classes.file is not None and weights is None and config.num_classes != len(classes):
         shown = f"{name!r} ({full})"
         raise PredictionError(describe_disagreement(shown, config.num_classes, classes))
@@ -153,7 +155,6 @@ def describe(name: str, weights: Path | None = None, classes: Classes = IMAGENET
             hint=hint,
         )
     _check_input(name, full, config.input_size)
-    file = None if weights is None else _weights_file(name, full, weights)
     source = _file_digest(file) if file else _own_weights(name, config)
     return Architecture(name, full, source, file, *_input(config.to_dict()), full, classes, head)
 
@@ -174,19 +175,19 @@ def _saved_folder(name: str, weights: Path | None) -> Path | None:
     return folder if folder is not None and (folder / _CONFIG).is_file() else None
 
 
-def _of_config(name: str, folder: Path | None, classes: Classes) -> Architecture:
-    """A classifier of the hub, or of a folder, by its own configuration."""
+def _of_config(name: str, file: Path | None, classes: Classes) -> Architecture:
+    """A classifier of the hub, or of a file of weights, by its own configuration."""
     load_timm()
     from timm.models import load_model_config_from_hf
     from timm.models._hub import load_model_config_from_path  # not among its public names
 
-    identifier = name.split(":", 1)[-1]
+    identifier, folder = name.split(":", 1)[-1], file.parent if file else None
     try:
         config, full, _ = (
             load_model_config_from_path(folder) if folder else load_model_config_from_hf(identifier)
         )
         output_count, shape = int(config["num_classes"]), config.get("input_size", (3,))
-        preprocessed = _input(config)
+        preprocessed, names = _input(config), read_label_names(config)
     except Exception as error:  # the hub, the file system, what is in the file
         where = str(folder / _CONFIG) if folder else f"{_CONFIG} of {identifier} on the hub"
         raise PredictionError(
@@ -199,23 +200,43 @@ def _of_config(name: str, folder: Path | None, classes: Classes) -> Architecture
     head = find_head(output_count) if classes.file is None else None
     if head is None and output_count != len(classes):
         raise PredictionError(describe_disagreement(f"{name!r} ({full})", output_count, classes))
+    head = _find_outputs(name, names, classes, output_count) if names else head
     _check_input(name, full, shape)
-    if folder is None:
+    if file is None:
         source = f"hf-hub:{identifier}"
         given = source, f"hub:{identifier}", None
     else:
-        source, file = f"local-dir:{folder}", _saved_weights(name, folder)
+        source = f"local-dir:{folder}"
         given = full, _file_digest(file), file
     return Architecture(name, *given, *preprocessed, source, classes, head)
 
 
-def _saved_weights(name: str, folder: Path) -> Path:
-    """The weights beside a configuration; never those of the architecture under timm's name."""
-    for suffix in _SUFFIXES:
-        for stem in ("model", "pytorch_model"):
-            if (file := folder / f"{stem}{suffix}").is_file():
-                return file
-    raise PredictionError("saved-classifier-without-weights", folder=folder, classifier=name)
+def _find_outputs(
+    name: str, names: Sequence[str], classes: Classes, output_count: int
+) -> LargeHead | None:
+    """Where the classes are among outputs that are named; None where each is in its place."""
+    head = match_names(names, classes) if len(names) == output_count else None
+    if head is not None and head.outputs == tuple(range(output_count)):
+        return None
+    if head is None and (classes.file is None or classes.index.keys() & set(names)):
+        raise PredictionError(
+            "classifier-names-other-classes",
+            classifier=name,
+            label_names=listing(names, "output"),
+            known_classes=classes.description,
+        )
+    taken = (
+        f"are taken in the order of {classes.file}, which has none of these names"
+        if head is None
+        else f"are found by these names among the {classes.description}"
+    )
+    warnings.warn(
+        f"classifier {name!r}: its configuration (label_names) names its "
+        f"{listing(names, 'output')}, which {taken}",
+        PredictionWarning,
+        stacklevel=2,
+    )
+    return head
 
 
 def describe_disagreement(shown: str, outputs: int, classes: Classes) -> Violation:
@@ -243,7 +264,8 @@ def _of_torchvision(name: str, folder: Path | None, classes: Classes) -> Archite
     if folder is None and len(classes) != len(IMAGENET):
         raise PredictionError(describe_disagreement(repr(name), len(IMAGENET), classes))
     full = f"{name.split('.')[0]}.{weights.name}"
-    file = None if folder is None else _weights_file(name, full, folder)
+    plain = [each.removeprefix(PREFIX) for each in (name, full, full.split(".")[0])]
+    file = None if folder is None else _find_weights(name, plain, folder)
     source = _file_digest(file) if file else f"url:{weights.url}"
     data = data_config(weights)
     preprocessed = Preprocessing.from_config(data), data["mean"], data["std"]
@@ -287,20 +309,40 @@ def _own_weights(name: str, config: Any) -> str:
     raise PredictionError("timm-classifier-without-weights", classifier=name)
 
 
-def _weights_file(name: str, full: str, folder: Path) -> Path:
+def _find_weights(name: str, stems: Iterable[str], folder: Path) -> Path:
+    """The file of a classifier's weights: beside a configuration of its own, else safetensors."""
     if not folder.is_dir():
         raise PredictionError("weights-folder-missing", folder=folder)
-    plain = [each.removeprefix(PREFIX) for each in (name, full)]
-    stems = dict.fromkeys((*plain, plain[1].split(".")[0]))
-    for stem in stems:
-        for suffix in _SUFFIXES:
-            for file in (folder / f"{stem}{suffix}", folder / stem / f"model{suffix}"):
-                if file.is_file():
-                    return file
-    looked = " or ".join(f"{stem}.safetensors" for stem in stems)
-    raise PredictionError(
-        "weights-folder-lacks-classifier", folder=folder, classifier=name, expected_files=looked
-    )
+    stems = list(dict.fromkeys(stems))
+    files = [
+        file
+        for stem in stems
+        for suffix in _SUFFIXES
+        for called in (stem, f"{stem}/model", f"{stem}/pytorch_model")
+        if (file := folder / f"{called}{suffix}").is_file()
+    ]
+    files.sort(key=lambda file: not _has_config(file, folder))
+    saved = [folder / stem for stem in stems if _saved_folder(stem, folder)]
+    if saved and not (files and _has_config(files[0], folder)):
+        raise PredictionError("saved-classifier-without-weights", folder=saved[0], classifier=name)
+    if not files:
+        looked = " or ".join(f"{stem}.safetensors" for stem in stems)
+        raise PredictionError(
+            "weights-folder-lacks-classifier", folder=folder, classifier=name, expected_files=looked
+        )
+    unused = [str(each) for each in (*files[1:], folder / _CONFIG) if each.is_file()]
+    if unused:
+        warnings.warn(
+            f"classifier {name!r}: {files[0]} is used, not the {listing(unused, 'file')} (a "
+            f"configuration is read in a folder of the classifier's name)",
+            PredictionWarning,
+            stacklevel=2,
+        )
+    return files[0]
+
+
+def _has_config(file: Path, folder: Path) -> bool:
+    return file.parent != folder and (file.parent / _CONFIG).is_file()
 
 
 def _file_digest(file: Path) -> str:

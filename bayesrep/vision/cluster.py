@@ -17,7 +17,7 @@ from bayesrep.vision.architectures import Architecture
 from bayesrep.vision.devices import Device
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.local import ImageResults, Local, blocks_in_batch, weights_budget
-from bayesrep.vision.pixels import Preprocessing
+from bayesrep.vision.pixels import Preprocessing, quiet_images
 from bayesrep.vision.stages import Crew
 
 CHUNK = 4  # batches in a chunk: what a dead worker costs
@@ -28,7 +28,8 @@ class Worker(Local):
 
     def answer(self, blocks: Sequence[Ints]) -> list[ImageResults]:
         """Answer one chunk."""
-        return list(self.through_images(blocks))
+        with quiet_images():
+            return list(self.through_images(blocks))
 
 
 class Cluster:

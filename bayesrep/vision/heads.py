@@ -1,51 +1,55 @@
-"""Heads of more classes than ImageNet's 1,000: answers are among those of their outputs.
+"""Heads whose outputs are not the classes in their order: answers are among those of their names.
 
+A configuration may name the outputs (`label_names`), and then these names say which is which.
 Networks that were trained on all of ImageNet, or on a larger part of it, have an output for each of
 11,221 to 21,843 synsets. timm tells their order by their number (`timm.data.ImageNetInfo`), and the
 outputs of the 1,000 classes are those of the same wnids. A class that the head lacks is never
 answered.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from typing import Any
 
+from bayesrep.files.names import normalize_name
 from bayesrep.studies.imagenet import synsets
+from bayesrep.vision.classes import Classes
 from bayesrep.vision.imports import load_timm
 
 
 @dataclass(frozen=True)
 class LargeHead:
-    """The outputs of a network among which those of ImageNet's 1,000 classes are.
+    """The outputs of a network among which those of the classes are.
 
     Attributes
     ----------
-    synset_list
-        What timm calls the classes of all outputs, such as "imagenet-21k-goog".
+    named_by
+        What the classes of all outputs are known by, such as "wnids of imagenet-21k-goog".
     size
         How many outputs there are.
-    outputs : tuple of 1,000 int
+    outputs : tuple of K int
         The output of each class; -1 where it has none.
     """
 
-    synset_list: str
+    named_by: str
     size: int
     outputs: tuple[int, ...]
 
     @property
     def missing_classes(self) -> list[str]:
         """The wnids of the classes that no output has."""
-        return [wnid for wnid, k in zip(synsets(), self.outputs, strict=True) if k < 0]
+        return [synsets()[number] for number, k in enumerate(self.outputs) if k < 0]
 
     @property
     def description(self) -> str:
         """What is taken of its outputs, in words."""
         there = len(self.outputs) - len(self.missing_classes)
-        return f"{there:,} of {self.size:,} outputs, by the wnids of {self.synset_list}"
+        return f"{there:,} of {self.size:,} outputs, by the {self.named_by}"
 
     def take_classes(self, outputs: Any) -> Any:
-        """The outputs [n, 1000] of the classes among all outputs [n, size], -inf where it has none.
+        """The outputs [n, K] of the classes among all outputs [n, size], -inf where it has none.
 
         It is a tensor on the device of the outputs.
         """
@@ -66,9 +70,36 @@ def find_head(size: int) -> LargeHead | None:
     known = infer_imagenet_subset({"num_classes": size})
     if known is None or size == len(synsets()):
         return None
-    return _match_synsets(known, ImageNetInfo(known).label_names())
+    places = {wnid: place for place, wnid in enumerate(ImageNetInfo(known).label_names())}
+    outputs = tuple(places.get(wnid, -1) for wnid in synsets())
+    return LargeHead(f"wnids of {known}", len(places), outputs)
 
 
-def _match_synsets(synset_list: str, names: Sequence[str]) -> LargeHead:
-    places = {wnid: place for place, wnid in enumerate(names)}
-    return LargeHead(synset_list, len(names), tuple(places.get(wnid, -1) for wnid in synsets()))
+def read_label_names(config: Mapping[str, Any]) -> list[str]:
+    """What a configuration calls its outputs, in their order; nothing where it does not say."""
+    given = config.get("label_names") or list(config.get("label_descriptions") or ())
+    if isinstance(given, Mapping):  # of some of the outputs, by their numbers
+        by_number = {int(number): name for number, name in given.items()}
+        given = [by_number.get(number, "") for number in range(int(config["num_classes"]))]
+    return [normalize_name(str(name)) for name in given]
+
+
+def match_names(names: Sequence[str], classes: Classes) -> LargeHead | None:
+    """The outputs of the classes by the names of all outputs.
+
+    None where these name two outputs alike, or not every class, or, of more outputs than classes,
+    not most of them.
+    """
+    from timm.data.imagenet_info import ImageNetInfo
+
+    if classes.file is None and list(names) == ImageNetInfo().label_descriptions():
+        names = classes.names  # in words
+    numbers = [classes.index.get(name, -1) for name in names]
+    places = {number: place for place, number in enumerate(numbers) if number >= 0}
+    is_large = classes.file is None and len(names) > len(classes)
+    enough = 2 * len(places) > len(classes) if is_large else len(places) == len(classes)
+    if not enough or len(places) < len(numbers) - numbers.count(-1):
+        return None
+    outputs = tuple(places.get(number, -1) for number in range(len(classes)))
+    digest = sha256("\n".join(names).encode()).hexdigest()[:8]
+    return LargeHead(f"label_names of its configuration ({digest})", len(names), outputs)

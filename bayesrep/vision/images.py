@@ -1,34 +1,51 @@
 """Where images lie: class folders, flat folders, tar shards, or a table of paths and labels.
 
-Nothing is decoded or unpacked here. An `ImageSet` says where the bytes of every image are and which
-class it is meant to show; it is small, whatever the images' number, and can be sent to other
-machines that see the same files.
+Nothing is decoded here. An `ImageSet` says where the bytes of every image are, which class it is
+meant to show, and which files were passed over; it is small, whatever the images' number, and can
+be sent to other machines that see the same files.
+
+Whatever a name says is an image is one, and a failure where it cannot be read (a link to nothing, a
+pipe): no file goes by without being evaluated, listed as failed or counted as passed over.
 """
 
 import hashlib
 import os
+import posixpath
+import re
+import stat
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import PredictionError, StudyError, listing
+from bayesrep.errors import PredictionError, StudyError, listing, reason
 from bayesrep.files import tables
 from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.studies import rules
 from bayesrep.types import Ints
 from bayesrep.vision.classes import IMAGENET, Classes
 from bayesrep.vision.gzipped import ENDINGS as GZIPPED_ENDINGS
-from bayesrep.vision.gzipped import is_gzipped, open_gzipped
+from bayesrep.vision.gzipped import unpack_archive
 from bayesrep.vision.labels import class_numbers, labels_by_folder, labels_of_flat, read_labels
 from bayesrep.vision.tars import members
 
-_SUFFIXES = frozenset(
-    {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+_ENDINGS = frozenset(
+    ".apng .avif .bmp .gif .jfif .jpe .jpeg .jpg .pbm .pgm .png .pnm .ppm .tif .tiff .webp".split()
 )
+_BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"II*\0", b"MM\0*")  # without ending
+_SPLITS = {
+    "train": 0,
+    "training": 0,
+    "val": 1,
+    "valid": 1,
+    "validation": 1,
+    "test": 2,
+    "testing": 2,
+}
 LARGEST_BYTES = 2**28  # bytes of one encoded image
 LABEL_BYTES = 1024  # of a .cls file, more than any label has
 _SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))  # bytes of names that are not UTF-8
@@ -54,6 +71,8 @@ class ImageSet:
         (-1: the whole file).
     classes
         Which there are.
+    passed_over
+        The files beside them that are not images, by the reason.
     """
 
     names: tuple[str, ...]
@@ -61,6 +80,7 @@ class ImageSet:
     files: tuple[str, ...]
     place: Ints
     classes: Classes = IMAGENET
+    passed_over: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
     def __len__(self) -> int:
         return len(self.names)
@@ -68,7 +88,10 @@ class ImageSet:
     def read(self, image: int) -> bytes:
         """The encoded bytes of one image, unless they are more than any image has."""
         file, offset, size = self.place[image].tolist()
-        held = os.path.getsize(self.files[file]) if size < 0 else size
+        status = os.stat(self.files[file])
+        if not stat.S_ISREG(status.st_mode):  # a pipe would wait
+            raise PredictionError("image-not-a-file")
+        held = status.st_size if size < 0 else size
         if held > LARGEST_BYTES:
             raise PredictionError("image-file-too-large", byte_count=held, most_bytes=LARGEST_BYTES)
         return _read_at(self.files[file], offset, held)
@@ -110,6 +133,7 @@ class _ImageFile:
     file: str
     offset: int = 0
     size: int = -1
+    is_link: bool = False
 
 
 def list_images(
@@ -125,7 +149,7 @@ def list_images(
         - a folder of class folders, named by class (ImageNet's by wnid) or number;
         - a flat folder of images, with `labels` or a ground-truth file beside them;
         - a `.tar` or `.tar.gz` file, or a folder of them, holding any of these or WebDataset
-          samples (each image with a `.cls` file of the same name); read in place, never unpacked;
+          samples (each image with a `.cls` file of the same name);
         - a table (CSV, TSV, a workbook, Parquet) with the columns path (relative to the table) and
           label.
     labels
@@ -148,35 +172,40 @@ def list_images(
         raise PredictionError("images-path-missing", path=path)
     if path.is_file() and path.name.lower().endswith(tables.ENDINGS):
         return _from_table(path, classes)
-    # Archives first: a folder of shards is not a folder of images.
-    archives = _archives(path)
-    entries = list(_archived_files(archives) if archives else _in_folder(path))
-    images = [entry for entry in entries if PurePosixPath(entry.name).suffix.lower() in _SUFFIXES]
+    entries, is_sharded = _list_files(path)
+    reasons = [_reason_to_pass(entry) for entry in entries]
+    images = [entry for entry, why in zip(entries, reasons, strict=True) if not why]
     if not images:
-        kinds = ", ".join(sorted(_SUFFIXES))
-        raise PredictionError("no-images-at-path", path=path, endings=kinds)
+        others, endings = listing([e.name for e in entries], "file"), ", ".join(sorted(_ENDINGS))
+        raise PredictionError("no-images-at-path", path=path, endings=endings, others=others)
     names = [entry.name for entry in images]
     # Where a class stands: a file that is given, .cls files in shards, folders, or names.
-    beside = [entry for entry in entries if entry.name.endswith(".cls")]
+    beside = [e for e in entries if e.name.endswith(".cls") and labels is None]
+    used, by_folder = set[str](), False
     if labels is not None:
         numbers = read_labels(Path(labels), names, classes)
     elif beside:
-        numbers = _labels_beside(images, beside, classes)
-        return _image_set(images, numbers, classes)
+        numbers, used = _labels_beside(images, beside, classes)
+    elif (numbers := labels_by_folder(names, str(path), classes)) is not None:
+        by_folder = True
     else:
-        numbers = labels_by_folder(names, str(path), classes)
-        if numbers is None:
-            numbers = labels_of_flat(names, path if path.is_dir() else path.parent, classes)
+        numbers = labels_of_flat(names, path if path.is_dir() else path.parent, classes)
+    _check_one_set(path, names, is_sharded=is_sharded, by_folder=by_folder)
+    passed_over: dict[str, list[str]] = {}
+    for entry, why in zip(entries, reasons, strict=True):
+        if why and entry.name not in used:
+            passed_over.setdefault(why, []).append(entry.name)
     # Images in the order of their classes, as ImageNet's own lists have them.
-    order = sorted(range(len(images)), key=lambda at: (int(numbers[at]), names[at]))
-    return _image_set([images[at] for at in order], numbers[order], classes)
+    order = range(len(images))
+    if not beside:
+        order = sorted(order, key=lambda at: (int(numbers[at]), names[at]))
+    listed = _image_set([images[at] for at in order], numbers[list(order)], classes)
+    return replace(listed, passed_over=passed_over)
 
 
 def _read_at(file: str, offset: int, size: int) -> bytes:
     """Some bytes of a file or, where it is packed, of what it holds."""
-    if is_gzipped(file):
-        return open_gzipped(file).read(offset, size)
-    with open(file, "rb") as stream:
+    with open(unpack_archive(file), "rb") as stream:
         stream.seek(offset)
         return stream.read(size)
 
@@ -251,54 +280,111 @@ def _image_set(entries: Sequence[_ImageFile], labels: Ints, classes: Classes) ->
     return ImageSet(names, labels, tuple(files), place, classes)
 
 
-def _archives(path: Path) -> list[Path]:
-    """The tar files meant by a path, none where it is a folder of images."""
+def _list_files(path: Path) -> tuple[list[_ImageFile], bool]:
+    """All files under a path, those in archives in place of these; and whether in several."""
     if path.is_dir():
-        return sorted(
-            file
-            for file in path.iterdir()
-            if file.name.lower().endswith(_ARCHIVE_ENDINGS)
-            and not file.name.startswith(".")
-            and file.is_file()
-        )
-    if path.name.lower().endswith(_COMPRESSED_ENDINGS):
-        raise PredictionError("image-archive-compressed", path=path)
-    if not path.name.lower().endswith(_ARCHIVE_ENDINGS) or not path.is_file():
-        raise PredictionError("images-source-kind-unknown", path=path)
-    return [path]
+        files = list(_in_folder(path))
+        shards = [each for each in files if "/" not in each.name and _is_archive(each)]
+        if shards and (images := [each.name for each in files if not _reason_to_pass(each)]):
+            archives = listing([each.name for each in shards], "archive")
+            raise PredictionError(
+                "images-beside-archives", path=path, archives=archives, images=listing(images)
+            )
+    else:
+        if path.name.lower().endswith(_COMPRESSED_ENDINGS):
+            raise PredictionError("image-archive-compressed", path=path)
+        files = shards = [_ImageFile(path.name, str(path))]
+        if not _is_archive(files[0]):
+            raise PredictionError("images-source-kind-unknown", path=path)
+    archives = [Path(each.file) for each in shards]
+    others = [each for each in files if each not in shards]
+    return [*others, *_archived_files(archives)], len(archives) > 1
+
+
+def _is_archive(entry: _ImageFile) -> bool:
+    name = entry.name.lower()
+    return name.endswith(_ARCHIVE_ENDINGS) and name[0] != "." and os.path.isfile(entry.file)
 
 
 def _archived_files(archives: Sequence[Path]) -> Iterator[_ImageFile]:
     for archive in archives:
-        stem = next(
-            archive.name[: -len(e)] for e in _ARCHIVE_ENDINGS if archive.name.lower().endswith(e)
-        )
+        file, called = str(archive), archive.name
+        stem = next(called[: -len(e)] for e in _ARCHIVE_ENDINGS if called.lower().endswith(e))
         for member in members(archive):
-            name = PurePosixPath(member.name)
-            if not name.name.startswith("."):
-                shown = f"{stem}/{name}" if len(archives) > 1 else str(name)
-                yield _ImageFile(normalize_name(shown), str(archive), member.offset, member.size)
+            name = "/".join(part for part in member.name.split("/") if part not in ("", "."))
+            shown = normalize_name(f"{stem}/{name}" if len(archives) > 1 else name)
+            yield _ImageFile(shown, file, member.offset, member.size, member.is_link)
 
 
 def _in_folder(path: Path) -> Iterator[_ImageFile]:
+    """All files in a folder and those in it; hidden folders as they are, for what is in them."""
+
+    def refuse(error: OSError) -> NoReturn:
+        raise PredictionError(
+            "images-folder-unreadable", folder=error.filename, reason=reason(error)
+        ) from error
+
     above: dict[str, frozenset[str]] = {str(path): frozenset()}
-    for folder, inside, files in os.walk(path, followlinks=True):
-        inside[:] = sorted(name for name in inside if not name.startswith("."))
+    for folder, inside, files in os.walk(path, onerror=refuse, followlinks=True):
+        hidden = [name for name in inside if name.startswith(".")]
+        inside[:] = sorted(set(inside).difference(hidden))
         here = os.path.realpath(folder)
         if here in (before := above.pop(folder)):
             raise PredictionError("folder-link-into-itself", folder=folder)
         above |= dict.fromkeys((os.path.join(folder, name) for name in inside), before | {here})
         relative = PurePosixPath(Path(folder).relative_to(path).as_posix())
-        for name in sorted(files):
-            file = os.path.join(folder, name)
-            if not name.startswith(".") and os.path.isfile(file):  # no pipe, which would wait
-                yield _ImageFile(normalize_name(str(relative / name)), file)
+        for name in sorted([*files, *hidden]):
+            yield _ImageFile(normalize_name(str(relative / name)), os.path.join(folder, name))
+
+
+def _reason_to_pass(entry: _ImageFile) -> str:
+    """Why a file is none of the images; nothing where it is one, whether or not it can be read.
+
+    Raises
+    ------
+    PredictionError
+        Where it is a link to nothing that may have been a folder of images.
+    """
+    ending = posixpath.splitext(entry.name)[1].lower()
+    if "/." in f"/{entry.name}":
+        return "hidden"
+    if entry.is_link:
+        return "a link or device in an archive"
+    if ending in _ENDINGS:
+        return ""
+    if not os.path.isfile(entry.file):
+        if not ending and os.path.islink(entry.file) and not os.path.exists(entry.file):
+            raise PredictionError("images-link-to-nothing", link=entry.file)
+        return "no file"
+    if ending:
+        return f"ending in {ending}"
+    is_readable = os.access(entry.file, os.R_OK)
+    begins = _read_at(entry.file, entry.offset, 4) if is_readable else b""
+    return "no image" if is_readable and not begins.startswith(_BEGINNINGS) else ""
+
+
+def _check_one_set(path: Path, names: Iterable[str], *, is_sharded: bool, by_folder: bool) -> None:
+    """Refuse what are several sets of images: splits, severities, domains beside each other.
+
+    They are where folders of classes lie in several folders, where two archives hold files of the
+    same names in folders of the same classes, and where folders or archives are named by splits.
+    """
+    parts = [name.split("/") for name in names]
+    end = -2 if by_folder else -1
+    places = {"/".join(each[:end]) for each in parts}
+    inside = {"/".join(each[is_sharded:end]) for each in parts}
+    words = [set(re.findall("[a-z]+", place.lower())) for place in places]
+    splits = {frozenset(_SPLITS[word] for word in each if word in _SPLITS) for each in words}
+    is_twice = len(places) > 1 and len({"/".join(each[-2:]) for each in parts}) < len(parts)
+    if by_folder and (len(inside) > 1 or is_twice) or len(splits - {frozenset()}) > 1:
+        sets = listing([place or "." for place in sorted(places)], "set")
+        raise PredictionError("images-of-several-sets", path=path, sets=sets)
 
 
 def _labels_beside(
     images: Sequence[_ImageFile], beside: Sequence[_ImageFile], classes: Classes
-) -> Ints:
-    """Read the `.cls` file of every WebDataset sample.
+) -> tuple[Ints, set[str]]:
+    """Read the `.cls` file of every WebDataset sample; and the names of those that were read.
 
     It has the image's name with other endings, as much of it as any has: to `flickr.100.png`
     belongs `flickr.100.cls`, or else `flickr.cls`, which then may belong to no other image.
@@ -325,7 +411,9 @@ def _labels_beside(
         size = min(entry.size, LABEL_BYTES) if entry.size >= 0 else LABEL_BYTES
         text = _read_at(entry.file, entry.offset, size)
         labels.append(normalize_name(text.decode("utf-8-sig", "replace")))
-    return class_numbers(labels, [entry.name for entry in images], "the .cls files", classes)
+    names = [entry.name for entry in images]
+    numbers = class_numbers(labels, names, "the .cls files", classes)
+    return numbers, {stems[stem].name for stem in owner}
 
 
 def _stem_of(name: str, stems: Collection[str]) -> str | None:
@@ -349,6 +437,7 @@ def _from_table(path: Path, classes: Classes) -> ImageSet:
     names, labels = (
         normalize_names(table[name]).fill_null("").to_list() for name in ("path", "label")
     )
+    names = [name.replace("\\", "/") for name in names]  # as in files of labels
     if not all(names) or not all(labels):
         raise PredictionError("image-table-cell-empty", path=path)
     entries = [_ImageFile(name, _existing_path(path.parent, name)) for name in names]

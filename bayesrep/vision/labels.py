@@ -7,6 +7,7 @@ folder names are read as numbers, never sorted as text. `bayesrep.studies.class_
 order that was mistaken where a whole data set comes out at chance.
 """
 
+import posixpath
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -115,7 +116,7 @@ def labels_by_folder(names: Sequence[str], where: str, classes: Classes) -> Ints
     PredictionError
         Where some folders are named like classes and others are not.
     """
-    folders = [PurePosixPath(name).parent.name for name in names]
+    folders = [posixpath.basename(posixpath.dirname(name)) for name in names]
     distinct = list(dict.fromkeys(folders))
     by_name = [folder for folder in distinct if folder in classes.index]
     by_number = [folder for folder in distinct if folder.isdecimal()]

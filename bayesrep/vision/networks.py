@@ -6,11 +6,18 @@ weights alone.
 """
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bayesrep.errors import PredictionError, Violation, kind_and_reason, reason
+from bayesrep.errors import (
+    PredictionError,
+    PredictionWarning,
+    Violation,
+    kind_and_reason,
+    listing,
+    reason,
+)
 from bayesrep.vision.architectures import Architecture, describe_disagreement
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.torchvision_networks import build, is_torchvision, weights_of
@@ -76,18 +83,19 @@ class Network:
 def _load_torchvision(architecture: Architecture) -> Any:
     """A network of torchvision with its weights and without the heads that only training uses."""
     module = build(architecture.full_name, len(architecture.classes))
+    wanted, state = set(module.state_dict()), dict[str, Any]()
     try:
         state = (
             weights_of(architecture.full_name).get_state_dict(progress=False, check_hash=True)
             if architecture.file is None
-            else _read_weights(architecture)
+            else _read_weights(architecture, wanted)
         )
         _check_outputs(architecture, state, [list(module.state_dict())[-1]])
         module.load_state_dict(state)
     except PredictionError:
         raise
     except Exception as error:  # the network, the file system, torch: each raises its own
-        raise PredictionError(_load_failure(architecture, error)) from error
+        raise PredictionError(_load_failure(architecture, error, wanted, set(state))) from error
     return module
 
 
@@ -96,7 +104,12 @@ def load_network(architecture: Architecture, device: Any) -> Network:
     if is_torchvision(architecture.name):
         return _make_ready(architecture, _load_torchvision(architecture), device)
     timm = load_timm()
-    overlay = None if architecture.file is None else _overlay(architecture)
+    overlay, wanted, given = None, set[str](), set[str]()
+    if architecture.file is not None:
+        outlined = outline_network(architecture.source)
+        wanted = set() if outlined is None else set(outlined.state_dict())
+        overlay = _overlay(architecture, wanted)
+        given = set(overlay["state_dict"])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # renamed models; meta-data of old checkpoints
@@ -104,7 +117,7 @@ def load_network(architecture: Architecture, device: Any) -> Network:
                 architecture.source, pretrained=True, pretrained_cfg_overlay=overlay
             )
     except Exception as error:  # the hub, the file system, torch: each raises its own
-        raise PredictionError(_load_failure(architecture, error)) from error
+        raise PredictionError(_load_failure(architecture, error, wanted, given)) from error
     del overlay
     module.pretrained_cfg.pop("state_dict", None)  # else the weights stay in memory twice
     if module.num_classes != architecture.output_count:
@@ -148,9 +161,23 @@ def whole_module(network: Network, device: str) -> Any:
     return network.whole
 
 
-def _overlay(architecture: Architecture) -> dict[str, Any]:
+def outline_network(full_name: str) -> Any:
+    """A network without memory for its weights; None where it cannot be built so."""
+    timm = load_timm()
+    import torch
+
+    try:
+        with torch.device("meta"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = build if is_torchvision(full_name) else timm.create_model
+            return made(full_name)
+    except Exception:  # the hub, names of a user's own, layers that compute while they are made
+        return None
+
+
+def _overlay(architecture: Architecture, wanted: set[str]) -> dict[str, Any]:
     """What timm is told so that it takes the weights of a file, and a head that fits them."""
-    state = _read_weights(architecture)
+    state = _read_weights(architecture, wanted)
     config = load_timm().get_pretrained_cfg(architecture.full_name)
     heads = getattr(config, "classifier", None) or ()
     heads = (heads,) if isinstance(heads, str) else heads
@@ -196,27 +223,73 @@ def _head(classes: int) -> str:
     return f"a head of {classes:,} classes" if classes else "no classification head"
 
 
-def _read_weights(architecture: Architecture) -> Any:
+def _read_weights(architecture: Architecture, wanted: set[str]) -> dict[str, Any]:
+    """The weights in a file: those behind whatever entry or prefix has the names of the network's.
+
+    Of several an exponential moving average comes first, as with timm. Where none has these names,
+    timm takes them by its own ways.
+    """
     load_timm()
+    import torch
+    from safetensors.torch import load_file
     from timm.models import load_state_dict
 
+    file, first = str(architecture.file), min(wanted, default="")
     try:
-        return load_state_dict(str(architecture.file), weights_only=True)
+        is_safe = file.endswith(".safetensors")
+        held = load_file(file) if is_safe else torch.load(file, "cpu", weights_only=True)
+        flat = dict(_list_tensors(held))
+        places = [name.removesuffix(first) for name in flat if f".{name}".endswith(f".{first}")]
+        states = {
+            place: {n.removeprefix(place): v for n, v in flat.items() if n.startswith(place)}
+            for place in sorted(places, key=lambda place: "ema" not in place)
+        }
+        chosen = next((place for place, state in states.items() if set(state) == wanted), None)
+        if chosen is None:
+            return load_state_dict(file, weights_only=True)
     except Exception as error:  # not safetensors, or a pickle of more than weights
         raise PredictionError(
-            "weights-file-unreadable", file=architecture.file, reason=kind_and_reason(error)
+            "weights-file-unreadable", file=file, reason=kind_and_reason(error)
         ) from error
+    most = {place for place, state in states.items() if 2 * len(wanted & set(state)) > len(wanted)}
+    others = sorted(most - {chosen})
+    if others or chosen not in ("", "state_dict.", "model."):
+        unused = f", not the {listing(others, 'name')}" if others else ""
+        warnings.warn(
+            f"classifier {architecture.name!r}: {file}: the weights under {chosen!r} are used"
+            f"{unused}",
+            PredictionWarning,
+            stacklevel=2,
+        )
+    return states[chosen]
 
 
-def _load_failure(architecture: Architecture, error: Exception) -> Violation:
+def _list_tensors(held: Mapping[Any, Any], place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield all tensors, named by the entries that they are in and dots."""
+    for name, value in held.items():
+        if isinstance(value, Mapping):
+            yield from _list_tensors(value, f"{place}{name}.")
+        elif hasattr(value, "shape"):
+            yield f"{place}{name}", value
+
+
+def _load_failure(
+    architecture: Architecture, error: Exception, wanted: set[str], given: set[str]
+) -> Violation:
     shown = architecture.weights.split(":", 1)[1]
     name = architecture.name
     if architecture.file is not None:
+        faults = [
+            f"{verb} {listing(sorted(names), 'weight')}"
+            for verb, names in (("it lacks", wanted - given), ("it holds", given - wanted))
+            if names and wanted
+        ]
+        said = [line.strip() for line in str(error).splitlines()[1:2]] or [reason(error)]
         return Violation(
             "weights-misfit-classifier",
             file=architecture.file,
             classifier=name,
-            reason=reason(error),
+            reason=" and ".join(faults or said),
         )
     return Violation(
         "weights-cannot-be-fetched",

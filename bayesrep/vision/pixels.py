@@ -28,7 +28,7 @@ from bayesrep.vision.imports import load_timm
 from bayesrep.vision.stages import Spent
 
 # What the known suffixes stand for. Pillow knows more, of which one starts other programs (EPS).
-FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP", "AVIF")
 LARGEST_PIXELS = 89_478_485  # pixels; where Pillow begins to warn of decompression bombs
 NARROWEST = 250  # of a longer side to the shorter, which grows to some 256 pixels before the crop
 
@@ -104,16 +104,23 @@ def decode(data: bytes) -> Any:
 
 @contextmanager
 def quiet_images() -> Generator[None]:
-    """Silence what Pillow says about odd images; set here since it concerns every thread."""
+    """Silence what Pillow says about odd images, and have it refuse those that are cut off.
+
+    Whatever the rest of the process has it do; set here since it concerns every thread.
+    """
+    from PIL import ImageFile
+
     logger = logging.getLogger("PIL")
-    level = logger.level
+    level, takes_truncated = logger.level, ImageFile.LOAD_TRUNCATED_IMAGES
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"PIL\..*")
         logger.setLevel(logging.CRITICAL + 1)
+        ImageFile.LOAD_TRUNCATED_IMAGES = False
         try:
             yield
         finally:
             logger.setLevel(level)
+            ImageFile.LOAD_TRUNCATED_IMAGES = takes_truncated
 
 
 def explain_failure(error: Exception) -> str:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,9 @@ class Report:
         Which classes answers were chosen among, in words; empty where among all.
     outside
         How many images were passed over because they show none of these.
+    passed_over
+        All files that were found and not evaluated, by the reason. With the images that a
+        classifier has answered and its failures they are as many as were `found`.
     """
 
     table: pl.DataFrame
@@ -54,6 +57,8 @@ class Report:
     stages: tuple[Stages, ...] = ()
     among: str = ""
     outside: int = 0
+    passed_over: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    found: int = 0
 
     @property
     def left_out(self) -> pl.DataFrame:
@@ -100,7 +105,10 @@ def make_report(
     failed = pl.DataFrame(failures, schema=schema, orient="row")
     note_among(run.study, run.dataset, listed.among)
     complete = tuple(list_complete_classifiers(run.study))
-    return Report(table, failed, complete, tuple(run.stages), listed.among, listed.outside)
+    passed_over = {why: names for why, names in listed.passed_over.items() if names}
+    found = len(run.images) + sum(map(len, passed_over.values()))
+    stages = tuple(run.stages)
+    return Report(table, failed, complete, stages, listed.among, listed.outside, passed_over, found)
 
 
 def _row(run: DatasetRun, name: str, full: str | None) -> tuple[Any, ...]:

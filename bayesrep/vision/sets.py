@@ -1,5 +1,6 @@
 """The images of a data set as they are evaluated: which, labelled by what, and what is left out."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,19 +34,24 @@ class ListedSet:
         Which classes answers are among, in words; empty where among all.
     outside
         How many images were passed over because they show none of these.
+    passed_over
+        All files that were found and are not evaluated, by the reason.
     """
 
     images: ImageSet
     among: str
     outside: int
+    passed_over: Mapping[str, Sequence[str]]
 
 
 def choose_images(images: ImageSet, chosen: Among | None, study: Path, dataset: str) -> ListedSet:
     """The images of the chosen classes, which have to be all that a study counts."""
     counted = counted_images(study, dataset, images)
+    passed = {**images.passed_over, "not among the study's images": _missing_from(counted, images)}
     if chosen is None:
-        return ListedSet(counted, "", 0)
+        return ListedSet(counted, "", 0, passed)
     taken = chosen.take_chosen(counted)
+    passed["of other classes"] = _missing_from(taken, counted)
     outside = len(counted) - len(taken)
     if outside and StudyFolder(study).is_study:
         other = sorted(set(counted.names) - set(taken.names))
@@ -56,7 +62,14 @@ def choose_images(images: ImageSet, chosen: Among | None, study: Path, dataset: 
             images=listing(other),
             among=chosen.source,
         )
-    return ListedSet(taken, chosen.description, outside)
+    return ListedSet(taken, chosen.description, outside, passed)
+
+
+def _missing_from(taken: ImageSet, images: ImageSet) -> list[str]:
+    """The images that were not taken, which may have other names there."""
+    places = set(map(tuple, taken.place.tolist()))
+    rows = zip(images.names, images.place.tolist(), strict=True)
+    return [name for name, place in rows if tuple(place) not in places]
 
 
 def list_set(source: ImageSource, study: Path, dataset: str, meant: Classes) -> ListedSet:

@@ -1,48 +1,43 @@
 """Where the files in a tar archive are, read from its headers alone and nothing believed of them.
 
 A header is a block of 512 bytes; sizes that it declares are checked against the archive's before
-anything is read. The forms of POSIX (ustar, pax) and GNU (long names) are known. Links, devices and
-folders are passed over; sparse files are refused, since their bytes are not where they seem to be.
+anything is read. The forms of POSIX (ustar, pax) and GNU (long names) are known. Folders are passed
+over; sparse files are refused, since their bytes are not where they seem to be.
 """
 
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO
 
 from bayesrep.errors import PredictionError, reason
-from bayesrep.vision.gzipped import GzippedStream, is_gzipped, open_gzipped
+from bayesrep.vision.gzipped import unpack_archive
 
 BLOCK = 512
-UNKNOWN_END = 2**63  # of what is packed: nobody has read up to there
 LONGEST = 2**20  # bytes of the records that lengthen a name; names have some thousands
+MOST_EMPTY = 50_000  # files without a byte
 _FILES = (b"0", b"\0", b"7")
+_FOLDERS = (b"5", b"D", b"V")  # also GNU's, and the name of the whole
 _NO_DATA = (b"1", b"2", b"3", b"4", b"5", b"6")  # links, devices, folders: their size is not data's
 _RECORDS = (b"x", b"g", b"L", b"K")
-
-Stream: TypeAlias = BinaryIO | GzippedStream
 
 
 @dataclass(frozen=True)
 class Member:
-    """A file in an archive: its name, and where its bytes begin and how many there are."""
+    """A file in an archive, or a link or device: its name, and where its bytes are."""
 
     name: str
     offset: int
     size: int
+    is_link: bool = False
 
 
 def members(archive: Path) -> Iterator[Member]:
     """Yield the files in an archive, in order, unless it is damaged or goes on behind its end."""
     try:
-        if is_gzipped(archive.name):
-            packed = open_gzipped(str(archive))
-            yield from _members(GzippedStream(packed), UNKNOWN_END, archive)
-            packed.read_to_end()
-        else:
-            with archive.open("rb") as stream:
-                yield from _members(stream, os.fstat(stream.fileno()).st_size, archive)
+        with open(unpack_archive(str(archive)), "rb") as stream:
+            yield from _members(stream, os.fstat(stream.fileno()).st_size, archive)
     except PredictionError:
         raise
     except (ValueError, OSError) as error:
@@ -51,12 +46,15 @@ def members(archive: Path) -> Iterator[Member]:
         ) from error
 
 
-def _members(stream: Stream, end: int, archive: Path) -> Iterator[Member]:
-    at, longer = 0, dict[str, str]()
+def _members(stream: BinaryIO, end: int, archive: Path) -> Iterator[Member]:
+    at, empty, longer = 0, 0, dict[str, str]()
     while (header := _header_at(stream, at, end, archive)) is not None:
         kind = header[156:157]
         size = int(longer.pop("size", 0)) or _number(header[124:136], at, archive)
         begin = at + BLOCK
+        empty += not size
+        if empty > MOST_EMPTY:
+            raise PredictionError("tar-of-empty-files", archive=archive, most=MOST_EMPTY)
         at = begin + (0 if kind in _NO_DATA else -(-size // BLOCK) * BLOCK)
         if begin + (0 if kind in _NO_DATA else size) > end:
             raise PredictionError("tar-ends-within-file", archive=archive, at=begin)
@@ -72,18 +70,17 @@ def _members(stream: Stream, end: int, archive: Path) -> Iterator[Member]:
         if kind == b"S" or any(key.startswith("GNU.sparse") for key in longer):
             raise PredictionError("tar-holds-sparse-file", archive=archive, name=name)
         longer = {}
-        if kind in _FILES and not name.endswith("/"):
-            yield Member(name, begin, size)
+        if not (kind in _FOLDERS or name.endswith("/")):
+            yield Member(name, begin, size, kind not in _FILES)
     _check_end(stream, at, end, archive)
 
 
-def _header_at(stream: Stream, at: int, end: int, archive: Path) -> bytes | None:
+def _header_at(stream: BinaryIO, at: int, end: int, archive: Path) -> bytes | None:
     """The header there, checked by its checksum; None where the archive says it ends."""
     stream.seek(at)
     header = stream.read(BLOCK)
     if len(header) < BLOCK:
-        held = at + len(header) if end == UNKNOWN_END else end
-        raise PredictionError("tar-without-end-mark", archive=archive, at=held)
+        raise PredictionError("tar-without-end-mark", archive=archive, at=end)
     if not header.strip(b"\0"):
         return None
     declared = _number(header[148:156], at, archive)
@@ -94,12 +91,11 @@ def _header_at(stream: Stream, at: int, end: int, archive: Path) -> bytes | None
     return header
 
 
-def _check_end(stream: Stream, at: int, end: int, archive: Path) -> None:
+def _check_end(stream: BinaryIO, at: int, end: int, archive: Path) -> None:
     """Check that nothing follows the mark of the end: joined archives, a header turned to zeros."""
     stream.seek(at)
     if stream.read(LONGEST).strip(b"\0"):
-        held = stream.tell() if end == UNKNOWN_END else end
-        raise PredictionError("tar-goes-on-behind-end", archive=archive, at=at, byte_count=held)
+        raise PredictionError("tar-goes-on-behind-end", archive=archive, at=at, byte_count=end)
 
 
 def _name(header: bytes) -> str:

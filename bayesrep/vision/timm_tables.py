@@ -1,17 +1,14 @@
 """Accuracies in the columns of timm's own results (`results/results-<dataset>.csv` in its code)."""
 
 import ast
-import warnings
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
-from bayesrep.vision.imports import load_timm
+from bayesrep.vision.networks import outline_network
 from bayesrep.vision.pixels import Preprocessing
 from bayesrep.vision.reports import Report
 from bayesrep.vision.results import read_facts
-from bayesrep.vision.torchvision_networks import build, is_torchvision
 
 LONGEST_TEXT = 1_000  # characters of a preprocessing; Python is not asked to parse more
 LARGEST_CROP = 100  # timm's are about 1
@@ -92,15 +89,5 @@ def _read_arguments(text: str) -> dict[str | None, object]:
 
 def _count_parameters(full_name: str) -> int | None:
     """How many parameters a classifier has, without any memory for them; None where unknown."""
-    timm = load_timm()
-    import torch
-
-    try:
-        with torch.device("meta"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            module: Any = (
-                build(full_name) if is_torchvision(full_name) else timm.create_model(full_name)
-            )
-    except Exception:  # the hub, names of a user's own, layers that compute while they are made
-        return None
-    return sum(each.numel() for each in module.parameters())
+    module = outline_network(full_name)
+    return None if module is None else sum(each.numel() for each in module.parameters())
