@@ -172,7 +172,6 @@ OTHERWISE = {
     "percent": (["é 1.jpg", "b#.jpg"], lambda name: f"https://s/{quote(name)}", "matched"),
     "decimals": (["1", "2"], lambda name: f"{name}.0", "as decimal numbers"),
     "places": (["1.1", "1.2"], lambda name: f"{name}0", "as decimal numbers"),
-    "shortened": (["1234567890123", "9876543210987"], lambda n: f"{int(n):.5E}", "long numbers"),
 }
 
 

@@ -288,11 +288,11 @@ def test_a_title_in_a_workbook_is_named_and_a_column_without_a_name_is_no_title(
 
 
 def test_numbers_are_read_as_a_workbook_shows_them(tmp_path):
-    rows = [("image", "n"), (7, 1.0), (12, 2.5), (1234, 3)]
-    path = _book(tmp_path / "a.xlsx", rows, formats={"A2": "000", "A3": "000", "A4": "000"})
-    frame = read_only(path).frame
-    assert frame["image"].to_list() == ["007", "012", "1234"]
-    assert frame["n"].to_list() == ["1", "2.5", "3"]
+    rows = [("image", "n"), (7, 1.0), (12, 2.5), (1234, 3), (1.1, 3), (0.1234, 3)]
+    shown = dict.fromkeys(("A2", "A3", "A4"), "000") | {"A5": "0.00", "A6": "0.00", "B2": "0.000"}
+    frame = read_only(_book(tmp_path / "a.xlsx", rows, formats=shown)).frame
+    assert frame["image"].to_list() == ["007", "012", "1234", "1.10", "0.1234"]
+    assert frame["n"].to_list() == ["1", "2.5", "3", "3", "3"]
 
 
 def test_hidden_sheets_are_left_out_and_said(tmp_path):

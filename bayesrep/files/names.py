@@ -60,7 +60,7 @@ def normalize_floats(column: pl.Expr) -> pl.Expr:
 
 def warn_of_shortened(names: pl.Series, where: object) -> None:
     """Say which names are numbers that a spreadsheet shortened: several may have become one."""
-    texts = names.cast(pl.String).unique(maintain_order=True)
+    texts = names.cast(pl.String).unique().sort()
     if len(short := texts.filter(texts.str.contains(r"^[+-]?\d([.,]\d+)?[eE]\+\d\d+$"))):
         text = (
             f"{where}: {listing(short, names.name)}: long numbers as spreadsheets shorten them, of "

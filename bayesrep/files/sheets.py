@@ -90,16 +90,15 @@ def leave_out_index(
     an index by what the file itself says. Other columns without a name are refused, and what is
     left out is said where it has a name.
     """
-    left, named, leading = list[str](), list[str](), True
+    left, named = list[str](), list[str]()
     for number, column in enumerate(frame, 1):
         name, unnamed = column.name, column.name.startswith(UNNAMED)
-        leading &= unnamed
         if name in columns or not (name in index or _INDEX.fullmatch(name)):
             continue
         nameless = unnamed or _NAMELESS.fullmatch(name) is not None
         if not nameless and (name in index or _are_row_numbers(column, once=True)):
             named.append(name)
-        elif nameless and leading >= unnamed and _are_row_numbers(column):
+        elif nameless and not (unnamed and number > 1) and _are_row_numbers(column):
             left.append(name)
         elif nameless:
             _refuse_title(frame, place)
@@ -107,11 +106,8 @@ def leave_out_index(
             value = normalize_names(column).drop_nulls().first()
             raise StudyError("column-without-name", where=place.name, column=called, value=value)
     if named:
-        text = (
-            f"{place}: {listing(named, 'column')} left out, as the index of a data frame; give "
-            "what is a column another name"
-        )
-        warnings.warn(TableWarning(text), stacklevel=3)
+        told = f"{place}: {listing(named, 'column')} left out, as the index of a data frame"
+        warnings.warn(TableWarning(f"{told}; give what is a column another name"), stacklevel=3)
     return frame.drop(left, named)
 
 

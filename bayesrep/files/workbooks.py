@@ -103,16 +103,14 @@ def _refuse_formulas(file: Path, book: Any, titles: Iterable[str]) -> None:
 
 
 def _text(cell: Any) -> str:
-    """A cell as it is shown: whole numbers without decimals, filled up with zeros; percent."""
+    """A cell as it is shown: whole numbers without decimals, zeros at either end; percent."""
     value, form = cell.value, cell.number_format or ""
     if isinstance(value, int | float) and not isinstance(value, bool) and "%" in form:
         return f"{100 * value:g}%"
     if isinstance(value, datetime) and value.time() == time():
         return value.date().isoformat()
-    places = re.fullmatch(r"0\.(0+)", form)
-    if isinstance(value, int | float) and places:
-        shown = f"{value:.{len(places[1])}f}"
-        return shown if float(shown) == value else str(value)
+    if isinstance(value, float) and not value.is_integer() and re.fullmatch(r"0\.0+", form):
+        return max(str(value), f"{value:.{len(form) - 2}f}", key=len)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:

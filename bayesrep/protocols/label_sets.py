@@ -156,9 +156,7 @@ def _other_images_error(paths: Sequence[str | Path], predictions: Predictions) -
         where=_list_paths(paths),
         dataset=predictions.dataset,
         example=str(predictions.images[0]),
-        hint=next(
-            filter(None, (_explain_file(path, predictions) for path in map(Path, paths))), ""
-        ),
+        hint="".join([_explain_file(Path(path), predictions) for path in paths][:1]),
     )
 
 
@@ -259,7 +257,6 @@ def _read_rows(path: Path) -> pl.DataFrame:
 
 
 def _rows_of(table: pl.DataFrame, dataset: str) -> pl.DataFrame:
-    """The rows of one data set, where a table says which they are of."""
     if "dataset" not in table.columns:
         return table
     return table.filter(pl.col("dataset") == normalize_name(dataset))

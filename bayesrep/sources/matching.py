@@ -44,16 +44,9 @@ WAYS: Mapping[str, pl.Expr] = {
     "without endings and the eight digits before an upload": _BARE_STEM.str.replace(_UPLOAD, "$1"),
 }
 """What names are compared by where they differ, and how that is said."""
-_DIGITS = _NAME.str.len_chars() - 1
-_SHORTENED = (_NAME.cast(pl.Float64, strict=False) / 10.0**_DIGITS).round(5).cast(pl.String)
-_TOLD: Mapping[str, pl.Expr] = {
-    **WAYS,
-    "as decimal numbers": _NAME.str.replace(r"^\+?0*(\d+(?:\.\d*[1-9])?)\.?0*$", "$1"),
-    "as a spreadsheet shortens long numbers": pl.when(_NAME.str.contains(r"^\d{12,}$"))
-    .then(_SHORTENED.str.replace(r"\.0$", "") + "E+" + _DIGITS.cast(pl.String))
-    .otherwise(_NAME.str.to_uppercase().str.replace(",", ".", literal=True)),
-}
-"""What names are compared by to tell how they differ, and not to match them: these may be two."""
+_AS_NUMBER = _NAME.str.replace(r"^\+?0*(\d+(?:\.\d*[1-9])?)\.?0*$", "$1")
+_TOLD: Mapping[str, pl.Expr] = {**WAYS, "as decimal numbers": _AS_NUMBER}
+"""What is told of how names differ: those that are alike as numbers may be two, and stay so."""
 
 
 def match_image_names(
@@ -169,12 +162,9 @@ def _compare(
         yield said, one.with_columns(key=way), two.with_columns(key=way)
     first, second = (each.with_columns(_decode_addresses(each["name"])) for each in (one, two))
     if not (first.equals(one) and second.equals(two)):
-        for said, way in WAYS.items():
-            yield (
-                f"{said}, addresses decoded",
-                first.with_columns(key=way),
-                second.with_columns(key=way),
-            )
+        for way, key in WAYS.items():
+            said = f"{way}, addresses decoded"
+            yield said, first.with_columns(key=key), second.with_columns(key=key)
 
 
 def _decode_addresses(names: pl.Series) -> pl.Series:
@@ -187,9 +177,8 @@ def _decode_addresses(names: pl.Series) -> pl.Series:
 
 def explain_names(names: Collection[str], known: Collection[str]) -> str:
     """How a name differs from the one that is probably meant, as a message ends; or nothing."""
-    strange, held = (
-        pl.DataFrame({"image": list(each)}, {"image": pl.String}) for each in (names, known)
-    )
+    texts = {"image": pl.String}
+    strange, held = (pl.DataFrame({"image": list(each)}, texts) for each in (names, known))
     for said, mine, other in _compare(strange, held, _TOLD):
         pairs = mine.join(other, on="key", suffix="_new", maintain_order="left")
         if pairs.height:

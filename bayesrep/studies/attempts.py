@@ -63,18 +63,14 @@ class Attempts:
 
     def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in ("images", *_COUNTS)}
-        for name, values in align_rows(given, self._where).items():
+        for name, values in align_rows(given, f"attempts of {self.classifier!r}").items():
             object.__setattr__(self, name, values)
         rules.raise_first(self._violations())
         for name, dtype in (("images", np.str_), ("solved", np.int64), ("attempts", np.int64)):
             object.__setattr__(self, name, own_array(getattr(self, name), dtype))
 
-    @property
-    def _where(self) -> str:
-        return f"attempts of {self.classifier!r} at {self.dataset!r}"
-
     def _violations(self) -> Iterator[Violation]:
-        where = self._where
+        where = f"attempts of {self.classifier!r} at {self.dataset!r}"
         yield from rules.image_violations(where, self.images)
         for name in _COUNTS:
             values = rules.as_numbers(getattr(self, name))
