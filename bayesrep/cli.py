@@ -186,7 +186,8 @@ def run_process() -> NoReturn:
     # Products of our size are done before a second thread wakes: with one, a report takes a tenth
     # of the time for them, and waits for nobody where others compute. JAX has threads of its own.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    os.environ["MPLBACKEND"] = "agg"  # a notebook's is handed on, and need not be installed here
+    # A notebook's backend is handed on, and need not be installed here; figures have a style.
+    os.environ.update(MPLBACKEND="agg", MATPLOTLIBRC=os.devnull)
     open_streams()
     process.run(main)
 
