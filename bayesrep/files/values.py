@@ -5,9 +5,6 @@ if need be: 7, 7.0, 7,0, +7 and 7e0 are one number. What groups digits is refuse
 thousand to some and one to others. Yes and no are `TRUE_WORDS`, `FALSE_WORDS` and the numbers 1 and
 0; nothing is `MISSING_WORDS`. Blanks around a value and the case of letters do not count. A name is
 a text and none of these: a model may be called None, and an image NA.
-
-Every complaint is one line naming the file, the column, the lines with what stands there, and what
-to do. Lines are those of an editor or a spreadsheet; of Parquet, rows from 1.
 """
 
 import sys
