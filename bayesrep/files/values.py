@@ -6,9 +6,6 @@ thousand to some and one to others. Yes and no are `TRUE_WORDS`, `FALSE_WORDS` a
 0; nothing is `MISSING_WORDS`. Blanks around a value and the case of letters do not count. A name is
 a text and none of these: a model may be called None, and an image NA. A worker may, too, which is
 warned of: most are nobody.
-
-Every complaint is one line naming the file, the column, the lines with what stands there, and what
-to do. Lines are those of an editor or a spreadsheet; of Parquet, rows from 1.
 """
 
 import sys
