@@ -11,7 +11,7 @@ from small_networks import fill_folder
 from bayesrep.cli import main
 
 PROGRAM = """
-import contextlib, io, json, sys, traceback
+import contextlib, io, json, subprocess, sys, traceback
 {before}
 from bayesrep.cli import main
 
@@ -24,13 +24,17 @@ def run(*words):
             status = traceback.format_exc()
     return status, said.getvalue(), told.getvalue()
 
+def run_apart(*words):  # matplotlib's settings are those of a process
+    done = subprocess.run([sys.executable, "-m", "bayesrep", *words], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
 out = sys.argv[1]
 fit = run("fit", "study", "--method", "laplace", "--out", out + "/fit.nc", "--no-progress")
 results = {{
     "check": run("check", "study"),
     "estimate": run("estimate", "study", "--methods", "naive,em-spline", "--json"),
     "fit": run("summarize", "study", out + "/fit.nc", "--json") if fit[0] == 0 else fit,
-    "figure": run("figure", "paper-4", "study", "--out", out + "/figure.png"),
+    "figure": run_apart("figure", "paper-4", "study", "--out", out + "/figure.png"),
     "predict": run("predict", "--images", "images", "--dataset", "v1", "--study", out + "/made",
                    "--weights", "weights", "--classifiers", "test_resnet", "--device", "cpu",
                    "--no-progress", "--json"),
@@ -72,7 +76,6 @@ CHANGES = {
         f"{TORCH}_device('meta')",
         f"{TORCH}_dtype(torch.float64)",
         "import numpy; numpy.seterr(all='raise')",
-        "import matplotlib; matplotlib.rcParams['text.usetex'] = True",
         "import polars; polars.Config.set_tbl_rows(1)",
     ],
 }
