@@ -41,8 +41,10 @@ def bound_few_values(shown: int, values: Ints, images: Ints) -> float:
             continue
         size, width, looked = int(many.sum()), high - low - 1, 3 * math.log(shown + 1)
         # Multiples of a divisor are one set of their own; any others are of those of their size.
-        if (step := int(np.gcd.reduce(k))) > 1 and width // step < MOST_VALUES:
-            k = np.arange(low // step + 1, (high - 1) // step + 1) * step
+        step = int(np.gcd.reduce(k))
+        first, last = low // step + 1, (high - 1) // step
+        if last - first < MOST_VALUES and first * step > low + 1 and last * step < high - 1:
+            k = np.arange(first, last + 1) * step
         else:
             looked += math.log(math.comb(width, len(k)))
         # c(S) is 1 where S holds an end of the window, and V / width at least, as for uniform s.
@@ -52,7 +54,8 @@ def bound_few_values(shown: int, values: Ints, images: Ints) -> float:
         from scipy.special import bdtr, gammaln  # which reading a study does without otherwise
 
         # Nine points from each value to the next find every maximum, which lies near a value.
-        s = np.unique(np.linspace([low, *k], [*k, high], 9))[1:-1, None] / shown
+        points = np.concatenate([[low], k, [high]])
+        s = np.unique(np.linspace(points[:-1], points[1:], 9))[1:-1, None] / shown
         choices = gammaln(shown + 1) - gammaln(k + 1) - gammaln(shown - k + 1)
         among = np.exp(choices + k * np.log(s) + (shown - k) * np.log1p(-s)).sum(axis=1)
         window = (bdtr(high - 1, shown, s) - bdtr(low, shown, s))[:, 0]
