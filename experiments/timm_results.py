@@ -18,12 +18,12 @@ import polars as pl
 from scipy.stats import t as student
 
 from bayesrep.errors import StudyError
+from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import numbers
 from bayesrep.numerics.estimands import accuracy_line
 from bayesrep.protocols import fit_lines
 from bayesrep.report.robustness import robustness_figure
 from bayesrep.report.text import columns, percent, rows_table
-from bayesrep.sources.table_files import read_table, require
 from experiments.results import save
 
 FILES = {
@@ -54,7 +54,7 @@ def read_results(folder: Path) -> pl.DataFrame:
     joined: pl.DataFrame | None = None
     for name, file in FILES.items():
         where = str(folder / file)
-        table = read_table(where)
+        table = read_only(where).frame
         require(table, [*KEY, "top1"], where)
         table = table.with_columns(numbers(table[each], where) for each in (*KEY[1:], "top1"))
         if table.select(KEY).is_duplicated().any():

@@ -166,7 +166,7 @@ def test_command_clean(tmp_path, capsys):
 
 BROKEN = {
     "control": ("perhaps", "control-unknown", "lines 2 ('perhaps'), 3 ('perhaps')"),
-    "seconds": ("fast", "task-seconds-no-time", "lines 2 (nothing), 3 (nothing)"),
+    "seconds": ("fast", "task-seconds-no-time", "lines 2 ('fast'), 3 ('fast')"),
     "selected": ("maybe", "flag-neither-true-nor-false", "lines 2 ('maybe'), 3 ('maybe')"),
     "worker": ("", "value-missing-in-rows", "lines 2, 3"),
 }

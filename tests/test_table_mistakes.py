@@ -5,16 +5,35 @@ file, names and numbers that are said of it; `REFUSED` those that are not, with 
 its facts, files without their folder.
 """
 
+import csv
 import gzip
+import io
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from refusals import check, refused
 
-from bayesrep import StudyError
+from bayesrep import OptionError, PredictionError, StudyError
+from bayesrep.answers import count_answers
 from bayesrep.errors import Listing, TableWarning
+from bayesrep.files import delimited
+from bayesrep.files.tables import read_only, scan
+from bayesrep.sources.assignments import read_assignments
+from bayesrep.sources.collected import read_candidates, read_judgements
+from bayesrep.sources.evals import score_tables
+from bayesrep.sources.evals.counted import from_table
+from bayesrep.sources.evals.verdicts import add_solved
+from bayesrep.sources.raw_answers import decide, read_raw
+from bayesrep.sources.selection_table import read_selection
+from bayesrep.sources.table_files import read_answers
 from bayesrep.sources.tables import check_tables, read_tables
+from bayesrep.studies.attempts import read_attempts
+from bayesrep.vision.classes import read_classes
 
 COUNTS = [
     ["dataset", "image", "selected", "shown"],
@@ -142,16 +161,9 @@ READ = {
         sound(p=mapped(PREDICTIONS, "classifier", lambda name: f"{name} ")),
         None,
     ),
-    "decimal points": (sound(c=mapped(COUNTS, "shown", lambda n: f"{n}.0")), None),
-    "decimal commas": (sound(c=text(mapped(COUNTS, "shown", lambda n: f"{n},0"), ";")), None),
     "an index column of pandas": (sound(c=INDEXED), None),
     "empty columns and rows at the end": (
         sound(c=text([[*row, "", ""] for row in COUNTS]) + ",,,,,\n" * 3),
-        None,
-    ),
-    "an empty line in the middle": (sound(c=text(COUNTS).replace("\n", "\n\n,,,\n", 2)), None),
-    "True and FALSE": (
-        sound(p=mapped(PREDICTIONS, "correct", lambda n: ("FALSE", "True")[int(n)])),
         None,
     ),
     "Latin-1": (
@@ -620,3 +632,153 @@ def test_names_that_would_become_one_are_not_matched(tmp_path):
         _, problems = check_tables(files(tmp_path, sound(c=counts, p=predictions)), **ROLES)
     told = {"images": [f"c/v1_{i}.jpg" for i in range(3)], "dataset": "v1"}
     check(problems[0], "predictions-without-counts", told)
+
+
+# One rule for numbers, yes and no, and empty rows: spellings by readers.
+
+
+def _score(file, threshold=None):
+    records = score_tables.read(file, None, {}, lambda _: None).records
+    return add_solved(records, threshold, "s")[0]["solved"][0]
+
+
+def _study(file):
+    return read_tables([file], **ROLES).reference
+
+
+ANSWERS, OTHERS = "dataset image worker selected", "image worker answer"
+BATCH = "HITId WorkerId Input.image Answer.a WorkTimeInSeconds"
+LONG = "dataset image model correct selected shown"
+TASKS = "WorkerId Input.task Answer.selected Answer.main"
+NUMBERS = {  # columns, a row (/ and another) with ? where the number stands, how it is read
+    "tables": (LONG, "v1 a m 1 ? 1/v2 a m 1 ? 1", lambda file: _study(file).selected[0]),
+    "candidates": (
+        "dataset image selected shown",
+        "v a ? 1",
+        lambda file: read_candidates(file, ["v"])[0]["selected"][0],
+    ),
+    "attempts": (
+        "item model solved attempts",
+        "a m ? 1",
+        lambda file: read_attempts(file)[0].solved[0],
+    ),
+    "scores": ("item model score", "a m ?", lambda file: _score(file, 1.0)),
+    "counts of items": (
+        "dataset item selected shown",
+        "v a ? 1",
+        lambda file: from_table(file, "v", pl.Series(["a"])).selected[0],
+    ),
+    "selection": (
+        "selected shown probability",
+        "1 1 ?",
+        lambda file: read_selection(file)[0][2],
+    ),
+    "classes": ("index name", "0 a/? b", lambda file: read_classes(file).names.index("b")),
+    "answers": (f"{ANSWERS} seconds", "v a w 1 ?", lambda file: read_answers(file)["seconds"][0]),
+    "answers of others": (
+        f"{OTHERS} seconds",
+        "a w 1 ?",
+        lambda file: read_raw("table", file)["seconds"][0],
+    ),
+    "batch results": (BATCH, "h w a 1 ?", lambda file: read_raw("mturk", file)["seconds"][0]),
+    "tasks": (TASKS, "w t 1 ?", lambda file: read_assignments([file])["main"][0]),
+}
+MAY_BE_MISSING = ("answers of others", "batch results", "tasks")
+FLAGS = {
+    "tables": (LONG, "v1 a m ? 1 1/v2 a m ? 1 1", lambda file: _study(file).correct[0, 0]),
+    "answers": (ANSWERS, "v a w ?", lambda file: read_answers(file)["selected"][0]),
+    "count": (ANSWERS, "v a w ?", lambda file: count_answers([file]).counts["selected"][0]),
+    "answers of others": (
+        OTHERS,
+        "a w ?",
+        lambda file: decide(read_raw("table", file))["selected"][0],
+    ),
+    "attempts": ("item model solved", "a m ?", lambda file: read_attempts(file)[0].solved[0]),
+    "scores": ("item model score", "a m ?", _score),
+    "judgements": (
+        "dataset image label right",
+        "v a l ?",
+        lambda file: read_judgements([file])["right"][0],
+    ),
+}
+
+
+def read_cell(tmp_path, columns, rows, read, cell):
+    """A value as a reader has it, from a table with semicolons, an empty line and an empty row."""
+    lines = [row.replace(" ", ";").replace("?", cell) for row in (columns, *rows.split("/"))]
+    (tmp_path / "t.csv").write_text("\n\n;\n".join(lines) + "\n\n", encoding="utf-8")
+    return read(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("reader", NUMBERS)
+def test_numbers_are_read_by_one_rule(reader, tmp_path):
+    for cell in ("1", "1,0", "1.0", " 1 ", "\u00a01\u200b", "+1", "1e0", "01", "1."):
+        assert read_cell(tmp_path, *NUMBERS[reader], cell) == 1, cell
+    bad = ["1,000", "1'000", "1 000", "1\u00a0000", "1_0", "\uff11", "1 %", "1,0,0", "0x1", "one"]
+    missing = ["", "NA", "n/a", "#N/A", "NaN", "null", "None", "<NA>"]
+    for cell in bad if reader == "scores" else [*bad, *missing]:
+        if reader in MAY_BE_MISSING and cell in missing:
+            assert read_cell(tmp_path, *NUMBERS[reader], cell) is None, cell
+        else:
+            with pytest.raises((StudyError, PredictionError)):
+                read_cell(tmp_path, *NUMBERS[reader], cell)
+
+
+@pytest.mark.parametrize("reader", FLAGS)
+def test_yes_and_no_are_read_by_one_rule(reader, tmp_path):
+    words = {"1": "0", "1,0": "0.0", "y": "n", "T": "F", " Yes": "NO ", "true": "False"}
+    for right, cells in ((True, words), (False, words.values())):
+        for cell in cells:
+            assert read_cell(tmp_path, *FLAGS[reader], cell) == right, cell
+    for cell in ("2", "-1", "1,000", "maybe", "on"):
+        with pytest.raises((StudyError, OptionError)):
+            read_cell(tmp_path, *FLAGS[reader], cell)
+
+
+# Quotes: as RFC 4180 has them, or the line.
+
+
+@given(st.data())
+def test_rows_with_quotes_are_those_of_the_csv_module_or_refused(tmp_path_factory, data):
+    cells = st.sampled_from(
+        ["a", '5" b', '"c, d"', '"e ""f"""', '"', '"g', 'h"', '""', '"i\nj"', ""]
+    )
+    plain = st.sampled_from(["k", "1"])
+    width = data.draw(st.integers(2, 4))
+    row = st.lists(st.one_of(plain, plain, plain, cells), min_size=width, max_size=width)
+    rows = data.draw(st.lists(row, min_size=1, max_size=12))
+    text = "\r\n".join(map(",".join, [[f"c{at}" for at in range(width)], *rows]))
+    file = tmp_path_factory.mktemp("quotes") / "t.csv"
+    file.write_bytes(text.encode())
+    with pytest.MonkeyPatch.context() as patch, suppress(StudyError):
+        patch.setattr(delimited, "_CHUNK", 16)
+        frames = [scan(file).collect(), read_only(file).frame]
+        expected = csv.reader(io.StringIO(text, newline=""), strict=True)
+        held = [
+            [*(cell.strip() or None for cell in row), *[None] * width][:width] for row in expected
+        ]
+        for frame in frames:
+            assert [*map(list, frame.rows())] == [row for row in held[1:] if any(row)]
+
+
+@pytest.mark.parametrize("read", [scan, read_only])
+def test_no_row_is_lost_between_stray_quotes(read, tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "_CHUNK", 1000)
+    for first, second, line in (
+        ('looks 5" wide', 'and 7" tall', None),
+        ('"looks 5"" wide"', 'and 7" tall', None),
+        ('"one\nline"', '"and, ""another"""', None),
+        ('"wide', 'tall"', 102),
+        ('"wide', "tall", 102),
+        ("wide", '"7" tall', 902),
+    ):
+        rows = [f"v,{row},{row % 2},fine" for row in range(2000)]
+        rows[100], rows[900] = f"v,100,0,{first}", f"v,900,0,{second}"
+        (tmp_path / "a.csv").write_text("\n".join(["dataset,image,selected,remark", *rows]))
+        if line is None:
+            table = read(tmp_path / "a.csv")
+            images = (table if read is scan else table.frame.lazy()).collect()["image"]
+            assert images.to_list() == [*map(str, range(2000))]
+        else:
+            with refused(StudyError, "stray-quote", {"line": line}):
+                read(tmp_path / "a.csv")

@@ -71,7 +71,8 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
     paths
         Tables with the columns dataset, image, worker and selected (true and false, or 1 and 0):
         one row an answer, of each worker one about an image. CSV that is UTF-8 and Parquet need not
-        fit into memory; what is compressed, a workbook or of another encoding is read whole.
+        fit into memory; what is compressed, a workbook or of another encoding is read whole, and
+        so is CSV with empty rows, line breaks in cells, or quotes in cells beside quoted cells.
 
     Raises
     ------

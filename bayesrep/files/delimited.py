@@ -15,7 +15,6 @@ import re
 import warnings
 import zlib
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -112,22 +111,23 @@ def scan(file: Path, rename: Rename) -> pl.LazyFrame:
     StudyError, OSError
         As `read`.
     """
-    if file.suffix.lower() not in (".gz", ".xlsx") and _is_plain(file):
-        with open(file, "rb") as stream:
-            header = _header(stream.read(_LONGEST_HEADER), str(file), rename)
-            stream.seek(0)
-            before = stream.read(header.end).count(b"\n")
+    with open(file, "rb") as stream:
+        head = stream.read(_LONGEST_HEADER) + stream.readline()
+        if file.suffix.lower() not in (".gz", ".xlsx") and _is_plain(head):
+            header = _header(head, str(file), rename)
+            first, _ = _first_record(head[header.end :], header.separator)
+            stream.seek(header.end)
             quote = _find_quote(stream, header.separator)
-        if quote is not None:
-            return pl.scan_csv(
-                file,
-                has_header=False,
-                skip_lines=before,
-                schema=dict.fromkeys(header.names, pl.String()),
-                separator=header.separator,
-                quote_char=quote or None,
-                glob=False,
-            )
+            if quote is not None and len(first) == len(header.names):
+                return pl.scan_csv(
+                    file,
+                    has_header=False,
+                    skip_lines=head.count(b"\n", 0, header.end),
+                    schema=dict.fromkeys(header.names, pl.String()),
+                    separator=header.separator,
+                    quote_char=quote or None,
+                    glob=False,
+                )
     return take_only_sheet(read(file, rename), file).frame.lazy()
 
 
@@ -150,20 +150,10 @@ def read_lines(file: Path) -> list[str]:
     return [name for line in text.splitlines() if (name := normalize_name(line))]
 
 
-def _is_plain(file: Path) -> bool:
-    """Whether a file is UTF-8 text without zeros, of lines that do not end in CR alone."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    returns = lines = False
-    with open(file, "rb") as stream:
-        for chunk in iter(partial(stream.read, _CHUNK), b""):
-            try:
-                decoder.decode(chunk)
-            except UnicodeDecodeError:
-                return False
-            if b"\0" in chunk:
-                return False
-            returns, lines = returns or b"\r" in chunk, lines or b"\n" in chunk
-    return lines or not returns
+def _is_plain(lines: bytes) -> bool:
+    """Whether lines are UTF-8 text without zeros that does not end them in CR alone."""
+    ends = b"\n" in lines or b"\r" not in lines
+    return ends and b"\0" not in lines and _first_fault(lines) is None
 
 
 def _contents(file: Path) -> bytes:
@@ -264,7 +254,7 @@ def _first_record(data: bytes, separator: str) -> tuple[list[str], int]:
 
 
 def _find_quote(rows: BinaryIO, separator: str) -> str | None:
-    """What encloses cells: a quote, or nothing; None where quotes are irregular or a row is empty.
+    """What encloses cells: a quote or nothing; None where rows are empty or irregular.
 
     Quotes are regular where each encloses a whole cell, within one line, and those inside are
     doubled: then who counts quotes, as polars does, finds the same rows as who reads cells.
@@ -277,7 +267,7 @@ def _find_quote(rows: BinaryIO, separator: str) -> str | None:
     quote, regular = "", True
     for lines in iter(lambda: rows.read(_CHUNK) + rows.readline(), b""):
         padded = b"\n" + lines + b"\n"
-        if blank.search(padded, 0, len(padded) - 1):
+        if not _is_plain(lines) or blank.search(padded, 0, len(padded) - 1):
             return None
         if b'"' in lines:
             text = np.frombuffer(padded, np.uint8)
@@ -306,7 +296,8 @@ def _parse_sheet(data: bytes, where: str, rename: Rename) -> Sheet:
             infer_schema=False,
         )
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise StudyError(_fault(data, header, where, error)) from error
+        _write_regular(data, header, where)  # which says in what line
+        raise StudyError("text-table-damaged", where=where, reason=reason(error)) from error
     frame.columns = header.names
     return tidy_sheet(frame, Place(where, "line", header.line + 1))
 
@@ -316,6 +307,7 @@ def _write_regular(data: bytes, header: _Header, where: str) -> bytes:
     lines = data[header.end :].decode().split("\n")
     rows = csv.reader((f"{line}\n" for line in lines), delimiter=header.separator, strict=True)
     written, begin, separators = io.StringIO(), 0, len(header.names) - 1
+    first = header.line + data.count(b"\n", header.begin, header.end)
     writer = csv.writer(written, delimiter=header.separator, lineterminator="\n")
     try:
         for row in rows:
@@ -324,37 +316,29 @@ def _write_regular(data: bytes, header: _Header, where: str) -> bytes:
             joined = {line.count(header.separator) for line in record} == {separators}
             if joined and len(record) > 1 and separators > 1:
                 raise csv.Error
+            if len(row) > len(header.names):
+                raise StudyError(_describe_long_row(row, header, where, first + begin))
             writer.writerow(row)
             begin = rows.line_num
     except csv.Error as error:
-        line = header.line + data[header.begin : header.end].count(b"\n") + begin
-        beginning = plain_text(lines[begin].strip()[:60])
-        raise StudyError("stray-quote", where=where, line=line, beginning=beginning) from error
+        text = plain_text(lines[begin].strip()[:60])
+        raise StudyError("stray-quote", where=where, line=first + begin, beginning=text) from error
     return written.getvalue().encode()
 
 
-def _fault(data: bytes, header: _Header, where: str, error: BaseException) -> Violation:
-    """In one line, why a text is not a table."""
+def _describe_long_row(row: list[str], header: _Header, where: str, line: int) -> Violation:
+    """In one line, why a row holds more values than there are columns."""
     width, separator = len(header.names), header.separator
-    try:
-        body = io.StringIO(data[header.begin :].decode(), newline="")
-        rows = csv.reader(body, delimiter=separator)
-        for row in rows:
-            if len(row) > width:
-                line = header.line - 1 + rows.line_num
-                if width == 1 and line <= header.line + LINES_ABOVE and not has_number(row):
-                    return describe_title(where, line, header.names[0], header.line)
-                facts = {
-                    "where": where,
-                    "line": line,
-                    "values": len(row),
-                    "columns": width,
-                    "beginning": plain_text(separator.join(row)[:60]),
-                }
-                if separator == ",":
-                    return Violation("too-many-values-between-commas", **facts)
-                kind = SEPARATORS.get(separator, repr(separator))
-                return Violation("too-many-values-in-line", **facts, separator=kind)
-    except (csv.Error, UnicodeError):
-        pass
-    return Violation("text-table-damaged", where=where, reason=reason(error))
+    if width == 1 and line <= header.line + LINES_ABOVE and not has_number(row):
+        return describe_title(where, line, header.names[0], header.line)
+    facts = {
+        "where": where,
+        "line": line,
+        "values": len(row),
+        "columns": width,
+        "beginning": plain_text(separator.join(row)[:60]),
+    }
+    if separator == ",":
+        return Violation("too-many-values-between-commas", **facts)
+    kind = SEPARATORS.get(separator, repr(separator))
+    return Violation("too-many-values-in-line", **facts, separator=kind)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import polars as pl
 
-from bayesrep.errors import StudyError, reason
+from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import delimited, parquet
 from bayesrep.files.names import normalize_cells
 from bayesrep.files.places import TEXTUAL, Place
@@ -53,6 +53,19 @@ def read_sheets(path: str | Path, columns: Collection[str] = ()) -> list[Sheet]:
 def read_only(path: str | Path, columns: Collection[str] = ()) -> Sheet:
     """Read the one table of a file; see `read_sheets`."""
     return take_only_sheet(read_sheets(path, columns), path)
+
+
+def require(frame: pl.DataFrame, columns: Collection[str], where: str | Place) -> None:
+    """Raise `StudyError` unless the table has the columns and at least one row."""
+    if missing := [name for name in columns if name not in frame.columns]:
+        raise StudyError(
+            "table-lacks-columns",
+            where=where,
+            columns=listing(missing, "column"),
+            needed=", ".join(columns),
+        )
+    if frame.height == 0:
+        raise StudyError("table-without-rows", where=where)
 
 
 def scan(path: str | Path, columns: Collection[str] = ()) -> pl.LazyFrame:

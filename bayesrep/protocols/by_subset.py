@@ -13,11 +13,10 @@ import polars as pl
 
 from bayesrep.errors import OptionError, ProtocolWarning, StudyError, listing
 from bayesrep.files.names import normalize_name, normalize_names
-from bayesrep.files.tables import read_only
+from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import durations, is_missing, parse_flags
 from bayesrep.protocols.comparison import Side, accuracy_rows, side_of
 from bayesrep.protocols.label_sets import LabelSets
-from bayesrep.sources.table_files import read_table, require
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.types import Bools
@@ -151,7 +150,7 @@ def read_image_subsets(path: str | Path, *predictions: Predictions) -> dict[str,
         Naming the file: no column image, an image twice, or none of the images.
     """
     file = Path(path)
-    table = read_table(file, ("dataset", "image"))
+    table = read_only(file, ("dataset", "image")).frame
     require(table, ("image",), str(file))
     text = table.select(normalize_names(pl.all()).fill_null(""))
     columns = [name for name in text.columns if name not in ("image", "dataset")]
@@ -164,10 +163,8 @@ def read_image_subsets(path: str | Path, *predictions: Predictions) -> dict[str,
     # A column of flags is one subset; any other column is a subset for each of its values.
     members: dict[str, tuple[Bools, ...]] = {}
     for column in columns:
-        flags = all(
-            (parse_flags(part[column]).is_not_null() | is_missing(part[column])).all()
-            for part in parts
-        )
+        cells = [part[column] for part in parts]
+        flags = all((parse_flags(each).is_not_null() | is_missing(each)).all() for each in cells)
         values = [column] if flags else sorted({v for part in parts for v in part[column] if v})
         for value in values:
             wanted = parse_flags(pl.col(column)) if flags else pl.col(column) == value

@@ -7,10 +7,9 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import StudyError, listing
-from bayesrep.files.tables import read_only
+from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import texts
 from bayesrep.protocols.class_names import class_numbers
-from bayesrep.sources.table_files import require
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
 
 _COLUMNS = ("image", "labeler", "answer")

@@ -28,10 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrep.errors import ProtocolWarning, StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_name, normalize_names
-from bayesrep.files.tables import read_only
+from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import all_flags
 from bayesrep.protocols.class_names import class_numbers
-from bayesrep.sources.table_files import read_table, require
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools
 
@@ -225,7 +224,7 @@ def _categories(path: Path, dataset: str, places: Mapping[str, int]) -> Iterator
     """Yield every category that a table names, with its image."""
     if path.suffix.lower() == ".json":
         return
-    table = read_table(path, ("dataset", "image", "label", "category"))
+    table = read_only(path, ("dataset", "image", "label", "category")).frame
     if "category" not in table.columns or "image" not in table.columns:
         return
     if "dataset" in table.columns:

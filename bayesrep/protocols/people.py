@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files.names import normalize_names
+from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import all_flags, whole_numbers
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.protocols.humans import beside
-from bayesrep.sources.table_files import read_table, require
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Floats
 
@@ -207,7 +207,7 @@ def _rows(
 ) -> tuple[pl.DataFrame, NDArray[np.int64]]:
     """The rows about the images, in the order of their keys, and these."""
     text = ("dataset", "image", "label", "main_label")
-    table = read_table(path, text)
+    table = read_only(path, text).frame
     require(table, columns, str(path))
     if "dataset" in table.columns:
         table = table.filter(normalize_names(pl.col("dataset")) == predictions.dataset)

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.files.names import normalize_names
-from bayesrep.files.tables import read_only
+from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import texts
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.pickles.safe_pickle import read_array
-from bayesrep.sources.table_files import require
 from bayesrep.studies.imagenet import CLASSES, synsets
 from bayesrep.types import Bools
 

@@ -16,11 +16,10 @@ import polars as pl
 from bayesrep.errors import StudyError, reason
 from bayesrep.files import strict_json
 from bayesrep.files.places import Place
-from bayesrep.files.tables import read_only
-from bayesrep.files.values import durations, numbers, people, refuse_rows, texts, whole_numbers
+from bayesrep.files.tables import read_only, require
+from bayesrep.files.values import durations, numbers, people, texts, whole_numbers
 from bayesrep.sources.exports.label_studio import Annotation, collect_answers, count_annotations
 from bayesrep.sources.exports.mturk import with_task_answers
-from bayesrep.sources.table_files import require
 
 PAGE = "bayesrep answers 1"
 """The format that the offline page writes."""
@@ -65,7 +64,8 @@ def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
             raise StudyError("assignments-file-type-unknown", path=path)
         part, place = _KINDS[kind](path), Place(str(path), "assignment")
         lost = part["selected"].is_null() | part["selected"].list.contains(None, nulls_equal=True)
-        refuse_rows(lost, lost, "assignments-without-places", place, shown=False)
+        if lost.any():
+            raise StudyError("assignments-without-places", where=path, rows=place.rows(lost))
         named = texts(part["task"], place), people(part["worker"], place)
         parts.append(part.with_columns(*named, file=pl.lit(str(path))).select(list(SCHEMA)))
     return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA)
@@ -82,7 +82,8 @@ def _mturk(path: str | Path) -> pl.DataFrame:
     absent = [n for n in ("Answer.main", "AssignmentStatus", *_FACTS) if n not in table.columns]
     table = table.with_columns(pl.lit(None, pl.String).alias(name) for name in absent)
     said = table["Answer.selected"].str.strip_chars().fill_null("none")
-    refuse_rows(~said.str.contains(_PLACES), said, "answer-selected-not-places", where)
+    if (wrong := ~said.str.contains(_PLACES)).any():
+        raise StudyError("answer-selected-not-places", where=where, rows=where.rows(wrong, said))
     places = said.replace("none", "").str.extract_all(r"\d+").cast(pl.List(pl.Int16))
     pay = table["Reward"].str.strip_chars("$ ")
     return table.select(

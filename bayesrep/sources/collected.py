@@ -10,9 +10,9 @@ import polars as pl
 
 from bayesrep.errors import OptionError
 from bayesrep.files.places import Place
-from bayesrep.files.tables import read_only
+from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import all_flags, flags, texts, whole_numbers
-from bayesrep.sources.table_files import read_answers, read_table, require
+from bayesrep.sources.table_files import read_answers
 
 KEY = ("dataset", "image", "label")
 
@@ -34,7 +34,7 @@ def read_label_table(path: Path) -> pl.DataFrame:
 
 def read_wnids(path: Path) -> dict[str, str]:
     """Read WordNet's number of each label."""
-    numbers = read_table(path, ("label", "wnid"))
+    numbers = read_only(path, ("label", "wnid")).frame
     require(numbers, ("label", "wnid"), str(path))
     return dict(numbers.select(pl.col("label", "wnid").cast(pl.String).fill_null("")).rows())
 
@@ -49,7 +49,7 @@ def read_object_answers(path: Path) -> pl.DataFrame:
 def read_fates(path: Path) -> pl.DataFrame:
     """Read what became of every image: dataset, image, label, fate."""
     columns = (*KEY, "fate")
-    fates = read_table(path, columns)
+    fates = read_only(path, columns).frame
     require(fates, columns, str(path))
     if any(fates.select(columns).null_count().row(0)):
         raise OptionError("fates-cell-empty", file=path)

@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import strict_json
-from bayesrep.files.tables import read_only
+from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import texts, whole_numbers
 from bayesrep.sources.pickles.safe_pickle import read_array
-from bayesrep.sources.table_files import require
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.predictions import Predictions, code_type

@@ -14,10 +14,10 @@ import polars as pl
 
 from bayesrep.errors import SHOWN, StudyError, TableWarning, listing, plain_text
 from bayesrep.files.names import normalize_names
+from bayesrep.files.tables import require
 from bayesrep.files.values import texts
 from bayesrep.sources.matching import match_image_names
 from bayesrep.sources.raw_answers import EMPTY
-from bayesrep.sources.table_files import require
 
 MOST_ROWS = 10_000_000
 """Rows of a table of all answers, or images, by all labels."""

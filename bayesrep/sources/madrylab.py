@@ -21,9 +21,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
+from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import flags, texts
 from bayesrep.sources.pickles.safe_pickle import read_frame
-from bayesrep.sources.table_files import read_table, require
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.study import Study
@@ -79,7 +79,7 @@ def _annotations(path: Path, where: str) -> pl.DataFrame:
     """Read the needed columns: url and dataset as text, all others as booleans."""
     table: dict[str, NDArray[Any]] | pl.DataFrame
     if path.suffix.lower() in (".csv", ".parquet"):
-        table = read_table(path, _COLUMNS)
+        table = read_only(path, _COLUMNS).frame
     else:
         table = read_frame(path)
     names = list(table) if isinstance(table, dict) else table.columns

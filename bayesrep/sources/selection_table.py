@@ -4,9 +4,8 @@ from pathlib import Path
 
 import polars as pl
 
-from bayesrep.files.tables import read_only
+from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import probabilities, whole_numbers
-from bayesrep.sources.table_files import require
 
 
 def read_selection(path: Path) -> list[tuple[int, int, float]]:

@@ -1,4 +1,4 @@
-"""Reading tables, and single answers in them."""
+"""Tables of single answers."""
 
 import warnings
 from collections.abc import Collection
@@ -7,16 +7,11 @@ from pathlib import Path
 import polars as pl
 
 from bayesrep.errors import StudyError, TableWarning, did_you_mean, listing
-from bayesrep.files import tables
 from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
-from bayesrep.files.values import all_flags, durations, people, refuse_rows, texts
+from bayesrep.files.tables import read_only, require
+from bayesrep.files.values import all_flags, durations, people, texts
 from bayesrep.studies.columns import COLUMNS, in_our_words
-
-
-def read_table(path: str | Path, columns: Collection[str] = ()) -> pl.DataFrame:
-    """Read the one table of a file; see `bayesrep.files.tables`."""
-    return tables.read_only(path, columns).frame
 
 
 def read_answers(path: str | Path) -> pl.DataFrame:
@@ -34,7 +29,7 @@ def read_answers(path: str | Path) -> pl.DataFrame:
     """
     named = ("dataset", "image", "worker")
     known = (*named, *COLUMNS, "selected", "task", "control", "seconds")
-    table, where = tables.read_only(path, known)
+    table, where = read_only(path, known)
     table = table.rename(in_our_words(table.columns))
     require(table, (*named, "selected"), where)
     columns = [texts(table[name], where) for name in ("dataset", "image")]
@@ -44,7 +39,9 @@ def read_answers(path: str | Path) -> pl.DataFrame:
     if "control" in table.columns:
         control = normalize_names(table["control"])
         strange = ~control.is_in(["positive", "negative"]).fill_null(value=True)
-        refuse_rows(strange, control, "control-unknown", where)
+        if strange.any():
+            rows = where.rows(strange, control)
+            raise StudyError("control-unknown", where=where, column="control", rows=rows)
         columns.append(control)
     if "seconds" in table.columns:
         columns.append(durations(table["seconds"], where))
@@ -60,16 +57,3 @@ def warn_unread(
         verb = "is" if len(columns) == 1 else "are"
         text = f"{where}: {listing(columns, 'column')} of {kind} {verb} not read{hint}"
         warnings.warn(TableWarning(text), stacklevel=3)
-
-
-def require(frame: pl.DataFrame, columns: Collection[str], where: str | Place) -> None:
-    """Raise `StudyError` unless the table has the columns and at least one row."""
-    if missing := [name for name in columns if name not in frame.columns]:
-        raise StudyError(
-            "table-lacks-columns",
-            where=where,
-            columns=listing(missing, "column"),
-            needed=", ".join(columns),
-        )
-    if frame.height == 0:
-        raise StudyError("table-without-rows", where=where)

@@ -32,10 +32,9 @@ def run(arguments: Namespace) -> int:
     import polars as pl
 
     from bayesrep.errors import OptionError, StudyError
-    from bayesrep.files.tables import read_only
+    from bayesrep.files.tables import read_only, require
     from bayesrep.files.values import flags, texts
     from bayesrep.report.text import rows_table
-    from bayesrep.sources.table_files import require
 
     new_table(arguments)
     context = arguments.context

@@ -60,9 +60,9 @@ def run(arguments: Namespace) -> int:
     import polars as pl
 
     from bayesrep.files.copies import refuse_copies
+    from bayesrep.files.tables import read_only
     from bayesrep.report.answers_text import answers_text
     from bayesrep.sources import labelled, raw_answers
-    from bayesrep.sources.table_files import read_table
     from bayesrep.studies.worker_answers import code_workers
 
     out, counts, separator = arguments.out, arguments.counts, arguments.separator
@@ -81,7 +81,7 @@ def run(arguments: Namespace) -> int:
     # With labels only answers about an image's own label count as selections of it.
     own, answers, left_out = None, given, dict[str, int]()
     if arguments.labels:
-        labels = read_table(arguments.labels, ("dataset", "image", "label"))
+        labels = read_only(arguments.labels, ("dataset", "image", "label")).frame
         own = labelled.own_labels(given, labels, str(arguments.labels), separator)
         answers, left_out = own.answers, dict(own.left_out)
     elif separator is not None:

@@ -78,9 +78,8 @@ def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, tuple[Any, Any,
     """Of every data set, or model's attempts: name; k, n and names of items; rule."""
     import polars as pl
 
-    from bayesrep.files.tables import read_only
+    from bayesrep.files.tables import read_only, require
     from bayesrep.files.values import texts, whole_numbers
-    from bayesrep.sources.table_files import require
     from bayesrep.studies.attempts import of_table
     from bayesrep.studies.columns import COLUMNS, in_our_words
     from bayesrep.studies.selection import Selection

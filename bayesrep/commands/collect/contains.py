@@ -49,8 +49,8 @@ def run(arguments: Namespace) -> int:
 
     from bayesrep import collect
     from bayesrep.collect.pictures import labelled_images
+    from bayesrep.files.tables import read_only
     from bayesrep.report.collecting import tasks_text
-    from bayesrep.sources.table_files import read_table
 
     new_folder(arguments.out, arguments)
     design = collect.GridDesign(**given_options(arguments, collect.GridDesign))
@@ -59,7 +59,7 @@ def run(arguments: Namespace) -> int:
         address = arguments.address and f"{arguments.address.rstrip('/')}/control"
         controls = labelled_images("control", arguments.controls, address)
     elif arguments.controls is not None:
-        controls = read_table(arguments.controls, ("image", "label", "source"))
+        controls = read_only(arguments.controls, ("image", "label", "source")).frame
     tasks = collect.plan_grids(asked, controls, design)
     collection = collect.Collection("contains", tasks, design.workers, asdict(design))
     files = collect.write_collection(arguments.out, collection, read_descriptions(arguments, asked))

@@ -68,9 +68,9 @@ def read_descriptions(arguments: Namespace, asked: Any) -> Any:
     import polars as pl
 
     from bayesrep.collect import wordnet
-    from bayesrep.sources.table_files import read_table
+    from bayesrep.files.tables import read_only
 
     if arguments.labels is not None:
-        return read_table(arguments.labels, ("label", "name", "description", "link", "wnid"))
+        return read_only(arguments.labels, ("label", "name", "description", "link", "wnid")).frame
     known = wordnet.descriptions()
     return known if asked["label"].cast(pl.String).is_in(known["label"].to_list()).any() else None

@@ -8,10 +8,9 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import OptionError, StudyError, listing
-from bayesrep.files.tables import read_only
+from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import texts, whole_numbers
 from bayesrep.sources.evals.records import item_keys
-from bayesrep.sources.table_files import require
 from bayesrep.studies import rules
 from bayesrep.studies.columns import in_our_words
 from bayesrep.studies.worker_answers import WorkerAnswers

@@ -12,7 +12,7 @@ from bayesrep.choices import Key
 from bayesrep.errors import OptionError, StudyError, listing, plain_text
 from bayesrep.files.json_parts import as_word
 from bayesrep.files.names import normalize_name, normalize_names
-from bayesrep.files.values import MISSING_WORDS
+from bayesrep.files.values import is_missing
 
 COLUMNS: Mapping[str, Any] = {
     "task": pl.String(),  # the data set
@@ -169,8 +169,7 @@ def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> p
     table = table.with_columns(added).with_columns(
         pl.col(name).cast(kind) for name, kind in COLUMNS.items()
     )
-    word = pl.col("score").fill_null("").str.strip_chars().str.to_lowercase()
-    score = pl.when(word.is_in(MISSING_WORDS)).then(pl.lit(UNSCORED_SCORE)).otherwise("score")
+    score = pl.when(is_missing(table["score"])).then(pl.lit(UNSCORED_SCORE)).otherwise("score")
     table = table.with_columns(
         *(_map_distinct(table[name].fill_null(""), _clean_name) for name in _NAMES),
         normalize_names(table["item"]),

@@ -18,9 +18,9 @@ import polars as pl
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.files import json_parts, parquet
 from bayesrep.files.names import normalize_names
+from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import whole_numbers
 from bayesrep.sources.evals.records import Log, make_records
-from bayesrep.sources.table_files import read_table, require
 
 TOOL = "table of scores"
 TABLES = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".xlsx")
@@ -88,7 +88,7 @@ def read(
         if kind == ".parquet" and any("." in name for name in chosen.values()):
             table = parquet.read(path, where, list(dict.fromkeys(chosen.values())))
         else:
-            table = read_table(path, (*_NAMES, *chosen.values()))
+            table = read_only(path, (*_NAMES, *chosen.values())).frame
         column_of = _columns(table.columns, chosen, model, where)
         require(table, list(column_of.values()), where)
         table = table.select(

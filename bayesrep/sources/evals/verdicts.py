@@ -59,13 +59,9 @@ def add_solved(
             items=items,
             words=", ".join((*LETTERS, *WORDS)),
         )
-    # No answer is not right, as Inspect counts it, and is noted.
-    silent = word == "N"
-    notes = (
-        [f"{where}: {silent.sum():,} scores are N, no answer: not solved"]
-        if silent.any() and not (lower == "y").any()
-        else []
-    )
+    # No answer is not right, as Inspect counts it, and is noted; beside Y an N is a no.
+    silent = 0 if (lower == "y").any() else (word == "N").sum()
+    notes = [f"{where}: {silent:,} scores are N, no answer: not solved"] if silent else []
     # With a threshold every number is a verdict.
     if threshold is not None:
         return records.with_columns(solved=value >= threshold), notes

@@ -10,15 +10,16 @@ import polars as pl
 from bayesrep.errors import OptionError, StudyError, reason
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_names
+from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import durations
 from bayesrep.sources.exports.columns import Columns, drop_marked, join_choices
-from bayesrep.sources.table_files import read_table, require, warn_unread
+from bayesrep.sources.table_files import warn_unread
 
 
 def read_mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
     """Batch results: a row an assignment, with inputs and answers of one image or of a grid."""
     where, needed = str(path), ("HITId", "WorkerId")
-    table = read_table(path, needed).with_columns(normalize_names(pl.all()))
+    table = read_only(path, needed).frame.with_columns(normalize_names(pl.all()))
     require(table, needed, where)
     if "Answer.taskAnswers" in table.columns:
         table = with_task_answers(table, where, asked)

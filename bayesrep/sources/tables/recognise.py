@@ -20,6 +20,7 @@ from bayesrep.files import parquet
 from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
 from bayesrep.files.sheets import Sheet
+from bayesrep.files.tables import require
 from bayesrep.files.values import (
     UnreadableError,
     all_flags,
@@ -32,7 +33,7 @@ from bayesrep.files.values import (
     texts,
     whole_numbers,
 )
-from bayesrep.sources.table_files import require, warn_unread
+from bayesrep.sources.table_files import warn_unread
 from bayesrep.studies.columns import COLUMNS, in_our_words
 from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.problems import Problems
