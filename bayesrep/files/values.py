@@ -82,7 +82,7 @@ def texts(column: pl.Series, where: str | Place) -> pl.Series:
     text = normalize_names(column)
     missing = lack_names(text)
     shown = not text.filter(missing).fill_null("").eq("").all()
-    refuse_rows(missing, column, "value-missing-in-rows", where, shown=shown)
+    _refuse(missing, column, "value-missing-in-rows", where, shown=shown)
     warn_of_shortened(text, where)
     return text
 
@@ -114,7 +114,7 @@ def flags(column: pl.Series, where: str | Place) -> pl.Series:
     """A column of yes and no as booleans; missing values stay missing, all else is refused."""
     said = parse_flags(column)
     wrong = said.is_null() & ~is_missing(column)
-    refuse_rows(wrong, column, _flag_rule(column, wrong), where)
+    _refuse(wrong, column, _flag_rule(column, wrong), where)
     return said
 
 
@@ -133,7 +133,7 @@ def _flag_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
 def all_flags(column: pl.Series, where: str | Place) -> pl.Series:
     """A column of yes and no as booleans; rows without a value are refused."""
     converted = flags(column, where)
-    refuse_rows(converted.is_null(), column, "flag-missing-in-rows", where, shown=False)
+    _refuse(converted.is_null(), column, "flag-missing-in-rows", where, shown=False)
     return converted
 
 
@@ -148,9 +148,9 @@ def whole_numbers(column: pl.Series, where: str | Place, *, missing: bool = Fals
         whole &= ~_fold(column).str.contains(_GROUPED_COUNT).fill_null(value=False)
     if missing:
         whole |= is_missing(column)
-    refuse_rows(~whole, column, _count_rule(column, ~whole), where)
+    _refuse(~whole, column, _count_rule(column, ~whole), where)
     large = numbers.abs() > LARGEST_COUNT  # beyond, floats and int64 part company
-    refuse_rows(large, column, "count-too-large-in-rows", where)
+    _refuse(large, column, "count-too-large-in-rows", where)
     return numbers.fill_nan(None).cast(pl.Int64)
 
 
@@ -185,7 +185,7 @@ def numbers(
     """
     values = parse_numbers(column).fill_nan(None)
     known = values.is_between(least, most).fill_null(value=False)
-    refuse_rows(~(known | is_missing(column)) if missing else ~known, column, rule, where)
+    _refuse(~(known | is_missing(column)) if missing else ~known, column, rule, where)
     return values
 
 
@@ -204,17 +204,17 @@ def seconds(column: pl.Series, where: str | Place) -> pl.Series:
     given = column.cast(pl.String)
     zoned = given.str.contains(r"(Z|[+-]\d\d:?\d\d)$").fill_null(value=False)
     if zoned.any() and not zoned.all():
-        refuse_rows(~zoned, column, "time-without-zone", where)
+        _refuse(~zoned, column, "time-without-zone", where)
     form = given.str.replace(r"Z$", "+00:00").str.replace(" ", "T")
     if zoned.any():
         times = form.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%:z", time_zone="UTC", strict=False)
     else:
         times = form.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="us", strict=False)
-    refuse_rows(times.is_null(), column, "time-not-iso-8601", where)
+    _refuse(times.is_null(), column, "time-not-iso-8601", where)
     return times.dt.epoch("us").cast(pl.Float64) / 1e6
 
 
-def refuse_rows(
+def _refuse(
     wrong: pl.Series,
     column: pl.Series,
     rule: LiteralString,

@@ -17,7 +17,7 @@ from bayesrep.errors import StudyError, reason
 from bayesrep.files import strict_json
 from bayesrep.files.places import Place
 from bayesrep.files.tables import read_only, require
-from bayesrep.files.values import durations, numbers, people, refuse_rows, texts, whole_numbers
+from bayesrep.files.values import durations, numbers, people, texts, whole_numbers
 from bayesrep.sources.exports.label_studio import Annotation, collect_answers, count_annotations
 from bayesrep.sources.exports.mturk import with_task_answers
 
@@ -64,7 +64,8 @@ def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
             raise StudyError("assignments-file-type-unknown", path=path)
         part, place = _KINDS[kind](path), Place(str(path), "assignment")
         lost = part["selected"].is_null() | part["selected"].list.contains(None, nulls_equal=True)
-        refuse_rows(lost, lost, "assignments-without-places", place, shown=False)
+        if lost.any():
+            raise StudyError("assignments-without-places", where=path, rows=place.rows(lost))
         named = texts(part["task"], place), people(part["worker"], place)
         parts.append(part.with_columns(*named, file=pl.lit(str(path))).select(list(SCHEMA)))
     return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA)

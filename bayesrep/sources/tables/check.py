@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import Violation, did_you_mean, find_nearest, listing
+from bayesrep.files.values import is_missing
 from bayesrep.sources.matching import explain_names, match_image_names
 from bayesrep.sources.tables.recognise import (
     CANDIDATES,
@@ -364,6 +365,8 @@ def repeat_violations(
     names = [" on ".join(values) for values in repeated.iter_rows()]
     noun = "image" if len(key) == 1 else "worker"
     how = "" if noun == "image" else ", as bayesrep answers clean --rules repeats does"
+    if noun == "worker" and is_missing(repeated["worker"]).any():
+        how = ", or where that is nobody's name give every row a worker of its own"
     of_first = [pl.col(name) == value for name, value in repeated.row(0, named=True).items()]
     these = pl.all_horizontal(pl.col("dataset") == dataset, *of_first)
     at = tables[0].lines(these) if len(tables) == 1 else ""
