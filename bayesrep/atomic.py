@@ -42,11 +42,6 @@ def programs_cache() -> Path:
     program that was compiled for another number has other last digits.
 
     The folder is there, is this user's alone, and has room for more.
-
-    Raises
-    ------
-    OSError
-        Where it cannot be made or others could write to it.
     """
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -64,14 +59,7 @@ def programs_cache() -> Path:
 
 
 def refuse_shared(folder: Path) -> None:
-    """Refuse a folder whose files will be run, if this user alone cannot decide what is in it.
-
-    Raises
-    ------
-    PermissionError
-        Where another user owns it or can write to it, or can put another in its place by way of a
-        folder above it.
-    """
+    """Refuse a folder whose files will be run, if this user alone cannot decide what is in it."""
     if not hasattr(os, "geteuid"):  # Windows keeps a user's folders from the others
         return
     ways = (folder.absolute(), folder.resolve())
@@ -118,13 +106,7 @@ def remove_partials() -> None:
 
 @contextmanager
 def replaced_file(target: Path) -> Generator[Path]:
-    """A new file beside `target` that takes its place, whatever is there, if the block succeeds.
-
-    Raises
-    ------
-    OSError
-        Where it cannot be written; it names `target`, whoever was writing.
-    """
+    """A new file beside `target` that takes its place, whatever is there, if the block succeeds."""
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.partial")
     _PARTIALS.add(partial)
     try:
@@ -152,11 +134,6 @@ def replaced_folder(target: Path) -> Generator[Path]:
     Its parents are created. On Linux a folder that is there is exchanged in one step, whatever
     ends the process, where the file system can; elsewhere in two, between which an interrupt is
     not heard, and a process that is killed leaves the older folder where `find_moved_aside` looks.
-
-    Raises
-    ------
-    OSError
-        Where it cannot be written; it names `target` or what is to be in it.
     """
     token = uuid.uuid4().hex[:8]
     partial = target.with_name(f".{target.name}.{token}.partial")
@@ -262,13 +239,7 @@ _ERROR_NUMBER = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)")
 
 @contextmanager
 def writing_to(target: Path, *, by_way_of: Path | None = None) -> Generator[None]:
-    """Name `target` where it cannot be written, in whatever words a library says so.
-
-    Raises
-    ------
-    OSError
-        Which names it.
-    """
+    """Name `target` where it cannot be written, in whatever words a library says so."""
     try:
         yield
     except Exception as error:

@@ -153,18 +153,7 @@ NOTHING_KEPT_TEXT = "nothing was written"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Parameters
-    ----------
-    argv
-        Arguments without the program's name; default: those of the process.
-
-    Returns
-    -------
-    int
-        Exit status.
-    """
+    """Run one command."""
     words = sys.argv[1:] if argv is None else argv
     if refused := _refuse_name(words):
         say(refused)

@@ -14,18 +14,6 @@ def join_cluster(address: str, workers: int | None = None) -> tuple[Any, bool]:
     """The package `ray`, joined to a cluster, and whether it is the caller's to leave.
 
     It is not where somebody had joined one before.
-
-    Parameters
-    ----------
-    address
-        "local" to start Ray on this machine, "auto" or an address to join a cluster.
-    workers
-        Cores of one that is started; None for all.
-
-    Raises
-    ------
-    ClusterError
-        Where Ray is not installed, or the cluster cannot be reached.
     """
     try:
         import ray
@@ -51,22 +39,7 @@ def join_cluster(address: str, workers: int | None = None) -> tuple[Any, bool]:
 def map_on_cluster(
     ray: Any, work: Callable[[Any], Any], tasks: Sequence[Any], **needs: float
 ) -> Iterator[tuple[int, Any]]:
-    """Yield places of tasks and what a module's function makes of them, as each is done.
-
-    Parameters
-    ----------
-    ray
-        From `join_cluster`.
-    work, tasks
-        The function, and its arguments.
-    needs
-        What a task has for itself, as Ray takes it: such as `num_gpus=1`.
-
-    Raises
-    ------
-    ClusterError
-        Where a task's worker dies each time that Ray tries it.
-    """
+    """Yield places of tasks and what a module's function makes of them, as each is done."""
     remote = ray.remote(work).options(max_retries=RETRIES, **needs)
     places = {remote.remote(task): place for place, task in enumerate(tasks)}
     waiting, failed = list(places), ray.exceptions

@@ -279,20 +279,7 @@ class Listing(str):
 
 
 def listing(items: Iterable[object], noun: str = "image") -> Listing:
-    """The first five offenders by name, and the number of all.
-
-    Parameters
-    ----------
-    items
-        The offending names, in the order in which they should be named.
-    noun
-        What one of them is called, in the singular.
-
-    Returns
-    -------
-    Listing
-        For example `images 'a', 'b'` or `images 'a', 'b', 'c', 'd', 'e', ... (12 images)`.
-    """
+    """The first five offenders by name, and the number of all."""
     names = [str(item) for item in items]
     more = f", ... ({len(names)} {noun}s)" if len(names) > SHOWN else ""
     shown = ", ".join(repr(n if len(n) <= LONGEST else f"{n[:LONGEST]}...") for n in names[:SHOWN])

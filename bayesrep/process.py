@@ -137,13 +137,7 @@ def program() -> str:
 
 
 def command(*words: object) -> str:
-    """A whole command, as this process's user can type it.
-
-    Parameters
-    ----------
-    *words
-        What follows the program's name, unquoted.
-    """
+    """A whole command, as this process's user can type it."""
     return " ".join([program(), *(quote_word(str(word)) for word in words)])
 
 
@@ -172,14 +166,7 @@ def interrupt_text() -> str | None:
 
 
 def run(command: Callable[[], int]) -> NoReturn:
-    """Run a command and end the process with the status that it returns.
-
-    Parameters
-    ----------
-    command
-        Sees SIGINT and SIGTERM as one KeyboardInterrupt, or as what a library makes of it (then
-        `is_stopped` tells), and returns `INTERRUPTED_STATUS` after it.
-    """
+    """Run a command and end the process with the status that it returns."""
     ours = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     for number in ours:  # what the parent ignores stays ignored: background jobs, nohup
         signal.signal(number, _stop)

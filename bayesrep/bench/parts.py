@@ -37,27 +37,7 @@ def run_bench(
     keep: Callable[[Mapping[str, Any]], None] | None = None,
     sizes: Sizes | None = None,
 ) -> dict[str, Any]:
-    """Measure every kind of device that JAX finds.
-
-    Parameters
-    ----------
-    device
-        `"auto"`: all of them; a platform such as `"cpu"` or `"gpu"`: that one alone, which is still
-        compared with the CPU.
-    quick
-        Few sizes.
-    tell
-        Hears what is being measured.
-    keep
-        Gets all that is known, after every part.
-    sizes
-        What is measured, in the place of what `quick` says.
-
-    Raises
-    ------
-    OptionError
-        For a platform that JAX does not have here.
-    """
+    """Measure every kind of device that JAX finds."""
     devices = _devices(device)
     say = tell or (lambda _: None)
     say("measuring: what machine this is")

@@ -17,20 +17,7 @@ IMAGE = ("dataset", "image")
 
 
 def label_fates(fates: pl.DataFrame, answers: Predictions) -> pl.DataFrame:
-    """Fates with each image's own label, as the answers to its data set have it.
-
-    Parameters
-    ----------
-    fates
-        One row an image: `dataset`, `image`, `fate`.
-    answers
-        Answers to the images, with their labels.
-
-    Raises
-    ------
-    OptionError
-        Naming images that the answers do not know.
-    """
+    """Fates with each image's own label, as the answers to its data set have it."""
     labels = pl.DataFrame(
         {"image": answers.images, "label": answers.labels.astype(str)},
         schema_overrides={"image": pl.String, "label": pl.String},
@@ -69,19 +56,6 @@ def with_clear(table: pl.DataFrame, fates: pl.DataFrame) -> WithClear:
     Classified are only images of which several labels seemed plausible: shares of them are not
     those of all images. Where the table has a part of these alone, as large a part of the clear
     ones of the data set is taken, at even distances.
-
-    Parameters
-    ----------
-    table
-        Table of objects, from `aggregate`.
-    fates
-        One row an image: `dataset`, `image`, `label` (its own), `fate`, as `shortlist` says it:
-        "classify" are those that went on, "clear" those that did not have to.
-
-    Raises
-    ------
-    StudyError
-        Naming images that were classified without having gone on, or given twice.
     """
     if len(twice := fates.filter(fates.select(IMAGE).is_duplicated())):
         names = listing(twice["image"].unique(maintain_order=True).to_list())

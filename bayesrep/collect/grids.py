@@ -156,13 +156,7 @@ def plan_grids(
 
 
 def check_questions(table: pl.DataFrame) -> pl.DataFrame:
-    """Images and labels to ask about, each once, with all their columns.
-
-    Raises
-    ------
-    StudyError
-        Where one is missing, empty or there twice.
-    """
+    """Images and labels to ask about, each once, with all their columns."""
     if missing := [name for name in _KEY if name not in table.columns]:
         raise StudyError("asked-images-lack-column", column=missing[0], needed=", ".join(_KEY))
     if table.is_empty():

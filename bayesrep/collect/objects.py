@@ -62,17 +62,7 @@ class Objects:
 def objects_of(
     labels: Sequence[int], selected: Sequence[Sequence[int]], main: Sequence[int]
 ) -> Objects:
-    """Put together what several annotators say of one image.
-
-    Parameters
-    ----------
-    labels
-        All that anybody selected; their order decides between partitions that are as good.
-    selected
-        Labels that each annotator selected, one for every object, at least one.
-    main
-        Label of the main object according to each annotator.
-    """
+    """Put together what several annotators say of one image."""
     number, number_tied = plurality([len(set(each)) for each in selected])
     first, main_tied = plurality(main)
     tied = Counter(pair for each in selected for pair in combinations(sorted(set(each)), 2))
@@ -93,17 +83,7 @@ def plurality(votes: Sequence[Name]) -> tuple[Name, bool]:
 def partition(
     labels: Sequence[int], tied: Counter[tuple[int, int]], number: int
 ) -> tuple[tuple[tuple[int, ...], ...], bool]:
-    """The groups of labels with the least ties within groups, and whether others have as few.
-
-    Parameters
-    ----------
-    labels
-        At most `MOST_PARTITIONED_LABELS`.
-    tied
-        How many annotators select both labels of a pair (in increasing order).
-    number
-        Number of groups; where there are fewer labels, each is a group.
-    """
+    """The groups of labels with the least ties within groups, and whether others have as few."""
     size = len(labels)
     ties = np.zeros((size, size))
     for (one, other), count in tied.items():
@@ -146,11 +126,6 @@ def keep_sane(answers: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
 
     Tsipras et al. (2020), appendix B.2: assignments without a label, or with a main label that is
     not among those selected, are left out; and all of workers of whom more than a third are.
-
-    Parameters
-    ----------
-    answers
-        One row an answer: `worker`, `task`, `selected`, `main` (bool).
     """
     by = ["task", "worker"]
     of = answers.group_by(by, maintain_order=True).agg(
@@ -305,11 +280,6 @@ def most_probable(votes: Sequence[Ints]) -> list[Floats]:
 
     Shares of the answers to each question are Dirichlet a priori, all answers alike, with the
     concentration under which the votes on all questions are most probable.
-
-    Parameters
-    ----------
-    votes
-        How often each answer was given, for every question.
     """
     padded = np.full((len(votes), max(map(len, votes))), -1)
     for row, each in enumerate(votes):

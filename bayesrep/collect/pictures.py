@@ -16,28 +16,7 @@ KINDS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp"})
 
 
 def labelled_images(dataset: str, folder: str | Path, address: str | None = None) -> pl.DataFrame:
-    """Images of a folder with a folder for each class.
-
-    Parameters
-    ----------
-    dataset
-        The data set's name.
-    folder
-        Its images are class/name; other files than images are passed over.
-    address
-        What pictures' addresses begin with, before class/name; by default they are files.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row an image, sorted: `dataset`, `image` (class/name), `label` (class), `own` (true),
-        `source` (its address).
-
-    Raises
-    ------
-    StudyError
-        If there are none.
-    """
+    """Images of a folder with a folder for each class."""
     root = Path(folder)
     if not root.is_dir():
         raise StudyError("class-folders-root-missing", folder=root)
@@ -67,20 +46,7 @@ def labelled_images(dataset: str, folder: str | Path, address: str | None = None
 
 
 def find_pictures(asked: pl.DataFrame, pictures: pl.DataFrame) -> pl.DataFrame:
-    """Images and labels to ask about, with the pictures' addresses.
-
-    Parameters
-    ----------
-    asked
-        `dataset`, `image`, `label`: images as paths, or as file names where these are distinct.
-    pictures
-        From `labelled_images`.
-
-    Raises
-    ------
-    StudyError
-        Naming images without a picture, and those with several.
-    """
+    """Images and labels to ask about, with the pictures' addresses."""
     key = ["dataset", "image"]
     by_name = pictures.with_columns(pl.col("image").str.split("/").list.last())
     either = pl.concat([pictures, by_name]).unique(["dataset", "image", "source"])

@@ -70,25 +70,7 @@ class Respondents:
 
 
 def answer(collection: Collection, people: Respondents | None = None) -> list[dict[str, Any]]:
-    """What each of them answers, as the offline page saves it.
-
-    Parameters
-    ----------
-    collection
-        The tasks.
-    people
-        Who answers.
-
-    Returns
-    -------
-    list of dict
-        One a person: `format`, `worker`, `answers`.
-
-    Raises
-    ------
-    OptionError
-        If there are fewer people than answer each task.
-    """
+    """What each of them answers, as the offline page saves it."""
     who = people or Respondents()
     if who.number < collection.workers:
         raise OptionError(

@@ -187,13 +187,7 @@ ANSWER: Mapping[str, type[pl.DataType]] = {
 
 
 def count_selections(answers: pl.DataFrame) -> pl.DataFrame:
-    """How often each label was selected of each image, controls left out, as `Answered.counts`.
-
-    Parameters
-    ----------
-    answers
-        One row an answer: `dataset`, `image`, `label`, `own`, `selected`, and perhaps `control`.
-    """
+    """How often each label was selected of each image, controls left out, as `Answered.counts`."""
     if missing := [name for name in (*_QUESTION, "own") if name not in answers.columns]:
         raise StudyError("answers-lack-collected-column", column=missing[0])
     if "control" in answers.columns:

@@ -49,33 +49,7 @@ def review(
     reviewers: Sequence[str] = (),
     seed: int = 0,
 ) -> Review:
-    """Find predictions that are to be judged.
-
-    Parameters
-    ----------
-    predictions
-        Answers of classifiers on each data set, of which the first counts.
-    judged
-        What is known: `dataset`, `image`, `label`, `right` (bool). Further rows are passed over.
-    humans
-        People's answers on the same data sets, which are to be judged too.
-    reviewers
-        Reviewers who share the work evenly, at random. Nobody who gave an answer is asked to
-        judge it.
-    seed
-        Seed of the assignment.
-
-    Returns
-    -------
-    Review
-
-    Raises
-    ------
-    StudyError
-        Where a prediction was judged right and wrong, or all reviewers gave an answer.
-    OptionError
-        Where a reviewer is named twice.
-    """
+    """Find predictions that are to be judged."""
     if len(set(reviewers)) < len(reviewers):
         raise OptionError("reviewer-named-twice", reviewers=listing(reviewers, "reviewer"))
     people = humans or [None] * len(predictions)
@@ -95,15 +69,7 @@ def review(
 
 
 def judge_by_sets(data: Predictions, image: Numbers, label: Numbers) -> pl.DataFrame:
-    """Label sets as judgements: each of their labels is right.
-
-    Parameters
-    ----------
-    data
-        Answers to the images.
-    image, label : int [L]
-        Right labels, as numbers of images and classes.
-    """
+    """Label sets as judgements: each of their labels is right."""
     return pl.DataFrame(
         {
             "dataset": data.dataset,
@@ -116,13 +82,7 @@ def judge_by_sets(data: Predictions, image: Numbers, label: Numbers) -> pl.DataF
 
 
 def right_labels(judged: pl.DataFrame) -> pl.DataFrame:
-    """The labels that were judged right, as label sets; with a category where any has one.
-
-    Parameters
-    ----------
-    judged
-        What is known: `dataset`, `image`, `label`, `category`, `right`.
-    """
+    """The labels that were judged right, as label sets; with a category where any has one."""
     rows = judged.filter("right").unique(KEY, maintain_order=True)
     named = rows["category"].null_count() < len(rows)
     return rows.select(*KEY, *(["category"] if named else []))

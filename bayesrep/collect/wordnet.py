@@ -39,13 +39,7 @@ def _places() -> dict[str, int]:
 
 
 def distances(wnids: Sequence[str]) -> Ints:
-    """Steps from each to each along hypernyms, up and down: [K, K].
-
-    Parameters
-    ----------
-    wnids
-        All in WordNet: see `has_synset`.
-    """
+    """Steps from each to each along hypernyms, up and down: [K, K]."""
     edges = _facts().select("wnid", pl.col("hypernyms").str.split(" ")).explode("hypernyms")
     edges = edges.filter(pl.col("hypernyms").fill_null("") != "")
     start, stop = (

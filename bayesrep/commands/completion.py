@@ -35,15 +35,7 @@ def run(arguments: Namespace) -> int:
 
 
 def script_of(shell: str, commands: Sequence[str]) -> str:
-    """The script of a shell.
-
-    Parameters
-    ----------
-    shell
-        One of `SHELLS`.
-    commands
-        The whole names of all commands.
-    """
+    """The script of a shell."""
     from bayesrep.report.catalogue import entries
 
     options = {name: _options_of(name) for name in commands}

@@ -177,13 +177,7 @@ def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
 
 @contextmanager
 def _standard_output() -> Generator[None]:
-    """Print, and name the stream where it cannot be written; nothing is tried again at the end.
-
-    Raises
-    ------
-    OSError
-        Whose file is `STANDARD_OUTPUT`; a `BrokenPipeError` where nobody reads any more.
-    """
+    """Print, and name the stream where it cannot be written; nothing is tried again at the end."""
     try:
         yield
         sys.stdout.flush()

@@ -136,13 +136,7 @@ def _describe_request(arguments: Namespace) -> dict[str, Any]:
 
 
 def _begin_record(arguments: Namespace, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of an earlier run of the same, or a new one.
-
-    Raises
-    ------
-    OptionError
-        If the folder is not one of ours, or was made of something else and is not to be replaced.
-    """
+    """The record of an earlier run of the same, or a new one."""
     out, new = arguments.out, {"asked": asked, "seconds": {}, "seals": {}}
     if out.exists() and not (out / RECORD).is_file():
         if not out.is_dir() or any(out.iterdir()):

@@ -12,11 +12,6 @@ def refuse_copies(paths: Iterable[str | Path]) -> None:
     """Refuse files of which two hold the same, under one name or under two.
 
     A file that cannot be read is passed over: its reader says why.
-
-    Raises
-    ------
-    StudyError
-        Naming both.
     """
     sizes: dict[int, list[str | Path]] = {}
     for path in paths:

@@ -99,18 +99,7 @@ def read(file: Path, rename: Rename) -> list[Sheet]:
 
 
 def scan(file: Path, rename: Rename) -> pl.LazyFrame:
-    """Scan the one table of a file, of which not all need be in memory where it is plain UTF-8.
-
-    Parameters
-    ----------
-    file, rename
-        As for `read`, a workbook of one sheet.
-
-    Raises
-    ------
-    StudyError, OSError
-        As `read`.
-    """
+    """Scan the one table of a file, of which not all need be in memory where it is plain UTF-8."""
     with open(file, "rb") as stream:
         head = stream.read(_LONGEST_HEADER) + stream.readline()
         if file.suffix.lower() not in (".gz", ".xlsx") and _is_plain(head):
@@ -132,20 +121,7 @@ def scan(file: Path, rename: Rename) -> pl.LazyFrame:
 
 
 def read_lines(file: Path) -> list[str]:
-    """The lines of a text that are not blank, in any encoding a table may have, as names are.
-
-    Raises
-    ------
-    StudyError
-        In one line, why the file is not a text.
-    OSError
-        Where there is none.
-
-    Warns
-    -----
-    TableWarning
-        If it is read as Windows-1252.
-    """
+    """The lines of a text that are not blank, in any encoding a table may have, as names are."""
     text = _utf_8(_contents(file), str(file)).decode()
     return [name for line in text.splitlines() if (name := normalize_name(line))]
 

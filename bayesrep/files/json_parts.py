@@ -55,22 +55,7 @@ def as_text(contents: bytes | bytearray, where: str) -> str:
 
 
 def parts(text: str, where: str, lists: Collection[str] = ()) -> Iterator[tuple[str | None, Any]]:
-    """Yield the members of an object (key, value), or the elements of a list (None, value).
-
-    Parameters
-    ----------
-    text
-        The whole file.
-    where
-        What a StudyError calls it.
-    lists
-        Keys of the object whose lists are yielded an element at a time: (key, element).
-
-    Raises
-    ------
-    StudyError
-        Where it is no JSON, has a value of more than `LONGEST` characters or more than `VALUES`.
-    """
+    """Yield the members of an object (key, value), or the elements of a list (None, value)."""
     try:
         cursor = _Cursor(text, where)
         if cursor.peek() == "[":
@@ -239,27 +224,10 @@ def fields(
 ) -> Iterator[pl.DataFrame]:
     """Read some fields of every line of JSON Lines, a block at a time, or of a list's objects.
 
-    Parameters
-    ----------
-    path
-        The file.
-    wanted
-        Keys that lead to the value of every column: `("evaluation", "score")`.
-    once
-        Columns that nearly every line has: a key given twice is noticed in these.
-    advance
-        Hears of every block how many MB it has, 1 at least.
-
-    Yields
-    ------
-    polars.DataFrame
-        Columns of each block as text: of numbers, true and false and lists what JSON writes,
-        null where a field is missing or null.
-
-    Raises
-    ------
-    StudyError
-        Naming the line: where it is no JSON object, gives a key twice or is too long.
+    `wanted` has the keys that lead to the value of every column, `("evaluation", "score")`; in the
+    columns of `once`, which nearly every line has, a key given twice is noticed. Columns are text:
+    of numbers, true and false and lists what JSON writes, null where a field is missing or null.
+    `advance` hears of every block how many MB it has, 1 at least.
     """
     try:
         if _is_list(path):

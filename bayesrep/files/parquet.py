@@ -61,15 +61,7 @@ def read(
 def read_each(
     files: Sequence[tuple[Path, str]], columns: Collection[str], *, further: Collection[str]
 ) -> Iterator[pl.DataFrame | Violation]:
-    """Read tables as `read` does, or say what is wrong with one; files that are alike together.
-
-    Parameters
-    ----------
-    files
-        With what a message calls each.
-    columns, further
-        As `read` takes them, of the same names in all.
-    """
+    """Read tables as `read` does, or say what is wrong with one; files that are alike together."""
     for start in range(0, len(files), TOGETHER):
         some = files[start : start + TOGETHER]
         tables = _read_together([file for file, _ in some], columns, further)

@@ -22,13 +22,7 @@ def seal_files(folder: Path, name: str) -> dict[str, str]:
 
 
 def digest_file(file: str | Path) -> str:
-    """The SHA-256 digest of a file's contents.
-
-    Raises
-    ------
-    OSError
-        Where it cannot be read.
-    """
+    """The SHA-256 digest of a file's contents."""
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -40,13 +34,7 @@ def digest_value(value: Any) -> str:
 
 
 def find_broken(folder: Path, sealed: Mapping[str, str]) -> Broken:
-    """Which of the files that are sealed are no more as they were.
-
-    Raises
-    ------
-    OSError
-        Where one cannot be read.
-    """
+    """Which of the files that are sealed are no more as they were."""
     found = Broken([], [])
     for name, told in sealed.items():
         file = folder / name

@@ -31,20 +31,7 @@ _T = TypeVar("_T")
 
 
 def read_sheets(path: str | Path, columns: Collection[str] = ()) -> list[Sheet]:
-    """Read every table of a file.
-
-    Parameters
-    ----------
-    path
-        A file whose name ends in one of `ENDINGS`.
-    columns
-        Names of columns that mean something: `fold_headings` finds them.
-
-    Raises
-    ------
-    StudyError
-        In one line, naming the file and what to do.
-    """
+    """Read every table of a file."""
     file, rename = Path(path), partial(fold_headings, columns=columns)
     index: Collection[str] = ()
     if file.name.lower().endswith(".parquet"):
@@ -103,16 +90,7 @@ def _open_table(path: str | Path, read: Callable[[], _T]) -> _T:
 
 
 def fold_headings(headings: list[str], columns: Collection[str]) -> list[str]:
-    """The names of columns: of those that mean something, whatever their case, blanks and hyphens.
-
-    Parameters
-    ----------
-    headings
-        As they stand in a file.
-    columns
-        The names that mean something. Where two headings are one of them, both are, and the table
-        is refused: which is meant is not guessed.
-    """
+    """The names of columns; case, blanks and hyphens of those that mean something do not count."""
     known = {_fold(name): name for name in columns}
     return [known.get(_fold(heading), heading) for heading in headings]
 

@@ -63,20 +63,7 @@ def fault(
     *arguments: Any,
     beside: Sequence[str | Path] = (),
 ) -> Violation | None:
-    """Say in one line what is wrong with a file, or nothing where it can be read here.
-
-    Parameters
-    ----------
-    examine
-        A function of a module, called in the helper as `examine(file, where, *arguments)`: reads
-        the file as it will be read here, and returns a line on what is wrong with it or None.
-    file, where
-        An existing file, and what a line calls it: with that it begins.
-    arguments
-        What JSON can hold.
-    beside
-        Further files that `examine` reads, which add to the limits.
-    """
+    """Say in one line what is wrong with a file, or nothing where it can be read here."""
     path, function = os.path.abspath(file), [examine.__module__, examine.__name__]
     files = (file, *beside)
     size = sum(os.stat(each).st_size for each in files)

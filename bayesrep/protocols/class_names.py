@@ -9,17 +9,7 @@ from bayesrep.studies.imagenet import synsets
 def class_numbers(
     names: Iterable[str], classes: Sequence[str], where: str, noun: str
 ) -> dict[str, int]:
-    """The number of every class named in a file; names that are not classes are refused.
-
-    Parameters
-    ----------
-    names
-        Classes as the predictions call them or, of ImageNet's, their numbers from 0 on.
-    classes
-        What the predictions call the K classes.
-    where, noun
-        The file, and what it calls a class, for the message.
-    """
+    """The number of every class named in a file; names that are not classes are refused."""
     known = {name: number for number, name in enumerate(classes)}
     if tuple(classes) == synsets():
         known |= {str(number): number for number in range(len(classes))}

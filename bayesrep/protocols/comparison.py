@@ -134,13 +134,7 @@ def compare(
 
 
 def side_of(data: Predictions, people: Predictions | None, sets: LabelSets | None) -> Side:
-    """All participants on one data set; see `compare` for what counts and what is right.
-
-    Raises
-    ------
-    StudyError
-        Where no image is left, or a person is called as a classifier.
-    """
+    """All participants on one data set; see `compare` for what counts and what is right."""
     if people is not None:
         data = beside(data, people)
     answered, right = data.answered, data.correct
@@ -155,19 +149,7 @@ def side_of(data: Predictions, people: Predictions | None, sets: LabelSets | Non
 def accuracy_rows(
     names: Sequence[str], kinds: Sequence[str], metric: str, counts: Sequence[Any], interval: str
 ) -> pl.DataFrame:
-    """Accuracies and gaps with their intervals, in the columns of `Comparison`.
-
-    Parameters
-    ----------
-    names, kinds
-        Names and kinds of the C participants.
-    metric
-        What is right, in a word.
-    counts
-        Counts on both data sets: right answers [C] and images [C].
-    interval
-        See `proportion_interval`.
-    """
+    """Accuracies and gaps with their intervals, in the columns of `Comparison`."""
     table: dict[str, Any] = {
         "participant": list(names),
         "kind": list(kinds),

@@ -171,22 +171,7 @@ def _label_rows(shift: Shift, table: pl.DataFrame) -> pl.DataFrame:
 
 
 def expect_accuracies(x: Floats, y: Floats, used: Bools, scale: str) -> Floats:
-    """The accuracies that a line tells of those on the reference.
-
-    Parameters
-    ----------
-    x, y
-        Accuracies on the reference and on the other data set, [C] or draws [S, C].
-    used : bool [C]
-        Which classifiers the line goes through.
-    scale
-        Scale on which it is straight.
-
-    Returns
-    -------
-    float64 [C] or [S, C]
-        NaN where fewer than three are on the line, or those are equally accurate on the reference.
-    """
+    """The accuracies that a line tells of those on the reference."""
     if used.sum() < FEWEST_ON_LINE:
         return np.full(x.shape, np.nan)
     across, up = transform_accuracies(x, scale), transform_accuracies(y, scale)

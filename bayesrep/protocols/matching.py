@@ -34,24 +34,7 @@ def neighbours(
     epsilon: float,
     classes: tuple[Integers, Integers] | None = None,
 ) -> tuple[Integers, Integers, Integers]:
-    """Sort the sources so that those which a target may take are a range.
-
-    Parameters
-    ----------
-    source, target : float64 [S], [T]
-        Predicted probabilities.
-    epsilon
-        The largest difference of two that match: target in [source - epsilon, source + epsilon].
-    classes : int [S] and int [T]
-        Predicted classes that must agree, for algorithm 1.
-
-    Returns
-    -------
-    order : int [S]
-        Source numbers, sorted.
-    low, high : int [T]
-        Target t may take order[low[t]:high[t]].
-    """
+    """Sort the sources so that those which a target may take are a range."""
     if classes is None:
         classes = np.zeros(len(source), dtype=np.int8), np.zeros(len(target), dtype=np.int8)
     order = np.lexsort((source, classes[0]))

@@ -110,11 +110,6 @@ class People:
         Annotators of an image's labels are not the same people: labels are asked about in grids of
         their own. So each label's are drawn alone (hypergeometrically); labels that fewer were
         asked about keep all of theirs.
-
-        Raises
-        ------
-        StudyError
-            Where it is not known how often labels are selected, or ``annotators`` is not positive.
         """
         if self.frequency is None or self.shown is None:
             raise StudyError("drawn-annotators-need-counts")
@@ -275,20 +270,7 @@ def people_beside(predictions: Predictions, people: People) -> Predictions:
 
 
 def own_and_other(frequency: OfLabels, own: ArrayLike) -> tuple[Floats, Floats]:
-    """How often each image's own label is selected, and the best of the others.
-
-    Parameters
-    ----------
-    frequency
-        Frequencies of the labels that people were asked about.
-    own
-        The own labels [N].
-
-    Returns
-    -------
-    own, other : float64 [N]
-        NaN where nobody was asked about it.
-    """
+    """How often each image's own label is selected, and the best of the others."""
     labels = np.asarray(own)
     best = np.full(len(labels), np.nan)
     other = frequency.label != labels[frequency.image]

@@ -88,13 +88,6 @@ def read_grouping(
     """One way to group classes, by a column that may be left out where there is only one.
 
     Without a file, none: single classes.
-
-    Raises
-    ------
-    OptionError
-        Where the file has no such column.
-    StudyError
-        As `read_groups`.
     """
     if path is None:
         return None

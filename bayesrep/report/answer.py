@@ -160,27 +160,7 @@ def answer(
     names: tuple[str, str] = ("the reference", "the replication"),
     words: Words = IMAGES,
 ) -> str:
-    """Say how much of a drop is real, and nothing that the intervals do not say.
-
-    Parameters
-    ----------
-    drop
-        The measured drop and its division.
-    classifiers
-        Over how many it is the mean.
-    images
-        Images of the reference and of the replication.
-    names
-        Names of the two data sets.
-    words
-        Words of the study.
-
-    Returns
-    -------
-    str
-        Two sentences, three where no drop is clear. A share is told only where drop, selection and
-        remainder are all clear, and with its interval.
-    """
+    """Say how much of a drop is real, and nothing that the intervals do not say."""
     one, other = names
     alone = classifiers == 1
     they = "it is" if alone else "they are"

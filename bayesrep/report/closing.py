@@ -63,19 +63,7 @@ def annotators_sentence(
     kept: "AnnotatorMatch | None" = None,
     words: Words = IMAGES,
 ) -> str:
-    """Whether more annotators would change the answer.
-
-    Parameters
-    ----------
-    table, line
-        What `compare_annotators` and `linearity` return.
-    error
-        Standard error over images of the jackknife's mean gap, where it is known.
-    kept
-        Which images are matched, where it is known.
-    words
-        Words of the study.
-    """
+    """Whether more annotators would change the answer."""
     last = table.filter(pl.col("annotators") == pl.col("annotators").max())
     count = int(last["annotators"][0])
     naive, jackknife = (

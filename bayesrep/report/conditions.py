@@ -66,19 +66,7 @@ class Condition:
     comparisons: tuple[ConditionTerm, ...]
 
     def finding(self, numbers: Mapping[str, Any]) -> str:
-        """What holds, with the numbers that make it hold; empty where it does not.
-
-        Parameters
-        ----------
-        numbers
-            From `bayesrep.report.numbers.numbers_of`.
-
-        Raises
-        ------
-        OptionError
-            If a quantity is not known of this study: a classifier that it lacks, an interval
-            without replicates, a verdict without a posterior.
-        """
+        """What holds, with the numbers that make it hold; empty where it does not."""
         values = [(each, _value(each, numbers)) for each in self.comparisons]
         if not all(OPERATORS[each.operator](left, each.right) for each, left in values):
             return ""
@@ -86,13 +74,7 @@ class Condition:
 
 
 def parse_condition(text: str) -> Condition:
-    """Read a condition.
-
-    Raises
-    ------
-    OptionError
-        If it is none; the message says what would be.
-    """
+    """Read a condition."""
     parts = re.split(r"\s+and\s+(?![^\[]*\])", text.strip())  # not within a name
     return Condition(tuple(_comparison(part, text) for part in parts))
 

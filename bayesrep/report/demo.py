@@ -71,24 +71,7 @@ def run_demo(
     progress: bool = True,
     tell: Callable[[str], None] | None = None,
 ) -> Demo:
-    """Simulate, estimate, fit and compare.
-
-    Parameters
-    ----------
-    quick
-        24 classifiers and 2,000 images instead of 136 and 10,000.
-    seed
-        Seed of the study and of the chains.
-    progress
-        Show a bar on standard error.
-    tell
-        Hears, in a line each, what is being done and how long it takes on two quiet cores.
-
-    Raises
-    ------
-    ConvergenceError
-        If the fit did not converge.
-    """
+    """Simulate, estimate, fit and compare."""
     classifiers, images = (24, 2_000) if quick else (136, 10_000)
     say = tell or (lambda _: None)
     long, short = ("half a minute", "a few seconds") if quick else ("a minute", "a quarter of one")

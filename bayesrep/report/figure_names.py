@@ -178,14 +178,7 @@ FIGURES: Mapping[str, NamedFigure] = {
 
 
 def find_figure(name: str) -> NamedFigure:
-    """The figure of that name.
-
-    Raises
-    ------
-    OptionError
-        For an unknown name; the message says why, if it is one of a paper that nothing draws, or
-        lists the names.
-    """
+    """The figure of that name."""
     if name in FIGURES:
         return FIGURES[name]
     if why := _explain_missing_figure(name):
@@ -245,17 +238,7 @@ def chosen_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_inputs(name: str, given: Given, *, inputs: Inputs | None = None) -> list[Any]:
-    """What a figure is drawn of; one that is lacking, or not needed, is refused.
-
-    Parameters
-    ----------
-    name
-        Name of the figure.
-    given
-        The user's files.
-    inputs
-        Inputs from the same files, where several figures are drawn of them.
-    """
+    """What a figure is drawn of; one that is lacking, or not needed, is refused."""
     figure, needs = find_figure(name), _needs(name)
     wants_study = bool(set(needs) & set(catalogue.NEEDS) - {"posterior"})
     if wants_study and given.study is None:

@@ -44,15 +44,7 @@ def shades(count: int) -> list[str]:
 
 
 def accuracy_axes(axes: Any, reference: np.ndarray) -> None:
-    """Make axes show accuracy on the replication against ``reference`` [C], with y = x.
-
-    Parameters
-    ----------
-    axes
-        Axes, from `panels`.
-    reference
-        Accuracies on the reference as fractions; the axes are in percent.
-    """
+    """Make axes show accuracy on the replication against ``reference`` [C], with y = x."""
     edges = 100 * np.array([reference.min(), reference.max()])
     edges += np.array([-0.045, 0.045]) * max(np.ptp(edges), 1.0)
     axes.plot(edges, edges, color=GREY, lw=1, ls="--", zorder=1, label="no drop")
@@ -89,11 +81,6 @@ def save_figure(figure: Any, path: Path) -> None:
 
     A figure that is drawn again gives the same bytes. A PDF holds its fonts (type 42), so that text
     can be searched and edited, and an SVG its text as text.
-
-    Raises
-    ------
-    OptionError
-        For a suffix other than `FORMATS`.
     """
     kind = check_format(path).suffix.lower()[1:]
     if isinstance(figure, Mapping):

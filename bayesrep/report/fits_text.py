@@ -21,17 +21,7 @@ def diagnosis_text(
     posterior: str = "posterior.nc",
     words: Words = IMAGES,
 ) -> str:
-    """What `bayesrep.diagnose` says: the verdict, sentences, commands, and the table of checks.
-
-    Parameters
-    ----------
-    diagnosis
-        What it found.
-    study, posterior
-        Where they are.
-    words
-        Words of the study.
-    """
+    """What `bayesrep.diagnose` says: the verdict, sentences, commands, and the table of checks."""
     sentences = [f"- {plain_text(sentence)}" for sentence in diagnosis.sentences]
     sentences += remedies(diagnosis.sentences, study, posterior)
     checks = [
@@ -49,15 +39,7 @@ _OPTIONS = ("model", "method", "feedback", "groups", "datasets")
 def remedies(
     sentences: Iterable[str], study: str = "STUDY", posterior: str = "posterior.nc"
 ) -> list[str]:
-    """Commands to paste for the settings that sentences advise, a line each.
-
-    Parameters
-    ----------
-    sentences
-        Those of a diagnosis.
-    study, posterior
-        Where they are.
-    """
+    """Commands to paste for the settings that sentences advise, a line each."""
     study, posterior = quote_word(study), quote_word(posterior)
     commands: dict[str, None] = {}
     for sentence in sentences:

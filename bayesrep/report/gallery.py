@@ -49,13 +49,7 @@ class Pictures:
 
     @classmethod
     def in_folder(cls, folder: Path) -> "Pictures":
-        """Find all pictures below a folder; links are not followed.
-
-        Raises
-        ------
-        StudyError
-            Where there are none.
-        """
+        """Find all pictures below a folder; links are not followed."""
         if not folder.is_dir():
             raise StudyError("picture-folder-missing", folder=folder)
         files: dict[str, Path] = {}
@@ -80,13 +74,7 @@ class Pictures:
         return image in self.files or image.rsplit("/", 1)[-1] in self.by_name
 
     def thumbnail(self, image: str) -> NDArray[np.uint8]:
-        """An image as RGB [height, width, 3], small.
-
-        Raises
-        ------
-        StudyError
-            Where it cannot be decoded.
-        """
+        """An image as RGB [height, width, 3], small."""
         import warnings
 
         from PIL import Image, ImageOps
@@ -107,17 +95,7 @@ class Pictures:
 
 
 def grid(pictures: Pictures, images: Sequence[str], texts: Sequence[str], *, title: str) -> Any:
-    """Pictures in rows with a text below each.
-
-    Parameters
-    ----------
-    pictures, images
-        Which, by name.
-    texts
-        One an image.
-    title
-        Above all of them.
-    """
+    """Pictures in rows with a text below each."""
     columns = min(COLUMNS, len(images))
     figure, every = panels(len(images), rows=-(-len(images) // columns))
     figure.set_size_inches(2.0 * columns + 0.4, 2.3 * -(-len(images) // columns) + 0.4)
@@ -144,19 +122,7 @@ def _find_available(pictures: Pictures, images: NDArray[np.str_], wanted: Bools,
 def three_of_a_class(
     study: Study, pictures: Pictures, *, classes: Sequence[str] = (), seed: int = 0
 ) -> Any:
-    """Figure 1 of Engstrom et al. (2020): least, median and most often selected of a class.
-
-    Parameters
-    ----------
-    study
-        Whose reference is shown; where it has no labels of images, all are one class.
-    pictures
-        Pictures of the data set's images.
-    classes
-        One class by its name; by default one at random.
-    seed
-        Seed of the choice of class and images.
-    """
+    """Figure 1 of Engstrom et al. (2020): least, median and most often selected of a class."""
     data = study.reference
     labels = _labels_of(data)
     there = _find_available(
@@ -192,20 +158,7 @@ def of_all_frequencies(study: Study, pictures: Pictures, *, seed: int = 0) -> An
 
 
 def by_frequency(study: Study, pictures: Pictures, *, seed: int = 0) -> list[tuple[str, str]]:
-    """Images of the reference, some of every fifth of selection frequencies, and what they are.
-
-    Parameters
-    ----------
-    study, pictures
-        The study, and the pictures of its images.
-    seed
-        Seed of the choice of images that are drawn.
-
-    Raises
-    ------
-    StudyError
-        Where there is no picture of the reference.
-    """
+    """Images of the reference, some of every fifth of selection frequencies, and what they are."""
     data = study.reference
     there = _find_available(
         pictures, data.images, np.ones(len(data.images), np.bool_), "of the reference"

@@ -43,19 +43,7 @@ def write_lab(
     rows: Sequence[Mapping[str, Any]],
     words: Words,
 ) -> None:
-    """Write the page, whole or not at all.
-
-    Parameters
-    ----------
-    path
-        Where.
-    reference, pool
-        The populations; other candidates to choose from are harder, easier and like the reference.
-    rows
-        Rows of `bayesrep.lab.explore`, for the table.
-    words
-        Words of the study.
-    """
+    """Write the page, whole or not at all."""
     with replaced_file(path) as partial:
         partial.write_text(lab_page(reference, pool, rows, words), encoding="utf-8")
 

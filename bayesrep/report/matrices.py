@@ -12,18 +12,7 @@ from bayesrep.report.figures import panels
 def matrices_figure(
     matrices: Mapping[str, pl.DataFrame], names: Sequence[str], value: str = "rate"
 ) -> Any:
-    """Matrices of label and answer side by side, without their diagonals.
-
-    Parameters
-    ----------
-    matrices
-        Title to cells, as of `bayesrep.protocols.confusion`; a column difference, where there is
-        one, is shown from blue to red.
-    names
-        The classes or superclasses in order.
-    value
-        The column to show.
-    """
+    """Matrices of label and answer side by side, without their diagonals."""
     figure, axes = panels(len(matrices), rows=2)
     place = {name: number for number, name in enumerate(names)}
     for panel, (title, rows) in zip(axes, matrices.items(), strict=True):

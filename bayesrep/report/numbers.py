@@ -16,22 +16,7 @@ FORMAT = "bayesrep report 1"
 
 
 def numbers_of(content: Content) -> dict[str, Any]:
-    """Everything that the report says in numbers.
-
-    Parameters
-    ----------
-    content
-        From `bayesrep.report.sections.gather`.
-
-    Returns
-    -------
-    dict
-        `format`, `study`, `headline`, `answer`, `drop` (measured, remaining, selection, share: each
-        value, lower, upper), `methods` (rows: method, gap, lower, upper, share), `truth` (mean gap,
-        where known), `method` (whose `drop` is), `classifiers` (by columns), `trust` (verdict,
-        assumption, sentences, checks) or null, `ranks` (by columns) or null, and `missing`: what is
-        not shown, and why.
-    """
+    """Everything that the report says in numbers."""
     study = content.study
     sections = content.sections
     answer, trust = sections[Answer], sections[Trust]

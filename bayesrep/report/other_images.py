@@ -7,15 +7,7 @@ from bayesrep.studies.words import IMAGES, Words
 
 
 def frequencies_text(means: pl.DataFrame, gaps: pl.DataFrame | None, words: Words = IMAGES) -> str:
-    """Mean selection frequencies with intervals, and the term that equation 2 leaves out.
-
-    Parameters
-    ----------
-    means, gaps
-        Tables of `mean_frequencies` and, where there are classifiers, `finite_sample_gaps`.
-    words
-        Words of the study.
-    """
+    """Mean selection frequencies with intervals, and the term that equation 2 leaves out."""
     lines = [
         f"  {row['dataset']}: mean selection frequency {percent(row['mean'], 2)} % "
         f"({percent(row['lower'], 2)} to {percent(row['upper'], 2)} for other {words.images})"
@@ -33,15 +25,7 @@ def frequencies_text(means: pl.DataFrame, gaps: pl.DataFrame | None, words: Word
 
 
 def halves_text(halves: pl.DataFrame, words: Words = IMAGES) -> str:
-    """What half of the images change.
-
-    Parameters
-    ----------
-    halves
-        Table of `half_the_images`.
-    words
-        Words of the study.
-    """
+    """What half of the images change."""
     change = halves.filter(pl.col("repeat") > 0)["change"].to_numpy()
     sizes = halves.row(1, named=True)
     spread = percent(float(change.std(ddof=1)), 2) if len(change) > 1 else "-"

@@ -56,23 +56,7 @@ class Front(NamedTuple):
 
 
 def report_html(study: Study, posterior: Posterior | None = None, **options: Any) -> str:
-    """The report of a study as one HTML page.
-
-    Parameters
-    ----------
-    study
-        The study.
-    posterior
-        Posterior of the study; None leaves out the sections that need one.
-    **options
-        Options of `bayesrep.report.sections.gather`: bootstrap, seed, crowd_sd, points, people,
-        pictures, progress.
-
-    Raises
-    ------
-    OptionError, PosteriorError
-        As `gather`.
-    """
+    """The report of a study as one HTML page."""
     return page(gather(study, posterior, **options))
 
 

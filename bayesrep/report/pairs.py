@@ -10,22 +10,7 @@ from bayesrep.errors import OptionError, did_you_mean
 def pairs_between(
     table: pl.DataFrame, chosen: Sequence[str], classifiers: Sequence[str]
 ) -> pl.DataFrame:
-    """Rows of `bayesrep.compare_classifiers` on pairs of some classifiers.
-
-    Parameters
-    ----------
-    table
-        Table of all pairs.
-    chosen
-        Two names or more.
-    classifiers
-        All of the study's.
-
-    Raises
-    ------
-    OptionError
-        If a name is not a classifier's, or all are the same.
-    """
+    """Rows of `bayesrep.compare_classifiers` on pairs of some classifiers."""
     for name in chosen:
         if name not in classifiers:
             close = did_you_mean(name, classifiers)
@@ -36,14 +21,6 @@ def pairs_between(
 
 
 def closest_pairs(table: pl.DataFrame, count: int) -> pl.DataFrame:
-    """The rows of `bayesrep.compare_classifiers` in which it is least known who is better.
-
-    Parameters
-    ----------
-    table
-        Table of pairs.
-    count
-        How many rows, at most.
-    """
+    """The rows of `bayesrep.compare_classifiers` in which it is least known who is better."""
     close = (pl.col("probability") - 0.5).abs()
     return table.sort(close, maintain_order=True).head(count)

@@ -36,31 +36,7 @@ def write_paper(
     options: Mapping[str, Any],
     progress: bool = False,
 ) -> list[dict[str, Any]]:
-    """Draw what can be drawn, and write the page; the folder is there whole or not at all.
-
-    Parameters
-    ----------
-    paper
-        A key of `catalogue.PAPERS`.
-    inputs, there
-        What is given, and what that holds: keys of `catalogue.NEEDS` and options.
-    out
-        The folder.
-    options
-        Options of the figures that take them: bootstrap, seed.
-    progress
-        Show a bar on standard error.
-
-    Returns
-    -------
-    list of dict
-        Number, name, shows, file (None where it is not drawn) and why not, of every figure.
-
-    Raises
-    ------
-    OptionError
-        For an unknown paper.
-    """
+    """Draw what can be drawn, and write the page; the folder is there whole or not at all."""
     if paper not in catalogue.PAPERS:
         raise OptionError("unknown-paper", paper=paper, choices=", ".join(catalogue.PAPERS))
     entries = list(catalogue.of_paper(paper))

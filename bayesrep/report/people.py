@@ -106,19 +106,7 @@ def top1_accuracy(predictions: Predictions) -> pl.DataFrame:
 def draw_against_top1(
     axes: Any, predictions: Predictions, table: pl.DataFrame, shown: Sequence[tuple[str, str]]
 ) -> None:
-    """Statistics of every classifier with intervals, against its top-1 accuracy.
-
-    Parameters
-    ----------
-    axes
-        Axes, from `panels`.
-    predictions
-        The classifiers' answers.
-    table
-        From `compare_predictions_with_people`.
-    shown
-        Statistics and their colours.
-    """
+    """Statistics of every classifier with intervals, against its top-1 accuracy."""
     top1 = dict(top1_accuracy(predictions).rows())
     for text, color in shown:
         rows = table.filter(statistic=text)

@@ -97,15 +97,7 @@ class Figure(NamedTuple):
 
 
 def on_paper(figure: Figure, **values: Any) -> Spec:
-    """The figure as one Vega-Lite specification with its rows, a key and sizes for a paper.
-
-    Parameters
-    ----------
-    figure
-        The figure.
-    **values
-        Values of its parameters, in place of those that are shown first.
-    """
+    """The figure as one Vega-Lite specification with its rows, a key and sizes for a paper."""
     spec = _set_width(_with_values(figure.spec, values), WIDTH_PIXELS)
     return _finish(_with_key(spec, figure.key, columns=3), [figure])
 
@@ -202,11 +194,6 @@ def save_picture(spec: Mapping[str, Any], path: Path) -> None:
     """Write a drawn specification, whole or not at all, in the format its suffix names.
 
     A PDF holds its fonts, so that text can be searched and edited, and an SVG its text as text.
-
-    Raises
-    ------
-    OptionError
-        For a suffix other than `FORMATS`.
     """
     kind = check_format(path).suffix.lower()[1:]
     with replaced_file(path) as partial:

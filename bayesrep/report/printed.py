@@ -71,26 +71,7 @@ def study_numbers(
     seed: int = 0,
     progress: bool = False,
 ) -> dict[str, str]:
-    """What the numbers of a paper are of a study, as far as what is given goes.
-
-    Parameters
-    ----------
-    paper
-        A key of `PAPERS`.
-    inputs
-        What is given.
-    there
-        What it holds: keys of `NEEDS` and options.
-    bootstrap, seed
-        Bootstrap replicates and seed of the estimates' intervals.
-    progress
-        Show a bar on standard error.
-
-    Returns
-    -------
-    mapping of key to text
-        Text of each number; for one that cannot be had, the reason in brackets.
-    """
+    """What the numbers of a paper are of a study, as far as what is given goes."""
     texts: dict[str, str] = {}
     for of, keys, needs, make in _NUMBER_MAKERS:
         if of != paper:

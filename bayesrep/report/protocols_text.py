@@ -113,17 +113,7 @@ def comparison_table(table: pl.DataFrame, lines: pl.DataFrame, words: Words = IM
 def lines_table(
     lines: pl.DataFrame, more: Mapping[str, Cell] | None = None, words: Words = IMAGES
 ) -> str:
-    """Lines of `bayesrep.protocols.fit_lines`: what is an accuracy or a gap in percent.
-
-    Parameters
-    ----------
-    lines
-        The table.
-    more
-        Columns that stand before the others.
-    words
-        Words of the study.
-    """
+    """Lines of `bayesrep.protocols.fit_lines`: what is an accuracy or a gap in percent."""
 
     def value_with_ends(names: str) -> Callable[[Row], str]:
         def cell(row: Row) -> str:
@@ -171,17 +161,7 @@ def tested_pairs_table(table: pl.DataFrame, words: Words) -> str:
 def comparison_finding(
     table: pl.DataFrame, lines: pl.DataFrame, names: Sequence[str], words: Words = IMAGES
 ) -> str:
-    """What accuracies of `bayesrep.protocols.compare` say, in a sentence.
-
-    Parameters
-    ----------
-    table, lines
-        Accuracies, and the lines through those of the classifiers.
-    names
-        The names of the reference and the replication.
-    words
-        Words of the study.
-    """
+    """What accuracies of `bayesrep.protocols.compare` say, in a sentence."""
     rows = table.filter(pl.col("kind") == "classifier")
     known = rows["gap"].drop_nulls()
     if not len(known):

@@ -26,19 +26,7 @@ _FITS = {"linear": (BLUE, "-"), "probit": (RED, "-.")}
 def robustness_figure(
     tables: Mapping[str, pl.DataFrame], *, fitted: pl.DataFrame, metric: str = "top-1"
 ) -> Any:
-    """Reference against replication accuracy with y = x, linear and probit fits.
-
-    Parameters
-    ----------
-    tables
-        Name of a group of participants to rows with the columns reference_accuracy and
-        replication_accuracy and, where there are intervals, reference_lower ...
-        replication_upper.
-    fitted
-        Rows through which the lines go.
-    metric
-        What the accuracies are, for the axes.
-    """
+    """Reference against replication accuracy with y = x, linear and probit fits."""
     figure, (axes,) = panels(1)
     _draw_panel(axes, tables, fitted)
     axes.set(
@@ -69,14 +57,7 @@ def _draw_panel(axes: Any, tables: Mapping[str, pl.DataFrame], fitted: pl.DataFr
 
 
 def robustness(study: Study | Sequence[Predictions]) -> Any:
-    """The accuracies of classifiers as measured, with 95 % intervals and fits.
-
-    Parameters
-    ----------
-    study
-        A study, or the answers to its reference and to other data sets, the replication's first:
-        counts are not needed. Each of several others has a panel.
-    """
+    """The accuracies of classifiers as measured, with 95 % intervals and fits."""
     reference, *others = right_or_wrong(study) if isinstance(study, Study) else study
     if len(reference.classifiers) < FEWEST_ON_LINE:
         raise StudyError("line-needs-more-classifiers", fewest=FEWEST_ON_LINE)

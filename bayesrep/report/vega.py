@@ -87,23 +87,7 @@ def chart(
     height: int | Spec = 280,
     **more: Any,
 ) -> Spec:
-    """A figure of marks over each other, as wide as the page.
-
-    Parameters
-    ----------
-    data
-        Name of the data set whose rows are shown.
-    *layers
-        Marks, from below to above.
-    transform
-        What is computed of the rows by the chart itself.
-    params
-        What controls change, with the values that are shown first.
-    height
-        In pixels.
-    **more
-        Further entries of the specification.
-    """
+    """A figure of marks over each other, as wide as the page."""
     return {
         "data": {"name": data},
         **({"transform": list(transform)} if transform else {}),

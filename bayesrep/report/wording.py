@@ -18,15 +18,7 @@ _MINUS = re.compile(r"`[^`]*`|(?<![^\s(±])-(?=[\d.])")
 
 
 def real_minus(text: str, names: Iterable[str] = ()) -> str:
-    """Minus signs before numbers as such; those of `commands` and of names stay as typed.
-
-    Parameters
-    ----------
-    text
-        A sentence or a cell.
-    names
-        Those of the study, of which some may look like numbers.
-    """
+    """Minus signs before numbers as such; those of `commands` and of names stay as typed."""
     kept = sorted((re.escape(name) for name in names if _MINUS.search(name)), key=len, reverse=True)
     pattern = re.compile("|".join([*(rf"{name}(?![\w.])" for name in kept), _MINUS.pattern]))
     return pattern.sub(lambda part: "\N{MINUS SIGN}" if part[0] == "-" else part[0], text)

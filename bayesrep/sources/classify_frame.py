@@ -35,26 +35,9 @@ _FATES = {
 
 
 def read_classify_frame(path: str | Path, dataset: str = DATASET) -> pl.DataFrame:
-    """Read what every annotator said, of the labels that anybody chose.
+    """Read what every annotator said, of the labels that anybody chose, a row an answer.
 
-    Parameters
-    ----------
-    path
-        The published file.
-    dataset
-        Name of the images' data set.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row an answer: `dataset`, `image`, `label` (the class number as text), `own`, `worker`
-        (a number for each annotator of an image, who are not the same people from image to image),
-        `selected`, `main`, `task` (the image).
-
-    Raises
-    ------
-    StudyError
-        Naming the file and what is wrong with it.
+    `worker` numbers the annotators of an image, who are not the same people from image to image.
     """
     frame = _read(path, _COLUMNS, "annotations_classify_task.pkl")
     try:
@@ -74,23 +57,7 @@ def read_classify_frame(path: str | Path, dataset: str = DATASET) -> pl.DataFram
 
 
 def read_fates_frame(path: str | Path) -> pl.DataFrame:
-    """Read what became of every image before annotators classified some.
-
-    Parameters
-    ----------
-    path
-        The published file.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row an image: `image`, `fate`, in the words of `bayesrep.collect.shortlist`.
-
-    Raises
-    ------
-    StudyError
-        Naming the file and what is wrong with it.
-    """
+    """Read what became of every image before annotators classified some."""
     frame = _read(path, ("image", "annotation"), "image_info.pkl")
     kinds = [str(kind) for kind in frame["annotation"].tolist()]
     if strange := [kind for kind in dict.fromkeys(kinds) if kind not in _FATES]:

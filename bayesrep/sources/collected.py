@@ -57,13 +57,7 @@ def read_fates(path: Path) -> pl.DataFrame:
 
 
 def read_judgements(paths: Sequence[Path]) -> pl.DataFrame:
-    """Read which predictions are right: dataset, image, label, category, right.
-
-    Parameters
-    ----------
-    paths
-        Tables with a column right, which is blank where it is still open; category may be missing.
-    """
+    """Read which predictions are right: dataset, image, label, category, right."""
     parts = [pl.DataFrame(schema=dict.fromkeys((*KEY, "category"), pl.String) | _RIGHT)]
     for path in paths:
         table, where = read_only(path, KEY)
@@ -78,17 +72,7 @@ def read_judgements(paths: Sequence[Path]) -> pl.DataFrame:
 def read_candidates(
     path: Path, names: Sequence[str], *, by_class: bool = False
 ) -> list[pl.DataFrame]:
-    """Read the counts of data sets that are in one table, each image once.
-
-    Parameters
-    ----------
-    path
-        With dataset, image, selected, shown and, where images are chosen by class, label.
-    names
-        The data sets.
-    by_class
-        Whether the labels are needed.
-    """
+    """Read the counts of data sets that are in one table, each image once."""
     texted = ("dataset", "image", *(("label",) if by_class else ()))
     table, where = read_only(path, KEY)
     require(table, (*texted, "selected", "shown"), where)

@@ -29,28 +29,7 @@ NO_CHOICES = LogChoices()
 def examine_data(
     paths: Sequence[Path], asked: LogChoices = NO_CHOICES
 ) -> tuple[str, list[Allowed]]:
-    """Say what is there, and what it allows.
-
-    Parameters
-    ----------
-    paths
-        A study's folder, one of answers that await their counts, a table of attempts, or logs of
-        evaluation tools.
-    asked
-        Which metric, filter and scorer of logs that hold several.
-
-    Returns
-    -------
-    str
-        What it is, in a clause.
-    list of Allowed
-        Raw comparison, adjusted comparison, who answered, pass@k.
-
-    Raises
-    ------
-    StudyError
-        Where nothing known is there, or what is there cannot be read.
-    """
+    """Say what is there, and what it allows."""
     path = paths[0]
     if len(paths) == 1 and find_moved_aside(path) is not None:
         raise StudyError(describe_missing_study(path))

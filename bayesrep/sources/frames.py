@@ -96,17 +96,7 @@ def read_frames(
 
 
 def as_polars(table: Any, where: str, columns: Collection[str] = KNOWN_COLUMNS) -> pl.DataFrame:
-    """A table of another library as a polars frame, in which an index with a name is a column.
-
-    Parameters
-    ----------
-    table
-        As `read_frames` takes it.
-    where
-        What a message calls it.
-    columns
-        Names that mean something: an index that is called otherwise is left out.
-    """
+    """A table of another library as a polars frame, in which an index with a name is a column."""
     try:
         frame = _frame(table, where)
         schema = None if isinstance(table, pl.LazyFrame) else getattr(table, "schema", None)

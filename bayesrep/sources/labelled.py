@@ -267,28 +267,7 @@ def _tell_unselected(where: str, asked: pl.DataFrame, selected: pl.Series) -> No
 
 
 def count_labels(answers: pl.DataFrame) -> pl.DataFrame:
-    """How often each label was selected of each image, controls left out.
-
-    Parameters
-    ----------
-    answers
-        `dataset`, `image`, `label`, `selected`, and perhaps `control`.
-
-    Returns
-    -------
-    polars.DataFrame
-        `dataset`, `image`, `label`, `selected`, `shown`.
-
-    Raises
-    ------
-    StudyError
-        If the answers have no labels.
-
-    Warns
-    -----
-    TableWarning
-        If labels differ in nothing but the case of their letters.
-    """
+    """How often each label was selected of each image, controls left out."""
     if "label" not in answers.columns:
         raise StudyError("answers-name-no-label")
     _tell_spellings(answers["label"])

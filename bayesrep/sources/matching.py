@@ -60,34 +60,9 @@ def match_image_names(
 ) -> pl.DataFrame:
     """A table whose images of one data set are called as the counts call them.
 
-    Parameters
-    ----------
-    frame
-        With the columns dataset and image.
-    counted
-        The images of the data set that have counts, each once.
-    dataset
-        The data set; rows of others are left alone.
-    where, counts
-        The two tables, in messages.
-    covers
-        Whether it is the counted images that must all be found in the table, rather than the
-        table's among the counted.
-
-    Returns
-    -------
-    polars.DataFrame
-        The frame itself, where all are found as they are called, or cannot be.
-
-    Raises
-    ------
-    StudyError
-        If most are found under other names, but not all: those are then named.
-
-    Warns
-    -----
-    TableWarning
-        If images are matched under other names.
+    It is the frame itself where all are found as they are called, or none can be; most under other
+    names, but not all, are refused. `covers` says whether the counted images must all be found in
+    the table, rather than the table's among the counted.
     """
     own = frame.filter(pl.col("dataset") == dataset).select(
         pl.col("image").unique(maintain_order=True)

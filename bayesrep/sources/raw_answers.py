@@ -170,13 +170,7 @@ def _lower_case(words: Sequence[str]) -> set[str]:
 
 
 def describe_answers(answers: pl.DataFrame) -> pl.DataFrame:
-    """What a table of answers holds, a row a data set.
-
-    Parameters
-    ----------
-    answers
-        With `dataset`, `image`, `worker`, `selected`, and perhaps `label`.
-    """
+    """What a table of answers holds, a row a data set."""
     question = ["image", *({"label"} & set(answers.columns))]
     repeated = pl.struct([*question, "worker"]).is_first_distinct().not_().sum()
     return answers.group_by("dataset", maintain_order=True).agg(

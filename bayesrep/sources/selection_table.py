@@ -9,18 +9,7 @@ from bayesrep.files.values import probabilities, whole_numbers
 
 
 def read_selection(path: Path) -> list[tuple[int, int, float]]:
-    """The rows of a table of accepted counts, for `bayesrep.studies.selection.Selection.parse`.
-
-    Parameters
-    ----------
-    path
-        CSV or Parquet with the columns selected, shown and optionally probability (1).
-
-    Raises
-    ------
-    StudyError
-        Naming the file, the column and the rows.
-    """
+    """The rows of a table of accepted counts, for `bayesrep.studies.selection.Selection.parse`."""
     table, where = read_only(path, ("selected", "shown", "probability"))
     require(table, ("selected", "shown"), where)
     if "probability" not in table.columns:

@@ -59,15 +59,7 @@ WHO, PASSES = "who answered", "pass@k"
 
 
 def of_study(study: Study, attempts: Sequence[Attempts] = ()) -> list[Allowed]:
-    """What a study allows.
-
-    Parameters
-    ----------
-    study
-        With counts on both data sets.
-    attempts
-        Attempts of models that were asked several times.
-    """
+    """What a study allows."""
     words = words_of(study)
     return [
         _judge_raw(study, words),
@@ -80,17 +72,7 @@ def of_study(study: Study, attempts: Sequence[Attempts] = ()) -> list[Allowed]:
 def of_answers(
     names: Sequence[str], items: Sequence[int], models: int, words: Words
 ) -> list[Allowed]:
-    """What right and wrong answers without any counts allow.
-
-    Parameters
-    ----------
-    names, items
-        Names of the data sets, and how many items each has.
-    models
-        How many were evaluated.
-    words
-        To call things by.
-    """
+    """What right and wrong answers without any counts allow."""
     if len(names) < 2:
         told = f"{names[0]} alone" if names else "nothing"
         return [

@@ -77,20 +77,7 @@ def read_predictions(
 
 
 def read_every_answer(path: str | Path, first: Sequence[str]) -> list[Predictions]:
-    """Read the first answers to all data sets, or of a study without them whether they are right.
-
-    Parameters
-    ----------
-    path
-        The study's folder.
-    first
-        Data sets, by role or by name, that come first.
-
-    Returns
-    -------
-    list of Predictions
-        Answers of the classifiers that have some to every data set: those listed, or all.
-    """
+    """Read the first answers to all data sets, or whether they are right where none are kept."""
     root = Path(path)
     there = StudyFolder(root)
     names = there.dataset_names(first)

@@ -128,17 +128,7 @@ def read_attempts(path: str | Path) -> list[Attempts]:
 def of_table(
     table: pl.DataFrame, where: str | Place, *, dataset: str | None = None
 ) -> list[Attempts]:
-    """The attempts that a table holds; see `read_attempts`.
-
-    Parameters
-    ----------
-    table
-        With the columns of `attempts.parquet`, or the names that others have for them.
-    where
-        What a message calls the table and its rows.
-    dataset
-        The data set's name where the table has no such column.
-    """
+    """The attempts that a table holds; see `read_attempts`."""
     place = Place.from_name(where)
     # A table may say `solved` or `correct`, and leave its data set to the name of its file.
     table = table.rename(in_our_words(table.columns, ("image",), ("classifier",)))

@@ -35,24 +35,7 @@ class Mistake(NamedTuple):
 
 
 def find_mistake(labels: Ints, answers: Ints, count: int) -> Mistake | None:
-    """Find the order of classes that would explain a low accuracy.
-
-    Parameters
-    ----------
-    labels : int64 [N]
-        Class numbers as they were read.
-    answers : int64 [N] or [C, N]
-        Answers of one classifier or several.
-    count
-        How many classes there are.
-
-    Returns
-    -------
-    Mistake or None
-        None where no known mistake makes the accuracy three times as high, and more than three
-        times chance, of 20 images and three classes or more; nor twice as high, of 10 images or
-        more, where one side holds 0 to K - 1 and the other 1 to K.
-    """
+    """Find the order of classes that would explain a low accuracy."""
     if (mistake := _find_shift_by_one(labels, answers, count)) is not None:
         return mistake
     if len(labels) < FEWEST_IMAGES or len(np.unique(labels)) < 3:
@@ -90,23 +73,7 @@ def _find_shift_by_one(labels: Ints, answers: Ints, count: int) -> Mistake | Non
 
 
 def refuse_mistake(labels: NDArray[Any], answers: NDArray[Any], *, where: str) -> None:
-    """Refuse numbers of classes that labels and answers do not mean alike.
-
-    Parameters
-    ----------
-    labels : [N]
-        Classes of the images, as numbers or as text.
-    answers : [N] or [C, N]
-        What classifiers answered, alike. Unless all of both are whole numbers from 0, as numbers or
-        written out, they are names, which mean themselves, and nothing is refused.
-    where
-        Names the labels and the answers in the message.
-
-    Raises
-    ------
-    StudyError
-        With the mistake and both accuracies.
-    """
+    """Refuse numbers of classes that labels and answers do not mean alike."""
     numbers = [_whole_or_none(each) for each in (labels, answers)]
     if numbers[0] is None or numbers[1] is None or not labels.size:
         return

@@ -14,11 +14,6 @@ def residuals_of(datasets: Sequence[AnnotatedSet]) -> list[sparse.csr_array]:
     """Residuals [image, worker] of data sets' answers, among all workers with two at least.
 
     Who answered once adds nothing to a covariance over workers, and there may be a million of them.
-
-    Parameters
-    ----------
-    datasets
-        With answers by worker. Workers of the same name are the same.
     """
     answers = [data.answers for data in datasets if data.answers is not None]
     names = np.unique(np.concatenate([of.workers for of in answers]))
@@ -34,13 +29,7 @@ def residuals_of(datasets: Sequence[AnnotatedSet]) -> list[sparse.csr_array]:
 def frequency_covariance(
     datasets: Sequence[AnnotatedSet], residuals: Sequence[sparse.csr_array]
 ) -> Float[np.ndarray, "dataset dataset"]:
-    """Covariance over workers of the data sets' mean selection frequencies.
-
-    Parameters
-    ----------
-    datasets, residuals
-        As `residuals_of` takes and returns them.
-    """
+    """Covariance over workers of the data sets' mean selection frequencies."""
     parts: list[tuple[sparse.csr_array, Floats]] = []
     for at, (data, residual) in enumerate(zip(datasets, residuals, strict=True)):
         steps = np.zeros((1, len(data.images), len(datasets)))

@@ -152,15 +152,7 @@ class Populations(NamedTuple):
 
 
 def published_populations(classifiers: int, at: Float[np.ndarray, "frequency"]) -> Populations:
-    """Populations of the process "inside", which agree with what is published of ImageNet-v2.
-
-    Parameters
-    ----------
-    classifiers
-        How many, spread evenly over the published table.
-    at
-        Selection frequencies at which curves are evaluated.
-    """
+    """Populations of the process "inside", which agree with what is published of ImageNet-v2."""
     process = PROCESSES["inside"]
     world = make_world(process, find_scenario("plain"), classifiers, ANNOTATORS)
     betas = [_beta_parameters(world.mixtures[role]) for role in REQUIRED_ROLES]
@@ -176,14 +168,7 @@ def published_populations(classifiers: int, at: Float[np.ndarray, "frequency"]) 
 
 
 def published_accuracies() -> tuple[tuple[str, ...], Floats, Floats]:
-    """Top-1 accuracies on ImageNet and ImageNet-v2 from Engstrom et al. (2020), table 2.
-
-    Returns
-    -------
-    classifiers : tuple of str, length 136
-    reference_accuracy, replication_accuracy : float64 [136]
-        Fractions in [0, 1].
-    """
+    """Top-1 accuracies on ImageNet and ImageNet-v2 from Engstrom et al. (2020), table 2."""
     text = resources.files("bayesrep").joinpath("data/engstrom2020_table2.csv").read_text("utf-8")
     rows = list(csv.DictReader(text.splitlines()))
     accuracy = np.array([[row["imagenet_v1_top1"], row["imagenet_v2_top1"]] for row in rows], float)

@@ -209,13 +209,7 @@ CLEAR = 0.2  # share of dissenters at which a worker more is not worth asking
 
 
 def find_scenario(name: str) -> Scenario:
-    """The scenario of a name.
-
-    Raises
-    ------
-    OptionError
-        If there is none.
-    """
+    """The scenario of a name."""
     if name not in SCENARIOS:
         raise OptionError("unknown-scenario", choices=", ".join(SCENARIOS), scenario=name)
     return SCENARIOS[name]
@@ -240,21 +234,7 @@ def draw_counts(
     high: int,
     crowd: ScenarioCrowd | None = None,
 ) -> tuple[Ints, Ints, WorkerAnswers | None]:
-    """How many annotators selected every image, how many were asked, and who, if it is known.
-
-    Parameters
-    ----------
-    rng
-        Random numbers for everything.
-    scenario
-        How annotators answer.
-    s
-        Selection frequencies [N].
-    low, high
-        Annotators per image: uniform on low..high; of adaptive collections at most `high`.
-    crowd
-        Crowd to ask, in scenarios that have one.
-    """
+    """How many annotators selected every image, how many were asked, and who, if it is known."""
     if scenario.adaptive:
         return *_until_clear(rng, s, high), None
     shown = rng.integers(low, high + 1, size=len(s))
@@ -272,17 +252,7 @@ def draw_counts(
 def draw_crowds(
     rng: np.random.Generator, scenario: Scenario, annotators: int
 ) -> tuple[ScenarioCrowd, ScenarioCrowd] | None:
-    """The workers of the reference and of the replication, in scenarios that have a crowd.
-
-    Parameters
-    ----------
-    rng
-        Random numbers for the workers' thresholds.
-    scenario
-        How many they are, and whether they are the same.
-    annotators
-        Most of one image.
-    """
+    """The workers of the reference and of the replication, in scenarios that have a crowd."""
     if scenario.crowd is None:
         return None
     size = max(scenario.crowd, annotators)
@@ -337,15 +307,7 @@ def chance_to_be_kept(rule: str, shown: int, s: Floats) -> Floats:
 def matched_weights(
     s_pool: Floats, pool: Floats, s_reference: Floats, reference: Floats, shown: int
 ) -> Floats:
-    """Weights of the pool's nodes under the density of the images kept (module docstring).
-
-    Parameters
-    ----------
-    s_pool, pool, s_reference, reference
-        Nodes and weights of both densities.
-    shown
-        n of the measurement by which images are matched.
-    """
+    """Weights of the pool's nodes under the density of the images kept (module docstring)."""
     k = np.arange(shown + 1)
 
     def masses(s: Floats) -> Floats:

@@ -98,18 +98,7 @@ class Selection:
     def probability(
         self, selected: Ints | Sequence[int], shown: Ints | Sequence[int]
     ) -> NDArray[np.float64]:
-        """How likely items with these counts are to be kept, by the rule or the table.
-
-        Parameters
-        ----------
-        selected, shown : int [M]
-            k and n of the items.
-
-        Returns
-        -------
-        float64 [M]
-            Probabilities. Those of other answers are these answers' too: ask `is_by_others` first.
-        """
+        """How likely items with these counts are to be kept, by the rule or the table."""
         k, n = np.broadcast_arrays(np.asarray(selected), np.asarray(shown))
         if self.table is not None:
             known = {row[:2]: row[2] for row in self.table}

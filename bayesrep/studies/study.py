@@ -311,13 +311,7 @@ class Study(Compared):
 
 
 def need_study(study: object) -> Study:
-    """What is given as a study, if it is one.
-
-    Raises
-    ------
-    StudyError
-        Saying what it is instead, and how one is had.
-    """
+    """What is given as a study, if it is one."""
     if isinstance(study, Study):
         return study
     if isinstance(study, str | Path):

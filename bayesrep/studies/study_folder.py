@@ -101,26 +101,14 @@ class StudyFolder:
         return folder.names_in(self.path / folder.PREDICTIONS, "")
 
     def dataset_names(self, datasets: Sequence[str]) -> list[str]:
-        """The names of data sets that are given by role, where it says which they are, or by name.
-
-        Raises
-        ------
-        StudyError
-            Also where there is no folder.
-        """
+        """The names of data sets given by name, or by role where it says which they are."""
         if not self.path.is_dir():
             raise StudyError(describe_missing_study(self.path))
         roles = self.roles
         return [roles.get(name, name) for name in datasets]
 
     def common_classifiers(self, names: Sequence[str]) -> list[str]:
-        """The classifiers that it lists, or those with a file for each of some data sets, sorted.
-
-        Raises
-        ------
-        StudyError
-            Also where there is none.
-        """
+        """The classifiers that it lists, or else those with a file for each of some data sets."""
         if self.manifest is not None and self.manifest.classifiers:
             return list(self.manifest.classifiers)
         predicted = {name: folder.predicted_classifiers(self.path, name) for name in names}
@@ -139,19 +127,7 @@ class StudyFolder:
         return common
 
     def find_parts(self, datasets: Sequence[str] = REQUIRED_ROLES) -> frozenset[str]:
-        """What is there of some data sets, which are given by role or name.
-
-        Returns
-        -------
-        frozenset of str
-            Any of "counts" (of annotators), "answers" (of a classifier to each data set), "study"
-            (both), "labels" (which class was answered), "top-5" and "probabilities".
-
-        Raises
-        ------
-        StudyError
-            Also where there is no folder, or nothing of a study in it.
-        """
+        """What is there of some data sets, which are given by role or name."""
         names = self.dataset_names(datasets)
         counts = (self.path / file for file in (folder.COUNTS, folder.ANNOTATIONS))
         parts = {"counts"} if self.is_study and any(map(Path.is_file, counts)) else set[str]()

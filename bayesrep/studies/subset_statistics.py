@@ -13,15 +13,7 @@ from bayesrep.studies.words import words_of
 
 
 def statistics_on(study: Study, rows: Mapping[str, NDArray[np.intp]]) -> SufficientStatistics:
-    """Sufficient statistics of some images.
-
-    Parameters
-    ----------
-    study
-        The study to reduce.
-    rows
-        Role to numbers of images; other data sets are left out.
-    """
+    """Sufficient statistics of some images."""
     cells = {role: count_cells(study.datasets[role], numbers) for role, numbers in rows.items()}
     return SufficientStatistics(study.classifiers, cells, words_of(study))
 
@@ -29,22 +21,7 @@ def statistics_on(study: Study, rows: Mapping[str, NDArray[np.intp]]) -> Suffici
 def statistics_by_group(
     study: Study, column: str, roles: Sequence[str] = REQUIRED_ROLES
 ) -> dict[str, SufficientStatistics]:
-    """Sufficient statistics of every group of images, sorted by the group's name.
-
-    Parameters
-    ----------
-    study
-        The study to reduce.
-    column
-        A column of groups that all data sets of `roles` have, such as "superclass".
-    roles
-        The data sets to reduce.
-
-    Raises
-    ------
-    StudyError
-        Where a data set lacks the column, or a group occurs in only some of them.
-    """
+    """Sufficient statistics of every group of images, sorted by the group's name."""
     members: dict[str, NDArray[np.str_]] = {}
     for role in roles:
         data = study.datasets[role]

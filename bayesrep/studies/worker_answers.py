@@ -20,15 +20,7 @@ if TYPE_CHECKING:
 
 
 def code(name: str, salt: bytes) -> str:
-    """What stands for a worker's name: equal names have equal codes under one salt.
-
-    Parameters
-    ----------
-    name
-        The name.
-    salt
-        At most 64 bytes; without it the code cannot be undone.
-    """
+    """What stands for a worker's name: equal names have equal codes under one salt."""
     return blake2b(name.encode(), key=salt, digest_size=8).hexdigest()
 
 

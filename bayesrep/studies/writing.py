@@ -37,18 +37,7 @@ def write_folder(
     *,
     force: bool = False,
 ) -> None:
-    """Write what is known of a study as a folder; see `Study.write`.
-
-    Parameters
-    ----------
-    path, answers, attempts, force
-        As for `Study.write`.
-    manifest
-        What study.json holds; where nothing is counted, its roles and provenance, which are kept
-        until the counts come.
-    datasets
-        Those that are counted.
-    """
+    """Write what is known of a study as a folder; see `Study.write`."""
     known = {each.dataset: each for each in answers}
     listed = manifest.classifiers or ()
     tables = {
@@ -74,15 +63,7 @@ def write_folder(
 
 
 def add_counts(path: str | Path, manifest: Manifest, datasets: Sequence[AnnotatedSet]) -> None:
-    """Add counts to answers that await them; the study's classifiers are those with answers.
-
-    Parameters
-    ----------
-    path
-        A folder that `bayesrep.predict` began, or one of answers that were imported.
-    manifest, datasets
-        As for `write_folder`.
-    """
+    """Add counts to answers that await them; the study's classifiers are those with answers."""
     target = Path(path).resolve()
     with _refused_in_words(path):
         began = StudyFolder(target).provenance

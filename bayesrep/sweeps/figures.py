@@ -16,15 +16,7 @@ MARKERS = "osD^vP"
 
 
 def sweep_figure(runs: pl.DataFrame, estimates: pl.DataFrame) -> Any:
-    """The mean gap by method over the first axis that varies, coverage, and time.
-
-    Parameters
-    ----------
-    runs, estimates
-        The tables of a sweep. What varies beside the first axis and the method is averaged over;
-        bars are as long as 95 % intervals are on average, and coverage is shown where the truth
-        is known and there are intervals.
-    """
+    """The mean gap by method over the first axis that varies, coverage, and time."""
     axes = varying_axes(runs)
     axis = axes[1] if len(axes) > 1 else "method"
     table = _average_over(scores(runs, estimates), axis)

@@ -49,13 +49,7 @@ ESTIMATES = {
 
 
 def begin(out: Path, file: Path, runs: Sequence[SweepRun]) -> None:
-    """Make the folder, or go on in it where every run that it knows is asked for again.
-
-    Raises
-    ------
-    OptionError
-        If it is not a sweep's, another version's, or another grid's, or a study has changed.
-    """
+    """Make the folder, or go on in it where every run that it knows is asked for again."""
     asked = json.loads(json.dumps({run.key: run.axes() for run in runs}))
     # What a process leaves that was stopped before it had written the record is ours.
     if _record(out) is None and out.exists():
@@ -194,15 +188,7 @@ def _record(out: Path) -> dict[str, Any] | None:
 def tables(
     asked: Mapping[str, Mapping[str, Any]], results: Mapping[str, Result]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The tables of runs and of estimates, in the grid's order.
-
-    Parameters
-    ----------
-    asked
-        Places in the grid, by key.
-    results
-        Results of the finished runs.
-    """
+    """The tables of runs and of estimates, in the grid's order."""
     keys = [key for key in asked if key in results]
     axes = list(dict.fromkeys(name for key in keys for name in asked[key]))
     stages = list(dict.fromkeys(name for key in keys for name in results[key]["seconds"]))

@@ -56,13 +56,7 @@ class Grid:
     options: Mapping[str, tuple[Value, ...]]
 
     def runs(self, studies: Sequence[StudyOf]) -> tuple[SweepRun, ...]:
-        """Runs of the grid, each once, with studies whose contents are known.
-
-        Raises
-        ------
-        OptionError
-            If it states too many, which is heard before all are expanded.
-        """
+        """Runs of the grid, each once, with studies whose contents are known."""
         known = {model: frozenset(_options(model)) for model in _models(self.axes)}
         runs: dict[str, SweepRun] = {}
         for number, run in enumerate(expand(studies, self.axes, self.options, known)):
@@ -73,13 +67,7 @@ class Grid:
 
 
 def read_grid(file: Path) -> Grid:
-    """Read a grid and check all of its names and values.
-
-    Raises
-    ------
-    OptionError
-        In one line with the file, the name and the rule that is broken.
-    """
+    """Read a grid and check all of its names and values."""
     try:
         given = strict_json.load(file, strict_json.parse_toml)
     except OSError as error:

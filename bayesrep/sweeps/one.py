@@ -81,15 +81,7 @@ def describe_study(study: Study) -> Result:
 
 
 def quantities(reference: Floats, adjusted: Floats, together: Floats) -> Floats:
-    """The quantities, each classifier's and then all together's, from adjusted accuracies.
-
-    Parameters
-    ----------
-    reference : [C]
-        Accuracies as measured on the reference.
-    adjusted, together : [..., C]
-        Adjusted accuracies: right for single classifiers, and right for all together.
-    """
+    """The quantities, each classifier's and then all together's, from adjusted accuracies."""
     of_all = (
         together.mean(axis=-1),
         bias_corrected_gap(reference, together).mean(axis=-1),

@@ -122,20 +122,7 @@ def expand(
     options: Mapping[str, tuple[Value, ...]],
     known: Mapping[str, frozenset[str]],
 ) -> Iterator[SweepRun]:
-    """Yield the runs of a grid, those of a study one after the other, as often as it states each.
-
-    Parameters
-    ----------
-    studies
-        Where they come from.
-    axes
-        Values of "annotators", "method", "seed", and of those of `OF_FITS` and `OF_POINTS` that are
-        asked for; None among them leaves the method its default.
-    options
-        Values of fields of models' options, likewise.
-    known
-        The fields that a model's options have, by model.
-    """
+    """Yield the runs of a grid, study by study, each as often as the grid states it."""
     yield from (
         SweepRun(study, method, annotators, seed, settings, chosen)  # type: ignore[arg-type]
         for study, annotators, method in product(

@@ -84,13 +84,6 @@ def keep_answers(study: Study, annotators: int) -> Study:
 
     Which answers are kept is drawn once, whatever the run: fewer are some of more, and every
     method sees the same.
-
-    Raises
-    ------
-    OptionError
-        If an image has fewer.
-    StudyError
-        If the counts themselves selected the images.
     """
     sets: dict[str, AnnotatedSet] = {}
     for number, (role, data) in enumerate(study.datasets.items()):

@@ -57,23 +57,7 @@ def _word(value: object) -> str:
 
 
 def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
-    """A row for each method and combination of the axes that vary, in the grid's order.
-
-    Parameters
-    ----------
-    runs, estimates
-        The tables of a sweep.
-
-    Returns
-    -------
-    polars.DataFrame
-        The axes as text; then `runs`, `failed` (refused by the library) and `converged` (null of
-        point estimates); `mean_gap`, and where the truth is known its mean error `gap_error` and
-        root mean square error `gap_rms`, and `single_rms`, that of classifiers' adjusted
-        accuracies; the shares of 95 % intervals that hold the truth, `gap_held` of mean gaps and
-        `single_held` of single classifiers, and their mean widths; medians of `seconds` and
-        `ess_per_second`.
-    """
+    """A row for each method and combination of the axes that vary, in the grid's order."""
     axes = varying_axes(runs)
     shown = runs.with_columns(*(pl.Series(name, _words(runs, name)) for name in axes))
     # Errors and coverage of the mean gap, and of single classifiers.

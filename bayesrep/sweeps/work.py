@@ -95,19 +95,6 @@ def make(missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, heard:
     """Make runs that no other process makes and keep what each comes to; how many these were.
 
     Those of other processes are waited for at the end, and made where these have died.
-
-    Parameters
-    ----------
-    missing
-        The runs.
-    out
-        The folder of the sweep.
-    jobs
-        Processes at a time; 1: this one.
-    gpus
-        How many there are for several processes.
-    heard
-        Called after every run.
     """
     made, waiting = 0, deque((run, False) for run in missing)
 
@@ -154,15 +141,6 @@ def make_on_cluster(
     """Make runs on a Ray cluster and keep what each comes to; how many these were.
 
     Every GPU makes one run at a time; without any, every machine does, with all its cores.
-
-    Parameters
-    ----------
-    missing, out
-        As `make` has them.
-    cluster
-        "local", "auto" or HOST:PORT.
-    heard
-        Given how many runs are made at a time, what is called after every run.
     """
     ray, own = join_cluster(cluster)
     try:

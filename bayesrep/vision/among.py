@@ -62,13 +62,7 @@ class Among:
         )
 
     def take_chosen(self, images: ImageSet) -> ImageSet:
-        """The images of the chosen classes, labelled by their numbers among these.
-
-        Raises
-        ------
-        PredictionError
-            Where there is none.
-        """
+        """The images of the chosen classes, labelled by their numbers among these."""
         numbers = self.numbers[images.labels]
         rows = np.flatnonzero(numbers >= 0)
         if not len(rows):
@@ -78,22 +72,7 @@ class Among:
 
 
 def read_among(among: str | Path, classes: Classes = IMAGENET) -> Among | None:
-    """Read which classes answers are among; None for all of them.
-
-    Parameters
-    ----------
-    among
-        "all", "imagenet-a" or "imagenet-r"; a file with a class a line, all by their names
-        (ImageNet's wnids) or all by the numbers of their outputs; a folder whose subfolders are
-        called so; or ObjectNet's folder `mappings`.
-    classes
-        What the outputs mean.
-
-    Raises
-    ------
-    PredictionError
-        In one line, naming what is no class or given twice, and what to do.
-    """
+    """Read which classes answers are among; None for all of them."""
     source = str(among)
     if source == ALL:
         return None
@@ -115,19 +94,7 @@ def read_among(among: str | Path, classes: Classes = IMAGENET) -> Among | None:
 
 
 def check_few_classes(images: ImageSet, path: str | Path) -> None:
-    """Say, before images of few classes are evaluated, that answers are among all outputs.
-
-    Raises
-    ------
-    PredictionError
-        Where they are of the classes of ImageNet-A or ImageNet-R: of most of them and no other.
-
-    Warns
-    -----
-    PredictionWarning
-        Where there are 200 images or more, of fewer than half the classes that as many at random
-        would show.
-    """
+    """Say, before images of few classes are evaluated, that answers are among all outputs."""
     classes, count = images.classes, len(images)
     seen = np.unique(images.labels)
     shown = {classes.names[number] for number in seen.tolist()}

@@ -105,24 +105,7 @@ def check_names(names: Sequence[str], weights: Path | None = None) -> None:
 
 
 def describe(name: str, weights: Path | None = None, classes: Classes = IMAGENET) -> Architecture:
-    """What is known of a classifier without loading it.
-
-    Parameters
-    ----------
-    name
-        timm's name, with or without a tag; names of earlier versions are followed. Or one of
-        torchvision's (`bayesrep.vision.torchvision_networks`), or of the hub's.
-    weights
-        A folder with a file of weights for it, instead of timm's own; names of the hub need none.
-    classes
-        What its outputs mean.
-
-    Raises
-    ------
-    PredictionError
-        Where the tag is unknown, the head has not an output for each class, the input is not RGB,
-        or there are no weights.
-    """
+    """What is known of a classifier without loading it."""
     if is_torchvision(name):
         return _of_torchvision(name, weights, classes)
     timm = load_timm()

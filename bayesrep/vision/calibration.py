@@ -24,21 +24,7 @@ _AT_ONCE = 4096  # images whose outputs are in memory as float64
 
 
 def fit_temperature(outputs: NDArray[Any], labels: Ints) -> float:
-    """The temperature at which labels are likeliest.
-
-    Parameters
-    ----------
-    outputs : [N, K]
-        Outputs of a network; -inf where it has none for a class.
-    labels : int64 [N]
-        The right class of each image. Those of a class without an output do not count.
-
-    Raises
-    ------
-    PredictionError
-        Where no temperature from 0.05 to 20 is the likeliest: of answers that are all right, or no
-        better than any others.
-    """
+    """The temperature at which labels are likeliest."""
     counted = np.isfinite(outputs[np.arange(len(labels)), labels])
     outputs, labels = outputs[counted], labels[counted]
 

@@ -91,18 +91,7 @@ IMAGENET = Classes(synsets(), synsets())
 
 
 def read_classes(path: str | Path) -> Classes:
-    """Read what the outputs of a classifier mean.
-
-    Parameters
-    ----------
-    path
-        A table (CSV, TSV or a workbook) with the columns index, name and optionally folder.
-
-    Raises
-    ------
-    PredictionError
-        In one line naming the file, the index or name, and what to do.
-    """
+    """Read what the outputs of a classifier mean."""
     file = Path(path)
     if not file.is_file():
         raise PredictionError("class-table-missing", file=file)

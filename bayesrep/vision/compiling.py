@@ -41,23 +41,7 @@ def compile_networks(
     batches: Sequence[Mapping[Any, Any]],
     device: Device,
 ) -> dict[str, str]:
-    """Compile networks that were not tried yet, and say of each why it goes uncompiled.
-
-    Parameters
-    ----------
-    groups
-        Networks by input (see `bayesrep.vision.evaluate.in_groups`).
-    batches
-        Pixels of the first images, as `bayesrep.vision.evaluate.evaluate` takes them; on all of
-        them a compiled network must find the label that the network itself finds.
-    device
-        Where they run.
-
-    Returns
-    -------
-    mapping of name to reason
-        Empty where the compiled network is used.
-    """
+    """Compile networks that were not tried yet, and say of each why it goes uncompiled."""
     import torch
 
     reasons: dict[str, str] = {}

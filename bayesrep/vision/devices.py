@@ -90,25 +90,7 @@ def choose_device(
     compiles: bool = False,
     keeps_logits: bool = False,
 ) -> Device:
-    """The device asked for, or the best there is.
-
-    Parameters
-    ----------
-    name
-        "auto" (a GPU where there is one), or torch's name of a device.
-    precision
-        "auto" (float16 on a CUDA GPU, with images of non-finite outputs done again in float32;
-        float32 elsewhere), "float32", "bfloat16" or "float16".
-    batch_size
-        Images sent through a network at once, at most 24 on a CPU; None to choose.
-    compiles, keeps_logits
-        Whether networks are compiled, and whether their outputs are kept.
-
-    Raises
-    ------
-    PredictionError
-        Where the device is not there, or an argument has none of these values.
-    """
+    """The device asked for, or the best there is."""
     import torch
 
     if precision not in PRECISIONS:

@@ -69,15 +69,7 @@ class Ensemble:
 
 
 def check_ensembles(ensembles: Mapping[str, Sequence[str]], classifiers: Sequence[str]) -> None:
-    """Refuse ensembles without a name of their own, or of fewer than two different networks.
-
-    Parameters
-    ----------
-    ensembles
-        Names of each ensemble's networks.
-    classifiers
-        Names that are taken.
-    """
+    """Refuse ensembles without a name of their own, or of fewer than two different networks."""
     for violation in classifier_violations("ensembles", [*classifiers, *ensembles]):
         raise PredictionError(violation)
     for name, members in ensembles.items():

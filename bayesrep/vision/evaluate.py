@@ -110,13 +110,7 @@ def evaluate(
     classes: Classes = IMAGENET,
     stop: Event | None = None,
 ) -> dict[str, TopFive | str]:
-    """The answers of every network on some images, or the reason why it has none.
-
-    Parameters
-    ----------
-    pixels, groups, device, classes, stop
-        See `start_evaluation`.
-    """
+    """The answers of every network on some images, or the reason why it has none."""
     return start_evaluation(pixels, groups, device, classes, stop)()[0]
 
 
@@ -127,27 +121,7 @@ def start_evaluation(
     classes: Classes = IMAGENET,
     stop: Event | None = None,
 ) -> Callable[[], tuple[dict[str, TopFive | str], float]]:
-    """Give some images to every network, without waiting for what the device makes of them.
-
-    Parameters
-    ----------
-    pixels
-        uint8 [n, H, W, 3] on the device for every preprocessing (see `upload`).
-    groups
-        Networks by input (see `in_groups`).
-    device
-        Where they run.
-    classes
-        What answers are among.
-    stop
-        Set where nobody waits for the answers any more: then this ends in a CancelledError.
-
-    Returns
-    -------
-    callable
-        Which waits, and returns the answers of every network, or the reason why it has none, and
-        the seconds that the device took.
-    """
+    """Give some images to every network, without waiting for what the device makes of them."""
     import torch
 
     failures: dict[str, str] = {}
@@ -277,19 +251,7 @@ def give_batch(
     *,
     exact: bool = False,
 ) -> GivenBatch:
-    """Give a network one batch [n, 3, H, W], without waiting for its answers.
-
-    Parameters
-    ----------
-    network, images
-        The network and its input.
-    device, classes
-        Where it runs, and what answers are among.
-    again
-        What makes the images once more, should they be needed in full precision.
-    exact
-        Whether to compute in full precision.
-    """
+    """Give a network one batch [n, 3, H, W], without waiting for its answers."""
     import torch
 
     clock = DeviceClock(device)
@@ -329,13 +291,7 @@ def compute_probabilities(logits: Any, classes: Classes) -> Any:
 
 
 def rank_probabilities(probabilities: Any, start: float) -> TopFive:
-    """The likeliest classes by probabilities float32 [n, C], whose computation began at `start`.
-
-    Raises
-    ------
-    PredictionError
-        Where a network has an output for none of the classes.
-    """
+    """The likeliest classes by probabilities float32 [n, C], whose computation began at `start`."""
     values, labels = (each.cpu() for each in _take_likeliest(probabilities))
     return _make_top_five(values, labels, time.perf_counter() - start)
 

@@ -21,14 +21,7 @@ _MOST_KEPT = 2**35  # bytes that archives take in the cache, beside the one that
 
 
 def unpack_archive(file: str) -> str:
-    """The path of an archive that can be read anywhere: what is packed in it, or the file itself.
-
-    Raises
-    ------
-    PredictionError
-        Where it is cut off or damaged, holds far more than any archive of images, or there is no
-        room for it.
-    """
+    """The path of an archive that can be read anywhere: the unpacked one, or the file itself."""
     if not file.lower().endswith(ENDINGS):
         return file
     status = os.stat(file)

@@ -16,20 +16,7 @@ def is_of_hub(name: str) -> bool:
 
 
 def locate_images(images: str | Path) -> Path:
-    """Where a data set's images are, after fetching those of the hub.
-
-    Parameters
-    ----------
-    images
-        A path, which is returned; or `hf-hub:user/name`, a data set of the hub with folders, tars
-        or shards of images, or `hf-hub:user/name/pattern` for those of its files that the pattern
-        fits.
-
-    Raises
-    ------
-    PredictionError
-        In one line, where they are not to be had.
-    """
+    """Where a data set's images are, after fetching those of the hub."""
     text = str(images)
     if not is_of_hub(text):
         return Path(images)

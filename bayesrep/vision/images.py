@@ -141,31 +141,11 @@ def list_images(
 ) -> ImageSet:
     """List the images under a path and the class of each.
 
-    Parameters
-    ----------
-    path
-        One of
-
-        - a folder of class folders, named by class (ImageNet's by wnid) or number;
-        - a flat folder of images, with `labels` or a ground-truth file beside them;
-        - a `.tar` or `.tar.gz` file, or a folder of them, holding any of these or WebDataset
-          samples (each image with a `.cls` file of the same name);
-        - a table (CSV, TSV, a workbook, Parquet) with the columns path (relative to the table) and
-          label.
-    labels
-        A ground-truth file for a flat folder; see `bayesrep.vision.labels.read_labels`.
-    classes
-        Which there are.
-
-    Returns
-    -------
-    ImageSet
-        Sorted by class and name; images of a table or of WebDataset shards in their own order.
-
-    Raises
-    ------
-    PredictionError
-        Naming the file, folders or images, and what was expected.
+    The path is a folder of class folders, named by class (ImageNet's by wnid) or number; a flat
+    folder with `labels` or a ground-truth file beside it (`read_labels`); a `.tar` or `.tar.gz`, or
+    a folder of them, holding any of these or WebDataset samples (each image with a `.cls` file of
+    its name); or a table with the columns path (relative to the table) and label. Images are sorted
+    by class and name, those of a table or of shards in their own order.
     """
     path = Path(path)
     if not path.exists():
@@ -224,11 +204,6 @@ def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
 
     Those are relative paths, file names, file names without their suffix, or paths that begin in
     another folder.
-
-    Raises
-    ------
-    PredictionError
-        Where an image of the study is not found, or a name fits several.
     """
     wanted = [normalize_name(name).replace("\\", "/") for name in names]
     paths = [PurePosixPath(name) for name in images.names]
@@ -338,13 +313,7 @@ def _in_folder(path: Path) -> Iterator[_ImageFile]:
 
 
 def _reason_to_pass(entry: _ImageFile) -> str:
-    """Why a file is none of the images; nothing where it is one, whether or not it can be read.
-
-    Raises
-    ------
-    PredictionError
-        Where it is a link to nothing that may have been a folder of images.
-    """
+    """Why a file is none of the images; nothing where it is one, whether or not it can be read."""
     ending = posixpath.splitext(entry.name)[1].lower()
     if "/." in f"/{entry.name}":
         return "hidden"

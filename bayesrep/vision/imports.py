@@ -26,11 +26,6 @@ def load_timm() -> ModuleType:
     most cases), and its import then stops at the first operator that it registers more for. Image
     transforms use none of them, so on exactly that error the two operators are declared, without
     an implementation, and the import is tried once more.
-
-    Raises
-    ------
-    PredictionError
-        Where torch, torchvision or timm is not installed.
     """
     try:
         _load_torchvision()

@@ -43,29 +43,7 @@ def class_numbers(
     classes: Classes,
     among: Sequence[str] = (),
 ) -> Ints:
-    """Turn names of classes (ImageNet's wnids), or numbers from 0, into class numbers.
-
-    Parameters
-    ----------
-    labels, images : N str
-        All names or all numbers, and the images they belong to, for messages.
-    where
-        Names the source of the labels.
-    classes
-        Which there are.
-    among
-        All labels of the source, where these are only some of them.
-
-    Raises
-    ------
-    PredictionError
-        Naming the images whose label is neither.
-
-    Warns
-    -----
-    PredictionWarning
-        Where the numbers do not show whether they count from 0 or from 1.
-    """
+    """Turn names of classes (ImageNet's wnids), or numbers from 0, into class numbers."""
     named = [classes.index.get(label, -1) for label in labels]
     numbers = [_number(label) for label in labels]
     # Names win over numbers: one name among the labels settles it.
@@ -109,13 +87,7 @@ def _number(label: str) -> int:
 
 
 def labels_by_folder(names: Sequence[str], where: str, classes: Classes) -> Ints | None:
-    """Class numbers [N] by the folders of images; None where no folder is named by a class.
-
-    Raises
-    ------
-    PredictionError
-        Where some folders are named like classes and others are not.
-    """
+    """Class numbers [N] by the folders of images; None where no folder is named by a class."""
     folders = [posixpath.basename(posixpath.dirname(name)) for name in names]
     distinct = list(dict.fromkeys(folders))
     by_name = [folder for folder in distinct if folder in classes.index]
@@ -160,29 +132,13 @@ def labels_of_flat(names: Sequence[str], folder: Path, classes: Classes) -> Ints
 
 
 def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -> Ints:
-    """Read a ground-truth file.
+    """Class numbers [N] of the images `names` (relative paths) from a ground-truth file.
 
-    Parameters
-    ----------
-    path
-        A table (CSV, TSV, a workbook, Parquet) of image and label; or text with a line per image
-        that holds its name and its label, or the label alone, in the order of the sorted file
-        names. Backslashes in names are folders. Labels are wnids or class numbers from 0; bare
-        numbers in a file named like the development kit's, or with a 1000 and no 0 among them, are
-        taken for the challenge's own, from 1, and translated by the `meta.mat` beside it. Of labels
-        alone, more than there are images, an image called ILSVRC2012_val_000NNNNN takes the line of
-        its number.
-    names : N str
-        Relative paths of the images.
-    classes
-        Which there are. Of other classes than ImageNet's a label is the rest of its line, or its
-        whole cell, and numbers are always those of the outputs.
-
-    Raises
-    ------
-    PredictionError
-        Naming the file and the images that it does not label, labels twice, or labels in an order
-        that its names leave open.
+    The file is a table of image and label, or text with a line per image: its name and label, or
+    the label alone in the order of the sorted names. Labels are names of classes (wnids) or numbers
+    from 0; bare numbers in a file named like the development kit's, or with a 1000 and no 0 among
+    them, are the challenge's own, from 1, and are translated by the `meta.mat` beside it. Of labels
+    alone, more than images, ILSVRC2012_val_000NNNNN takes the line of its number.
     """
     if not path.is_file():
         raise PredictionError("image-labels-file-missing", path=path)
@@ -274,14 +230,7 @@ def _positional(labels: list[str], names: Sequence[str], path: Path, classes: Cl
 
 
 def _lines(names: Sequence[str], count: int, path: Path) -> list[int] | None:
-    """The line of each image among `count`, from 0, or None where that is not known.
-
-    Raises
-    ------
-    PredictionError
-        Where people and programs would sort the names differently: 10.png stands before 2.png as
-        text and behind it as a number.
-    """
+    """The line of each image among `count`, from 0, or None where that is not known."""
     shown = [PurePosixPath(name).name for name in names]
     numbers = [int(match[1]) if (match := _VALIDATION.match(name)) else 0 for name in shown]
     if all(0 < number <= count for number in numbers):

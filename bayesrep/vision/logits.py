@@ -156,22 +156,7 @@ def check_room(
     known: Sequence[Architecture],
     device: Device,
 ) -> None:
-    """Refuse logits that the disk has no room for, beside what is there already.
-
-    Parameters
-    ----------
-    study
-        Where they go.
-    counts
-        How many images each data set has.
-    known, device
-        Whose outputs they are.
-
-    Raises
-    ------
-    PredictionError
-        With what is needed and what is free, where the disk has less.
-    """
+    """Refuse logits that the disk has no room for, beside what is there already."""
     size, need = _dtype_of(device).itemsize, 0
     for dataset, count in counts.items():
         for each in known:
@@ -283,13 +268,7 @@ _ADVICE = "remove the folder, or replace it by predict with --keep logits and --
 
 
 def read_logits(place: Path) -> LogitsFile:
-    """Read what is kept of one classifier on one data set.
-
-    Raises
-    ------
-    PredictionError
-        Where it is damaged, or of another version.
-    """
+    """Read what is kept of one classifier on one data set."""
     try:
         table = parquet.read(place / _IMAGES, str(place / _IMAGES), ["image", "label"])
         facts = strict_json.parse(pl.read_parquet_metadata(place / _IMAGES).get(_KEY) or "null")

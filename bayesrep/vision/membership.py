@@ -24,13 +24,6 @@ def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
     """The images of a data set that the study counts, or all where it counts none yet.
 
     Without counts these are the images of answers that were imported, so that ours join them.
-
-    Raises
-    ------
-    StudyError
-        Where the study's own files are damaged, do not know the data set or label it otherwise.
-    PredictionError
-        Where an image is not found.
     """
     manifest = StudyFolder(study).manifest
     if manifest is None:

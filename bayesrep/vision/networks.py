@@ -136,13 +136,6 @@ def halve_weights(network: Network, precision: str) -> None:
 
     These are those of plain linear layers and convolutions. Answers stay the same to the bit: all
     else (normalisation, layers that compute with their weights first) is left as it is.
-
-    Parameters
-    ----------
-    network
-        The network, whose module is changed.
-    precision
-        "bfloat16" or "float16".
     """
     import torch
 

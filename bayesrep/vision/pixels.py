@@ -85,15 +85,7 @@ def _transform(preprocessing: Preprocessing) -> Any:
 
 
 def decode(data: bytes) -> Any:
-    """A PIL image of mode RGB, decoded as timm's loader does.
-
-    Raises
-    ------
-    PredictionError
-        Where the image declares more pixels than are decoded, or is too narrow to be resized.
-    Exception
-        Whatever the decoder stumbles over; see `explain_failure`.
-    """
+    """A PIL image of mode RGB, decoded as timm's loader does."""
     from PIL import Image
 
     image = Image.open(io.BytesIO(data), formats=FORMATS)

@@ -252,13 +252,7 @@ def _places(study: Path, dataset: str, classifier: str) -> tuple[Path, Path]:
 
 
 def describe_kept(study: Path, dataset: str, classifiers: Sequence[str]) -> str:
-    """Say in words what an interrupted run leaves on disk, and what to do.
-
-    Parameters
-    ----------
-    study, dataset, classifiers
-        Those of the run.
-    """
+    """Say in words what an interrupted run leaves on disk, and what to do."""
     answers, images = 0, 0
     for classifier in classifiers:
         files = _files(*_places(study, dataset, classifier))

@@ -237,19 +237,6 @@ def evaluate_together(
 
     A classifier that cannot be loaded or has no usable outputs is left out with a warning. What is
     asked of the engine about a data set is what would be asked if it were the only one.
-
-    Parameters
-    ----------
-    runs
-        The data sets.
-    known
-        Classifiers; where one is finished on a data set, it is not asked again.
-    engine
-        What goes through the images.
-    cache
-        A folder of pixels for this and later runs, or None.
-    show
-        Progress on standard error.
     """
     todo = [[each for each in known if not run.is_finished(each)] for run in runs]
     missing = sum(

@@ -49,13 +49,7 @@ def explain_unknown_name(name: str) -> Violation | None:
 
 
 def weights_of(name: str) -> Any:
-    """The weights that a name means, an entry of torchvision's enumeration.
-
-    Raises
-    ------
-    PredictionError
-        For a tag that there is not, or a head of other classes.
-    """
+    """The weights that a name means, an entry of torchvision's enumeration."""
     base, _, tag = name.removeprefix(PREFIX).partition(".")
     every = _models().get_model_weights(base)
     if tag and tag not in every.__members__:

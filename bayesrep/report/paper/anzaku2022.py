@@ -51,15 +51,7 @@ def one_classifier(
     runs: int = 10,
     seed: int = 0,
 ) -> Any:
-    """Figures 5 and 8: curves and densities of one classifier, by default the most accurate.
-
-    Raises
-    ------
-    OptionError
-        Where several are named.
-    StudyError
-        Where there is none of that name.
-    """
+    """Figures 5 and 8: curves and densities of one classifier, by default the most accurate."""
     if len(classifiers) > 1:
         raise OptionError("figure-of-one-classifier", classifier_count=len(classifiers))
     best = both[0].classifiers[int(both[0].correct.mean(axis=1).argmax())]
@@ -90,15 +82,7 @@ def select_classifier(data: Predictions, name: str) -> Predictions:
 
 
 def matched_accuracy_figure(accuracies: pl.DataFrame, criterion: str) -> Any:
-    """Accuracies on all and on matched images, and their differences, over classifiers.
-
-    Parameters
-    ----------
-    accuracies
-        Accuracies of `bayesrep.protocols.MatchedAccuracy`.
-    criterion
-        Which to show.
-    """
+    """Accuracies on all and on matched images, and their differences, over classifiers."""
     rows = accuracies.filter(pl.col("criterion") == criterion)
     wide = rows.pivot("quantity", index="classifier", values=["estimate", "lower", "upper"])
     wide = wide.sort("estimate_reference_accuracy")
@@ -137,15 +121,7 @@ def matched_accuracy_figure(accuracies: pl.DataFrame, criterion: str) -> Any:
 
 
 def confidence_figure(curves: pl.DataFrame, classifier: str, criterion: str) -> Any:
-    """Accuracy and density by confidence, on all, matched and unmatched images of both data sets.
-
-    Parameters
-    ----------
-    curves
-        Curves of `bayesrep.protocols.MatchedAccuracy`.
-    classifier, criterion
-        Which to show.
-    """
+    """Accuracy and density by confidence, on all, matched and unmatched images of both sets."""
     chosen = curves.filter(pl.col("classifier") == classifier, pl.col("criterion") == criterion)
     figure, axes = panels(2)
     axes[0].plot([0, 1], [0, 100], color=GREY, lw=1, ls="--", label="calibrated")
@@ -168,13 +144,7 @@ def confidence_figure(curves: pl.DataFrame, classifier: str, criterion: str) -> 
 
 
 def confidence_scatter(confidence: pl.DataFrame) -> Any:
-    """Accuracy against mean confidence, a point for each classifier and data set.
-
-    Parameters
-    ----------
-    confidence
-        Confidences of `bayesrep.protocols.MatchedAccuracy`.
-    """
+    """Accuracy against mean confidence, a point for each classifier and data set."""
     figure, (axes,) = panels(1)
     for role, color in (("reference", BLUE), ("replication", RED)):
         rows = confidence.filter(pl.col("dataset") == role)

@@ -23,20 +23,7 @@ NEAREST_TICKS = 0.03
 
 
 def numbers(known: KnownStudy, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
-    """Naive estimates for every n', lines and jackknife estimates of some classifiers and all.
-
-    Parameters
-    ----------
-    known
-        The study.
-    classifiers
-        Those to show; by default ten, evenly spread in accuracy on the reference.
-
-    Raises
-    ------
-    StudyError
-        With fewer than three annotators for some image: a line needs two points.
-    """
+    """Naive estimates for every n', lines and jackknife estimates of some classifiers and all."""
     if known.annotators <= FEWEST:
         raise StudyError(
             "figure12-needs-annotators", annotators=known.annotators, fewest=FEWEST + 1

@@ -32,20 +32,7 @@ def numbers(
     reference: Any = DISTRIBUTIONS["1"],
     candidates: Any = DISTRIBUTIONS["flickr"],
 ) -> dict[str, Any]:
-    """Densities on a grid of s, before and after ``selected`` of ``annotators`` chose the image.
-
-    Parameters
-    ----------
-    selected, annotators
-        Whole numbers.
-    reference, candidates
-        a and b of the two beta distributions.
-
-    Raises
-    ------
-    OptionError
-        Where a distribution is not two positive numbers, or more are selected than were asked.
-    """
+    """Densities on a grid of s, before and after ``selected`` of ``annotators`` chose the image."""
     distributions = {"1": reference, "flickr": candidates}
     for name, pair in (("reference", reference), ("candidates", candidates)):
         if not isinstance(pair, tuple) or len(pair) != 2 or min(pair) <= 0:

@@ -33,21 +33,7 @@ GRID = np.linspace(0, 1, 401)
 def replication_density(
     s: ArrayLike, annotators: int, *, alpha: float = ALPHA, beta: float = BETA
 ) -> Floats:
-    """Density of the true selection frequency in the replication: equation 1.
-
-    Parameters
-    ----------
-    s : float64 [...]
-        Selection frequencies.
-    annotators
-        n, the number of answers from which each candidate's frequency is read.
-    alpha, beta
-        Parameters of the candidates' Beta(α, β); the reference has Beta(α + 1, β).
-
-    Returns
-    -------
-    float64 [...]
-    """
+    """Density of the true selection frequency in the replication: equation 1."""
     reference = beta_distribution.pdf(s, alpha + 1, beta)
     candidates = beta_distribution.pdf(s, alpha, beta)
     share = annotators / (annotators + alpha + beta)
@@ -57,20 +43,7 @@ def replication_density(
 def numbers(
     *, annotators: Any = ANNOTATORS, alpha: Any = ALPHA, beta: Any = BETA
 ) -> dict[str, Any]:
-    """Densities of reference, candidates and the replications of every n on a grid of s.
-
-    Parameters
-    ----------
-    annotators
-        One n or several.
-    alpha, beta
-        As `replication_density` takes them.
-
-    Raises
-    ------
-    OptionError
-        Where alpha or beta is not positive, or n is not a whole number from 1.
-    """
+    """Densities of reference, candidates and the replications of every n on a grid of s."""
     annotators = list(annotators) if isinstance(annotators, Iterable) else [annotators]
     if not all(is_of_kind(n, int) and n >= 1 for n in annotators):
         raise OptionError("figure3-annotators-not-whole")

@@ -26,15 +26,7 @@ FEWEST_IMAGES = 20  # a point of (b) with fewer, in expectation, is noise and is
 
 
 def numbers(known: KnownStudy, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
-    """The three panels' points for every n'.
-
-    Parameters
-    ----------
-    known
-        The study.
-    classifiers
-        The one to show in (b); by default the one of median accuracy on the reference.
-    """
+    """The three panels' points for every n'."""
     if len(classifiers) > 1:
         raise OptionError("figure5-takes-one-classifier", classifier_count=len(classifiers))
     reference = known.reference_accuracy

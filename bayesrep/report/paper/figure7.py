@@ -27,15 +27,7 @@ GRID = expit(np.linspace(-6, 6, 601))
 def numbers(
     known: KnownStudy, *, true_density: Mapping[str, Floats] | None = None
 ) -> dict[str, Any]:
-    """Fitted parameters, densities, and induced and observed shares of every count.
-
-    Parameters
-    ----------
-    known
-        The study.
-    true_density
-        Density of each role's s on `GRID`, where it is known.
-    """
+    """Fitted parameters, densities, and induced and observed shares of every count."""
     cells = complete_cells(known.all_cells, known.annotators)
     fit = fit_mixtures(cells, components=COMPONENTS, seed=known.seed)
     induced = np.exp(log_shares(fit, cells)[:, 0])

@@ -92,13 +92,7 @@ class KnownStudy:
         }
 
     def columns(self, classifiers: Sequence[str]) -> list[int]:
-        """Where the named classifiers stand in the study.
-
-        Raises
-        ------
-        StudyError
-            For a name that the study does not have.
-        """
+        """Where the named classifiers stand in the study."""
         place = {name: column for column, name in enumerate(self.study.classifiers)}
         for name in classifiers:
             if name not in place:

@@ -75,13 +75,7 @@ def _scatter(axes: Any, table: pl.DataFrame) -> None:
 
 
 def beside_top(predictions: Predictions, sets: LabelSets) -> Any:
-    """Figure 4: multi-label accuracy against top-1 and against top-5, with lines.
-
-    Raises
-    ------
-    StudyError
-        Where fewer than five answers are known of every image.
-    """
+    """Figure 4: multi-label accuracy against top-1 and against top-5, with lines."""
     table = multilabel(predictions, sets, subsets={}, trials=1)
     wide = table.filter(subset="all").pivot("metric", index="classifier", values="accuracy")
     if "top-5" not in wide.columns:

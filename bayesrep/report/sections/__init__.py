@@ -115,40 +115,7 @@ def gather(
     pictures: Pictures | None = None,
     progress: bool = False,
 ) -> Content:
-    """Compute everything that a report shows.
-
-    Parameters
-    ----------
-    study
-        The study.
-    posterior
-        From `bayesrep.fit` or `bayesrep.read_posterior`; None leaves out what takes one.
-    bootstrap
-        Replicates for the intervals of the point estimates; 0 leaves these out.
-    seed
-        Seed of the bootstrap.
-    crowd_sd
-        As `bayesrep.summarize` takes it.
-    points
-        The point estimates of all methods, where they are at hand.
-    people
-        The answers to the reference, and what people see on its images, from
-        `bayesrep.protocols.read_people`.
-    pictures
-        Pictures of the reference's images, some of which are shown small.
-    progress
-        Show on standard error what is being made.
-
-    Raises
-    ------
-    OptionError
-        If `crowd_sd` is not a fraction, or the study says who answered, or no interval can be of so
-        many replicates.
-    PosteriorError
-        If the posterior belongs to another study.
-    StudyError
-        If there are pictures, but none of the reference's images, or one cannot be decoded.
-    """
+    """Compute everything that a report shows."""
     check_bootstrap(bootstrap)
     fitted = None if posterior is None else Fitted(study, posterior, crowd_sd)
     sections: dict[type[Section], Section | Violation] = {}

@@ -162,15 +162,7 @@ class Accuracies(Section):
 def classifier_sentences(
     found: "Accuracies", ranks: tuple[Floats, Floats] | None = None
 ) -> list[str]:
-    """What is said of each classifier once it is chosen.
-
-    Parameters
-    ----------
-    found
-        All estimates; the last method's are told.
-    ranks
-        Mean rank with its interval [3, C], and the rank as measured [C].
-    """
+    """What is said of each classifier once it is chosen."""
     own, count = found.methods[-1], len(found.classifiers)
     sentences: list[str] = []
     for number, row in enumerate(found.classifiers.iter_rows(named=True)):

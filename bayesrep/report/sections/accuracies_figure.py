@@ -40,13 +40,6 @@ def accuracies_figure(found: AccuracyEstimates, drop: Drop | None = None) -> Fig
     """Every classifier where it was measured and where it stands at the same frequencies.
 
     Both axes have the same ends and the same length, whatever the method and the screen.
-
-    Parameters
-    ----------
-    found
-        The estimates; the last method's are shown.
-    drop
-        The mean drop, which a bracket divides.
     """
     own = found.methods[-1]
     told = ", with 95 % intervals" if found.has_intervals else ""
@@ -181,15 +174,7 @@ def _no_drop(x: vega.Spec, y: vega.Spec, high: float) -> list[vega.Spec]:
 
 
 def _bracket(x: vega.Spec, y: vega.Spec, height: float) -> list[vega.Spec]:
-    """What divides the mean drop into what is selection and what remains: guides, bracket, texts.
-
-    Parameters
-    ----------
-    x, y
-        Channels.
-    height
-        Length of the axes, in percent.
-    """
+    """Guides, bracket and texts that divide the mean drop into selection and what remains."""
     moving = vega.calculate("y", "datum.first + stage * (datum.last - datum.first)")
     guides = vega.mark(
         {"type": "rule", "color": vega.SOFT, "strokeDash": [1, 3]},

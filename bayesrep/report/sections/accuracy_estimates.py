@@ -106,15 +106,7 @@ def _of_method(rows: pl.DataFrame, method: str) -> pl.DataFrame:
 
 
 def classifier_rows(found: AccuracyEstimates, naive: Floats | None = None) -> list[dict[str, Any]]:
-    """A row for every classifier, fractions, of which both figures of all classifiers are drawn.
-
-    Parameters
-    ----------
-    found
-        All estimates.
-    naive : float64 [n + 1, C]
-        Accuracies by naive matching with 0 ... n annotators, where the second figure is drawn.
-    """
+    """A row for every classifier, fractions, of which both figures of all classifiers are drawn."""
     columns = columns_of(found.classifiers)
     columns["number"] = list(range(len(columns["classifier"])))
     if naive is not None:

@@ -135,17 +135,7 @@ def true_gap(study: Study) -> float | None:
 
 
 def gaps_figure(gaps: pl.DataFrame, truth: float | None, words: Words) -> Figure:
-    """The mean gap as measured, and as every method leaves it.
-
-    Parameters
-    ----------
-    gaps
-        method, gap, lower, upper and share, fractions.
-    truth
-        The mean gap where it is known.
-    words
-        Words of the study.
-    """
+    """The mean gap as measured, and as every method leaves it."""
     titles = [title_of(method) for method in gaps["method"]]
     told = [
         f"{percent(row['gap'])}" + f" ({percent(row['lower'])} to {percent(row['upper'])})"

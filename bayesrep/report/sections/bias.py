@@ -129,15 +129,7 @@ def population_rows(
 
 
 def populations_chart(data: str, matched: str, pool: str) -> vega.Spec:
-    """Densities of three populations, of which two are picked out of a row's; each can be hidden.
-
-    Parameters
-    ----------
-    data
-        Name of the rows, from `population_rows`.
-    matched, pool
-        Expressions of the replication's density and of the candidates'.
-    """
+    """Densities of three populations, two of them chosen from a row; each can be hidden."""
     names: Sequence[str] = tuple(ROLES)
     spec = vega.densities(
         data,

@@ -241,13 +241,7 @@ def _chart(suffix: str, title: str | None, words: Words, *, has_expected: bool) 
 
 
 def figure(study: Study, posterior: Posterior, *, classifiers: Sequence[str] = ()) -> vega.Spec:
-    """Accuracy curves with 95 % bands and the observed cells, of the classifiers named.
-
-    Raises
-    ------
-    StudyError
-        For a name that is not a classifier's.
-    """
+    """Accuracy curves with 95 % bands and the observed cells, of the classifiers named."""
     if unknown := [name for name in classifiers if name not in study.classifiers]:
         raise StudyError("classifiers-not-in-study", classifiers=listing(unknown, "classifier"))
     curves = CurvesSection.compute(Source(study, Fitted(study, posterior)))

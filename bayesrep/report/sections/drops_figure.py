@@ -22,15 +22,7 @@ from bayesrep.types import Floats
 
 
 def drops_figure(found: AccuracyEstimates, naive: Floats) -> Figure:
-    """Accuracy lost against accuracy on the reference; the axes are the same by every method.
-
-    Parameters
-    ----------
-    found
-        The estimates.
-    naive : float64 [n + 1, C]
-        Adjusted accuracy by naive matching with 0 ... n annotators.
-    """
+    """Accuracy lost against accuracy on the reference; the axes are the same by every method."""
     truth = [("truth", "truth, known of a simulation")] if found.knows_truth else []
     return Figure(
         "drops",

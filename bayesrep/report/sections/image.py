@@ -162,21 +162,7 @@ def _most_different_count(study: Study, n: int, means: Mapping[str, Floats]) -> 
 
 
 def posterior_by_count(mixture: MixtureDraws, n: int) -> tuple[Floats, Floats]:
-    """Bayes' rule for every k: p(s | k, n) ∝ p(s) s^k (1 − s)^(n − k), a mixture of betas.
-
-    Parameters
-    ----------
-    mixture
-        Mixture of the image's pool.
-    n
-        Annotators.
-
-    Returns
-    -------
-    float64 [n + 1, 101], float64 [n + 1]
-        Its mean over draws, on `GRID`, and the mean of s under it: a narrow component may lie
-        between two points of the grid.
-    """
+    """Bayes' rule for every k: p(s | k, n) ∝ p(s) s^k (1 − s)^(n − k), a mixture of betas."""
     a, b, weight = (part[::EVERY] for part in mixture)
     k = np.arange(n + 1)[:, None, None]
     log_weight = np.log(weight) + betaln(a + k, b + n - k) - betaln(a, b)

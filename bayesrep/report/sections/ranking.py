@@ -213,19 +213,7 @@ def rank_rows(
 def rank_figure(
     rows: Sequence[Mapping[str, Any]], shown: int, words: Words, *, places: Sequence[int] = ()
 ) -> Figure:
-    """Ranks with intervals beside those as measured.
-
-    Parameters
-    ----------
-    rows
-        From `rank_rows`.
-    shown
-        How many of them.
-    words
-        Words of the study.
-    places
-        Row of each classifier, by its number: rows around it are shown once it is chosen.
-    """
+    """Ranks with intervals beside those as measured."""
     y = vega.name("classifier", sort=None, title=None, axis={"labelLimit": 150, "grid": True})
     whole = {"domain": [0.5, len(rows) + 0.5], "nice": False}
     # With part of the rows in view their ranks would be a narrow strip of the whole scale.
@@ -344,13 +332,7 @@ def draw_ranks(study: Study, posterior: Posterior) -> vega.Spec:
 
 
 def draw_pairs(study: Study, posterior: Posterior, *, classifiers: Sequence[str] = ()) -> vega.Spec:
-    """A classifier's adjusted accuracy less its neighbours', with 95 % intervals; of each named.
-
-    Raises
-    ------
-    StudyError
-        For a name that is not a classifier's.
-    """
+    """A classifier's adjusted accuracy less its neighbours', with 95 % intervals; of each named."""
     if unknown := [name for name in classifiers if name not in study.classifiers]:
         raise StudyError("classifiers-not-in-study", classifiers=listing(unknown, "classifier"))
     section = Ranking.compute(Source(study, Fitted(study, posterior)))

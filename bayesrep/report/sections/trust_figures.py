@@ -191,13 +191,7 @@ def draw_checks(study: Study, posterior: Posterior) -> vega.Spec:
 
 
 def _of_chains(study: Study, posterior: Posterior) -> Fitted:
-    """A posterior that chains have drawn.
-
-    Raises
-    ------
-    OptionError
-        For weighted draws.
-    """
+    """A posterior that chains have drawn."""
     fitted = Fitted(study, posterior)
     if (method := fitted.record.method) != "nuts":
         raise OptionError("figure-of-chains", method=method)

@@ -20,26 +20,7 @@ def list_contents(
     dataset: str | None = None,
     progress: bool = False,
 ) -> tuple[pl.DataFrame, dict[str, tuple[str, ...]]]:
-    """Say what logs hold, where nothing has been chosen yet.
-
-    Parameters
-    ----------
-    paths, group, item, model, score, dataset, progress
-        As for `read_evaluations`.
-
-    Returns
-    -------
-    polars.DataFrame
-        A row a data set: dataset, items (how many), attempts (the most at an item), and the names
-        of its models, metrics, filters and scorers, as lists.
-    dict
-        The groups that are known, and their tasks.
-
-    Raises
-    ------
-    StudyError, OptionError
-        In one line, naming the file.
-    """
+    """Say what logs hold, where nothing has been chosen yet."""
     asked = LogChoices(
         groups={name: tuple(members) for name, members in (group or {}).items()},
         columns=name_columns(item, model, score, dataset),

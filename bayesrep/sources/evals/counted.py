@@ -41,22 +41,7 @@ class CountedItems:
 
 
 def from_table(path: str | Path, task: str, known: pl.Series) -> CountedItems:
-    """The counts of a data set in a table of dataset, item, selected, shown.
-
-    Parameters
-    ----------
-    path
-        CSV or Parquet.
-    task
-        The data set's name.
-    known
-        Every item that a log of the data set names.
-
-    Raises
-    ------
-    StudyError
-        Where the table lacks columns, names an item twice, or none that is known.
-    """
+    """The counts of a data set in a table of dataset, item, selected, shown."""
     table, where = read_only(path, ("dataset", "image", "item", "question"))
     table = table.rename(in_our_words(table.columns, ("image",)))
     require(table, ("dataset", *_COUNTS), where)
@@ -84,24 +69,7 @@ def from_table(path: str | Path, task: str, known: pl.Series) -> CountedItems:
 
 
 def from_answers(answers: pl.DataFrame, who: str, names: Sequence[str], task: str) -> CountedItems:
-    """Count who says yes of each item of a data set.
-
-    Parameters
-    ----------
-    answers
-        `item`, `solved` and the column of who says so.
-    who
-        That column: "model" (solvers, with all their attempts) or "scorer" (judges).
-    names
-        Those who count.
-    task
-        The data set's name.
-
-    Raises
-    ------
-    OptionError
-        Where one of them has no answer.
-    """
+    """Count who says yes of each item of a data set."""
     if absent := [name for name in names if name not in set(answers[who])]:
         noun = {"model": "solver", "scorer": "judge"}[who]
         raise OptionError("no-scores-on-data-set", raters=listing(absent, noun), dataset=task)

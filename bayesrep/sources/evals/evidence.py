@@ -55,17 +55,7 @@ def gather_evidence(
     *,
     repeats: bool,
 ) -> tuple[Evidence, list[str]]:
-    """What logs say of two data sets, and sentences on what was left out or taken to be so.
-
-    Parameters
-    ----------
-    logs, records
-        All that was read.
-    tasks, asked
-        The two data sets, and what was chosen.
-    solvers, threshold, repeats
-        As `read_evaluations` takes them.
-    """
+    """What logs say of two data sets, and sentences on what was left out or taken to be so."""
     records, notes = _keep_tasks(logs, records, tasks)
     for task in tasks:
         of_task = records.filter(pl.col("task") == task)

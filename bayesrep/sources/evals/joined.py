@@ -72,22 +72,7 @@ def check_one_data_set(logs: Sequence[Log], records: pl.DataFrame, task: str, ke
 
 
 def select_scores(records: pl.DataFrame, field: str, asked: Sequence[str]) -> pl.DataFrame:
-    """The records of one metric, filter or scorer of each data set and model.
-
-    Parameters
-    ----------
-    records
-        Any.
-    field
-        The column, which is also the option's name.
-    asked
-        Names that the user gave.
-
-    Raises
-    ------
-    OptionError
-        Where several are there and none is named, or the one named is not there.
-    """
+    """The records of one metric, filter or scorer of each data set and model."""
     held = records.group_by("task", "model", maintain_order=True).agg(
         pl.col(field).unique(maintain_order=True)
     )
@@ -162,17 +147,7 @@ def _describe_first(repeated: pl.DataFrame, logs: Sequence[Log]) -> _Repeated:
 def describe_unscored_firsts(
     records: pl.DataFrame, first: pl.DataFrame, *, repeats: bool
 ) -> list[str]:
-    """Sentences on the items whose first attempt has no score, so that a later one counts.
-
-    Parameters
-    ----------
-    records
-        All of the data sets, with those that have no score.
-    first
-        The attempts that count.
-    repeats
-        Whether attempts follow one another as the records do.
-    """
+    """Sentences on the items whose first attempt has no score, so that a later one counts."""
     order, of_item = "record" if repeats else "attempt", ["task", "model", "item"]
     unscored = records.filter(pl.col("score").is_null() | (pl.col("score") == UNSCORED_SCORE))
     both = unscored.join(first, on=of_item, suffix="_of", maintain_order="left")

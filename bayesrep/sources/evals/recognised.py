@@ -53,22 +53,7 @@ class _LogFile:
 def read_logs(
     paths: Sequence[str | Path], asked: LogChoices, *, progress: bool = False
 ) -> list[Log]:
-    """Read every log.
-
-    Parameters
-    ----------
-    paths
-        Files, folders of them, or `NAME=PATH` to name the model.
-    asked
-        What the user chose.
-    progress
-        Whether a bar is shown on standard error, where there is much to read.
-
-    Raises
-    ------
-    StudyError, OptionError
-        In one line, naming the file.
-    """
+    """Read every log."""
     files = [file for path in paths for file in _files(path)]
     if not files:
         raise _without_logs(paths)
@@ -214,13 +199,7 @@ def _in_groups(logs: Sequence[Log], asked: LogChoices) -> list[Log]:
 
 
 def join_known_groups(logs: Sequence[Log]) -> list[Log]:
-    """The logs, of which the tasks of every whole group that is known are one data set.
-
-    Parameters
-    ----------
-    logs
-        As `read_logs` returns them. Of groups that share tasks the largest counts.
-    """
+    """The logs, of which the tasks of every whole group that is known are one data set."""
     held = {task for log in logs for task in log.records["task"].unique()}
     groups: dict[str, tuple[str, ...]] = {}
     for name, members in sorted(logs[0].groups.items(), key=lambda each: -len(each[1])):

@@ -145,11 +145,6 @@ def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> p
 
     Names are normalized; those that could steer a terminal are written with escapes, and long keys
     of items are shortened.
-
-    Raises
-    ------
-    StudyError
-        Where a row has no item, no model or no data set, or a name is not text.
     """
     given = {
         name: each if isinstance(each, int) else as_word(each, where)

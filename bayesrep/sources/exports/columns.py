@@ -38,13 +38,7 @@ class Columns:
 
 
 def name_image(held: Mapping[str, Any], field: str, where: str) -> str:
-    """What a task calls its image: a text, or a number as text.
-
-    Raises
-    ------
-    StudyError
-        If it calls it nothing, names it with a value that can be no name, or holds it itself.
-    """
+    """What a task calls its image: a text, or a number as text."""
     if field not in held:
         fields = ", ".join(map(plain_text, held))
         raise StudyError("task-without-image", where=where, field=field, fields=fields)
@@ -59,13 +53,7 @@ def name_image(held: Mapping[str, Any], field: str, where: str) -> str:
 
 
 def join_choices(choices: Sequence[str], asked: Columns, where: str) -> str:
-    """Several choices as one answer.
-
-    Raises
-    ------
-    StudyError
-        If one of them holds what is to stand between them.
-    """
+    """Several choices as one answer."""
     separator = asked.separator or "|"
     for choice in choices if asked.separator else ():
         if separator in choice:

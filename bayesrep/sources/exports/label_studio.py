@@ -72,21 +72,7 @@ class Annotation:
 
 
 def count_annotations(tasks: Iterable[Mapping[str, Any]], where: str) -> list[Annotation]:
-    """The annotations of all tasks that count.
-
-    Parameters
-    ----------
-    tasks
-        As exported, in either form.
-    where
-        The file.
-
-    Warns
-    -----
-    TableWarning
-        If annotations were skipped, rejected or planted, or tasks hold predictions, which are left
-        out; if annotations name nobody: each of these is a worker of its own.
-    """
+    """The annotations of all tasks that count."""
     every: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
     predictions = 0
     for task in tasks:
@@ -129,20 +115,7 @@ def _person_name(person: Any) -> str | None:
 
 
 def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
-    """The answer of every annotation that counts.
-
-    Raises
-    ------
-    StudyError
-        If the file is not an export, or it is not clear which control is the answer; naming
-        the task, if a control was answered differently about several regions.
-
-    Warns
-    -----
-    TableWarning
-        As of `count_annotations`; if images were uploaded, whose prefixes are left out, or kept
-        where two images would have one name.
-    """
+    """The answer of every annotation that counts."""
     if (where := str(path)).lower().endswith(ENDINGS):
         raise StudyError("not-label-studio-export", path=path, reason="a table, such as its CSV")
     held = strict_json.read(path)

@@ -123,24 +123,6 @@ def read_frame(path: str | Path) -> dict[str, NDArray[Any]]:
 
     Reads what `DataFrame.to_pickle` (uncompressed) and `torch.save` of a frame write: pickle
     protocols 0 to 5 of pandas 0.2x to 3, and both formats of torch.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    mapping of column name to array [rows]
-        Numbers, booleans and times as NumPy holds them; texts as objects. Missing values are NaN
-        among numbers and None, or NaN as written, among objects. A row index that does not merely
-        count comes last, under its name or "index".
-
-    Raises
-    ------
-    StudyError
-        Naming the file, and the constructor refused where the pickle names one that no such frame
-        needs.
     """
     with _report_errors(path):
         if line := trial.fault(examine_frame, path, str(path)):
@@ -156,23 +138,7 @@ def _frame(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def read_array(path: str | Path) -> NDArray[Any]:
-    """Read a `.npy` file, also one of Python objects, executing nothing.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    array of the file's shape and type
-        A saved dictionary or list is an object array of no dimensions: take `.item()` of it.
-
-    Raises
-    ------
-    StudyError
-        Naming the file, and the constructor refused where the objects name one.
-    """
+    """Read a `.npy` file, also one of Python objects, executing nothing."""
     with _report_errors(path), open(path, "rb") as file:
         header = npy.read_header(file)
         if not header.dtype.hasobject:

@@ -200,20 +200,7 @@ def of_frames(
     further: Mapping[str, str] | None,
     name: str,
 ) -> Study:
-    """Make a study from tables in memory, as `read_tables` does from files.
-
-    Parameters
-    ----------
-    frames
-        By what they hold: counts, annotations, predictions, images.
-    reference, replication, candidates, further, name
-        As for `read_tables`.
-
-    Raises
-    ------
-    StudyError
-        As `read_tables`.
-    """
+    """Make a study from tables in memory, as `read_tables` does from files."""
     called = _role_names(reference, replication, candidates, further)
     problems = Problems()
     every = [table for kind in frames for table in recognise_frame(frames[kind], kind, problems)]

@@ -81,11 +81,6 @@ def main_objects(
     """Figure 5: (a) the share of annotators that choose the label for the main object.
 
     (b) images of several objects of which the main one is another, where there are pictures.
-
-    Raises
-    ------
-    StudyError
-        Where the table of objects lacks the columns main and shown.
     """
     _, number = objects_of(people)
     if people.first is None:
@@ -129,13 +124,7 @@ def _another_is_main(predictions: Predictions, people: People) -> Bools:
 
 
 def number_agreed(predictions: Predictions, people: People) -> Any:
-    """Figure 18: the share of annotators who see so many objects as most do, by their number.
-
-    Raises
-    ------
-    StudyError
-        Where the table of objects lacks the columns agreed, main and shown.
-    """
+    """Figure 18: the share of annotators who see so many objects as most do, by their number."""
     _, number = objects_of(people)
     if people.agreement is None:
         raise StudyError("objects-lack-agreed")
@@ -162,13 +151,7 @@ def number_agreed(predictions: Predictions, people: People) -> Any:
 
 
 def other_main(predictions: Predictions, people: People) -> Any:
-    """Figure 6: accuracy where another object is the main one, and that of an object at random.
-
-    Raises
-    ------
-    StudyError
-        Where there is no such image.
-    """
+    """Figure 6: accuracy where another object is the main one, and that of an object at random."""
     _, number = objects_of(people)
     other = _another_is_main(predictions, people)
     if not other.any():

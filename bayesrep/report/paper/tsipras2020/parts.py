@@ -24,13 +24,7 @@ def as_sets(predictions: Predictions, people: People) -> LabelSets:
 
 
 def objects_of(people: People) -> tuple[OfLabels, NDArray[np.int64]]:
-    """Labels by which people call objects, and how many objects each image [N] has.
-
-    Raises
-    ------
-    StudyError
-        Where no table of objects is given.
-    """
+    """Labels by which people call objects, and how many objects each image [N] has."""
     if people.names is None or people.number is None:
         raise StudyError("figure-needs-objects")
     return people.names, people.number
@@ -51,13 +45,7 @@ def escape_dollars(text: str) -> str:
 
 
 def frequency_of(people: People) -> OfLabels:
-    """How often labels are selected.
-
-    Raises
-    ------
-    StudyError
-        Where no table of counts is given.
-    """
+    """How often labels are selected."""
     if people.frequency is None:
         raise StudyError("figure-needs-counts")
     return people.frequency
