@@ -25,7 +25,8 @@ def run(*words):
     return status, said.getvalue(), told.getvalue()
 
 def run_apart(*words):  # matplotlib's settings are those of a process
-    done = subprocess.run([sys.executable, "-m", "bayesrep", *words], capture_output=True, text=True)
+    command = [sys.executable, "-m", "bayesrep", *words]
+    done = subprocess.run(command, capture_output=True, text=True)
     return done.returncode, done.stdout, done.stderr
 
 out = sys.argv[1]
