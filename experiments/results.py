@@ -40,7 +40,7 @@ def save(
     further: Mapping[str, Any] | None = None,
     folder: Path | None = None,
 ) -> Path:
-    """Write NAME.json (numbers, command, machine) and NAME.md (the table) to docs/results.
+    """Write NAME.json (numbers, command, machine) and NAME.md (the table), to docs/results.
 
     A figure goes to NAME.png and is shown in NAME.md, as are remarks in prose; further ones go to
     NAME-KEY.png.
