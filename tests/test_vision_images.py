@@ -486,6 +486,7 @@ SEVERAL, MIXED = "images-of-several-sets", "images-beside-archives"
         ([f"{severity}/n01440764/a.jpg" for severity in range(1, 6)], {}, SEVERAL),
         (["0/a.jpg", "more/1/b.jpg"], {}, SEVERAL),
         (["val/0/a.jpg", "val/1/b.jpg"], {}, None),
+        (["cats/0/a.jpg", "dogs/1/b.jpg"], {}, None),
         ([], {"train-0": ["a.jpg", "a.cls"], "validation-0": ["b.jpg", "b.cls"]}, SEVERAL),
         ([], {"train-0": ["a.jpg", "a.cls"], "train-1": ["a.jpg", "a.cls"]}, None),
         ([], {"1": ["0/a.jpg"], "2": ["0/a.jpg"]}, SEVERAL),

@@ -335,17 +335,19 @@ def _reason_to_pass(entry: _ImageFile) -> str:
 def _check_one_set(path: Path, names: Iterable[str], *, is_sharded: bool, by_folder: bool) -> None:
     """Refuse what are several sets of images: splits, severities, domains beside each other.
 
-    They are where folders of classes lie in several folders, where two archives hold files of the
-    same names in folders of the same classes, and where folders or archives are named by splits.
+    They are where a class has folders in several places (superclasses hold each class once), where
+    two archives hold files of the same names in folders of the same classes, and where folders or
+    archives are named by splits.
     """
     parts = [name.split("/") for name in names]
     end = -2 if by_folder else -1
     places = {"/".join(each[:end]) for each in parts}
-    inside = {"/".join(each[is_sharded:end]) for each in parts}
+    inside = {tuple(each[is_sharded:-1]) for each in parts} if by_folder else set()
+    is_spread = len({each[-1:] for each in inside}) < len(inside) or len(set(map(len, inside))) > 1
     words = [set(re.findall("[a-z]+", place.lower())) for place in places]
     splits = {frozenset(_SPLITS[word] for word in each if word in _SPLITS) for each in words}
     is_twice = len(places) > 1 and len({"/".join(each[-2:]) for each in parts}) < len(parts)
-    if by_folder and (len(inside) > 1 or is_twice) or len(splits - {frozenset()}) > 1:
+    if by_folder and (is_spread or is_twice) or len(splits - {frozenset()}) > 1:
         sets = listing([place or "." for place in sorted(places)], "set")
         raise PredictionError("images-of-several-sets", path=path, sets=sets)
 
