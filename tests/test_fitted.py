@@ -371,6 +371,15 @@ CHANGED = {
         "posterior-names-missing",
     ),
     "draws twice": (pick("draw", [0] * 20), DISORDER),
+    "repeated": (
+        along(
+            "draw",
+            lambda group: xr.concat([group.isel(draw=slice(0, 10))] * 2, "draw").assign_coords(
+                draw=np.arange(20)
+            ),
+        ),
+        DISORDER,
+    ),
     "shuffled": (pick("draw", [1, 0, *range(2, 20)]), DISORDER),
     "chains twice": (pick("chain", [0, 0]), DISORDER),
 }

@@ -131,6 +131,8 @@ def examine(
     group = need_group(posterior, "posterior", "adjusted_accuracy")
     words = read_record(posterior).words if fitted is None else fitted.words
     posterior = order_alike(posterior) if fitted is None else fitted.posterior
+    import jax.numpy  # noqa: F401  # SciPy in this thread must not meet it half imported
+
     # What looks again for a mode compiles and climbs: the rest takes the other cores meanwhile.
     with ThreadPoolExecutor(1) as pool:
         dependence = pool.submit(judge_dependence, posterior, words)

@@ -14,6 +14,7 @@ import io
 import re
 import warnings
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -216,6 +217,10 @@ def _header(data: bytes, where: str, rename: Rename) -> _Header:
     raw, length = records[separator]
     if not raw:
         raise StudyError("table-header-unreadable", where=where)
+    lines = data[begin : begin + length].decode("utf-8", "replace").removesuffix("\n").split("\n")
+    if _are_rows(lines, separator, len(raw) - 1, is_spaced=f"{separator} " in lines[0]):
+        text = plain_text(lines[0].strip()[:60])
+        raise StudyError("stray-quote", where=where, line=line, beginning=text)
     return _Header(name_columns(raw, where, rename), separator, begin, begin + length, line)
 
 
@@ -285,12 +290,11 @@ def _write_regular(data: bytes, header: _Header, where: str) -> bytes:
     written, begin, separators = io.StringIO(), 0, len(header.names) - 1
     first = header.line + data.count(b"\n", header.begin, header.end)
     writer = csv.writer(written, delimiter=header.separator, lineterminator="\n")
+    is_spaced = f"{header.separator} ".encode() in data[header.begin : header.end]
     try:
         for row in rows:
-            # Lines that are rows each by itself are not one cell: a quote is astray.
             record = lines[begin : rows.line_num]
-            joined = {line.count(header.separator) for line in record} == {separators}
-            if joined and len(record) > 1 and separators > 1:
+            if _are_rows(record, header.separator, separators, is_spaced=is_spaced):
                 raise csv.Error
             if len(row) > len(header.names):
                 raise StudyError(_describe_long_row(row, header, where, first + begin))
@@ -300,6 +304,22 @@ def _write_regular(data: bytes, header: _Header, where: str) -> bytes:
         text = plain_text(lines[begin].strip()[:60])
         raise StudyError("stray-quote", where=where, line=first + begin, beginning=text) from error
     return written.getvalue().encode()
+
+
+def _are_rows(lines: Sequence[str], separator: str, separators: int, *, is_spaced: bool) -> bool:
+    """Whether lines that a quote makes one are rows by themselves: then it is astray.
+
+    A comma of prose is followed by a blank, one between cells is not unless the header's are; a row
+    may lack its last cell. A cell of several lines is in the first or the last of a row's lines.
+    """
+    if len(lines) < 2:
+        return False
+    between = re.compile(re.escape(separator) + ("" if is_spaced else "(?! )"))
+    least = max(separators - 1, min(separators, 2))
+    like_rows = [len(between.findall(line)) >= least for line in lines]
+    if separators < 2:
+        return all(like_rows)
+    return sum(like_rows) > 1 or any(like_rows[1:-1])
 
 
 def _describe_long_row(row: list[str], header: _Header, where: str, line: int) -> Violation:

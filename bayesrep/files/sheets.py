@@ -96,7 +96,7 @@ def leave_out_index(
         if name in columns or not (name in index or _INDEX.fullmatch(name)):
             continue
         nameless = unnamed or _NAMELESS.fullmatch(name) is not None
-        if not nameless and (name in index or _are_row_numbers(column, once=True)):
+        if not nameless and (name in index or _are_row_numbers(column)):
             named.append(name)
         elif nameless and not (unnamed and number > 1) and _are_row_numbers(column):
             left.append(name)
@@ -107,20 +107,19 @@ def leave_out_index(
             raise StudyError("column-without-name", where=place.name, column=called, value=value)
     if named:
         told = f"{place}: {listing(named, 'column')} left out, as the index of a data frame"
-        warnings.warn(TableWarning(f"{told}; give what is a column another name"), stacklevel=3)
+        advice = "what is a column wants another name, or reset_index()"
+        warnings.warn(TableWarning(f"{told}; {advice}"), stacklevel=3)
     return frame.drop(left, named)
 
 
-def _are_row_numbers(column: pl.Series, *, once: bool = False) -> bool:
-    """Whether a column holds numbers of rows; where that is asked, each once or counted anew."""
+def _are_row_numbers(column: pl.Series) -> bool:
+    """Whether a column holds numbers of rows: each once, or growing in runs as of joined tables."""
     texts = normalize_names(column)
     if texts.null_count() or not texts.str.contains(r"^(0|[1-9]\d*)(\.\d+)?$").all():
         return False
-    if not once or texts.n_unique() == len(texts):
-        return True
-    numbers = texts.cast(pl.Float64)
-    step = numbers.diff().fill_null(1)
-    return bool(((step == 1) | ((numbers == numbers.first()) & (step != 0))).all())
+    # The answers 0 and 1 of a classifier without a name do not grow in three rows of four.
+    grows = texts.cast(pl.Float64).diff() > 0
+    return texts.n_unique() == len(texts) or 4 * (~grows).sum() <= len(texts)
 
 
 def _refuse_title(frame: pl.DataFrame, place: Place) -> None:

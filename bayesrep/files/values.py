@@ -123,7 +123,7 @@ def _flag_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
     text = column.filter(wrong).cast(pl.String).str.strip_chars()
     values = parse_numbers(text.str.strip_chars_end("% "))
     if len(values) and not values.null_count():
-        if values.eq(100).all():
+        if values.is_in([0.0, 100.0]).all() and values.eq(100).any():
             return "flag-written-as-hundred"
         if values.is_between(0, 100).all():
             return "flag-given-as-share"

@@ -47,4 +47,5 @@ def own_settings() -> Generator[None]:
         for unwanted in (jax.debug_nans, jax.debug_infs, jax.check_tracer_leaks, jax.log_compiles):
             settings.enter_context(unwanted(new_val=False))
         settings.enter_context(jax.disable_jit(disable=False))
+        settings.enter_context(jax.transfer_guard("allow"))
         yield

@@ -212,6 +212,11 @@ def certify_draws(group: Group, stats: Group | None) -> Group:
     planned = json.loads(str(made.get("schedule", "{}")))
     chains, draws = group.sizes["chain"], group.sizes["chain"] * group.sizes["draw"]
     certified = int(planned.get("chains", 0)) * int(planned.get("draws", 0))
+    # Numbers of draws are counted anew where runs are put together; a sampler rarely stays.
+    distinct = len(np.unique(group[SOURCE].values[:, :, 0]))
+    longest = int(planned["draws"]) if certified and made.get("method") == "nuts" else certified
+    if 1 < distinct < 0.9 * draws or 0 < longest < group.sizes["draw"]:
+        raise PosteriorError("posterior-draws-disordered")
     if draws == certified or not certified:
         return group
     # ArviZ's `concat` keeps the first run's attributes, and tells of all where they differ.
@@ -224,6 +229,9 @@ def certify_draws(group: Group, stats: Group | None) -> Group:
     ess = float(np.min(told.get("ess", np.inf))) * draws / certified
     if made.get("method") != "nuts":
         verdict = judge_weights(float(np.max(told.get("pareto_k", np.inf))), ess)
+        if judge_weights(float(np.max(told.get("pareto_k", np.inf))), MIN_ESS).converged:
+            few = f"Their effective size is {ess:.0f} (at least {MIN_ESS:.0f} wanted)."
+            verdict = verdict if verdict.converged else Verdict(converged=False, sentence=few)
     else:
         diverging = 0 if stats is None or "diverging" not in stats else stats["diverging"].values
         alone = Group(group.data_vars, group.coords, {})

@@ -30,7 +30,7 @@ from bayesrep.errors import OptionError, ProtocolWarning, StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.files.tables import read_only, require
-from bayesrep.files.values import all_flags
+from bayesrep.files.values import all_flags, texts
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.matching import explain_absence
 from bayesrep.studies.predictions import Predictions
@@ -252,7 +252,9 @@ def _categories(path: Path, dataset: str, places: Mapping[str, int]) -> Iterator
 
 
 def _read_rows(path: Path) -> pl.DataFrame:
-    table = read_only(path, ("dataset", "image", "label", "category")).frame
+    table, where = read_only(path, ("dataset", "image", "label", "category"))
+    if "dataset" in table.columns:  # a row of no data set would be lost
+        table = table.with_columns(texts(table["dataset"], where))
     return table.with_columns(normalize_names(pl.col("^(dataset|image|label|category)$")))
 
 

@@ -17,9 +17,10 @@ from bayesrep.errors import StudyError, reason
 from bayesrep.files import strict_json
 from bayesrep.files.places import Place
 from bayesrep.files.tables import read_only, require
-from bayesrep.files.values import durations, numbers, people, texts, whole_numbers
+from bayesrep.files.values import durations, is_missing, numbers, people, texts, whole_numbers
 from bayesrep.sources.exports.label_studio import Annotation, collect_answers, count_annotations
 from bayesrep.sources.exports.mturk import with_task_answers
+from bayesrep.sources.raw_answers import name_nobodies
 
 PAGE = "bayesrep answers 1"
 """The format that the offline page writes."""
@@ -66,8 +67,10 @@ def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
         lost = part["selected"].is_null() | part["selected"].list.contains(None, nulls_equal=True)
         if lost.any():
             raise StudyError("assignments-without-places", where=path, rows=place.rows(lost))
-        named = texts(part["task"], place), people(part["worker"], place)
-        parts.append(part.with_columns(*named, file=pl.lit(str(path))).select(list(SCHEMA)))
+        part = part.with_columns(texts(part[name], place) for name in ("task", "worker"))
+        part = name_nobodies(part, ["task", "worker"], str(path))
+        worker, file = people(part["worker"], place), pl.lit(str(path))
+        parts.append(part.with_columns(worker, file=file).select(list(SCHEMA)))
     return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA)
 
 
@@ -79,12 +82,14 @@ def _mturk(path: str | Path) -> pl.DataFrame:
         table = with_task_answers(table, str(where))
     if "Answer.selected" not in table.columns:
         raise StudyError("no-answer-selected-column", where=where)
-    absent = [n for n in ("Answer.main", "AssignmentStatus", *_FACTS) if n not in table.columns]
+    known = ("Answer.main", "AssignmentStatus", "Reject", *_FACTS)
+    absent = [name for name in known if name not in table.columns]
     table = table.with_columns(pl.lit(None, pl.String).alias(name) for name in absent)
     said = table["Answer.selected"].str.strip_chars().fill_null("none")
     if (wrong := ~said.str.contains(_PLACES)).any():
         raise StudyError("answer-selected-not-places", where=where, rows=where.rows(wrong, said))
     places = said.replace("none", "").str.extract_all(r"\d+").cast(pl.List(pl.Int16))
+    status = table["AssignmentStatus"].str.to_lowercase()
     pay = table["Reward"].str.strip_chars("$ ")
     return table.select(
         pl.col("Input.task").alias("task"),
@@ -94,7 +99,7 @@ def _mturk(path: str | Path) -> pl.DataFrame:
         durations(table["WorkTimeInSeconds"], where, missing=True).alias("seconds"),
         _iso(pl.col("SubmitTime")).alias("time"),
         numbers(pay, where, missing=True).alias("pay"),
-        (pl.col("AssignmentStatus") == "Rejected").fill_null(value=False).alias("rejected"),
+        rejected=(status == "rejected").fill_null(value=False) | ~is_missing(table["Reject"]),
     )
 
 

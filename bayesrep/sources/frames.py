@@ -98,6 +98,12 @@ def read_frames(
 def as_polars(table: Any, where: str, columns: Collection[str] = KNOWN_COLUMNS) -> pl.DataFrame:
     """A table of another library as a polars frame, in which an index with a name is a column."""
     try:
+        given: Any = table
+        for number, name in enumerate(given.columns if hasattr(given, "iloc") else (), 1):
+            if name is None or name != name or not str(name).strip():  # NaN, from a lost heading
+                value = list(given[name])[0] if len(given) else None
+                column = f"column {number}"
+                raise StudyError("column-without-name", where=where, column=column, value=value)
         frame = _frame(table, where)
         schema = None if isinstance(table, pl.LazyFrame) else getattr(table, "schema", None)
         index = parquet.index_names(getattr(schema, "metadata", None) or {})  # Arrow's

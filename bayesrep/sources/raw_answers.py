@@ -72,11 +72,11 @@ def read_raw(source: str, path: str | Path, columns: Columns | None = None) -> p
         normalize_names(table["worker"]),
         normalize_names(pl.col("answer")).replace("", None).fill_null(EMPTY),
     )
-    table = _name_nobodies(table, [*named, "worker"], str(path))
+    table = name_nobodies(table, [*named, "worker"], str(path))
     return table.with_columns(people(table["worker"], str(path)))
 
 
-def _name_nobodies(table: pl.DataFrame, question: Sequence[str], where: str) -> pl.DataFrame:
+def name_nobodies(table: pl.DataFrame, question: Sequence[str], where: str) -> pl.DataFrame:
     """Give every answer of nobody a worker of its own.
 
     Nobody is an empty name, and a word that programs write for a missing one, where it would have

@@ -10,7 +10,7 @@ from bayesrep.errors import StudyError, TableWarning, did_you_mean, listing
 from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
 from bayesrep.files.tables import read_only, require
-from bayesrep.files.values import all_flags, durations, people, texts
+from bayesrep.files.values import all_flags, durations, is_missing, people, texts
 from bayesrep.studies.columns import COLUMNS, in_our_words
 
 
@@ -38,6 +38,7 @@ def read_answers(path: str | Path) -> pl.DataFrame:
         columns.append(texts(table["task"], where))
     if "control" in table.columns:
         control = normalize_names(table["control"])
+        control = control.str.to_lowercase().set(is_missing(control), None)
         strange = ~control.is_in(["positive", "negative"]).fill_null(value=True)
         if strange.any():
             rows = where.rows(strange, control)

@@ -201,7 +201,8 @@ def _find_outputs(
     head = match_names(names, classes) if len(names) == output_count else None
     if head is not None and head.outputs == tuple(range(output_count)):
         return None
-    if head is None and (classes.file is None or classes.index.keys() & set(names)):
+    known = {name.casefold() for name in classes.index}
+    if head is None and (classes.file is None or known & {name.casefold() for name in names}):
         raise PredictionError(
             "classifier-names-other-classes",
             classifier=name,

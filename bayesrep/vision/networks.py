@@ -227,17 +227,21 @@ def _read_weights(architecture: Architecture, wanted: set[str]) -> dict[str, Any
     from safetensors.torch import load_file
     from timm.models import load_state_dict
 
-    file, first = str(architecture.file), min(wanted, default="")
+    # Counters of batches are only for training, and may be missing.
+    needed = {name for name in wanted if not name.endswith("num_batches_tracked")}
+    file, first = str(architecture.file), min(needed, default="")
     try:
         is_safe = file.endswith(".safetensors")
         held = load_file(file) if is_safe else torch.load(file, "cpu", weights_only=True)
-        flat = dict(_list_tensors(held))
+        if not (flat := dict(_list_tensors(held))):
+            raise ValueError("it holds no weights")  # which timm would take for those of its hub
         places = [name.removesuffix(first) for name in flat if f".{name}".endswith(f".{first}")]
         states = {
             place: {n.removeprefix(place): v for n, v in flat.items() if n.startswith(place)}
             for place in sorted(places, key=lambda place: "ema" not in place)
         }
-        chosen = next((place for place, state in states.items() if set(state) == wanted), None)
+        fits = [place for place, state in states.items() if needed <= set(state) <= wanted]
+        chosen = next(iter(fits), None)
         if chosen is None:
             return load_state_dict(file, weights_only=True)
     except Exception as error:  # not safetensors, or a pickle of more than weights

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import polars as pl
 from bayesrep.errors import StudyError, TableWarning, listing, plain_text
 from bayesrep.files.json_parts import as_word
 from bayesrep.files.places import Place
+from bayesrep.files.values import flags, is_missing
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,16 @@ def join_choices(choices: Sequence[str], asked: Columns, where: str) -> str:
     return separator.join(choices)
 
 
-_MARKS = {
-    r"ASSIGNMENT:status|AssignmentStatus|last_action|review": r"rejected|skipped|expired|active",
-    r"_golden|_tainted|_canary|ground_truth|was_cancelled": r"true|1|yes",
-    r"GOLDEN:.*|Reject": r".+",
-    r"ACCEPT:verdict": r"-",
+_REJECTED = ("rejected", "skipped", "expired", "active")
+_MARKS: Mapping[str, Callable[[pl.Series, str | Place], pl.Series]] = {
+    r"ASSIGNMENT:status|AssignmentStatus|last_action|review": lambda column, _: (
+        column.cast(pl.String).str.to_lowercase().is_in(_REJECTED)
+    ),
+    r"_golden|_tainted|_canary|ground_truth|was_cancelled": flags,
+    r"GOLDEN:.*|Reject": lambda column, _: ~is_missing(column),
+    r"ACCEPT:verdict": lambda column, _: column.cast(pl.String) == "-",
 }
-"""Columns in which tools say what they rejected or planted, and what stands there then."""
+"""Columns in which tools say what they rejected or planted, and which of their rows do."""
 
 
 def drop_marked(
@@ -80,9 +84,9 @@ def drop_marked(
     Columns that are `used`, since they are asked for, are no marks.
     """
     marks = {
-        name: table[name].cast(pl.String).str.to_lowercase().str.contains(f"^({mark})$")
+        name: find_marked(table[name], where)
         for name in table.columns
-        for heading, mark in _MARKS.items()
+        for heading, find_marked in _MARKS.items()
         if name not in used and re.fullmatch(heading, name)
     }
     counted = table.with_columns(**marks).filter(
