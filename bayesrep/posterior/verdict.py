@@ -213,9 +213,9 @@ def certify_draws(group: Group, stats: Group | None) -> Group:
     chains, draws = group.sizes["chain"], group.sizes["chain"] * group.sizes["draw"]
     certified = int(planned.get("chains", 0)) * int(planned.get("draws", 0))
     # Numbers of draws are counted anew where runs are put together; a sampler rarely stays.
-    distinct = len(np.unique(group[SOURCE].values[:, :, 0]))
+    distinct = min(len(np.unique(chain)) for chain in group[SOURCE].values[:, :, 0])
     longest = int(planned["draws"]) if certified and made.get("method") == "nuts" else certified
-    if 1 < distinct < 0.9 * draws or 0 < longest < group.sizes["draw"]:
+    if 1 < distinct < 0.9 * group.sizes["draw"] or 0 < longest < group.sizes["draw"]:
         raise PosteriorError("posterior-draws-disordered")
     if draws == certified or not certified:
         return group
