@@ -212,10 +212,12 @@ def certify_draws(group: Group, stats: Group | None) -> Group:
     planned = json.loads(str(made.get("schedule", "{}")))
     chains, draws = group.sizes["chain"], group.sizes["chain"] * group.sizes["draw"]
     certified = int(planned.get("chains", 0)) * int(planned.get("draws", 0))
-    # Numbers of draws are counted anew where runs are put together; a sampler rarely stays.
-    distinct = min(len(np.unique(chain)) for chain in group[SOURCE].values[:, :, 0])
+    # Numbers of draws are counted anew where draws are put together: a sampler that stays now and
+    # then does not have each of its draws twice.
+    counts = [np.unique(chain, return_counts=True)[1] for chain in group[SOURCE].values[:, :, 0]]
+    is_repeated = any(len(each) > 1 and each.min() > 1 for each in counts)
     longest = int(planned["draws"]) if certified and made.get("method") == "nuts" else certified
-    if 1 < distinct < 0.9 * group.sizes["draw"] or 0 < longest < group.sizes["draw"]:
+    if is_repeated or 0 < longest < group.sizes["draw"]:
         raise PosteriorError("posterior-draws-disordered")
     if draws == certified or not certified:
         return group
