@@ -145,7 +145,7 @@ def test_counts_can_speak_against_a_correlation():
     [
         (-0.1, ("dependence-out-of-range", {"dependence": -0.1})),
         (1.0, ("dependence-out-of-range", {"dependence": 1.0})),
-        (float("nan"), ("dependence-out-of-range",)),
+        (float("nan"), ("dependence-not-number",)),
         ("much", ("dependence-not-number", {"value": "much"})),
         (True, ("dependence-not-number", {"value": True})),
         ((0.1, 0.2), ("dependence-not-number",)),
