@@ -258,17 +258,7 @@ def gaps_left_between(
     pool: int,
     careless: float = 0,
 ) -> dict[str, float]:
-    """What each method leaves of the gap between two densities: masses around `NODES`.
-
-    Parameters
-    ----------
-    reference, candidates
-        Masses of true selection frequencies.
-    answers, size, pool
-        As `remaining_gap` takes them.
-    careless
-        Share of the answers that are tosses of a coin.
-    """
+    """What each method leaves of the gap between two densities: masses around `NODES`."""
     says = chance_of_counts(answers, careless)  # [cell, node]
     held = largest_remainders(says @ candidates, pool)
     share = says @ reference
@@ -289,19 +279,7 @@ def gaps_left_between(
 def chosen_masses(
     reference: Floats, candidates: Floats, answers: int, *, bins: int | None = None, careless: float
 ) -> Floats:
-    """What is chosen of candidates without end: masses around `NODES`, which sum to one.
-
-    Parameters
-    ----------
-    reference, candidates
-        Masses of true selection frequencies.
-    answers
-        n, about every image; with none the candidates are left as they are.
-    bins
-        Equal bins of the frequency that are matched; None matches every count.
-    careless
-        Share of the answers that are tosses of a coin.
-    """
+    """What is chosen of candidates without end: masses around `NODES`, which sum to one."""
     k, says = np.arange(answers + 1), chance_of_counts(answers, careless)  # [count, node]
     which = k if bins is None else np.minimum(bins * k // max(answers, 1), bins - 1)
     wanted, there = (np.bincount(which, says @ masses) for masses in (reference, candidates))

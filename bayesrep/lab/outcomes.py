@@ -70,19 +70,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(world: Populations, design: Design, *, leniency: float, seed: int, way: Way) -> Outcome:
-    """Draw a study, fit it and look.
-
-    Parameters
-    ----------
-    world
-        What it is drawn from.
-    design, leniency
-        What it is made of.
-    seed
-        Seed of the study and the fit.
-    way
-        How it is fitted.
-    """
+    """Draw a study, fit it and look."""
     study = draw_study(world, design, leniency=leniency, seed=seed)
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, EstimateWarning, IdentificationWarning):
@@ -95,17 +83,7 @@ def outcome(world: Populations, design: Design, *, leniency: float, seed: int, w
 
 
 def normal_posterior(study: Study, *, seed: int, draws: int = DRAWS) -> Posterior:
-    """The joint model's posterior as the normal approximation at its mode: not certified.
-
-    Parameters
-    ----------
-    study
-        Annotation counts and correctness.
-    seed
-        Seed of the draws.
-    draws
-        How many.
-    """
+    """The joint model's posterior as the normal approximation at its mode: not certified."""
     with kept_programs(), own_settings():
         problem, _ = settled_by_counts(pose(study, model="joint", options={}), choose=True)
         data = problem.data()

@@ -112,19 +112,7 @@ def simulate_matching(
     size: int = SAMPLED_IMAGES,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """What matching on every count leaves, by sampling images and answers; and its standard error.
-
-    Parameters
-    ----------
-    reference, pool, careless
-        As `explore` takes them.
-    n
-        Answers about an image.
-    size
-        Images of the reference, and candidates.
-    seed
-        Seed of all that is random.
-    """
+    """What matching on every count leaves, by sampled images and answers; its standard error."""
     rng = np.random.default_rng([seed, n])
     s1, k1 = _measure_images(rng, reference, n, careless, size)
     s, k = _measure_images(rng, pool, n, careless, size)

@@ -197,19 +197,7 @@ def _conclude(
     certified: Certified,
     studies: int,
 ) -> Plan:
-    """The plan, by laws that fits of the chosen design correct.
-
-    Parameters
-    ----------
-    aim, laws
-        What is to be reached, and the laws by normal approximations.
-    left
-        β of one crowd and of two.
-    certified
-        Fits of the design that these laws chose.
-    studies
-        How many were fitted.
-    """
+    """The plan, by laws that fits of the chosen design correct."""
     middle, like = average_outcomes(certified.outcomes), aim.like
     law = law_of(laws, certified.design)
     ratio = (middle.alone_width / law.width_without_workers(certified.design.images)) ** 2

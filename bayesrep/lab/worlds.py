@@ -77,19 +77,7 @@ class Design:
 
 
 def draw_study(world: Populations, design: Design, *, leniency: float, seed: int) -> Study:
-    """A study of this design from these populations.
-
-    Parameters
-    ----------
-    world
-        Its populations, with curves at `NODES`.
-    design
-        How many images, answers and workers.
-    leniency
-        By how much workers differ, an sd on the probit scale.
-    seed
-        Seed of all that is random.
-    """
+    """A study of this design from these populations."""
     crowd = find_scenario("one-crowd" if design.crowds == 1 else "two-crowds")
     plain = find_scenario("plain")
     scenario = (
