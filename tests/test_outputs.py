@@ -106,6 +106,7 @@ ELSEWHERE = {
     "inference/checkpoint.py write_text": "a part of its own, of a name that stays the same",
     "inference/checkpoint.py open": "the same",
     "inference/checkpoint.py savez": "the same",
+    "vision/gzipped.py open": "of a function that is given the partial file",
     "vision/cache.py write_text": "says what a cache holds; nothing reads it",
     "studies/writing.py write_text": "of functions that are given the new folder",
 }

@@ -6,6 +6,7 @@ Checks that a posterior lacks the groups for are named as missing.
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import import_module
 
 import polars as pl
 
@@ -131,8 +132,7 @@ def examine(
     group = need_group(posterior, "posterior", "adjusted_accuracy")
     words = read_record(posterior).words if fitted is None else fitted.words
     posterior = order_alike(posterior) if fitted is None else fitted.posterior
-    import jax.numpy  # noqa: F401  # SciPy in this thread must not meet it half imported
-
+    import_module("jax.numpy")  # SciPy in this thread must not meet it half imported
     # What looks again for a mode compiles and climbs: the rest takes the other cores meanwhile.
     with ThreadPoolExecutor(1) as pool:
         dependence = pool.submit(judge_dependence, posterior, words)

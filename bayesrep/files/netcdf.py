@@ -85,7 +85,7 @@ class Group:
 
     def take(self, dim: str, places: Sequence[int]) -> "Group":
         """The group with some places along a dimension, in their order."""
-        taken = (
+        data_vars, coords = (
             {
                 name: Variable(each.dims, np.take(each.values, places, each.dims.index(dim)))
                 if dim in each.dims
@@ -94,7 +94,7 @@ class Group:
             }
             for part in (self.data_vars, self.coords)
         )
-        return Group(*taken, self.attrs)
+        return Group(data_vars, coords, self.attrs)
 
     def __contains__(self, name: object) -> bool:
         """Whether there is such a variable or coordinate."""

@@ -40,6 +40,10 @@ class Place:
         """The same table, of which only some rows are looked at."""
         return replace(self, row_places=tuple(self._number_among_all(kept.arg_true().to_list())))
 
+    def number(self, place: int) -> int:
+        """What a row's number is where the table is opened."""
+        return self.first + self._number_among_all([place])[0]
+
     def _number_among_all(self, places: Sequence[int]) -> Sequence[int]:
         return places if self.row_places is None else [self.row_places[place] for place in places]
 

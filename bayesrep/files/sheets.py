@@ -131,9 +131,8 @@ def _refuse_title(frame: pl.DataFrame, place: Place) -> None:
         words = [cell for cell in cells if cell is not None]
         if len(words) > 1:
             if not has_number(words):
-                raise StudyError(
-                    describe_title(place.name, place.first + row, title, place.first - 1)
-                )
+                header = place.number(row)
+                raise StudyError(describe_title(place.name, header, title, place.first - 1))
             return
 
 

@@ -47,11 +47,11 @@ class ListedSet:
 def choose_images(images: ImageSet, chosen: Among | None, study: Path, dataset: str) -> ListedSet:
     """The images of the chosen classes, which have to be all that a study counts."""
     counted = counted_images(study, dataset, images)
-    passed = {**images.passed_over, "not among the study's images": _missing_from(counted, images)}
+    passed = {**images.passed_over, "not among the study's images": _names_missing(counted, images)}
     if chosen is None:
         return ListedSet(counted, "", 0, passed)
     taken = chosen.take_chosen(counted)
-    passed["of other classes"] = _missing_from(taken, counted)
+    passed["of other classes"] = _names_missing(taken, counted)
     outside = len(counted) - len(taken)
     if outside and StudyFolder(study).is_study:
         other = sorted(set(counted.names) - set(taken.names))
@@ -65,7 +65,7 @@ def choose_images(images: ImageSet, chosen: Among | None, study: Path, dataset: 
     return ListedSet(taken, chosen.description, outside, passed)
 
 
-def _missing_from(taken: ImageSet, images: ImageSet) -> list[str]:
+def _names_missing(taken: ImageSet, images: ImageSet) -> list[str]:
     """The images that were not taken, which may have other names there."""
     places = set(map(tuple, taken.place.tolist()))
     rows = zip(images.names, images.place.tolist(), strict=True)
