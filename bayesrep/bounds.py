@@ -9,6 +9,7 @@ from typing import Any, TypeGuard, TypeVar
 from bayesrep.errors import OptionError
 
 # The largest of what several places take.
+LARGEST_COUNT = 2**31 - 1  # of answers or attempts
 BOOTSTRAP = 100_000
 COMPONENTS = 64
 DRAWS = 1_000_000

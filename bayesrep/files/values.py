@@ -14,6 +14,7 @@ from typing import LiteralString, TypeVar
 
 import polars as pl
 
+from bayesrep.bounds import LARGEST_COUNT
 from bayesrep.errors import StudyError, TableWarning, Violation, listing
 from bayesrep.files.names import BLANKS, normalize_names, warn_of_shortened
 from bayesrep.files.places import Place
@@ -22,8 +23,6 @@ TRUE_WORDS, FALSE_WORDS = ("true", "t", "yes", "y"), ("false", "f", "no", "n")
 """What says yes and no beside the numbers 1 and 0, in small letters."""
 MISSING_WORDS = ("", "nan", "-nan", "nat", "none", "null", "na", "<na>", "n/a", "#n/a", "#na")
 """What stands where a value is missing, in small letters; in a column of names these are names."""
-LARGEST_COUNT = 2**31 - 1
-"""The largest count of answers or attempts."""
 _FORMULA_ERROR = r"^#(N/A|N/D|NV|[\p{Lu}/0]+[!?])$"  # what a workbook shows where one failed
 _NUMBER = r"^[+-]?([0-9]+\.?|[0-9]*[.,][0-9]+)([eE][+-]?[0-9]+)?$"
 _GROUPED_DIGITS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+$"  # 1,000 may be a thousand or one

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from bayesrep.bounds import LARGEST_COUNT
 from bayesrep.errors import PosteriorError, StudyError, Violation
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.files.strict_json import parse
-from bayesrep.files.values import LARGEST_COUNT
 from bayesrep.models import MODELS
 from bayesrep.posterior.groups import CellNames, Posterior, draws_of, read_group
 from bayesrep.posterior.likelihood import MEANINGS

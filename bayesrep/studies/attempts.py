@@ -21,11 +21,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from bayesrep.bounds import LARGEST_COUNT
 from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.files import parquet, tables
 from bayesrep.files.places import Place
 from bayesrep.files.sheets import Sheet
-from bayesrep.files.values import LARGEST_COUNT, parse_flags, texts, whole_numbers
+from bayesrep.files.values import parse_flags, texts, whole_numbers
 from bayesrep.studies import folder, rules
 from bayesrep.studies.columns import in_our_words
 from bayesrep.studies.given_arrays import align_rows, own_array

@@ -11,8 +11,8 @@ from typing import Any, LiteralString, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrep.bounds import LARGEST_COUNT
 from bayesrep.errors import StudyError, Violation, listing
-from bayesrep.files.values import LARGEST_COUNT
 from bayesrep.numerics.binomial import bound_few_values
 from bayesrep.studies import folder
 from bayesrep.types import Bools, Floats, Ints
