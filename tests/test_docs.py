@@ -252,7 +252,7 @@ RUNNABLE = [
     for number, code in enumerate(
         re.findall(r"^ *```python\n(.*?)^ *```$", page.read_text("utf-8"), flags=re.M | re.S)
     )
-    if not re.search("k1|fits_v1", code)  # arrays and exports that the reader has
+    if not re.search("k1|fits_v1|per_instance_stats", code)  # what the reader has
 ]
 
 
