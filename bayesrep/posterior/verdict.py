@@ -230,10 +230,11 @@ def certify_draws(group: Group, stats: Group | None) -> Group:
         raise PosteriorError("posterior-chains-repeated")
     ess = float(np.min(told.get("ess", np.inf))) * draws / certified
     if made.get("method") != "nuts":
-        verdict = judge_weights(float(np.max(told.get("pareto_k", np.inf))), ess)
-        if judge_weights(float(np.max(told.get("pareto_k", np.inf))), MIN_ESS).converged:
+        pareto_k = float(np.max(told.get("pareto_k", np.inf)))
+        verdict = judge_weights(pareto_k, ess)
+        if pareto_k < MAX_PARETO_K and ess < MIN_ESS:  # of a good approximation too few are left
             few = f"Their effective size is {ess:.0f} (at least {MIN_ESS:.0f} wanted)."
-            verdict = verdict if verdict.converged else Verdict(converged=False, sentence=few)
+            verdict = Verdict(converged=False, sentence=few)
     else:
         diverging = 0 if stats is None or "diverging" not in stats else stats["diverging"].values
         alone = Group(group.data_vars, group.coords, {})
