@@ -32,7 +32,7 @@ def judge_crowd(fitted: Fitted) -> list[Finding]:
         return [Finding(check, "not allowed for", wanted, "with care", text)]
     with_workers, without = (
         float(np.std(draws.mean(axis=-1)))
-        for draws in (fitted.draws_together, fitted.draws_of_one_crowd)
+        for draws in (fitted.draws_over_crowds, fitted.adjusted_draws)
     )
     times = with_workers / max(without, 1e-300)
     if times < NOTICEABLE:
@@ -69,7 +69,7 @@ def judge_unknown_crowd(fitted: Fitted) -> Finding:
     value = f"sd {100 * assumed:g} points assumed" if assumed else "alike, assumed"
     if not fitted.record.traits.collapsed:
         return Finding(check, value, wanted, "yes", f"{said}{measure}")
-    half = NORMAL * float(np.std(fitted.draws_of_one_crowd.mean(axis=-1)))
+    half = NORMAL * float(np.std(fitted.adjusted_draws.mean(axis=-1)))
     mean = np.full((fitted.adjusted_draws.shape[-1], 1), 1 / fitted.adjusted_draws.shape[-1])
     a_point = NORMAL * POINT * float(np.linalg.norm(fitted.crowd_effects(mean)))
     text = (

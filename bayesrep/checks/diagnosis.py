@@ -136,7 +136,7 @@ def examine(
     # What looks again for a mode compiles and climbs: the rest takes the other cores meanwhile.
     with ThreadPoolExecutor(1) as pool:
         dependence = pool.submit(judge_dependence, posterior, words)
-        adjusted = group["adjusted_accuracy"].values if fitted is None else fitted.draws_together
+        adjusted = group["adjusted_accuracy"].values if fitted is None else fitted.draws_over_crowds
         findings = [
             *check_draws(posterior),
             judge_width(adjusted, words),

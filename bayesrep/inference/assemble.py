@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bayesrep.inference.cells import cell_groups, cell_names, evaluate_cells, thinning
 from bayesrep.inference.density import Draws
+from bayesrep.inference.image_weights import population_accuracy
 from bayesrep.inference.problem import PRIOR, Problem, Programs
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import Coordinate
@@ -61,14 +62,31 @@ def posterior_groups(
     """All groups of the ArviZ object of a fit, of draws [chain, draw, ...] of positions."""
     every = thinning(problem, *draws["shared"].shape[:2])
     values = evaluate_cells(problem, tools, data, draws, every)
+    group = posterior_group(problem, data, values)
+    if "population_gap" not in group:  # the model knows no single image of the reference
+        group |= _population_quantities(problem, values, seed)
     return {
-        "posterior": posterior_group(problem, data, values),
+        "posterior": group,
         "log_prior": {
             "shared": (("chain", "draw"), values[f"{PRIOR}shared"]),
             "own": (("chain", "draw", "classifier"), values[f"{PRIOR}own"].astype(np.float32)),
         },
         "sample_stats": {name: (("chain", "draw"), value) for name, value in stats.items()},
         **cell_groups(problem, values, every, seed=seed),
+    }
+
+
+def _population_quantities(
+    problem: Problem, values: Mapping[str, NDArray[Any]], seed: int
+) -> dict[str, tuple[tuple[str, ...], NDArray[Any]]]:
+    """Accuracies on the reference's population, and their gaps to the adjusted ones."""
+    log_mass, adjusted = values["log_mass_0"], values["adjusted_accuracy"]
+    by_classifier, random = ("chain", "draw", "classifier"), np.random.default_rng([seed, 5])
+    flat = population_accuracy(problem, log_mass.reshape(-1, *log_mass.shape[2:]), random)
+    accuracy = flat.reshape(adjusted.shape)
+    return {
+        "population_reference_accuracy": (by_classifier, accuracy),
+        "population_gap": (by_classifier, accuracy - adjusted),
     }
 
 

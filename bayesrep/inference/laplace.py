@@ -42,6 +42,7 @@ from jax import Array
 from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.dense import DenseWhitening
 from bayesrep.inference.density import Density, Position
+from bayesrep.inference.image_weights import share_images
 from bayesrep.inference.marginal import Marginal, Setting, Visits
 from bayesrep.inference.problem import around_mode
 from bayesrep.inference.program import kept_jit
@@ -60,8 +61,6 @@ from bayesrep.posterior.verdict import MAX_PARETO_K, MIN_ESS
 from bayesrep.types import Float, Floats, Int
 
 PAIRS = 4
-RENEWALS = 2
-"""How often a unit's draws are renewed: where units count less, no weight mends their normal."""
 POINTS, ROUNDS = 2048, 16
 """Points of a Student t for draws of the surrogate, and how many of these there are at most."""
 FREEDOM = 10.0
@@ -304,7 +303,7 @@ def _mass_source(
             break
         settled = learn_more(density, settled, seen.visits)
         points, seen = see_surrogate(settled)
-    setting = settled.setting
+    setting = share_images(density, settled.setting, run.problem)
 
     def draw(random: np.random.Generator, count: int) -> Weighted:
         return _draw_units(density, setting, see(setting, points, random, count), random)
@@ -354,17 +353,11 @@ def draw_program(density: Density) -> PointProgram:
 
     def draw(setting: Setting, seen: Visits, words: Array) -> tuple[Position, Array, Array]:
         key = jax.random.wrap_key_data(words, impl="threefry2x32")
-        pick, normal, *takes = jax.random.split(key, 2 + RENEWALS)
-        shared, units = seen.shared, seen.units
-        # All in one array: an estimate after the other compiles twice as long and runs no faster.
-        half = jax.random.normal(normal, ((1 + RENEWALS) * PAIRS, *units.center.shape))
-        every = marginal.estimate(setting, shared, units, half)
-        known, *others = every.split_pairs(1 + RENEWALS)
-        log_density = -known.estimates.potential
-        for take, fresh in zip(takes, others, strict=True):
-            known = known.renew_units(take, fresh)
-        position, lp = marginal.draw_units(pick, setting, shared, known)
-        return position, log_density, lp
+        pick, normal = jax.random.split(key)
+        half = jax.random.normal(normal, (PAIRS, *seen.units.center.shape))
+        known = marginal.estimate(setting, seen.shared, seen.units, half)
+        position, lp = marginal.draw_units(pick, setting, seen.shared, known)
+        return position, -known.estimates.potential, lp
 
     return compile_for_points(draw, density, "draw")
 

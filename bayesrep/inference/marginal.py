@@ -86,13 +86,50 @@ class Sample(NamedTuple):
     weight: Float[Array, "unit"]
 
 
+N_JOINT_STEPS = 4
+"""Steps of units' last draws: after them hardly any is another than the last but few proposals."""
+N_FACTORS = 64
+"""Directions in which classifiers' noise hangs together, at most."""
+
+
+class FactorNoise(NamedTuple):
+    """A factor model of all units' standard normals: z = common g + own e, each z_c of variance I.
+
+    Attributes
+    ----------
+    common
+        Loadings of what units have in common (`bayesrep.inference.image_weights`).
+    own
+        Root of what these leave of each unit's identity.
+    """
+
+    common: Float[Array, "unit own factor"]
+    own: Float[Array, "unit own own"]
+
+    @classmethod
+    def independent(cls, units: int, size: int) -> "FactorNoise":
+        """The factor model of units that have nothing in common."""
+        own = np.tile(np.eye(size), (units, 1, 1))
+        return cls(*jax.device_put((np.zeros((units, size, N_FACTORS)), own)))
+
+    def draw(self, key: Array, count: int) -> Float[Array, "{count} unit own"]:
+        """So many draws of all units' z."""
+        of_common, of_own = jax.random.split(key)
+        common = jax.random.normal(of_common, (count, self.common.shape[2]))
+        own = jax.random.normal(of_own, (count, *self.common.shape[:2]))
+        return jnp.tensordot(common, self.common, axes=(1, 2)) + jax.vmap(
+            lambda each: by_unit(self.own, each)
+        )(own)
+
+
 class Setting(NamedTuple):
-    """What a marginal is computed from: the data, the coordinates, and what was learnt."""
+    """What a marginal is computed from: data, coordinates, what was learnt, and units' noise."""
 
     data: Data
     whitening: Whitening
     sample: Sample
     guide: Guide
+    noise: FactorNoise
 
 
 class Units(NamedTuple):
@@ -145,16 +182,6 @@ class UnitNormals(NamedTuple):
     units: Units
     half: Float[Array, "pair unit own"]
     estimates: MarginalTerms
-
-    def split_pairs(self, parts: int) -> "list[UnitNormals]":
-        """The same normals with a part of the z each."""
-        terms, half = self.estimates, self.half.reshape(parts, -1, *self.half.shape[1:])
-        ratios = terms.log_ratio.reshape(2, parts, half.shape[1], -1).swapaxes(0, 1)
-        ratios = ratios.reshape(parts, 2 * half.shape[1], -1)
-        return [
-            self._replace(half=some, estimates=terms._replace(log_ratio=of_some))
-            for some, of_some in zip(half, ratios, strict=True)
-        ]
 
     def renew_units(self, key: Array, fresh: "UnitNormals") -> "UnitNormals":
         """The same with each unit's z or its fresh ones, by the ratio of their estimates."""
@@ -259,7 +286,8 @@ class Marginal:
         weight[rows] = self.density.units / max(len(rows), 1)
         some = self.density.select(data, rows)
         sample = Sample(some, whitening.of_units(rows), jax.device_put(weight))
-        return Setting(data, whitening, sample, self.make_guide())
+        noise = FactorNoise.independent(self.density.units, self.density.per_unit)
+        return Setting(data, whitening, sample, self.make_guide(), noise)
 
     def of_sample(self, setting: Setting) -> Setting:
         """Of the sample alone, which then stands for all; a visit costs as much less."""
@@ -271,6 +299,7 @@ class Marginal:
             sample.whitening,
             sample._replace(weight=take_rows(sample.weight, rows)),
             guide._replace(guess=guide.of_sample, root=root),
+            FactorNoise(*take_rows(tuple(setting.noise), rows)),
         )
 
     def first_setting(self, data: Data, center: Position) -> Setting:
@@ -380,13 +409,25 @@ class Marginal:
     def draw_units(
         self, key: Array, setting: Setting, shared: Float[Array, "shared"], known: UnitNormals
     ) -> tuple[Position, Float[Array, ""]]:
-        """Parameters with one of its z for every unit, by their ratios; and their log density."""
+        """Parameters with a z for every unit, and their log density.
+
+        One of a unit's z by their ratios is a draw of its posterior, and so it is after steps of
+        independence Metropolis-Hastings. Their proposals are of the noise that units have in
+        common, and they are accepted by one uniform number for all, so that units move together.
+        """
+        pick, noise, accept = jax.random.split(key, 3)
         given, standard = known.units, mirror(known.half)
         ratios = known.estimates.log_ratio
-        chosen = jnp.argmax(ratios + jax.random.gumbel(key, ratios.shape), axis=0)
+        chosen = jnp.argmax(ratios + jax.random.gumbel(pick, ratios.shape), axis=0)
         mask = jax.nn.one_hot(chosen, len(ratios), axis=0, dtype=ratios.dtype)
-        kept = jnp.sum(standard * mask[:, :, None], axis=0)
-        density = jnp.sum(ratios * mask) - 0.5 * jnp.square(kept).sum() - given.log_volume.sum()
+        kept, ratio = jnp.sum(standard * mask[:, :, None], axis=0), jnp.sum(ratios * mask, axis=0)
+        proposals = setting.noise.draw(noise, N_JOINT_STEPS)
+        fresh = self.estimates(setting, shared, given, proposals).log_ratio
+        bounds = jnp.log(jax.random.uniform(accept, (N_JOINT_STEPS,)))
+        for bound, proposal, new in zip(bounds, proposals, fresh, strict=True):
+            taken = bound < new - ratio
+            kept, ratio = jnp.where(taken[:, None], proposal, kept), jnp.where(taken, new, ratio)
+        density = ratio.sum() - 0.5 * jnp.square(kept).sum() - given.log_volume.sum()
         return self.position(
             setting, shared, given.place_units(kept)
         ), density - known.estimates.shared

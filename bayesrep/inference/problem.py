@@ -62,6 +62,8 @@ class Problem:
         What the model needs to know of single images, by role; empty where cells are enough.
     fingerprint
         Fingerprint of the study; empty where only its statistics are known.
+    study
+        The study, where more than its statistics is known.
     mesh
         Devices over which the images are spread; None for one device.
     mixtures
@@ -78,6 +80,7 @@ class Problem:
     cells: Sequence[Mapping[str, Cells]]
     distinct: Mapping[str, Any]
     fingerprint: str
+    study: Study | None = None
     mesh: Mesh | None = None
     mixtures: Mapping[str, ArrayLike] = field(default_factory=dict)
 
@@ -149,6 +152,7 @@ def pose(
         cells,
         distinct,
         study.fingerprint() if isinstance(study, Study) else "",
+        study if isinstance(study, Study) else None,
         mesh,
     )
 

@@ -19,6 +19,7 @@ from bayesrep.inference.checkpoint import Checkpoint
 from bayesrep.inference.dense import DenseWhitening, Transform
 from bayesrep.inference.density import Density, Draws, Position
 from bayesrep.inference.device import Choice
+from bayesrep.inference.image_weights import share_images
 from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.nuts import (
     Sampler,
@@ -174,7 +175,8 @@ def chains(
         seed = [run.seed, 4, stage]
         expand = None if stay else run.tools.expand
         settled = settle(run.tools.density, normal, data, look, seed, expand=expand)
-        setting = settled.setting
+        setting = share_images(run.tools.density, settled.setting, run.problem)
+        settled = settled._replace(setting=setting)
 
     def tune(setting: Any, made: Transition) -> Any:
         nonlocal settled

@@ -20,6 +20,8 @@ from bayesrep.inference import fit
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups
 from bayesrep.inference.compiling import kept_programs
 from bayesrep.inference.components import settled_by_counts
+from bayesrep.inference.image_weights import share_images
+from bayesrep.inference.marginal import Marginal, sample_size
 from bayesrep.inference.problem import around_mode, pose, programs
 from bayesrep.lab.worlds import Design, adjusted_accuracies, draw_study
 from bayesrep.numerics.estimands import INTERVAL
@@ -94,6 +96,10 @@ def normal_posterior(study: Study, *, seed: int, draws: int = DRAWS) -> Posterio
             name: random.standard_normal((draws // 2, *np.shape(leaf)))
             for name, leaf in normal.center.items()
         }
+        marginal = Marginal(tools.density)
+        setting = marginal.setting(data, normal, np.arange(sample_size(tools.density.units)))
+        setting = share_images(tools.density, setting, problem)
+        half["units"] = np.asarray(setting.noise.draw(jax.random.key(seed), draws // 2))
         standard = {name: jnp.asarray(np.concatenate([each, -each])) for name, each in half.items()}
         position = jax.tree.map(lambda leaf: np.asarray(leaf)[None], jax.vmap(normal)(standard))
         stats = {"lp": np.zeros((1, 2 * (draws // 2)))}
@@ -103,13 +109,12 @@ def normal_posterior(study: Study, *, seed: int, draws: int = DRAWS) -> Posterio
 
 
 def _compare_with_truth(fitted: Fitted, truth: Floats) -> Outcome:
-    joint, alone, single = (
-        draws.reshape(-1, len(truth))
-        for draws in (fitted.draws_together, fitted.draws_of_one_crowd, fitted.single)
+    joint, alone = (
+        draws.reshape(-1, len(truth)) for draws in (fitted.draws_over_crowds, fitted.adjusted_draws)
     )
     mean = joint.mean(axis=1)
     low, high = np.quantile(mean, INTERVAL)
-    lower, upper = np.quantile(single, INTERVAL, axis=0)
+    lower, upper = np.quantile(joint, INTERVAL, axis=0)
     order = np.argsort(truth, kind="stable")
     apart = np.diff(joint[:, order], axis=1)
     pairs = np.diff(np.quantile(apart, INTERVAL, axis=0), axis=0) if len(order) > 1 else np.nan

@@ -21,14 +21,7 @@ from bayesrep.posterior.groups import (
     place_of_cells,
     read_record,
 )
-from bayesrep.posterior.influences import Influences, excess_covariance, leading_excess
-from bayesrep.posterior.joint_draws import (
-    MOST_WHOLE,
-    JointDraws,
-    move_draws,
-    move_draws_along,
-    reference_draws,
-)
+from bayesrep.posterior.influences import Influences
 from bayesrep.posterior.likelihood import decode_some, logit_codes
 from bayesrep.studies.shown import brief, number
 from bayesrep.studies.statistics import SufficientStatistics
@@ -39,6 +32,9 @@ from bayesrep.types import Float, Int
 if TYPE_CHECKING:
     from bayesrep.models.model import Crowd
     from bayesrep.posterior.workers import AnsweredImages
+
+MAX_WHOLE_CLASSIFIERS, N_DIRECTIONS = 1_000, 32
+"""Classifiers up to which a covariance is whole; of more, it is in so many directions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +158,7 @@ class Fitted:
 
     @cached_property
     def adjusted_draws(self) -> Float[np.ndarray, "chain draw classifier"]:
-        """Draws of the adjusted accuracies, right for one classifier at a time."""
+        """Draws of the adjusted accuracies."""
         return np.asarray(self.group["adjusted_accuracy"].values, dtype=float)
 
     def cell_of_images(self, role: str) -> Int[np.ndarray, "image"]:
@@ -175,49 +171,37 @@ class Fitted:
         return place_of_cells(cells, group, data.selected, data.shown)
 
     @cached_property
-    def draws_together(self) -> Float[np.ndarray, "chain draw classifier"]:
-        """Joint draws of the adjusted accuracies: those of a collapsed model are moved.
+    def draws_over_crowds(self) -> Float[np.ndarray, "chain draw classifier"]:
+        """The same with what workers add: those who are known, or as crowds are assumed to differ.
 
-        Where it is known who answered, or assumed how crowds differ, they allow for it.
+        Their covariance is added to the draws as noise.
         """
-        return self._move_draws(crowds=True) if self.allows_for_crowds else self.draws_of_one_crowd
+        if not self.allows_for_crowds:
+            return self.adjusted_draws
+        directions = self._leading_directions
+        values, vectors = np.linalg.eigh(self._over_crowds(directions))
+        root = vectors * np.sqrt(np.clip(values, 0, None))
+        size = (*self.adjusted_draws.shape[:2], root.shape[1])
+        noise = np.random.default_rng(0).standard_normal(size)
+        return self.adjusted_draws + noise @ (directions @ root).T
 
     @cached_property
-    def draws_of_one_crowd(self) -> Float[np.ndarray, "chain draw classifier"]:
-        """Joint draws that take every answer for another worker's, of crowds that are alike."""
-        return (
-            self._move_draws(crowds=False) if self.record.traits.collapsed else self.adjusted_draws
-        )
+    def population_draws(self) -> Float[np.ndarray, "chain draw classifier"]:
+        """Draws of the accuracies on the population that the reference is a sample of."""
+        name = "population_reference_accuracy"
+        return np.asarray(self.need("posterior", name)[name].values, dtype=float)
 
     @property
-    def single(self) -> Float[np.ndarray, "chain draw classifier"]:
-        """Draws of the adjusted accuracies for one classifier at a time, crowds allowed for."""
-        return self.draws_together if self.allows_for_crowds else self.adjusted_draws
-
-    def _move_draws(self, *, crowds: bool) -> Float[np.ndarray, "chain draw classifier"]:
-        """Draws of a collapsed model, moved."""
-        directions, excess = self._excess
-        crowd = self._over_crowds(directions) if crowds else None
-        if len(directions) <= MOST_WHOLE:
-            return move_draws(self.adjusted_draws, excess, crowd)
-        return move_draws_along(self.adjusted_draws, directions, excess, crowd)
-
-    @cached_property
-    def _excess(
-        self,
-    ) -> tuple[Float[np.ndarray, "classifier direction"], Float[np.ndarray, "direction direction"]]:
-        """What shared images add to a collapsed model's covariance, and in which directions."""
-        among = (
-            self._influences,
-            self._logit_right,
-            self.cell_of_images("replication"),
-            self.images.replication.correct,
-        )
-        classifiers = self.adjusted_draws.shape[2]
-        if classifiers <= MOST_WHOLE:
-            return np.eye(classifiers), excess_covariance(*among)
+    def _leading_directions(self) -> Float[np.ndarray, "classifier direction"]:
+        """Combinations of classifiers: all, or of very many those in which draws vary most."""
+        draws = self.adjusted_draws.reshape(-1, self.adjusted_draws.shape[2])
+        if draws.shape[1] <= MAX_WHOLE_CLASSIFIERS:
+            return np.eye(draws.shape[1])
+        few = draws[:: -(-len(draws) // MAX_WHOLE_CLASSIFIERS)]
         reference = self.statistics.accuracy("reference")
-        return leading_excess(*among, np.column_stack([np.ones_like(reference), reference]))
+        leading = np.linalg.svd(few - few.mean(axis=0), full_matrices=False)[2][:N_DIRECTIONS]
+        wanted = np.column_stack([np.ones_like(reference), reference, leading.T])
+        return np.linalg.qr(wanted)[0]
 
     def _logit_right(self, cell: int) -> Float[np.ndarray, "chain kept classifier"]:
         """Draws of the logit of P(correct | cell)."""
@@ -333,25 +317,3 @@ class Fitted:
         name = f"{role}_images"
         images = self.need("observed_data", name)[name].values
         return self.need("log_density", name)[name].values / np.maximum(images, 1)
-
-    def joint_draws(self, seed: int = 0) -> JointDraws:
-        """Draws of all classifiers' accuracies that know of the images these share.
-
-        Parameters
-        ----------
-        seed
-            Seed of the accuracies on the reference's population, where the model has none.
-        """
-        if "population_reference_accuracy" in self.group:
-            population = self.group["population_reference_accuracy"].values
-            return JointDraws(self.draws_together, np.asarray(population, dtype=float))
-        self.need("log_density", "reference_images")
-        reference = reference_draws(
-            self._kept_draws,
-            self.draws_together,
-            self._log_mass("reference"),
-            self.cell_of_images("reference"),
-            self.images.reference.correct,
-            seed=seed,
-        )
-        return JointDraws(self.draws_together, reference)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from bayesrep.summary.tables import (
     compare_classifiers,
-    joint_draws,
     rank_classifiers,
     summarize,
     summarize_gaps,
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "compare_classifiers",
     "describe_images",
-    "joint_draws",
     "rank_classifiers",
     "regress_classifiers",
     "remeasure",

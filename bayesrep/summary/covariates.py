@@ -99,7 +99,7 @@ def regress_classifiers(
     classifiers = fitted.statistics.classifiers
     terms = make_terms(_read_table(covariates), classifiers)
     design = make_design(terms, len(classifiers))
-    adjusted, population = fitted.joint_draws(seed)
+    adjusted, population = fitted.draws_over_crowds, fitted.population_draws
     quantities = {"adjusted_accuracy": adjusted, "population_gap": population - adjusted}
     random = np.random.default_rng(seed)
     tables = [

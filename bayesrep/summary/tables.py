@@ -1,8 +1,4 @@
-"""Tables that a person reads: every classifier, all together, pair by pair, and by rank.
-
-What combines classifiers is taken from `Fitted.joint_draws`, which know that classifiers answer
-the same images.
-"""
+"""Tables that a person reads: every classifier, all together, pair by pair, and by rank."""
 
 import numpy as np
 import polars as pl
@@ -18,7 +14,6 @@ from bayesrep.numerics.estimands import (
 )
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
-from bayesrep.posterior.joint_draws import JointDraws
 from bayesrep.posterior.verdict import diagnostics
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
@@ -71,8 +66,7 @@ def summarize(
 
 def accuracies(fitted: Fitted) -> pl.DataFrame:
     """The table of `summarize`."""
-    # Each classifier by itself: its own draws are right for it, moved to no covariance.
-    adjusted, statistics = fitted.single, fitted.statistics
+    adjusted, statistics = fitted.draws_over_crowds, fitted.statistics
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     estimate = adjusted.mean(axis=(0, 1))
     lower, upper = np.quantile(adjusted, INTERVAL, axis=(0, 1))
@@ -109,7 +103,6 @@ def summarize_gaps(
     study: Study,
     posterior: Posterior,
     *,
-    seed: int = 0,
     crowd_sd: float = 0.0,
     allow_unconverged: bool = False,
 ) -> pl.DataFrame:
@@ -121,8 +114,6 @@ def summarize_gaps(
         The study that was fitted.
     posterior
         From `bayesrep.fit` or `bayesrep.read_posterior`.
-    seed
-        Seed of the accuracies on the reference's population, where the model has none.
     crowd_sd
         As `summarize` takes it.
     allow_unconverged
@@ -149,12 +140,13 @@ def summarize_gaps(
         As `bayesrep.summarize`.
     """
     fitted = Fitted(study, posterior, crowd_sd)
-    return gaps(fitted.require_convergence(allow_unconverged=allow_unconverged), seed=seed)
+    return gaps(fitted.require_convergence(allow_unconverged=allow_unconverged))
 
 
-def gaps(fitted: Fitted, *, seed: int = 0) -> pl.DataFrame:
+def gaps(fitted: Fitted) -> pl.DataFrame:
     """The table of `summarize_gaps`."""
-    (adjusted, population), statistics = fitted.joint_draws(seed), fitted.statistics
+    adjusted, population = fitted.draws_over_crowds, fitted.population_draws
+    statistics = fitted.statistics
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     lines = [accuracy_line(reference, adjusted), line_of_draws(population, adjusted)]
     # Slopes of the shared-difficulty model come out too low: better none than a wrong one.
@@ -188,7 +180,6 @@ def compare_classifiers(
     study: Study,
     posterior: Posterior,
     *,
-    seed: int = 0,
     crowd_sd: float = 0.0,
     allow_unconverged: bool = False,
 ) -> pl.DataFrame:
@@ -196,7 +187,7 @@ def compare_classifiers(
 
     Parameters
     ----------
-    study, posterior, seed, crowd_sd, allow_unconverged
+    study, posterior, crowd_sd, allow_unconverged
         As `summarize_gaps`.
 
     Returns
@@ -215,7 +206,7 @@ def compare_classifiers(
     fitted = Fitted(study, posterior, crowd_sd).require_convergence(
         allow_unconverged=allow_unconverged
     )
-    adjusted, statistics = fitted.joint_draws(seed).adjusted, fitted.statistics
+    adjusted, statistics = fitted.draws_over_crowds, fitted.statistics
     replication, names = statistics.accuracy("replication"), np.array(statistics.classifiers)
     first, second = np.triu_indices(len(names), k=1)
     interval = np.empty((2, len(first)))
@@ -242,7 +233,6 @@ def rank_classifiers(
     study: Study,
     posterior: Posterior,
     *,
-    seed: int = 0,
     crowd_sd: float = 0.0,
     allow_unconverged: bool = False,
 ) -> pl.DataFrame:
@@ -250,7 +240,7 @@ def rank_classifiers(
 
     Parameters
     ----------
-    study, posterior, seed, crowd_sd, allow_unconverged
+    study, posterior, crowd_sd, allow_unconverged
         As `summarize_gaps`.
 
     Returns
@@ -268,8 +258,7 @@ def rank_classifiers(
     fitted = Fitted(study, posterior, crowd_sd).require_convergence(
         allow_unconverged=allow_unconverged
     )
-    adjusted, statistics = fitted.joint_draws(seed).adjusted, fitted.statistics
-    # Ranks compare classifiers that saw the same images, so that their draws have to be joint.
+    adjusted, statistics = fitted.draws_over_crowds, fitted.statistics
     ranked = ranks(adjusted)
     lower, upper = np.quantile(ranked, INTERVAL, axis=(0, 1), method="nearest")
     best = ranked == ranked.min(axis=-1, keepdims=True)
@@ -285,29 +274,3 @@ def rank_classifiers(
             "best": (best / best.sum(axis=-1, keepdims=True)).mean(axis=(0, 1)),
         }
     ).sort("rank")
-
-
-def joint_draws(
-    study: Study, posterior: Posterior, *, seed: int = 0, crowd_sd: float = 0.0
-) -> JointDraws:
-    """Draws of all classifiers' accuracies that may be combined: they know of the shared images.
-
-    Parameters
-    ----------
-    study, posterior, seed, crowd_sd
-        As `summarize_gaps`.
-
-    Returns
-    -------
-    JointDraws
-        `adjusted` and `reference` [chain, draw, classifier]: of a collapsed model such as the joint
-        one its draws moved to the sandwich covariance, of another its own.
-
-    Raises
-    ------
-    OptionError
-        As `bayesrep.summarize`.
-    PosteriorError
-        If the posterior belongs to another study or lacks a group.
-    """
-    return Fitted(study, posterior, crowd_sd).joint_draws(seed)

@@ -80,12 +80,12 @@ def describe_study(study: Study) -> Result:
     }
 
 
-def quantities(reference: Floats, adjusted: Floats, together: Floats) -> Floats:
+def quantities(reference: Floats, adjusted: Floats) -> Floats:
     """The quantities, each classifier's and then all together's, from adjusted accuracies."""
     of_all = (
-        together.mean(axis=-1),
-        bias_corrected_gap(reference, together).mean(axis=-1),
-        np.asarray(accuracy_line(reference, together)[0]),
+        adjusted.mean(axis=-1),
+        bias_corrected_gap(reference, adjusted).mean(axis=-1),
+        np.asarray(accuracy_line(reference, adjusted)[0]),
     )
     gaps = bias_corrected_gap(reference, adjusted)
     return np.concatenate([adjusted, gaps, np.stack(of_all, axis=-1)], axis=-1)
@@ -95,7 +95,7 @@ def estimates(study: Study, value: Floats, sd: Floats, lower: Floats, upper: Flo
     """Columns of the table of estimates, of values in the order of `quantities`."""
     names = list(study.classifiers)
     known, reference = true_accuracies(study), study.reference.correct.mean(axis=0)
-    truth = np.full_like(value, np.nan) if known is None else quantities(reference, known, known)
+    truth = np.full_like(value, np.nan) if known is None else quantities(reference, known)
     columns = {"estimate": value, "sd": sd, "lower": lower, "upper": upper, "truth": truth}
     return {
         "quantity": [each for each in SINGLE for _ in names] + [*SHARED_QUANTITIES],
@@ -136,10 +136,8 @@ def _fit(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
     )
     watch.stage("summary")
     fitted = Fitted(study, posterior)
-    own, together = (
-        each.reshape(-1, each.shape[-1]) for each in (fitted.single, fitted.draws_together)
-    )
-    draws = quantities(fitted.statistics.accuracy("reference"), own, together)
+    adjusted = fitted.draws_over_crowds.reshape(-1, len(study.classifiers))
+    draws = quantities(fitted.statistics.accuracy("reference"), adjusted)
     if not fitted.right_about_slopes:
         draws[:, -1] = np.nan
     lower, upper = np.quantile(draws, INTERVAL, axis=0)

@@ -208,7 +208,7 @@ def _recommend_purchase(
     answers = int(round(float(np.concatenate(shown).mean())))
     workers = None if arguments.workers is None else arguments.workers // crowds
     design = Design(images, answers, workers, crowds)
-    low, high = np.quantile(fitted.draws_together.mean(axis=-1), INTERVAL)
+    low, high = np.quantile(fitted.draws_over_crowds.mean(axis=-1), INTERVAL)
     now, wanted = float(high - low), arguments.width / 100
     facts: dict[str, Any] = {"width": now, "wanted": wanted, "stop": now <= wanted}
     if now <= wanted:

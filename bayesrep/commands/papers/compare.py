@@ -204,11 +204,10 @@ def _adjust_replication(arguments: Namespace, shifts: Any, reference: Any) -> li
     fitted = Fitted(study, read_draws(arguments.posterior)).require_convergence()
     if not fitted.right_about_slopes:
         raise OptionError("posterior-tells-no-line")
-    draws = fitted.joint_draws(seed=arguments.seed or 0)
     columns = [study.classifiers.index(name) for name in reference.classifiers]
     known, adjusted = (
         each.reshape(-1, len(study.classifiers))[:, columns]
-        for each in (draws.reference, draws.adjusted)
+        for each in (fitted.population_draws, fitted.draws_over_crowds)
     )
     values = {"accuracy": adjusted.mean(axis=0), "draws": (known, adjusted), "adjusted": True}
     name = study.replication.name

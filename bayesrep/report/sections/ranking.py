@@ -64,9 +64,9 @@ class Ranking(Section):
 
     @classmethod
     def compute(cls, source: Source) -> Self:
-        """Take the posterior's joint draws."""
+        """Take the posterior's draws."""
         fitted, names = source.need_posterior, source.study.classifiers
-        draws = fitted.draws_together
+        draws = fitted.draws_over_crowds
         ranked = ranks(draws)
         ends = np.quantile(ranked, INTERVAL, axis=(0, 1), method="nearest")
         mean = ranked.mean(axis=(0, 1))

@@ -1,0 +1,225 @@
+"""Random weights of the images, the same for every classifier: why draws are joint.
+
+Were the images drawn again, the answers of all classifiers would change together. The weighted
+likelihood bootstrap gives image x a weight 1 + g_x, g_x ~ N(0, 1), for that. In a cell of m images
+and of probability q_c = P(correct | cell), to first order, it moves the log likelihood's
+derivative by logit q_c by √(m q_c (1 − q_c)) times
+
+    ε_c  =  Σ_x g_x r_xc / √(Σ_x r_xc²),        r_xc = correct − q_c,
+
+which is standard normal for each classifier alone and has the correlation of the answers of two.
+Given the global parameters, a classifier's own ones are normal, centre + R z with R Rᵀ the inverse
+of the Hessian, and what moves the derivative moves
+
+    z_c  =  Σ_cell L_c[cell] ε_c[cell]  +  (the prior's share),    L_c = Rᵀ ∂logit q_c √(m q_c (1 − q_c)).
+
+The leading directions of Σ_cell L ε over classifiers are a *factor model* of all z; what it leaves
+of a classifier's identity covariance is the classifier's own. Every z_c is exactly standard normal,
+however many directions there are, so each classifier's posterior stays as it was.
+
+Where only sufficient statistics are known, all pairs of classifiers have a cell's mean correlation,
+which the sums of squares over images tell (`bayesrep.studies.statistics.Cells.squares`).
+
+References
+----------
+Newton, Raftery (1994), "Approximate Bayesian inference with the weighted likelihood bootstrap",
+JRSS B 56. Halko, Martinsson, Tropp (2011), "Finding structure with randomness", SIAM Review 53:
+algorithm 4.4.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bayesrep.inference.cells import completed_cells
+from bayesrep.inference.density import Density
+from bayesrep.inference.marginal import N_FACTORS, FactorNoise, Marginal, Setting
+from bayesrep.inference.problem import Problem
+from bayesrep.models.counts import pair_of_cells
+from bayesrep.studies.statistics import Cells
+from bayesrep.types import Float, Floats, Ints
+
+N_OVERSAMPLES, N_POWER_ITERATIONS = 16, 2
+
+
+def images_of_cells(problem: Problem, role: str) -> list[list[Ints]] | None:
+    """Rows of the images of every completed cell, by group; None where only counts are known."""
+    if problem.study is None:
+        return None
+    data = problem.study.datasets[role]
+    group = data.groups[problem.grouping] if problem.grouping else np.full(len(data.shown), "")
+    found = []
+    for name, table in zip(problem.groups, completed_cells(problem)[role], strict=True):
+        rows = np.flatnonzero(group == name)
+        cell = table.find(data.selected[rows], data.shown[rows])
+        ends = np.cumsum(np.bincount(cell, minlength=len(table.shown)))[:-1]
+        found.append(np.split(rows[np.argsort(cell, kind="stable")], ends))
+    return found
+
+
+def answer_factors(
+    problem: Problem, right: Float[np.ndarray, "classifier group pair"]
+) -> Iterator[tuple[int, int, Float[np.ndarray, "row classifier"]]]:
+    """Yield group, pair and F of every cell with images: Fᵀ F has the answers' correlations.
+
+    Parameters
+    ----------
+    problem
+        What is fitted.
+    right
+        P(correct | cell).
+    """
+    tables, images = (
+        completed_cells(problem)["replication"],
+        images_of_cells(problem, "replication"),
+    )
+    for g, table in enumerate(tables):
+        for cell, pair in enumerate(pair_of_cells(table)):
+            if not table.images[cell]:
+                continue
+            q = right[:, g, pair]
+            if images is None:
+                yield g, int(pair), _equal_correlation(table, cell, q)[None]
+                continue
+            assert problem.study is not None
+            correct = problem.study.replication.correct[images[g][cell]]
+            residual = correct.astype(np.float32) - q.astype(np.float32)
+            yield g, int(pair), residual / np.sqrt(np.square(residual).sum(axis=0) + 1e-30)
+
+
+def _equal_correlation(table: Cells, cell: int, q: Floats) -> Floats:
+    """√ρ for every classifier, ρ the mean correlation of a cell's answers; 0 where unknown."""
+    if table.squares is None or len(q) < 2:
+        return np.zeros(len(q))
+    m, right = table.images[cell], table.correct[cell]
+    squares = right * (1 - 2 * q) + m * q**2  # Σ_x r_xc²
+    whole = table.squares[cell] - 2 * q.sum() * right.sum() + m * q.sum() ** 2  # Σ_x (Σ_c r_xc)²
+    pairs = np.square(np.sqrt(squares).sum()) - squares.sum()
+    return np.full(len(q), np.sqrt(np.clip((whole - squares.sum()) / max(pairs, 1e-30), 0, 1)))
+
+
+def share_images(density: Density, setting: Setting, problem: Problem) -> Setting:
+    """The setting, whose noise has in common what images' weights move.
+
+    Loadings are those at ξ = 0, where the posterior has its mass.
+    """
+    loading, right = map(np.asarray, _linearize(density, setting))
+    tables = completed_cells(problem)["replication"]
+    images = np.zeros(right.shape[1:])
+    for g, table in enumerate(tables):
+        images[g, pair_of_cells(table)] = table.images
+    loading = loading * np.sqrt(images * right * (1 - right))[:, None]
+    cells = partial(answer_factors, problem, right)
+    return setting._replace(noise=jax.device_put(_leading_factors(loading, cells)))
+
+
+@partial(jax.jit, static_argnums=0)
+def _linearize(density: Density, setting: Setting) -> tuple[Array, Array]:
+    """Rᵀ ∂logit q [C, own, group, pair] and q [C, group, pair] at ξ = 0."""
+    marginal, origin = Marginal(density), jnp.zeros(density.shared)
+    units, _ = marginal.units(setting, origin)
+
+    def right(center: Array) -> Array:
+        at = marginal.position(setting, origin, center)
+        return density.quantities(at, setting.data)["cell_accuracy"]
+
+    def along(root: Array) -> Array:
+        q, slope = jax.jvp(right, (units.center,), (root,))
+        return slope / (q * (1 - q))
+
+    # A classifier's q moves with its own parameters alone: one direction serves all at once.
+    by_own = jax.vmap(along, in_axes=2, out_axes=1)(units.root)
+    return by_own, right(units.center)
+
+
+def _leading_factors(
+    loading: Floats, cells: "partial[Iterator[tuple[int, int, Floats]]]"
+) -> FactorNoise:
+    """Factors [C, own, direction] of all cells' common moves, and roots of what they leave."""
+    classifiers, own = loading.shape[:2]
+
+    def gram_times(vectors: Floats) -> Floats:
+        """Σ_cell L Fᵀ F L vectors."""
+        total = np.zeros_like(vectors)
+        for g, pair, factor in cells():
+            at = loading[:, :, g, pair]
+            moved = factor @ np.einsum("cq,cqk->ck", at, vectors).astype(factor.dtype)
+            total += at[:, :, None] * (factor.T @ moved)[:, None, :]
+        return total
+
+    count = min(N_FACTORS + N_OVERSAMPLES, classifiers * own)
+    basis = np.random.default_rng(0).standard_normal((classifiers * own, count))
+    for _ in range(1 + N_POWER_ITERATIONS):
+        basis = np.linalg.qr(basis)[0]
+        image = gram_times(basis.reshape(classifiers, own, count)).reshape(-1, count)
+        basis, last = image, basis
+    values, vectors = np.linalg.eigh(last.T @ image)
+    values = np.clip(values[-N_FACTORS:], 0, None)
+    common = np.zeros((classifiers, own, N_FACTORS))
+    common[..., : len(values)] = (last @ (vectors[:, -N_FACTORS:] * np.sqrt(values))).reshape(
+        classifiers, own, -1
+    )
+    # Nobody's covariance may exceed the identity: curvature is of the answers observed, L of those
+    # expected.
+    variance, axes = np.linalg.eigh(common @ common.swapaxes(1, 2))
+    shrink = axes / np.sqrt(np.maximum(variance, 1))[:, None] @ axes.swapaxes(1, 2)
+    rest = np.sqrt(np.clip(1 - variance, 0, None))
+    return FactorNoise(shrink @ common, axes * rest[:, None] @ axes.swapaxes(1, 2))
+
+
+def population_accuracy(
+    problem: Problem,
+    log_mass: Float[np.ndarray, "draw group pair"],
+    random: np.random.Generator,
+) -> Float[np.ndarray, "draw classifier"]:
+    """Draws of the accuracies on the population that the reference is a sample of.
+
+    With weights 1 + g_x of its images a classifier's accuracy a is a + Σ_x g_x (f_x − a) / N. What a
+    draw of the mixtures says of the images of a cell, log P(k | n) less its mean, is the mean of g
+    over these: the rest of the cells' means, and g within cells, is drawn.
+
+    Parameters
+    ----------
+    problem
+        What was fitted.
+    log_mass
+        Draws of log P(k | n) of the reference on the model's pairs.
+    random
+        For what the draws leave open.
+    """
+    tables, images = completed_cells(problem)["reference"], images_of_cells(problem, "reference")
+    some = [np.flatnonzero(table.images) for table in tables]
+    size = np.concatenate([t.images[cells] for t, cells in zip(tables, some, strict=True)])
+    right = np.concatenate([t.correct[cells] for t, cells in zip(tables, some, strict=True)])
+    mass = np.concatenate(
+        [log_mass[:, g, pair_of_cells(t)[some[g]]] for g, t in enumerate(tables)], axis=1
+    )
+    accuracy, total = right.sum(axis=0) / size.sum(), size.sum()
+    root = np.sqrt(size)
+    mass = root * (mass - mass.mean(axis=0))
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(mass.T)))
+    rest = vectors * np.sqrt(np.clip(1 - values, 0, None)) @ vectors.T
+    mean = mass + random.standard_normal(mass.shape) @ rest  # √size times the mean of g
+    draws = accuracy + mean @ (root[:, None] * (right / size[:, None] - accuracy) / total)
+    for g, (table, cells) in enumerate(zip(tables, some, strict=True)):
+        for cell in cells:
+            within = _within_cell(problem, table, cell, None if images is None else images[g][cell])
+            draws += random.standard_normal((len(draws), len(within))) @ within / total
+    return draws
+
+
+def _within_cell(
+    problem: Problem, table: Cells, cell: int, images: Ints | None
+) -> Float[np.ndarray, "row classifier"]:
+    """Roots of the covariance of classifiers' numbers of right answers within a cell."""
+    share = table.correct[cell] / table.images[cell]
+    if images is not None:
+        assert problem.study is not None
+        return problem.study.reference.correct[images] - share
+    sd = np.sqrt(table.images[cell] * share * (1 - share))
+    common = _equal_correlation(table, cell, share)
+    return np.concatenate([(common * sd)[None], np.diag(np.sqrt(1 - common**2) * sd)])
