@@ -21,6 +21,6 @@ def asked_of(rng, images, annotators, workers, sd, grid=1):
 def widening(study, posterior):
     fitted = Fitted(study, posterior)
     spread = [
-        draws.mean(axis=-1).std() for draws in (fitted.draws_together, fitted.draws_of_one_crowd)
+        draws.mean(axis=-1).std() for draws in (fitted.draws_over_crowds, fitted.adjusted_draws)
     ]
     return spread[0] / spread[1]

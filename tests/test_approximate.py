@@ -30,14 +30,13 @@ from bayesrep.inference.dense import dense_whitening
 from bayesrep.inference.density import build_density
 from bayesrep.inference.marginal import (
     FURTHEST,
+    FactorNoise,
     Guide,
     Marginal,
-    UnitNormals,
     Visits,
     draw_in,
     feature_count,
     features,
-    mirror,
 )
 from bayesrep.inference.settle import learn_more, look_at_draws, make_look, settle
 from bayesrep.posterior.files import build_posterior
@@ -204,34 +203,43 @@ def test_the_mean_ratio_of_a_unit_is_its_marginal(own, far, how):
         assert found[c] - constant == pytest.approx(wanted - scale, abs=1e-5)
 
 
-def test_an_estimate_is_the_mean_ratio_and_a_drawn_position_is_of_one_of_them():
-    """By how likely each is: z whose ratio is 0 are never drawn."""
-    _, marginal, setting = settings(2)
-    shared = jnp.asarray([0.3])
-    given = marginal.guess_units(setting, shared)
-    half = np.random.default_rng(5).normal(size=(2, UNITS, 2))
-    standard = mirror(jnp.asarray(0.5 * half))
-    np.testing.assert_array_equal(standard[2:], -standard[:2])
-    known = marginal.estimates(setting, shared, given, standard)
-    ratios = np.exp(np.asarray(known.log_ratio))
-    np.testing.assert_allclose(known.of_units, np.log(ratios.mean(axis=0)))
-    wanted = float(known.shared) - np.log(ratios.mean(axis=0)).sum()
-    assert float(known.potential) == pytest.approx(wanted)
+@pytest.mark.parametrize("common", [0.0, 0.8])
+def test_a_units_draws_are_of_its_posterior_whatever_units_share(common):
+    """Means and spreads given what is shared, by quadrature: 4.5 standard errors of 4,000 draws."""
+    counts, marginal, setting = settings(1)
+    shared, size = jnp.asarray([0.3]), 4000
+    loading = jnp.zeros_like(setting.noise.common).at[:, :, 0].set(np.sqrt(common))
+    own = jnp.full_like(setting.noise.own, np.sqrt(1 - common))
+    setting = setting._replace(noise=FactorNoise(loading, own))
+    given, _ = marginal.units(setting, shared)
 
-    drawing = jax.jit(marginal.draw_units)
-    places = np.stack(
-        [marginal.position(setting, shared, given.place_units(each))["units"] for each in standard]
-    )
-    for only in range(4):
-        one = jnp.where(jnp.arange(4)[:, None] == only, known.log_ratio, -jnp.inf)
-        sure = UnitNormals(given, standard[:2], known._replace(log_ratio=one))
-        at, _ = drawing(jax.random.key(only), setting, shared, sure)
-        np.testing.assert_allclose(at["units"], places[only], rtol=1e-12)
-    at, lp = drawing(jax.random.key(0), setting, shared, UnitNormals(given, standard[:2], known))
-    away = np.abs(np.asarray(at["units"]) - places).sum(axis=2).min(axis=0)
-    np.testing.assert_allclose(away, 0, atol=1e-12)
-    exact = -float(marginal.density.potential(at, setting.data))
-    assert float(lp) == pytest.approx(exact)
+    def draw(key):
+        half, step = jax.random.split(key)
+        half = jax.random.normal(half, (4, UNITS, 1))
+        known = marginal.estimate(setting, shared, given, half)
+        return *marginal.draw_units(step, setting, shared, known), known.estimates.of_units
+
+    at, lp, log_evidence = jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(0), size))
+    first = jax.tree.map(lambda leaf: leaf[0], at)
+    exact = -float(marginal.density.potential(first, setting.data))
+    assert float(lp[0]) == pytest.approx(exact)
+    level = float(first["shared"][0])
+    y = np.linspace(-20, 8, 20_001)
+    # Pseudo-marginal: a point's weight is its estimate's.
+    for c, found in enumerate(np.asarray(at["units"])[:, :, 0].T):
+        mass = np.exp(log_own(level, counts[c], y))
+        mean = (mass @ y) / mass.sum()
+        sd = np.sqrt(mass @ (y - mean) ** 2 / mass.sum())
+        weight = np.exp(np.asarray(log_evidence)[:, c])
+        weight /= weight.sum()
+        error = 4.5 / np.sqrt(1 / np.square(weight).sum())
+        assert abs(weight @ found - mean) < error * sd
+        assert weight @ (found - mean) ** 2 / sd**2 == pytest.approx(1, abs=2 * error)
+    together = np.corrcoef(np.asarray(at["units"])[:, :, 0].T)[np.triu_indices(UNITS, 1)]
+    if common:  # what refused proposals leave of it
+        assert (together > 0.5 * common).all()
+    else:
+        assert np.abs(together).max() < 4.5 / np.sqrt(size)
 
 
 # --- where the mass is

@@ -111,7 +111,8 @@ def test_effects_of_a_fit():
     found = bayesrep.regress_classifiers(study, posterior, table, seed=3)
     assert found.equals(bayesrep.regress_classifiers(study, posterior, table, seed=3))
     assert found["quantity"].to_list() == ["adjusted_accuracy", "population_gap"]
-    adjusted, population = Fitted(study, posterior).joint_draws(3)
+    fitted = Fitted(study, posterior)
+    adjusted, population = fitted.adjusted_draws, fitted.population_draws
     for row, draws in zip(
         found.iter_rows(named=True), (adjusted, population - adjusted), strict=True
     ):

@@ -399,7 +399,7 @@ def test_a_stated_spread_of_crowds_widens_intervals_by_what_leniency_does(two_cr
     assert effects[0] > 0.2
     assert effects[1] < -0.2
     spread = [
-        Fitted(unknown, posterior, sd).draws_together.mean(axis=-1).std() for sd in (0.0, 0.02)
+        Fitted(unknown, posterior, sd).draws_over_crowds.mean(axis=-1).std() for sd in (0.0, 0.02)
     ]
     assert spread[1] ** 2 - spread[0] ** 2 == pytest.approx(0.02**2 * np.sum(effects**2), rel=2e-3)
 

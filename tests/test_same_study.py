@@ -19,7 +19,6 @@ from bayesrep.inference.ways import METHODS
 from bayesrep.posterior import read_posterior, write_posterior
 from bayesrep.report.figure_names import FIGURES
 from bayesrep.report.sections import gather
-from bayesrep.summary import joint_draws
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
 
@@ -72,7 +71,6 @@ USES = {
     "describe_images": bayesrep.describe_images,
     "check_agreement": bayesrep.check_agreement,
     "diagnose": lambda study, posterior: bayesrep.diagnose(posterior, study),
-    "joint_draws": joint_draws,
     "report": lambda study, posterior: gather(study, posterior, bootstrap=0),
     **{f"figure {name}": figure.draw for name, figure in FIGURES.items() if figure.needs_posterior},
 }

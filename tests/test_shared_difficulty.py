@@ -29,7 +29,6 @@ from bayesrep.models.curves import EvenBends
 from bayesrep.numerics.conditional_logit import conditional_logit
 from bayesrep.posterior.likelihood import logit_codes
 from bayesrep.studies.statistics import Patterns, patterns_of
-from bayesrep.summary import joint_draws
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -349,17 +348,6 @@ def test_what_a_fit_holds(posterior):
     assert group["loading"].dims == ("chain", "draw", "classifier", "factor")
     assert logit_codes(posterior).code.shape[2] == 4
     assert group.attrs["model"] == "shared-difficulty"
-
-
-def test_the_sandwich_moves_no_classifier_alone_and_repeats(study, joint):
-    moved = joint_draws(study, joint)
-    np.testing.assert_allclose(
-        moved.adjusted.std(axis=(0, 1)),
-        joint.posterior["adjusted_accuracy"].values.std(axis=(0, 1)),
-        rtol=1e-6,
-    )
-    again = joint_draws(study, joint)
-    np.testing.assert_array_equal(moved.reference, again.reference)
 
 
 def test_agreement_counts_every_image_and_is_told(study, posterior, joint):

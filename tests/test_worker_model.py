@@ -213,7 +213,7 @@ def test_a_fit_of_strangers_has_no_leniency_to_tell(strangers):
     assert "leniency_score" not in posterior.posterior
     fitted = Fitted(strangers, posterior)
     np.testing.assert_allclose(
-        fitted.single.std(axis=(0, 1)), fitted.adjusted_draws.std(axis=(0, 1))
+        fitted.draws_over_crowds.std(axis=(0, 1)), fitted.adjusted_draws.std(axis=(0, 1))
     )
 
 
@@ -274,7 +274,9 @@ def fitted(two_panels):
 def test_intervals_know_what_is_not_known_of_crowds(two_panels, fitted):
     assert fitted.posterior.posterior.attrs["model"] == "workers"
     assert fitted.allows_for_crowds
-    assert (fitted.single.std(axis=(0, 1)) > fitted.adjusted_draws.std(axis=(0, 1))).all()
+    assert (
+        fitted.draws_over_crowds.std(axis=(0, 1)) > fitted.adjusted_draws.std(axis=(0, 1))
+    ).all()
     table = bayesrep.summarize(two_panels, fitted.posterior)
     assert (table["lower"] < table["upper"]).all()
     checks = bayesrep.diagnose(fitted.posterior, two_panels).checks

@@ -126,7 +126,7 @@ def around_mass(density, data, mode):
 def of(density, data):
     """What the ways to draw look at in a run."""
     tools = SimpleNamespace(density=density, expand=expanding(density))
-    return SimpleNamespace(tools=tools, data=data, seed=0)
+    return SimpleNamespace(tools=tools, data=data, seed=0, share_images=lambda setting: setting)
 
 
 def counts(data):

@@ -11,7 +11,8 @@ which is standard normal for each classifier alone and has the correlation of th
 Given the global parameters, a classifier's own ones are normal, centre + R z with R Rᵀ the inverse
 of the Hessian, and what moves the derivative moves
 
-    z_c  =  Σ_cell L_c[cell] ε_c[cell]  +  (the prior's share),    L_c = Rᵀ ∂logit q_c √(m q_c (1 − q_c)).
+    z_c  =  Σ_cell L_c[cell] ε_c[cell]  +  (the prior's share),
+    L_c  =  Rᵀ ∂logit q_c √(m q_c (1 − q_c)).
 
 The leading directions of Σ_cell L ε over classifiers are a *factor model* of all z; what it leaves
 of a classifier's identity covariance is the classifier's own. Every z_c is exactly standard normal,
@@ -27,7 +28,7 @@ JRSS B 56. Halko, Martinsson, Tropp (2011), "Finding structure with randomness",
 algorithm 4.4.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import jax
@@ -137,7 +138,7 @@ def _linearize(density: Density, setting: Setting) -> tuple[Array, Array]:
 
 
 def _leading_factors(
-    loading: Floats, cells: "partial[Iterator[tuple[int, int, Floats]]]"
+    loading: Floats, cells: Callable[[], Iterator[tuple[int, int, Floats]]]
 ) -> FactorNoise:
     """Factors [C, own, direction] of all cells' common moves, and roots of what they leave."""
     classifiers, own = loading.shape[:2]
@@ -178,9 +179,9 @@ def population_accuracy(
 ) -> Float[np.ndarray, "draw classifier"]:
     """Draws of the accuracies on the population that the reference is a sample of.
 
-    With weights 1 + g_x of its images a classifier's accuracy a is a + Σ_x g_x (f_x − a) / N. What a
-    draw of the mixtures says of the images of a cell, log P(k | n) less its mean, is the mean of g
-    over these: the rest of the cells' means, and g within cells, is drawn.
+    With weights 1 + g_x of its images a classifier's accuracy a is a + Σ_x g_x (f_x − a) / N. What
+    a draw of the mixtures says of the images of a cell, log P(k | n) less its mean, is the mean of
+    g over these: the rest of the cells' means, and g within cells, is drawn.
 
     Parameters
     ----------
@@ -206,7 +207,7 @@ def population_accuracy(
     mean = mass + random.standard_normal(mass.shape) @ rest  # √size times the mean of g
     draws = accuracy + mean @ (root[:, None] * (right / size[:, None] - accuracy) / total)
     for g, (table, cells) in enumerate(zip(tables, some, strict=True)):
-        for cell in cells:
+        for cell in cells.tolist():
             within = _within_cell(problem, table, cell, None if images is None else images[g][cell])
             draws += random.standard_normal((len(draws), len(within))) @ within / total
     return draws

@@ -42,7 +42,6 @@ from jax import Array
 from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.dense import DenseWhitening
 from bayesrep.inference.density import Density, Position
-from bayesrep.inference.image_weights import share_images
 from bayesrep.inference.marginal import Marginal, Setting, Visits
 from bayesrep.inference.problem import around_mode
 from bayesrep.inference.program import kept_jit
@@ -303,7 +302,7 @@ def _mass_source(
             break
         settled = learn_more(density, settled, seen.visits)
         points, seen = see_surrogate(settled)
-    setting = share_images(density, settled.setting, run.problem)
+    setting = run.share_images(settled.setting)
 
     def draw(random: np.random.Generator, count: int) -> Weighted:
         return _draw_units(density, setting, see(setting, points, random, count), random)

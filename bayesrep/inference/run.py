@@ -20,7 +20,7 @@ from bayesrep.inference.dense import DenseWhitening, Transform
 from bayesrep.inference.density import Density, Draws, Position
 from bayesrep.inference.device import Choice
 from bayesrep.inference.image_weights import share_images
-from bayesrep.inference.marginal import Marginal
+from bayesrep.inference.marginal import Marginal, Setting
 from bayesrep.inference.nuts import (
     Sampler,
     Target,
@@ -72,6 +72,10 @@ class Run:
     def mesh(self) -> Mesh | None:
         """Devices that share the chains; None where there is one, or where they share images."""
         return None if self.problem.model.of_images else self.device.mesh
+
+    def share_images(self, setting: Setting) -> Setting:
+        """The setting whose noise knows that all classifiers answer the same images."""
+        return share_images(self.tools.density, setting, self.problem)
 
     def prefix(self, part: str) -> str:
         """How the names of a part's files begin; those of longer chains are others."""
@@ -175,7 +179,7 @@ def chains(
         seed = [run.seed, 4, stage]
         expand = None if stay else run.tools.expand
         settled = settle(run.tools.density, normal, data, look, seed, expand=expand)
-        setting = share_images(run.tools.density, settled.setting, run.problem)
+        setting = run.share_images(settled.setting)
         settled = settled._replace(setting=setting)
 
     def tune(setting: Any, made: Transition) -> Any:

@@ -183,6 +183,7 @@ class Fitted:
         root = vectors * np.sqrt(np.clip(values, 0, None))
         size = (*self.adjusted_draws.shape[:2], root.shape[1])
         noise = np.random.default_rng(0).standard_normal(size)
+        noise -= noise.mean(axis=(0, 1))  # no estimate moves
         return self.adjusted_draws + noise @ (directions @ root).T
 
     @cached_property

@@ -465,7 +465,12 @@ def posterior() -> Any:
     by_cell = ("classifier", "replication_cell")
     codes = encode(logarithms(*every, *by_cell)[1])
     logits = zip(LOGITS, ((*every, *by_cell), by_cell, by_cell), codes, strict=True)
-    names = ("adjusted_accuracy", "bias_corrected_gap", "selection_gap")
+    names = (
+        "adjusted_accuracy",
+        "bias_corrected_gap",
+        "selection_gap",
+        "population_reference_accuracy",
+    )
     groups = {
         "posterior": {
             **{name: drawn(*every, "classifier") for name in names},

@@ -8,13 +8,11 @@ from scipy import stats
 from scipy.special import digamma, polygamma
 from toys import (
     COUNTS,
-    UNITS,
     Normal,
     around_mass,
     drawn,
     log_own,
     of,
-    settings,
     skewed,
     some,
     whitened,
@@ -23,7 +21,6 @@ from toys import (
 from bayesrep.inference import laplace
 from bayesrep.inference.dense import dense_whitening
 from bayesrep.inference.density import build_density
-from bayesrep.inference.marginal import UnitNormals, mirror
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -45,30 +42,6 @@ def hold(found, judged, mean, spread):
     np.testing.assert_allclose((weight @ values - mean) / spread, 0, atol=error)
     squares = weight @ np.square(values - mean) / spread**2
     np.testing.assert_allclose(squares, 1, atol=2 * error)
-
-
-def test_an_estimate_is_the_mean_ratio_and_a_drawn_position_is_of_one_of_them():
-    """Of 4,000 draws the share of each z is its ratio's: 4.5 standard errors at most."""
-    _, marginal, setting = settings(2)
-    shared = jnp.asarray([0.3])
-    given = marginal.guess_units(setting, shared)
-    half = np.random.default_rng(5).normal(size=(2, UNITS, 2))
-    standard = mirror(jnp.asarray(0.5 * half))
-    known = marginal.estimates(setting, shared, given, standard)
-    ratios = np.exp(np.asarray(known.log_ratio))
-
-    def draw(key):
-        return marginal.draw_units(key, setting, shared, UnitNormals(given, standard[:2], known))
-
-    drawn, _ = jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(0), 4000))
-    places = np.stack(
-        [marginal.position(setting, shared, given.place_units(each))["units"] for each in standard]
-    )
-    which = np.abs(np.asarray(drawn["units"])[:, None] - places).sum(axis=3).argmin(axis=1)
-    shares = ratios / ratios.sum(axis=0)
-    for j, share in enumerate(shares):
-        found = (which == j).mean(axis=0)
-        assert (np.abs(found - share) < 4.5 * np.sqrt(share * (1 - share) / 4000) + 1e-9).all()
 
 
 def test_draws_of_a_mode_of_units_that_meet_are_weighted(normal, unannotated):

@@ -43,7 +43,7 @@ def fitted(two_panels):
 
 def test_intervals_know_what_is_not_known_of_crowds(two_panels, fitted):
     alone = fitted.adjusted_draws.std(axis=(0, 1))
-    whole = fitted.single.std(axis=(0, 1))
+    whole = fitted.draws_over_crowds.std(axis=(0, 1))
     assert (whole > 1.2 * alone).all()
     truth = two_panels.truth.adjusted_accuracy
     assert (np.abs(fitted.adjusted_draws.mean(axis=(0, 1)) - truth) < 4 * whole).all()

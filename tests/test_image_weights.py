@@ -1,0 +1,110 @@
+"""What classifiers' draws have in common: one weight of every image for all of them."""
+
+import numpy as np
+import pytest
+import zoo
+
+from bayesrep import SufficientStatistics
+from bayesrep.inference.cells import completed_cells
+from bayesrep.inference.image_weights import (
+    _leading_factors,
+    answer_factors,
+    population_accuracy,
+)
+from bayesrep.inference.problem import pose
+from bayesrep.models.counts import pair_of_cells
+
+GROUPS = [None, "breed"]
+
+
+def posed(study, groups=None):
+    return pose(study, model="joint", options={}, groups=groups)
+
+
+def pairs_of(problem):
+    return 1 + max(int(pair_of_cells(t).max()) for t in completed_cells(problem)["replication"])
+
+
+@pytest.mark.parametrize("groups", GROUPS)
+def test_factors_have_the_correlations_of_residuals(groups):
+    """Image by image, with no table of cells."""
+    study = zoo.study("grouped")
+    problem = posed(study, groups)
+    shape = (len(study.classifiers), len(problem.groups), pairs_of(problem))
+    right = np.random.default_rng(0).uniform(0.3, 0.9, shape)
+    data = study.replication
+    found = 0
+    for g, pair, factor in answer_factors(problem, right):
+        table = completed_cells(problem)["replication"][g]
+        (cell,) = np.flatnonzero(pair_of_cells(table) == pair)
+        rows = (data.selected == table.selected[cell]) & (data.shown == table.shown[cell])
+        if groups:
+            rows &= data.groups[groups] == problem.groups[g]
+        residual = data.correct[rows] - right[:, g, pair]
+        scale = np.sqrt(np.square(residual).sum(axis=0))
+        wanted = residual.T @ residual / np.outer(scale, scale)
+        np.testing.assert_allclose(factor.T @ factor, wanted, atol=1e-5)
+        found += rows.sum()
+    assert found == len(data.shown)
+
+
+def test_statistics_tell_the_mean_correlation():
+    """Of residuals of all pairs of classifiers, weighted by their standard deviations."""
+    study = zoo.study("grouped")
+    whole, counts = posed(study), posed(SufficientStatistics.from_study(study))
+    right = np.full((len(study.classifiers), 1, pairs_of(whole)), 0.6)
+    for (_, _, known), (_, _, equal) in zip(
+        answer_factors(whole, right), answer_factors(counts, right), strict=True
+    ):
+        scale = np.sqrt(known.astype(float).T @ known)  # 1 on the diagonal
+        others = ~np.eye(len(scale), dtype=bool)
+        residual = np.sqrt(np.diag(equal.T @ equal))
+        assert residual == pytest.approx(residual[0])
+        assert equal.shape == (1, len(study.classifiers))
+        assert 0 <= residual[0] <= 1
+        assert others.any()
+
+
+def test_every_classifiers_noise_is_standard_and_correlated_as_its_answers():
+    """Of few classifiers exactly: the sum over cells of loadings times correlations."""
+    rng = np.random.default_rng(1)
+    classifiers, own, cells, images = 4, 3, 5, 40
+    loading = 0.2 * rng.standard_normal((classifiers, own, 1, cells))
+    factors = rng.standard_normal((cells, images, classifiers)) + rng.standard_normal(
+        (cells, images, 1)
+    )
+    factors /= np.sqrt(np.square(factors).sum(axis=1, keepdims=True))
+    noise = _leading_factors(loading, lambda: ((0, cell, factors[cell]) for cell in range(cells)))
+    at = loading[:, :, 0]
+    wanted = np.einsum("cqm,mxc,mxd,drm->cqdr", at, factors, factors, at)
+    found = np.einsum("cqf,drf->cqdr", noise.common, noise.common)
+    np.testing.assert_allclose(found, wanted, atol=1e-10)
+    for common, rest in zip(noise.common, noise.own, strict=True):
+        np.testing.assert_allclose(common @ common.T + rest @ rest.T, np.eye(own), atol=1e-10)
+
+
+def test_noise_that_would_be_too_wide_is_standard():
+    loading = np.full((3, 1, 1, 1), 2.0)
+    noise = _leading_factors(loading, lambda: iter([(0, 0, np.full((1, 3), 1.0))]))
+    np.testing.assert_allclose(noise.common @ noise.common.swapaxes(1, 2), 1)
+    np.testing.assert_allclose(noise.own, 0, atol=1e-7)
+
+
+@pytest.mark.parametrize("of_counts", [False, True])
+def test_population_accuracies_scatter_as_means_of_images_do(of_counts):
+    """Draws of the mixtures that say nothing: p (1 - p) / N, to 4.5 standard errors."""
+    study = zoo.study("grouped")
+    problem = posed(SufficientStatistics.from_study(study) if of_counts else study)
+    draws = 4000
+    found = population_accuracy(
+        problem, np.zeros((draws, 1, pairs_of(problem))), np.random.default_rng(0)
+    )
+    answers = study.reference.correct.astype(float)
+    wanted = np.cov(answers.T, bias=True) / len(answers)
+    error = 4.5 * np.sqrt(np.diag(wanted) / draws)
+    assert (np.abs(found.mean(axis=0) - answers.mean(axis=0)) < error).all()
+    np.testing.assert_allclose(found.var(axis=0), np.diag(wanted), rtol=4.5 * np.sqrt(2 / draws))
+    if not of_counts:
+        scale = np.sqrt(np.diag(wanted))
+        apart = (np.cov(found.T) - wanted) / np.outer(scale, scale)
+        assert np.abs(apart).max() < 4.5 * np.sqrt(2 / draws)
