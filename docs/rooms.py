@@ -269,7 +269,6 @@ EQUATIONS = {
     ("M", "M4"): "P(right) in a cell",
     ("M", "M5"): "adjusted accuracy from the curve's coefficients",
     ("M", "M6"): "the likelihood in cells",
-    ("M", "M7"): "the sandwich",
     ("Broderick", "7"): "an image's influence as a posterior covariance",
     ("Cameron", "2.11"): "variance under clusters of two kinds",
     ("Opper", "6"): "the best normal approximation: its mean",

@@ -112,7 +112,8 @@ def one_study(seed: int, images: int, classifiers: int) -> dict[str, Any]:
         seed=seed,
         allow_unconverged=True,
     )
-    adjusted, population = Fitted(study, posterior).joint_draws(seed)
+    fitted = Fitted(study, posterior)
+    adjusted, population = fitted.adjusted_draws, fitted.population_draws
     draws = {"adjusted_accuracy": adjusted, "population_gap": population - adjusted}
     transformer = (table["family"] == FAMILIES[1]).to_numpy()
     design = np.column_stack([np.ones(classifiers), table["year"] - BEGIN, transformer])

@@ -90,9 +90,9 @@ def one_study(key: str, images: int, classifiers: int, *, points: bool = True) -
         both = (study, replace(study, datasets=unknown)) if points else ()
         values = {name: estimates(of, seed) for name, of in zip(POINTS, both, strict=points)}
     draws = {
-        "known": joint.draws_together,
-        "unknown": joint.draws_of_one_crowd,
-        "model": model.draws_together,
+        "known": joint.draws_over_crowds,
+        "unknown": joint.adjusted_draws,
+        "model": model.draws_over_crowds,
     }
     middle = {name: each.mean(axis=(0, 1)) for name, each in draws.items()}
     middle |= {name: of[0] for name, of in values.items()}

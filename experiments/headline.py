@@ -31,7 +31,6 @@ from bayesrep.errors import ConvergenceWarning
 from bayesrep.inference.prior import prior_predictive
 from bayesrep.models import MODELS
 from bayesrep.numerics.estimands import accuracy_line, ranks
-from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.figures import interval_points, panels
 from bayesrep.report.text import columns, percent
 from bayesrep.types import Floats
@@ -80,28 +79,23 @@ def one_study(key: str) -> dict[str, Any]:
         posterior = bayesrep.fit(study, seed=int(seed), progress=False)
         seconds = time.perf_counter() - begin
     made = posterior["posterior"].attrs
-    fitted = Fitted(study, posterior)
-    own = fitted.adjusted_draws.reshape(-1, classifiers)
-    together = fitted.draws_together.reshape(-1, classifiers)
+    draws = posterior["posterior"]["adjusted_accuracy"].values.reshape(-1, classifiers)
     measured = study.reference.correct.mean(axis=0)
     first, second = _pairs(classifiers)
-    slope = np.asarray(accuracy_line(measured, together)[0])
-    error = own.mean(axis=0) - truth
+    slope = np.asarray(accuracy_line(measured, draws)[0])
+    error = draws.mean(axis=0) - truth
     return {
         "held": {
-            "single": _held(own, truth),
-            "gap": _held(together.mean(axis=1), truth.mean()),
+            "single": _held(draws, truth),
+            "gap": _held(draws.mean(axis=1), truth.mean()),
             "slope": _held(slope, float(accuracy_line(measured, truth)[0])),
-            "difference": _held(
-                together[:, first] - together[:, second], truth[first] - truth[second]
-            ),
-            "rank": _held(ranks(together), ranks(truth)),
+            "difference": _held(draws[:, first] - draws[:, second], truth[first] - truth[second]),
+            "rank": _held(ranks(draws), ranks(truth)),
         },
         "error": float(error.mean()),
         "rms": float(np.sqrt(np.square(error).mean())),
-        "sd": float(own.std(axis=0).mean()),
-        "mean_sd": float(own.mean(axis=1).std()),
-        "moved_sd": float(together.mean(axis=1).std()),
+        "sd": float(draws.std(axis=0).mean()),
+        "mean_sd": float(draws.mean(axis=1).std()),
         "weight": float(made["classifier_weight"]),
         "converged": int(made["converged"]),
         "method": made["method"],
@@ -157,9 +151,7 @@ def _held(draws: Floats, truth: Any) -> float:
 
 def score(found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Coverage, errors and what the fits came to, over the studies of a cell."""
-    error, own, moved = (
-        np.array([r[name] for r in found]) for name in ("error", "mean_sd", "moved_sd")
-    )
+    error, sd = (np.array([r[name] for r in found]) for name in ("error", "mean_sd"))
     held = {name: np.array([r["held"][name] for r in found]) for name in COVERED}
     count = np.sqrt(len(found))
     return {
@@ -171,8 +163,7 @@ def score(found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         "bias": float(error.mean()),
         "bias_se": float(error.std(ddof=1) / count),
         "rms_of_mean": float(np.sqrt(np.square(error).mean())),
-        "z_own": float(np.sqrt(np.square(error / own).mean())),
-        "z_moved": float(np.sqrt(np.square(error / moved).mean())),
+        "z": float(np.sqrt(np.square(error / sd).mean())),
         "sd": float(np.mean([r["sd"] for r in found])),
         "weight": float(np.mean([r["weight"] for r in found])),
         "seconds": float(np.median([r["seconds"] for r in found])),
@@ -183,7 +174,7 @@ def table(found: Mapping[str, Mapping[str, float]]) -> str:
     """A line a cell; in percent, and points."""
     header = ["classifiers x annotators x images", "studies", "ended well", "by weights"]
     header += [f"{label} (s.e.)" for label in COVERED.values()]
-    header += ["bias of the mean (s.e.)", "rms", "over own sd", "over moved sd", "sd of a single"]
+    header += ["bias of the mean (s.e.)", "rms", "over its sd", "sd of a single"]
     rows = [
         [
             cell.replace("x", " x "),
@@ -193,8 +184,7 @@ def table(found: Mapping[str, Mapping[str, float]]) -> str:
             *(f"{percent(of[n], 1)} ({percent(of[f'{n}_se'], 1)})" for n in COVERED),
             f"{percent(of['bias'], 2)} ({percent(of['bias_se'], 2)})",
             percent(of["rms_of_mean"], 2),
-            f"{of['z_own']:.2f}",
-            f"{of['z_moved']:.2f}",
+            f"{of['z']:.2f}",
             percent(of["sd"], 2),
         ]
         for cell, of in found.items()

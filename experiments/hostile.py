@@ -8,7 +8,7 @@ For each world and design of annotators, that many studies of known truth, fitte
 fit them: nothing tells a method in what world it is, but in the last row, whose fits are told the
 correlation of the answers. 95 % intervals of single classifiers and of
 the mean gap, by the joint model (Laplace, certified; where its certificate is refused the draws
-count all the same), its sandwich, the shared-difficulty model, and the bootstraps of the point
+count all the same), the shared-difficulty model, and the bootstraps of the point
 estimates; what `bayesrep.diagnose` says of each fit; and whether the band over the dependence of
 answers reaches the truth. Resumable: finished studies are kept in DIR, and `--finished` makes the
 page of those alone. `--add` makes the studies that follow those of the page and pools them with it,
@@ -39,7 +39,6 @@ from bayesrep.checks.finding import Trust
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
 from bayesrep.models.options import JointOptions
 from bayesrep.numerics.estimands import accuracy_line
-from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.figures import legend_below, panels
 from bayesrep.report.methods import color_of
 from bayesrep.report.text import columns, percent
@@ -136,7 +135,7 @@ def one_study(key: str, images: int, classifiers: int, *, points: bool = True) -
         "truth": truth.adjusted_accuracy.tolist(),
         "reference": truth.reference_accuracy.tolist(),
         "measured": study.reference.correct.mean(axis=0).tolist(),
-        "methods": {"joint": of_posterior(study, joint, seed), **of_points},
+        "methods": {"joint": of_posterior(study, joint), **of_points},
         "converged": {"joint": bool(joint["posterior"].attrs["converged"])},
         "verdict": _verdict(said),
     }
@@ -163,7 +162,7 @@ def one_shared(key: str, images: int, classifiers: int) -> dict[str, Any]:
             **_told(key),
         )
     return {
-        "methods": {"shared": of_posterior(study, shared, seed)},
+        "methods": {"shared": of_posterior(study, shared)},
         "converged": {"shared": bool(shared["posterior"].attrs["converged"])},
     }
 
@@ -174,18 +173,17 @@ def joined(of_study: Mapping[str, Any], of_shared: Mapping[str, Any] | None) -> 
     return {**of_study, **{part: of_study[part] | more[part] for part in ("methods", "converged")}}
 
 
-def of_posterior(study: Study, posterior: Any, seed: int) -> dict[str, Any]:
+def of_posterior(study: Study, posterior: Any) -> dict[str, Any]:
     """Intervals of every classifier, and of the mean gap and the slope given what was measured."""
-    own = posterior["posterior"]["adjusted_accuracy"].values.reshape(-1, len(study.classifiers))
-    together = Fitted(study, posterior).joint_draws(seed).adjusted.reshape(own.shape)
+    draws = posterior["posterior"]["adjusted_accuracy"].values.reshape(-1, len(study.classifiers))
     measured = study.reference.correct.mean(axis=0)
-    lower, upper = np.quantile(own, QUANTILES, axis=0)
+    lower, upper = np.quantile(draws, QUANTILES, axis=0)
     return {
-        "estimate": own.mean(axis=0).tolist(),
+        "estimate": draws.mean(axis=0).tolist(),
         "lower": lower.tolist(),
         "upper": upper.tolist(),
-        "gap": _interval((measured - together).mean(axis=1)),
-        "slope": _interval(np.asarray(accuracy_line(measured, together)[0])),
+        "gap": _interval((measured - draws).mean(axis=1)),
+        "slope": _interval(np.asarray(accuracy_line(measured, draws)[0])),
     }
 
 
@@ -505,8 +503,8 @@ def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
         "world does not say otherwise; fits of 'told' know the correlation. Everything is fitted "
         "as by default, but by the Laplace approximation, whose draws count where its certificate "
         f"was refused too ('ok': given); bootstraps have {BOOTSTRAP} replicates. All in percent or "
-        "points; 'covered' over classifiers, 'mean gap' over studies (the joint model's by its "
-        "sandwich). Standard errors are over studies. 'yes', 'with care', 'no': what "
+        "points; 'covered' over classifiers, 'mean gap' over studies. "
+        "Standard errors are over studies. 'yes', 'with care', 'no': what "
         "`bayesrep.diagnose` says, but for the certificate; 'yes' always names the assumption that "
         "annotators answered independently. 'band holds': the mean gap's interval holds the truth "
         "under independence or under one of the correlations 0.05, 0.1, 0.2 that the counts do not "

@@ -23,7 +23,6 @@ import numpy as np
 import bayesrep
 from bayesrep import Study
 from bayesrep.errors import ConvergenceWarning
-from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.text import columns, percent
 from experiments.ledger import resume
 from experiments.results import save
@@ -60,13 +59,12 @@ def _intervals(study: Study, seed: int) -> dict[str, Any]:
         warnings.simplefilter("ignore", ConvergenceWarning)
         posterior = bayesrep.fit(study, method="laplace", seed=seed, progress=False)
     group = posterior["posterior"]
-    own = group["adjusted_accuracy"].values.reshape(-1, len(study.classifiers))
-    together = Fitted(study, posterior).joint_draws(seed).adjusted.reshape(own.shape)
+    draws = group["adjusted_accuracy"].values.reshape(-1, len(study.classifiers))
     frequency = group["mean_selection_frequency"].values.reshape(-1, len(study.datasets))
-    gap = (study.reference.correct.mean(axis=0) - together).mean(axis=1)
+    gap = (study.reference.correct.mean(axis=0) - draws).mean(axis=1)
     return {
         "converged": bool(group.attrs["converged"]),
-        "adjusted": _of(own),
+        "adjusted": _of(draws),
         "gap": _of(gap[:, None]),
         "frequency": _of(frequency),
     }

@@ -136,7 +136,7 @@ def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             posterior = bayesrep.fit(study, seed=int(key), progress=False, **options)
-        found = of_posterior(study, posterior, int(key))
+        found = of_posterior(study, posterior)
         return Fitted(study, posterior).record.options.components, {
             "usable": bool(posterior["posterior"].attrs["converged"]),
             **{name: found[name] for name in ("estimate", "lower", "upper", "gap")},
@@ -221,8 +221,8 @@ def remarks(images: int, classifiers: int) -> str:
     return (
         f"{images} + {images} images and {classifiers} classifiers a study; in percent or points. "
         "'more': studies whose counts insist on more components than two; a second line has the "
-        "same studies with two. 'covered' over classifiers, 'mean gap' over studies (by the "
-        "sandwich), 'bias' and 'error' (root mean square over studies) of the mean adjusted "
+        "same studies with two. 'covered' over classifiers, 'mean gap' over studies, "
+        "'bias' and 'error' (root mean square over studies) of the mean adjusted "
         "accuracy. 'ended well': fits whose draws hold."
     )
 

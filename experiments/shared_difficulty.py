@@ -1,16 +1,15 @@
-"""Intervals of what combines classifiers: mean gap and slope, by three posteriors.
+"""Intervals of what combines classifiers: mean gap and slope, by two posteriors.
 
     python -m experiments.shared_difficulty [--studies 100] [--images 2000] [--classifiers 10]
 
 Over simulated studies whose truth is known, from inside and outside the fitted family, 95 %
 intervals of the mean gap and of the slope of adjusted on reference accuracy by
 
-    joint        the joint model's draws, as they are sampled
-    sandwich     the same draws moved to the sandwich covariance (what `summarize_gaps` does)
+    joint        the joint model
     shared       the shared-difficulty model
 
-each against the measured accuracies on the reference and against those on its population (where
-the joint model's own draws have nothing to say). Resumable: finished studies are kept in --work.
+each against the measured accuracies on the reference and against those on its population.
+Resumable: finished studies are kept in --work.
 """
 
 import argparse
@@ -34,8 +33,7 @@ from experiments.results import save
 
 PROCESSES = ("outside", "inside")
 METHODS = {
-    "joint": "joint model's draws",
-    "sandwich": "joint model, sandwich",
+    "joint": "joint model",
     "shared": "shared difficulty",
 }
 QUANTITIES = {
@@ -92,13 +90,11 @@ def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
     def flat(draws: np.ndarray) -> np.ndarray:
         return draws.reshape(-1, draws.shape[-1])
 
-    as_it_is = flat(joint.posterior["adjusted_accuracy"].values)
-    moved, both = Fitted(study, joint).joint_draws(seed), Fitted(study, shared).joint_draws()
-    found = {
-        "joint": lines(reference, None, as_it_is),
-        "sandwich": lines(reference, flat(moved.reference), flat(moved.adjusted)),
-        "shared": lines(reference, flat(both.reference), flat(both.adjusted)),
-    }
+    found: dict[str, Any] = {}
+    for method, posterior in (("joint", joint), ("shared", shared)):
+        fitted = Fitted(study, posterior)
+        adjusted, population = flat(fitted.adjusted_draws), flat(fitted.population_draws)
+        found[method] = lines(reference, population, adjusted)
     true = lines(reference, truth.reference_accuracy, truth.adjusted_accuracy)
     return {
         "truth": {name: float(value) for name, value in true.items()},

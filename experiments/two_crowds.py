@@ -110,8 +110,8 @@ def one_split(study: Study, seed: int) -> dict[str, Any]:
         "converged": bool(posterior["posterior"].attrs["converged"]),
     }
     for name, given in (("known", study), ("unknown", replace(study, datasets=nameless))):
-        draws = Fitted(given, posterior).joint_draws(seed)
-        gaps = (draws.reference - draws.adjusted).reshape(-1, count)
+        fitted = Fitted(given, posterior)
+        gaps = (fitted.population_draws - fitted.draws_over_crowds).reshape(-1, count)
         found[name] = {"gap": float(gaps.mean()), **held(gaps, np.zeros(count))}
     return found
 

@@ -74,20 +74,22 @@ def test_every_classifiers_noise_is_standard_and_correlated_as_its_answers():
         (cells, images, 1)
     )
     factors /= np.sqrt(np.square(factors).sum(axis=1, keepdims=True))
-    noise = _leading_factors(loading, lambda: ((0, cell, factors[cell]) for cell in range(cells)))
+    common, rest = _leading_factors(
+        loading, lambda: ((0, cell, factors[cell]) for cell in range(cells))
+    )
     at = loading[:, :, 0]
     wanted = np.einsum("cqm,mxc,mxd,drm->cqdr", at, factors, factors, at)
-    found = np.einsum("cqf,drf->cqdr", noise.common, noise.common)
+    found = np.einsum("cqf,drf->cqdr", common, common)
     np.testing.assert_allclose(found, wanted, atol=1e-10)
-    for common, rest in zip(noise.common, noise.own, strict=True):
-        np.testing.assert_allclose(common @ common.T + rest @ rest.T, np.eye(own), atol=1e-10)
+    whole = common @ common.swapaxes(1, 2) + rest @ rest.swapaxes(1, 2)
+    np.testing.assert_allclose(whole, np.tile(np.eye(own), (classifiers, 1, 1)), atol=1e-10)
 
 
 def test_noise_that_would_be_too_wide_is_standard():
     loading = np.full((3, 1, 1, 1), 2.0)
-    noise = _leading_factors(loading, lambda: iter([(0, 0, np.full((1, 3), 1.0))]))
-    np.testing.assert_allclose(noise.common @ noise.common.swapaxes(1, 2), 1)
-    np.testing.assert_allclose(noise.own, 0, atol=1e-7)
+    common, rest = _leading_factors(loading, lambda: iter([(0, 0, np.full((1, 3), 1.0))]))
+    np.testing.assert_allclose(common @ common.swapaxes(1, 2), 1)
+    np.testing.assert_allclose(rest, 0, atol=1e-7)
 
 
 @pytest.mark.parametrize("of_counts", [False, True])

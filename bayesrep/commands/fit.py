@@ -33,8 +33,8 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--model",
         metavar="NAME",
-        help="joint, right for single classifiers; shared-difficulty, for all together; workers, "
-        "where it is known who answered (joint)",
+        help="joint; shared-difficulty, which knows single images; workers, where it is known who "
+        "answered (joint)",
     )
     option(
         "--set",

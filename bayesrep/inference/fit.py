@@ -88,14 +88,14 @@ def fit(
     study
         Annotation counts and correctness, or their sufficient statistics.
     model
-        "joint": `bayesrep.models.joint`, right about one classifier at a time.
-        "shared-difficulty": `bayesrep.models.shared_difficulty`, right about all of them
-        together. It needs the study itself, and time and memory grow with the number of images
-        that differ in counts or answers; chains keep every draw. Further variables: `loading`,
-        `population_reference_accuracy` and `population_gap`.
+        "joint": `bayesrep.models.joint`. Draws of all classifiers are joint
+        (`bayesrep.inference.image_weights`).
+        "shared-difficulty": `bayesrep.models.shared_difficulty`, whose likelihood knows single
+        images. It needs the study itself, and time and memory grow with the number of images
+        that differ in counts or answers; chains keep every draw. Further variable: `loading`.
         "workers": `bayesrep.models.workers`, for answers by worker: every answer counts for what
         its worker's leniency makes of it. It needs the study itself. Further variable:
-        `leniency_score`, from which summaries know how the draws would move.
+        `leniency_score`, from which summaries know what leniencies add to the spread.
     method
         "laplace": weighted independent draws of normal approximations
         (`bayesrep.inference.laplace`), which take seconds. Their weights certify them: with
@@ -153,11 +153,11 @@ def fit(
     Returns
     -------
     arviz.InferenceData (ArviZ 0.23) or xarray.DataTree (ArviZ 1.x)
-        Group `posterior`: `adjusted_accuracy`, `bias_corrected_gap` and `selection_gap`
-        (chain, draw, classifier), `mean_selection_frequency` (chain, draw, dataset), mixture
-        and curve parameters with named dimensions. Groups `log_likelihood`
-        (`correct` alone, so that ArviZ takes it unasked), `log_density`,
-        `posterior_predictive` (some draws where they are many) and `observed_data` hold one
+        Group `posterior`: `adjusted_accuracy`, `bias_corrected_gap`, `selection_gap`,
+        `population_reference_accuracy` and `population_gap` (chain, draw, classifier),
+        `mean_selection_frequency` (chain, draw, dataset), mixture and curve parameters with named
+        dimensions. Groups `log_likelihood` (`correct` alone, so that ArviZ takes it unasked),
+        `log_density`, `posterior_predictive` (some draws where they are many) and `observed_data` hold one
         entry per (k, n) cell; `log_prior` the prior's density at every draw.
         `sample_stats`: `diverging`, `num_steps`, `energy`,
         `acceptance_rate` (of the steps that make chains exact), `step_size`, `lp`; of Laplace

@@ -115,7 +115,7 @@ def share_images(density: Density, setting: Setting, problem: Problem) -> Settin
         images[g, pair_of_cells(table)] = table.images
     loading = loading * np.sqrt(images * right * (1 - right))[:, None]
     cells = partial(answer_factors, problem, right)
-    return setting._replace(noise=jax.device_put(_leading_factors(loading, cells)))
+    return setting._replace(noise=FactorNoise(*jax.device_put(_leading_factors(loading, cells))))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -139,8 +139,8 @@ def _linearize(density: Density, setting: Setting) -> tuple[Array, Array]:
 
 def _leading_factors(
     loading: Floats, cells: Callable[[], Iterator[tuple[int, int, Floats]]]
-) -> FactorNoise:
-    """Factors [C, own, direction] of all cells' common moves, and roots of what they leave."""
+) -> tuple[Float[np.ndarray, "classifier own factor"], Float[np.ndarray, "classifier own own"]]:
+    """Loadings of what all cells move in common, and roots of what they leave."""
     classifiers, own = loading.shape[:2]
 
     def gram_times(vectors: Floats) -> Floats:
@@ -153,23 +153,22 @@ def _leading_factors(
         return total
 
     count = min(N_FACTORS + N_OVERSAMPLES, classifiers * own)
-    basis = np.random.default_rng(0).standard_normal((classifiers * own, count))
-    for _ in range(1 + N_POWER_ITERATIONS):
-        basis = np.linalg.qr(basis)[0]
-        image = gram_times(basis.reshape(classifiers, own, count)).reshape(-1, count)
-        basis, last = image, basis
-    values, vectors = np.linalg.eigh(last.T @ image)
-    values = np.clip(values[-N_FACTORS:], 0, None)
+    image = np.random.default_rng(0).standard_normal((classifiers * own, count))
+    for _ in range(N_POWER_ITERATIONS):
+        basis = np.linalg.qr(image)[0].reshape(classifiers, own, count)
+        image = gram_times(basis).reshape(-1, count)
+    basis = np.linalg.qr(image)[0]
+    image = gram_times(basis.reshape(classifiers, own, count)).reshape(-1, count)
+    values, vectors = np.linalg.eigh(basis.T @ image)
+    scaled = (basis @ vectors * np.sqrt(np.clip(values, 0, None)))[:, -N_FACTORS:]
     common = np.zeros((classifiers, own, N_FACTORS))
-    common[..., : len(values)] = (last @ (vectors[:, -N_FACTORS:] * np.sqrt(values))).reshape(
-        classifiers, own, -1
-    )
+    common[..., : scaled.shape[1]] = scaled.reshape(classifiers, own, -1)
     # Nobody's covariance may exceed the identity: curvature is of the answers observed, L of those
     # expected.
     variance, axes = np.linalg.eigh(common @ common.swapaxes(1, 2))
     shrink = axes / np.sqrt(np.maximum(variance, 1))[:, None] @ axes.swapaxes(1, 2)
     rest = np.sqrt(np.clip(1 - variance, 0, None))
-    return FactorNoise(shrink @ common, axes * rest[:, None] @ axes.swapaxes(1, 2))
+    return shrink @ common, axes * rest[:, None] @ axes.swapaxes(1, 2)
 
 
 def population_accuracy(

@@ -23,10 +23,9 @@ so that what is adjusted to is the reference as it is, images that were kept.
 Annotators tell about the mixtures of all data sets and correctness about the replication's
 mixture and the curves; every sum over s is exact (families other than `bernstein`: quadrature).
 Each classifier's data follow this model whatever the others do. Across classifiers the images are
-the same, and the product of the classifiers' likelihoods ignores that: intervals are right for one
-classifier at a time. For means or differences of several, draws have to be moved
-(`bayesrep.posterior.joint_draws`) or the images' difficulty modelled
-(`bayesrep.models.shared_difficulty`).
+the same, and the product of the classifiers' likelihoods ignores that: `weight` allows for it in
+what all share, and draws of what is a classifier's own have the images' random weights in common
+(`bayesrep.inference.image_weights`).
 
 Mixtures and their priors are those of `bayesrep.models.mixtures`. Without groups there is one
 group, and no δ.

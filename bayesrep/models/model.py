@@ -98,8 +98,7 @@ class Model:
         be fitted to the annotations alone.
     collapsed
         Whether the likelihood is a product over classifiers of their counts on cells. Then an
-        answer can be left out alone, and draws of several classifiers do not know that these
-        share images.
+        answer can be left out alone.
     takes_groups
         Whether the images may be divided into groups.
     takes_selection

@@ -1,6 +1,6 @@
 """The shared-difficulty model: every classifier at once, on the images that they share.
 
-The joint model (`bayesrep.models.joint`) is right about one classifier at a time. All classifiers
+The joint model (`bayesrep.models.joint`) has one classifier's answers at a time. All classifiers
 see the same images, though, and miss together what is hard for machines whatever people say of it.
 Here every image has a difficulty beside its selection frequency:
 

@@ -114,7 +114,7 @@ def _estimate(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
     advice = " ".join(dict.fromkeys(str(each.message) for each in heard))
     count = len(study.classifiers)
     adjusted, reference = analysis.values[:count], analysis.statistics.accuracy("reference")
-    value = quantities(reference, adjusted, adjusted)
+    value = quantities(reference, adjusted)
     ends = np.full((2, len(value)), np.nan)
     ends[:, :count] = analysis.interval[:, :count]
     for place, name in ((-2, "bias_corrected_gap"), (-1, "slope")):
