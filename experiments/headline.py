@@ -6,12 +6,13 @@
 Simulated studies of known truth, as `bayesrep simulate` makes them: so many classifiers, annotators
 an image and images in each data set, by cell; and in cells that end in "prior" studies drawn from
 the joint model's own prior, image by image, in which classifiers share the images' frequencies and
-nothing else: there a posterior that counts all that classifiers say in full is exact. Every fit is
+nothing else: there a posterior that counts all that classifiers say in full is exact. Cells that
+end in "odd" are worlds that share nothing with the model (`experiments.odd_worlds`). Every fit is
 `bayesrep.fit`'s default, counted whether or not it says that it has converged. 95 % intervals of
 single classifiers, of the mean gap and of the slope given the reference accuracies that were
-measured, of differences of classifiers and of their ranks; the error of the mean over classifiers
-beside what the draws say of it, with and without the moves for shared images. Resumable: finished
-studies are kept in DIR, and `--finished` makes the page of those alone.
+measured, of differences of classifiers and of their ranks, all of the posterior's draws as they
+are; the errors of the mean over classifiers and of the slope in standard deviations of the draws.
+Resumable: finished studies are kept in DIR, and `--finished` makes the page of those alone.
 """
 
 import argparse
@@ -35,6 +36,7 @@ from bayesrep.report.figures import interval_points, panels
 from bayesrep.report.text import columns, percent
 from bayesrep.types import Floats
 from experiments.ledger import resume
+from experiments.odd_worlds import simulated
 from experiments.results import save
 from experiments.sbc import template
 
@@ -47,8 +49,11 @@ CELLS = (
     "10x10x2000",
     "136x10x2000 prior",
     "10x10x2000 prior",
+    "136x10x2000 odd",
+    "136x36x10000 odd",
+    "10x10x2000 odd",
 )
-"""Classifiers, annotators an image, images in each data set; of the prior, where it says so."""
+"""Classifiers, annotators an image, images in each data set; of the prior or of odd worlds."""
 PAIRS = 500
 """Differences that are looked at in a study, at most."""
 QUANTILES = (0.025, 0.975)
@@ -69,6 +74,8 @@ def one_study(key: str) -> dict[str, Any]:
     sizes = {"images": images, "annotators": annotators, "classifiers": classifiers}
     if world == "prior":
         study, truth = draw_from_prior(40_000 + int(seed), **sizes)
+    elif world == "odd":
+        study, truth, _ = simulated(40_000 + int(seed), images, classifiers, str(annotators))
     else:
         study = bayesrep.simulate_study(seed=40_000 + int(seed), **sizes)
         assert study.truth is not None
@@ -83,12 +90,12 @@ def one_study(key: str) -> dict[str, Any]:
     measured = study.reference.correct.mean(axis=0)
     first, second = _pairs(classifiers)
     slope = np.asarray(accuracy_line(measured, draws)[0])
-    error = draws.mean(axis=0) - truth
+    error, true_slope = draws.mean(axis=0) - truth, float(accuracy_line(measured, truth)[0])
     return {
         "held": {
             "single": _held(draws, truth),
             "gap": _held(draws.mean(axis=1), truth.mean()),
-            "slope": _held(slope, float(accuracy_line(measured, truth)[0])),
+            "slope": _held(slope, true_slope),
             "difference": _held(draws[:, first] - draws[:, second], truth[first] - truth[second]),
             "rank": _held(ranks(draws), ranks(truth)),
         },
@@ -96,6 +103,8 @@ def one_study(key: str) -> dict[str, Any]:
         "rms": float(np.sqrt(np.square(error).mean())),
         "sd": float(draws.std(axis=0).mean()),
         "mean_sd": float(draws.mean(axis=1).std()),
+        "slope_error": float(slope.mean()) - true_slope,
+        "slope_sd": float(slope.std()),
         "weight": float(made["classifier_weight"]),
         "converged": int(made["converged"]),
         "method": made["method"],
@@ -151,7 +160,8 @@ def _held(draws: Floats, truth: Any) -> float:
 
 def score(found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Coverage, errors and what the fits came to, over the studies of a cell."""
-    error, sd = (np.array([r[name] for r in found]) for name in ("error", "mean_sd"))
+    names = ("error", "mean_sd", "slope_error", "slope_sd")
+    error, sd, slope_error, slope_sd = (np.array([r[name] for r in found]) for name in names)
     held = {name: np.array([r["held"][name] for r in found]) for name in COVERED}
     count = np.sqrt(len(found))
     return {
@@ -164,6 +174,9 @@ def score(found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         "bias_se": float(error.std(ddof=1) / count),
         "rms_of_mean": float(np.sqrt(np.square(error).mean())),
         "z": float(np.sqrt(np.square(error / sd).mean())),
+        "slope_bias": float(slope_error.mean()),
+        "slope_bias_se": float(slope_error.std(ddof=1) / count),
+        "slope_z": float(np.sqrt(np.square(slope_error / slope_sd).mean())),
         "sd": float(np.mean([r["sd"] for r in found])),
         "weight": float(np.mean([r["weight"] for r in found])),
         "seconds": float(np.median([r["seconds"] for r in found])),
@@ -175,6 +188,7 @@ def table(found: Mapping[str, Mapping[str, float]]) -> str:
     header = ["classifiers x annotators x images", "studies", "ended well", "by weights"]
     header += [f"{label} (s.e.)" for label in COVERED.values()]
     header += ["bias of the mean (s.e.)", "rms", "over its sd", "sd of a single"]
+    header += ["bias of the slope (s.e.)", "over its sd"]
     rows = [
         [
             cell.replace("x", " x "),
@@ -186,6 +200,8 @@ def table(found: Mapping[str, Mapping[str, float]]) -> str:
             percent(of["rms_of_mean"], 2),
             f"{of['z']:.2f}",
             percent(of["sd"], 2),
+            f"{of['slope_bias']:.3f} ({of['slope_bias_se']:.3f})",
+            f"{of['slope_z']:.2f}",
         ]
         for cell, of in found.items()
     ]
@@ -229,10 +245,11 @@ def main() -> int:
         "well': fits whose verdict is that they converged; 'by weights': those of the Laplace "
         "approximation whose weights held, the others are chains. All classifiers of a study miss "
         "together, so that standard errors are those over studies. 'rms' is the root mean square "
-        "error of the mean over classifiers; 'over own sd' and 'over moved sd' that of the same "
-        "error in standard deviations of the draws, as they are and moved for shared images. "
+        "error of the mean over classifiers; 'over its sd' that of the same error in standard "
+        "deviations of the draws, and so of the slope. "
         "'prior': studies whose parameters are drawn from the joint model's own prior, where "
-        "intervals are neither too wide nor too narrow for the prior's sake."
+        "intervals are neither too wide nor too narrow for the prior's sake; 'odd': worlds that "
+        "share nothing with the model."
     )
     if len(made) < len(keys):
         note += f" So far {len(made)} of {len(keys)} studies have been made."

@@ -88,12 +88,18 @@ TOGETHER = (0.0, 0.5, 0.8)
 """Loadings of classifiers on an image's difficulty, beyond what s says."""
 
 
-def simulated(number: int, images: int, classifiers: int) -> tuple[Study, Floats, list[str]]:
-    """A study, the true adjusted accuracies, and what it was made of."""
+def simulated(
+    number: int, images: int, classifiers: int, shown: str | None = None
+) -> tuple[Study, Floats, list[str]]:
+    """A study, the true adjusted accuracies, and what it was made of.
+
+    So many annotators an image are `shown` it, one of `ANNOTATORS` where nobody says how many.
+    """
     random = np.random.default_rng([4242, number])
     density, curve, annotators = (
         list(each)[random.integers(len(each))] for each in (DENSITIES, CURVES, ANNOTATORS)
     )
+    annotators = shown or annotators
     harder, together = random.choice(HARDER), random.choice(TOGETHER)
     able = np.linspace(-1, 1, classifiers)
 
@@ -110,9 +116,9 @@ def simulated(number: int, images: int, classifiers: int) -> tuple[Study, Floats
     for role, tilt, easier in (("reference", 0.0, 0.1), ("replication", harder, 0.0)):
         s = _tilted(random, DENSITIES[density], tilt, images)
         low, _, high = annotators.partition(" to ")
-        shown = random.integers(int(low), int(high or low) + 1, images)
-        selected = random.binomial(shown, s)
-        datasets[role] = {"selected": selected, "shown": shown, "correct": correct(s, easier)}
+        asked = random.integers(int(low), int(high or low) + 1, images)
+        selected = random.binomial(asked, s)
+        datasets[role] = {"selected": selected, "shown": asked, "correct": correct(s, easier)}
     truth = right(DENSITIES[density](random, TRUTH)).mean(axis=0)
     names = [f"classifier {i}" for i in range(classifiers)]
     study = Study.from_arrays(**datasets, classifiers=names, name=f"odd {number}")

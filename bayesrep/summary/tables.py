@@ -100,7 +100,7 @@ def _convergence(fitted: Fitted) -> tuple[Floats, Floats, Floats]:
 
 
 def summarize_gaps(
-    study: Study,
+    study: Study | SufficientStatistics,
     posterior: Posterior,
     *,
     crowd_sd: float = 0.0,
@@ -177,7 +177,7 @@ def gaps(fitted: Fitted) -> pl.DataFrame:
 
 
 def compare_classifiers(
-    study: Study,
+    study: Study | SufficientStatistics,
     posterior: Posterior,
     *,
     crowd_sd: float = 0.0,
@@ -230,7 +230,7 @@ def compare_classifiers(
 
 
 def rank_classifiers(
-    study: Study,
+    study: Study | SufficientStatistics,
     posterior: Posterior,
     *,
     crowd_sd: float = 0.0,
