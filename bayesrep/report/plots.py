@@ -5,7 +5,6 @@ words of the study.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from bayesrep.choices import REPLICATES
 from bayesrep.errors import OptionError, StudyError, listing
@@ -71,8 +70,7 @@ def plot_gaps(
     ConvergenceError, OptionError, PosteriorError, StudyError
         As `bayesrep.summarize_gaps` and `bayesrep.estimate_gaps`.
     """
-    options: dict[str, Any] = {"seed": seed, "allow_unconverged": allow_unconverged}
-    gaps = summarize_gaps(need_study(study), posterior, **options)
+    gaps = summarize_gaps(need_study(study), posterior, allow_unconverged=allow_unconverged)
     points = estimate_gaps(study, bootstrap=bootstrap, seed=seed, progress=progress)
     measured = measured_drop(study)
     drops = {
@@ -90,14 +88,13 @@ def plot_ranks(
     posterior: Posterior,
     *,
     top: int = 40,
-    seed: int = 0,
     allow_unconverged: bool = False,
 ) -> Plot:
     """Ranks of classifiers at equal selection frequencies, with 95 % intervals.
 
     Parameters
     ----------
-    study, posterior, seed, allow_unconverged
+    study, posterior, allow_unconverged
         As `bayesrep.rank_classifiers`, whose table is shown.
     top
         How many classifiers, from the best, a figure shows.
@@ -109,8 +106,7 @@ def plot_ranks(
     """
     if top < 1:
         raise OptionError("ranks-shown-below-one", top=top)
-    options: dict[str, Any] = {"seed": seed, "allow_unconverged": allow_unconverged}
-    table = rank_classifiers(need_study(study), posterior, **options)
+    table = rank_classifiers(need_study(study), posterior, allow_unconverged=allow_unconverged)
     columns = ("rank", "lower", "upper", "replication_rank")
     rows = rank_rows(table["classifier"].to_list(), *(table[name].to_numpy() for name in columns))
     return _plot("ranks", rank_figure(rows, min(top, len(rows)), words_of(study)))
@@ -122,14 +118,13 @@ def plot_pairs(
     *,
     between: Sequence[str] = (),
     top: int | None = None,
-    seed: int = 0,
     allow_unconverged: bool = False,
 ) -> Plot:
     """Differences of two classifiers at equal selection frequencies, with 95 % intervals.
 
     Parameters
     ----------
-    study, posterior, seed, allow_unconverged
+    study, posterior, allow_unconverged
         As `bayesrep.compare_classifiers`, whose table is shown.
     between
         Names of two classifiers or more: all pairs of these; without names, of all.
@@ -148,8 +143,7 @@ def plot_pairs(
     """
     if top is not None and top < 1:
         raise OptionError("pairs-shown-below-one", top=top)
-    options: dict[str, Any] = {"seed": seed, "allow_unconverged": allow_unconverged}
-    table = compare_classifiers(need_study(study), posterior, **options)
+    table = compare_classifiers(need_study(study), posterior, allow_unconverged=allow_unconverged)
     if table.is_empty():
         raise StudyError("pair-needs-two-classifiers", classifier=study.classifiers[0])
     # Pairs between two sets are all shown unless a number is asked for.
