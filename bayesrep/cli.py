@@ -33,7 +33,14 @@ from bayesrep.commands.output import (
     show_each_once,
     write_as,
 )
-from bayesrep.errors import BayesrepError, ConvergenceError, did_you_mean, plain_text, reason
+from bayesrep.errors import (
+    BayesrepError,
+    ConvergenceError,
+    OptionError,
+    did_you_mean,
+    plain_text,
+    reason,
+)
 from bayesrep.version import __version__
 
 
@@ -315,6 +322,8 @@ def _list_commands(headings: Mapping[str, Mapping[str, str]]) -> str:
 def _run(arguments: argparse.Namespace) -> int:
     """Run a parsed command; what is wrong with its data, options or files becomes one line."""
     try:
+        if (threads := os.environ.get("POLARS_MAX_THREADS", "")).isdecimal() and not int(threads):
+            raise OptionError("no-polars-threads", threads=threads)  # it would panic in each file
         write_as(arguments.format)
         PLACED_FILES.set([])
         context = copy_context()
@@ -363,6 +372,9 @@ def _report_refusal(error: Exception) -> int:
         case OSError():
             say(f"{getattr(error, 'filename', None) or 'a file'}: {reason(error)}")
             return FINDING
+        case ValueError() if "for environment 'JAX_" in str(error):  # as JAX is imported
+            say(f"{reason(error)}; unset it, or correct it")
+            return MISTAKE
         case MemoryError():
             say(f"not enough memory for this: {reason(error)}")
             return FINDING

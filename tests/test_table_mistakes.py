@@ -283,6 +283,13 @@ REFUSED = {
             "beginning": "v1,v1_0.jpg,7,0,9",
         },
     ),
+    "names of rows by R": (
+        sound(c=[COUNTS[0], *([str(n), *row] for n, row in enumerate(COUNTS[1:], 1))]),
+        "too-many-values-between-commas",
+        {"where": "counts.csv", "line": 2, "values": 5, "columns": 4}
+        | {"row_names": "; where R wrote names of rows, too, write it with row.names = FALSE"}
+        | {"beginning": "1,v1,v1_0.jpg,7,9"},
+    ),
     "a comma in a name": (
         sound(c=put(COUNTS, 4, "image", "v1, a.jpg")),
         "too-many-values-between-commas",

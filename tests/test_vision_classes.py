@@ -235,7 +235,7 @@ def test_names_of_outputs_say_which_is_which(tmp_path, label_names, order):
     table = read_classes(write_table(tmp_path / "abc.csv", list("abc"), list("ABC")))
     save_for_hf(network(3), tmp_path / "mine", {"num_classes": 3}, safe_serialization=True)
     config = json.loads((tmp_path / "mine" / "config.json").read_text())
-    config |= {"label_names": label_names, "label_descriptions": dict(zip("xyz", "bca"))}
+    config |= {"label_names": label_names, "label_descriptions": {"x": "b", "y": "c", "z": "a"}}
     (tmp_path / "mine" / "config.json").write_text(json.dumps(config))
     if order == "refused":
         with refused(PredictionError, "classifier-names-other-classes", {"classifier": "mine"}):

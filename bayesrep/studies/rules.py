@@ -84,7 +84,8 @@ def value_violations(
 ) -> Iterator[Violation]:
     """Check that counts are of answers one by one: no percentages, no answer several times.
 
-    `words` are what a message calls them. At most one data set in a million (`LEAST_CHANCE`) is refused wrongly (`bound_few_values`).
+    At most one data set in a million (`LEAST_CHANCE`) is refused wrongly (`bound_few_values`).
+    A message calls them by `words`.
     """
     pairs, images = np.unique((shown << 32) | selected, return_counts=True)
     sizes, starts = np.unique(pairs >> 32, return_index=True)
