@@ -20,7 +20,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
-from bayesrep import process
+from bayesrep import errors, process
 from bayesrep.atomic import PLACED_FILES, remove_partials
 from bayesrep.commands import import_command
 from bayesrep.commands.output import (
@@ -33,14 +33,7 @@ from bayesrep.commands.output import (
     show_each_once,
     write_as,
 )
-from bayesrep.errors import (
-    BayesrepError,
-    ConvergenceError,
-    OptionError,
-    did_you_mean,
-    plain_text,
-    reason,
-)
+from bayesrep.errors import BayesrepError, ConvergenceError, did_you_mean, plain_text, reason
 from bayesrep.version import __version__
 
 
@@ -322,8 +315,8 @@ def _list_commands(headings: Mapping[str, Mapping[str, str]]) -> str:
 def _run(arguments: argparse.Namespace) -> int:
     """Run a parsed command; what is wrong with its data, options or files becomes one line."""
     try:
-        if (threads := os.environ.get("POLARS_MAX_THREADS", "")).isdecimal() and not int(threads):
-            raise OptionError("no-polars-threads", threads=threads)  # it would panic in each file
+        if os.environ.get("POLARS_MAX_THREADS") == "0":  # which ends it at every file
+            raise errors.OptionError("no-polars-threads")
         write_as(arguments.format)
         PLACED_FILES.set([])
         context = copy_context()

@@ -128,16 +128,14 @@ def test_bad_tables_are_one_line(tmp_path, text, broken):
 
 def test_names_that_two_files_write_otherwise_are_told(tmp_path):
     for name in ("1", "1.0"):
-        row = f"{name},{name},w{name},1\n{name},2,1.23457E+12,0\n"
-        (tmp_path / f"{name}.csv").write_text(f"dataset,image,worker,selected\n{row}")
+        rows = f"{name},a,{name},1\n{name},b,1.23457E+12,0\n"
+        (tmp_path / f"{name}.csv").write_text(f"dataset,image,worker,selected\n{rows}")
     files = sorted(tmp_path.iterdir())
     with pytest.warns(TableWarning) as told:
         count_answers(files)
-    said = [str(each.message).removeprefix(", ".join(map(str, files))) for each in told]
-    number = "one number in several forms stays several"
-    assert said[0].startswith(": worker '1.23457E+12': long numbers")
-    for text, noun in zip(said[1:], ("data set", "image"), strict=True):
-        assert text.startswith(f": {noun}s '1', '1.0': {number} {noun}s")
+    said = {str(each.message).removeprefix(", ".join(map(str, files)))[:24] for each in told}
+    odd = ("datasets '1', '1.0': one", "workers '1', '1.0': one", "worker '1.23457E+12': lo")
+    assert said == {f": {each}"[:24] for each in odd}
 
 
 def test_a_parquet_table_that_was_cut_off_is_one_line(tmp_path):

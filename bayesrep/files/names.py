@@ -69,13 +69,13 @@ def warn_of_shortened(names: pl.Series, where: object) -> None:
         warnings.warn(TableWarning(text), stacklevel=3)
 
 
-def warn_of_decimals(names: pl.Series, where: object) -> None:
-    """Say which names are a whole number with and without decimals, as 1 and 1.0 of two files."""
+def warn_of_numbers(names: pl.Series, where: object) -> None:
+    """The same, and which are a whole number with and without decimals, as of two files."""
+    warn_of_shortened(names, where)
     texts = names.cast(pl.String).unique().sort()
-    whole = texts.str.replace(r"^(\d+)\.0+$", "$1")
-    if len(alike := texts.filter(whole.is_duplicated())):
-        text = f"{where}: {listing(alike, names.name)}: one number in several forms stays several"
-        warnings.warn(TableWarning(f"{text} {names.name}s; write it in one form"), stacklevel=3)
+    if len(alike := texts.filter(texts.str.replace(r"^(\d+)\.0+$", "$1").is_duplicated())):
+        text = f"{where}: {listing(alike, names.name)}: one number in several forms is several"
+        warnings.warn(TableWarning(f"{text} names; write it in one"), stacklevel=3)
 
 
 def normalize_cells(frame: _Frame) -> _Frame:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from bayesrep.errors import SHOWN, StudyError, TableWarning, listing, plain_text
-from bayesrep.files.names import normalize_names, warn_of_decimals
+from bayesrep.files.names import normalize_names, warn_of_numbers
 from bayesrep.files.tables import require
 from bayesrep.files.values import is_missing, parse_flags, texts
 from bayesrep.sources.matching import explain_absence, match_image_names
@@ -101,7 +101,7 @@ def _tell_odd_labels(labels: pl.Series) -> None:
         if are_odd.any():
             told = f"labels {text}: {listing(names.filter(are_odd), 'label')}"
             warnings.warn(TableWarning(told), stacklevel=3)
-    warn_of_decimals(names.rename("label"), "the answers")
+    warn_of_numbers(names.rename("label"), "the answers")
 
 
 @dataclass(frozen=True, eq=False)
