@@ -357,7 +357,7 @@ def _describe_kept(arguments: argparse.Namespace) -> str:
 def _report_refusal(error: Exception) -> int:
     """Say what is wrong with the data, the options or a file; what else went wrong is ours."""
     match error:
-        case BayesrepError():
+        case BayesrepError() | Warning():  # where PYTHONWARNINGS makes them errors
             say(reason(error))
             return FINDING if isinstance(error, ConvergenceError) else MISTAKE
         case BrokenPipeError(filename=name) if name == STANDARD_OUTPUT:

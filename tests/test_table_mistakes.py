@@ -287,7 +287,6 @@ REFUSED = {
         sound(c=[COUNTS[0], *([str(n), *row] for n, row in enumerate(COUNTS[1:], 1))]),
         "too-many-values-between-commas",
         {"where": "counts.csv", "line": 2, "values": 5, "columns": 4}
-        | {"row_names": "; where R wrote names of rows, too, write it with row.names = FALSE"}
         | {"beginning": "1,v1,v1_0.jpg,7,9"},
     ),
     "a comma in a name": (
@@ -509,6 +508,7 @@ def test_one_line_says_what_to_do(tmp_path, name):
             read_tables(files(tmp_path, tables), **ROLES)
     assert told(error.value, tmp_path) == facts
     assert ("(1 more: " in str(error.value)) == (name in TWO_LINES)
+    assert ("row.names" in str(error.value)) == (name == "names of rows by R")
 
 
 @pytest.mark.parametrize("door", ["check", "run", "import tables", "read_frames", "folder"])

@@ -125,7 +125,7 @@ def numbers(text):
     def take(name, value):
         if isinstance(value, dict):
             for key, each in sorted(value.items()):
-                take(key, each)
+                take(f"{name} {key}", each)  # seconds hold those of stages
         elif isinstance(value, list):
             for each in value:
                 take(name, each)
