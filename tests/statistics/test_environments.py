@@ -125,11 +125,11 @@ def numbers(text):
     def take(name, value):
         if isinstance(value, dict):
             for key, each in sorted(value.items()):
-                take(f"{name} {key}", each)  # seconds hold those of stages
+                take(f"{name} {key}", each)
         elif isinstance(value, list):
             for each in value:
                 take(name, each)
-        elif isinstance(value, int | float) and "second" not in name:
+        elif isinstance(value, int | float) and not re.search("second|passes|stages", name):
             found.append(value)
 
     take("", json.loads(text))
