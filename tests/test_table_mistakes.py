@@ -283,6 +283,12 @@ REFUSED = {
             "beginning": "v1,v1_0.jpg,7,0,9",
         },
     ),
+    "names of rows by R": (
+        sound(c=[COUNTS[0], *([str(n), *row] for n, row in enumerate(COUNTS[1:], 1))]),
+        "too-many-values-between-commas",
+        {"where": "counts.csv", "line": 2, "values": 5, "columns": 4}
+        | {"beginning": "1,v1,v1_0.jpg,7,9"},
+    ),
     "a comma in a name": (
         sound(c=put(COUNTS, 4, "image", "v1, a.jpg")),
         "too-many-values-between-commas",
@@ -502,6 +508,7 @@ def test_one_line_says_what_to_do(tmp_path, name):
             read_tables(files(tmp_path, tables), **ROLES)
     assert told(error.value, tmp_path) == facts
     assert ("(1 more: " in str(error.value)) == (name in TWO_LINES)
+    assert ("row.names" in str(error.value)) == (name == "names of rows by R")
 
 
 @pytest.mark.parametrize("door", ["check", "run", "import tables", "read_frames", "folder"])

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from openpyxl import Workbook
 from refusals import check, refusal, refused
 
 from bayesrep import StudyError, cli, read_frames, read_study
@@ -543,6 +544,12 @@ def test_unreadable_files(tmp_path, write):
     (tmp_path / "a.xlsx").write_text("x")
     with refused(StudyError, "workbook-damaged"):
         read([tmp_path / "a.xlsx"])
+    book = Workbook()
+    book.create_chartsheet()
+    book.save(tmp_path / "a.xlsx")
+    with refused(StudyError, "workbook-damaged") as error:
+        read([tmp_path / "a.xlsx"])
+    assert error.value.facts["reason"] == "a sheet of it is for a chart that is not there"
 
 
 def test_a_thousand_classifiers(write):

@@ -25,7 +25,12 @@ import polars as pl
 
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files.copies import refuse_copies
-from bayesrep.files.names import normalize_floats, normalize_names, warn_of_shortened
+from bayesrep.files.names import (
+    normalize_floats,
+    normalize_names,
+    warn_of_numbers,
+    warn_of_shortened,
+)
 from bayesrep.files.tables import read_only, scan
 from bayesrep.files.values import lack_names, parse_flags, warn_of_nobodies
 from bayesrep.numerics.crowd import stretch_of_workers
@@ -98,6 +103,8 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
         raise StudyError("answer-table-damaged", where=where, reason=reason(error)) from None
     if not dense:
         warn_of_nobodies(workers["worker"].cast(pl.String), where)
+        for names in (counts["dataset"], workers["worker"]):
+            warn_of_numbers(names, where)
     counts, workers = (t.with_columns(pl.col("dataset").cast(pl.String)) for t in (counts, workers))
     return Counted(
         counts.with_columns(pl.col("image").cast(pl.String)), _describe_crowds(counts, workers)

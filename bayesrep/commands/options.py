@@ -93,6 +93,11 @@ def names(text: str) -> list[str]:
 
 SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
     "study": {"type": Path, "metavar": "STUDY", "help": "folder of a study"},
+    "--datasets": {
+        "type": names,
+        "metavar": "NAME,NAME",
+        "help": "roles or names (reference,replication)",
+    },
     "posterior": {"type": Path, "metavar": "posterior.nc", "help": "of `fit`"},
     "--no-progress": {"action": "store_true", "help": "no bar on standard error"},
     "--ray": {

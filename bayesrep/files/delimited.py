@@ -334,7 +334,11 @@ def _describe_long_row(row: list[str], header: _Header, where: str, line: int) -
         "columns": width,
         "beginning": plain_text(separator.join(row)[:60]),
     }
-    if separator == ",":
-        return Violation("too-many-values-between-commas", **facts)
     kind = SEPARATORS.get(separator, repr(separator))
-    return Violation("too-many-values-in-line", **facts, separator=kind)
+    if separator == ",":
+        broken = Violation("too-many-values-between-commas", **facts)
+    else:
+        broken = Violation("too-many-values-in-line", **facts, separator=kind)
+    if len(row) == width + 1 and row[0] == "1":
+        return broken.append_text("; if R wrote names of rows, too, write it with row.names=FALSE")
+    return broken

@@ -69,6 +69,15 @@ def warn_of_shortened(names: pl.Series, where: object) -> None:
         warnings.warn(TableWarning(text), stacklevel=3)
 
 
+def warn_of_numbers(names: pl.Series, where: object) -> None:
+    """The same, and which are a whole number with and without decimals, as of two files."""
+    warn_of_shortened(names, where)
+    texts = names.cast(pl.String).unique().sort()
+    if len(alike := texts.filter(texts.str.replace(r"^(\d+)\.0+$", "$1").is_duplicated())):
+        text = f"{where}: {listing(alike, names.name)}: one number in several forms is several"
+        warnings.warn(TableWarning(f"{text} names; write it in one"), stacklevel=3)
+
+
 def normalize_cells(frame: _Frame) -> _Frame:
     """A table all of whose texts are as names are; one that is empty then is missing."""
     text = pl.col(pl.String).map_batches(

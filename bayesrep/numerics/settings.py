@@ -38,8 +38,10 @@ def own_settings() -> Generator[None]:
     try:
         jax.devices()
     except (AssertionError, RuntimeError):  # what JAX raises where its plugin is not installed, too
-        platforms = str(jax.config.jax_platforms)  # type: ignore[attr-defined]
-        raise OptionError("jax-without-device", platforms=platforms) from None
+        platforms = jax.config.jax_platforms  # type: ignore[attr-defined]
+        name = "JAX_PLATFORMS" if platforms else "JAX_PLATFORM_NAME"
+        asked = f"{name}={platforms or os.environ.get(name)}"
+        raise OptionError("jax-without-device", asked=asked) from None
     with ExitStack() as settings:
         settings.enter_context(jax.enable_x64(new_val=True))
         settings.enter_context(jax.numpy_dtype_promotion("standard"))

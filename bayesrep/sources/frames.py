@@ -121,6 +121,12 @@ def as_polars(table: Any, where: str, columns: Collection[str] = KNOWN_COLUMNS) 
         raise StudyError("table-object-unreadable", where=where, reason=reason(error)) from error
     if frame is None:
         raise StudyError("object-not-a-table", where=where, type_name=type(table).__name__)
+    # What databases sum are decimals, which are counts where all are whole.
+    decimals = (column for column in frame.iter_columns() if column.dtype == pl.Decimal)
+    whole = [(column, column.cast(pl.Int64, strict=False)) for column in decimals]
+    frame = frame.with_columns(
+        number for column, number in whole if number.eq_missing(column).all()
+    )
     return leave_out_index(frame, Place(where), columns, index)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from bayesrep.errors import SHOWN, StudyError, TableWarning, listing, plain_text
-from bayesrep.files.names import normalize_names
+from bayesrep.files.names import normalize_names, warn_of_numbers
 from bayesrep.files.tables import require
 from bayesrep.files.values import is_missing, parse_flags, texts
 from bayesrep.sources.matching import explain_absence, match_image_names
@@ -47,7 +47,7 @@ def ask_each(answers: pl.DataFrame, separator: str) -> pl.DataFrame:
     """
     chosen = answers.with_row_index("row")
     pairs = _split_labels(chosen, separator)
-    _tell_spellings(pairs["label"])
+    _tell_odd_labels(pairs["label"])
     vocabulary = chosen.select("row", "dataset").join(pairs, on="row").select("dataset", "label")
     vocabulary = vocabulary.unique().sort("dataset", "label")
     _bound(chosen.select("dataset"), vocabulary, "answers")
@@ -87,13 +87,21 @@ def _bound(asked: pl.DataFrame, vocabulary: pl.DataFrame, noun: str) -> None:
         )
 
 
-def _tell_spellings(labels: pl.Series) -> None:
-    names = labels.unique().sort().to_frame("label")
-    alike = names.filter(pl.col("label").str.to_lowercase().is_duplicated())
-    if len(alike):
-        told = listing(alike["label"], "label")
-        text = f"labels that differ only in the case of their letters are two questions: {told}"
-        warnings.warn(TableWarning(text), stacklevel=3)
+def _tell_odd_labels(labels: pl.Series) -> None:
+    names = labels.unique().sort()
+    odd = {
+        "that differ only in the case of their letters are two questions": (
+            names.str.to_lowercase().is_duplicated()
+        ),
+        "that may be no answer are asked about as others are; leave a cell without answer empty": (
+            is_missing(names)
+        ),
+    }
+    for text, are_odd in odd.items():
+        if are_odd.any():
+            told = f"labels {text}: {listing(names.filter(are_odd), 'label')}"
+            warnings.warn(TableWarning(told), stacklevel=3)
+    warn_of_numbers(names.rename("label"), "the answers")
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +278,7 @@ def count_labels(answers: pl.DataFrame) -> pl.DataFrame:
     """How often each label was selected of each image, controls left out."""
     if "label" not in answers.columns:
         raise StudyError("answers-name-no-label")
-    _tell_spellings(answers["label"])
+    _tell_odd_labels(answers["label"])
     return (
         _without_controls(answers)
         .group_by(_KEY, maintain_order=True)

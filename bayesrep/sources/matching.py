@@ -143,8 +143,9 @@ def _compare(
 
 
 def _decode_addresses(names: pl.Series) -> pl.Series:
-    """The files that addresses mean: of `/data/local-files/?d=a`, `http://b/a?X-Amz-...`, `%61`."""
-    files = names.str.replace(r"^(.*/local-files/?)?\?d=", "").str.replace(r"\?[\w.~-]+=.*$", "")
+    """The files that addresses mean: of `/local-files/?d=a`, `b/a?X-Amz-...`, `a#t=1`, `%61`."""
+    files = names.str.replace(r"^(.*/local-files/?)?\?d=", "")
+    files = files.str.replace(r"#\w+=[\w.,:-]*$", "").str.replace(r"\?[\w.~-]+=.*$", "")
     encoded = files.str.contains(r"%[0-9A-Fa-f]{2}").fill_null(value=False).arg_true()
     decoded = [normalize_name(unquote(name)) for name in files.gather(encoded)]
     return files.scatter(encoded, decoded)

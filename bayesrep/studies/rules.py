@@ -23,6 +23,9 @@ Column: TypeAlias = Sequence[object] | NDArray[Any]
 RESERVED_COLUMNS = ("dataset", "image", "label")  # what images.parquet calls something else
 REQUIRED_ROLES = ("reference", "replication")
 LEAST_CHANCE = 1e-6  # of one data set's counts: below it they are none
+ANSWERS = {"column": "selected", "total": "shown", "rows": "every answer with its worker"}
+ATTEMPTS = {"column": "solved", "total": "attempts", "rows": "every attempt in a row of its own"}
+"""What a message calls counts, and how else they may be given."""
 
 
 def raise_first(violations: Iterable[Violation]) -> None:
@@ -76,10 +79,13 @@ def count_violations(where: str, images: Names, selected: Any, shown: Any) -> It
         yield (Violation("selected-exceeds-shown", where=where, images=listing(names[excess])))
 
 
-def value_violations(where: str, selected: Ints, shown: Ints) -> Iterator[Violation]:
+def value_violations(
+    where: str, selected: Ints, shown: Ints, words: Mapping[str, str] = ANSWERS
+) -> Iterator[Violation]:
     """Check that counts are of answers one by one: no percentages, no answer several times.
 
     At most one data set in a million (`LEAST_CHANCE`) is refused wrongly (`bound_few_values`).
+    A message calls them by `words`.
     """
     pairs, images = np.unique((shown << 32) | selected, return_counts=True)
     sizes, starts = np.unique(pairs >> 32, return_index=True)
@@ -87,7 +93,7 @@ def value_violations(where: str, selected: Ints, shown: Ints) -> Iterator[Violat
     for size, values, many in zip(sizes.tolist(), *parts, strict=True):
         if len(sizes) * np.exp(bound_few_values(size, values, many)) < LEAST_CHANCE:
             facts = {"where": where, "shown": size, "values": listing(values, "value")}
-            yield Violation("counts-of-few-values", **facts)
+            yield Violation("counts-of-few-values", **facts, **words)
             return
 
 

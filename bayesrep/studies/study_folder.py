@@ -109,11 +109,10 @@ class StudyFolder:
 
     def common_classifiers(self, names: Sequence[str]) -> list[str]:
         """The classifiers that it lists, or else those with a file for each of some data sets."""
-        if self.manifest is not None and self.manifest.classifiers:
-            return list(self.manifest.classifiers)
+        listed = self.manifest.classifiers if self.manifest is not None else ()
         predicted = {name: folder.predicted_classifiers(self.path, name) for name in names}
         for name, classifiers in predicted.items():
-            if not classifiers:
+            if not classifiers and not (listed and name in self.roles.values()):
                 known = self.predicted_datasets
                 raise StudyError(
                     "data-set-without-predictions",
@@ -121,6 +120,8 @@ class StudyFolder:
                     dataset=name,
                     known_datasets=listing(known, "data set") if known else "no data set",
                 )
+        if listed:
+            return list(listed)
         if not (common := sorted(set.intersection(*predicted.values()))):
             among = ", ".join(map(repr, names))
             raise StudyError("no-classifier-in-common", path=self.path, datasets=among)

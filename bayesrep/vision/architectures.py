@@ -170,7 +170,7 @@ def _of_config(name: str, file: Path | None, classes: Classes) -> Architecture:
             load_model_config_from_path(folder) if folder else load_model_config_from_hf(identifier)
         )
         output_count, shape = int(config["num_classes"]), config.get("input_size", (3,))
-        preprocessed, names = _input(config), read_label_names(config)
+        preprocessed, names = _input(config), read_label_names(config, classes)
     except Exception as error:  # the hub, the file system, what is in the file
         where = str(folder / _CONFIG) if folder else f"{_CONFIG} of {identifier} on the hub"
         raise PredictionError(

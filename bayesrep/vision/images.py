@@ -248,7 +248,8 @@ def _image_set(entries: Sequence[_ImageFile], labels: Ints, classes: Classes) ->
     names = tuple(entry.name for entry in entries)
     if strange := [name for name in names if _SURROGATES & set(name)]:
         raise PredictionError("image-names-not-utf8", images=listing(strange))
-    for violation in rules.image_violations("the images", names):
+    # Of a table of paths ./a.png and a.png are one file.
+    for violation in rules.image_violations("the images", list(map(posixpath.normpath, names))):
         raise PredictionError(violation)
     files = {name: number for number, name in enumerate(dict.fromkeys(e.file for e in entries))}
     place = np.array([(files[e.file], e.offset, e.size) for e in entries], dtype=np.int64)

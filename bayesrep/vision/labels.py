@@ -95,6 +95,9 @@ def labels_by_folder(names: Sequence[str], where: str, classes: Classes) -> Ints
     like = by_name or by_number
     if not like:
         return None
+    if "" in distinct:
+        strays = listing(name for name in names if "/" not in name)
+        raise PredictionError("images-beside-class-folders", where=where, images=strays)
     if other := sorted(set(distinct) - set(like)):
         folders = listing(other, "folder")
         if not by_name:

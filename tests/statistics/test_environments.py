@@ -53,7 +53,8 @@ CHANGES = {
     "JAX_DEBUG_INFS": ["1"],
     "JAX_NUMPY_DTYPE_PROMOTION": ["strict"],
     "JAX_NUMPY_RANK_PROMOTION": ["raise"],
-    "JAX_ENABLE_X64": ["1", "0"],
+    "JAX_PLATFORM_NAME": ["gpu"],
+    "JAX_ENABLE_X64": ["1", "0", "wat"],
     "JAX_DISABLE_JIT": ["1"],
     "JAX_CHECK_TRACER_LEAKS": ["1"],
     "JAX_DEFAULT_MATMUL_PRECISION": ["bfloat16"],
@@ -64,10 +65,11 @@ CHANGES = {
     "HOME": ["/nowhere"],
     "TMPDIR": ["/nowhere", "/proc"],
     "OMP_NUM_THREADS": ["nonsense", "1"],
-    "POLARS_MAX_THREADS": ["1"],
+    "POLARS_MAX_THREADS": ["1", "0"],
     "POLARS_FMT_MAX_ROWS": ["1"],
     "PYTHONOPTIMIZE": ["2"],
     "PYTHONHASHSEED": ["7"],
+    "PYTHONWARNINGS": ["error"],
     "PYTHONUTF8": ["0"],
     "LANG": ["C", "tr_TR.UTF-8"],
     "TZ": ["Asia/Kathmandu"],
@@ -121,7 +123,7 @@ def numbers(text):
     found = []
 
     def take(name, value):
-        if "second" in name:
+        if re.search("second|passes|stages", name):
             return
         if isinstance(value, dict):
             for key, each in sorted(value.items()):

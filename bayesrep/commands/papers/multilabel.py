@@ -79,7 +79,9 @@ def run(arguments: Namespace) -> int:
         beside = _read_labelled(arguments, files, answers)
     classes = beside[0].classes
     if arguments.table == "accuracies":
-        groups = protocols.read_groups(file, classes) if file else None
+        chosen = read_grouping(file, classes, arguments.by) if arguments.by else None
+        groups = {} if chosen is None else {arguments.by: chosen}
+        groups = groups or (protocols.read_groups(file, classes) if file else None)
         options["subsets"] = protocols.class_subsets(classes, groups)
     elif arguments.table == "confusion":
         beside = protocols.people_beside(*beside), read_grouping(file, classes, arguments.by)

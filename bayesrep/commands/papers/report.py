@@ -19,9 +19,6 @@ def add(parser: ArgumentParser) -> None:
     add_shared(parser, "study")
     option("--out", type=Path, required=True, metavar="DIR", help="figures and index.html")
     add_datasets(parser)
-    option(
-        "--bootstrap", type=int, metavar="B", help="replicates for 95 %% intervals (the paper's)"
-    )
     add_files(parser)
     add_shared(parser, "--no-progress", "--seed", "--force")
 

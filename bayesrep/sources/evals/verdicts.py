@@ -15,7 +15,7 @@ LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 """Inspect's verdicts: correct, incorrect, partly, and no answer, which counts as not right."""
 WORDS = {
     **dict.fromkeys((*TRUE_WORDS, "pass", "passed"), 1.0),
-    **dict.fromkeys((*FALSE_WORDS, "fail", "failed", "timeout"), 0.0),
+    **dict.fromkeys((*FALSE_WORDS, "fail", "failed", "timeout", "timed out"), 0.0),
 }
 _FAR_RATIO, _CODE_RATIO = 50, 5
 """How many times the next greatest score a score is that is none; of nines: 99, 999, ..."""
