@@ -154,7 +154,7 @@ def test_predicted_labels_stand_for_correct(write):
     """The label is the table's own, or that of the images."""
     labels = images().select("dataset", "image", "label")
     said = predictions().with_columns(
-        label_1=pl.when("correct").then(pl.lit("01")).otherwise(pl.lit("1"))
+        label_1=pl.when("correct").then(pl.lit("01")).otherwise(pl.lit("2"))
     )
     said = said.drop("correct")
     with refused(StudyError, "answers-without-labels"):

@@ -15,7 +15,7 @@ import polars as pl
 from bayesrep.errors import SHOWN, StudyError, TableWarning, listing, plain_text
 from bayesrep.files.names import normalize_names, warn_of_numbers
 from bayesrep.files.tables import require
-from bayesrep.files.values import is_missing, parse_flags, texts
+from bayesrep.files.values import are_controls, is_missing, texts
 from bayesrep.sources.matching import explain_absence, match_image_names
 from bayesrep.sources.raw_answers import EMPTY
 
@@ -306,8 +306,5 @@ def count_choices(answers: pl.DataFrame, separator: str) -> pl.DataFrame:
 
 
 def _without_controls(answers: pl.DataFrame) -> pl.DataFrame:
-    if "control" not in answers.columns:
-        return answers
-    control = answers["control"]
-    is_none = is_missing(control) | (parse_flags(control) == False).fill_null(value=False)  # noqa: E712
-    return answers.filter(is_none)
+    given = "control" in answers.columns
+    return answers.filter(~are_controls(answers["control"])) if given else answers

@@ -10,10 +10,9 @@ import polars as pl
 from bayesrep.errors import OptionError, StudyError, reason
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_names
-from bayesrep.files.tables import read_only, require
+from bayesrep.files.tables import read_only, require, warn_unread
 from bayesrep.files.values import durations
 from bayesrep.sources.exports.columns import Columns, drop_marked, join_choices
-from bayesrep.sources.table_files import warn_unread
 
 
 def read_mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
