@@ -161,6 +161,8 @@ def test_predicted_labels_stand_for_correct(write):
         read(write(c=counts(), p=said))
     check_study(read(write(c=counts(), p=said, i=labels)))
     check_study(read(write(c=counts(), p=said.with_columns(label=pl.lit("01")))))
+    with pytest.warns(TableWarning, match=r"'resnet' .*'1' and '01' are alike"):
+        read(write(c=counts(), p=said.with_columns(pl.col("label_1").replace("2", "1")), i=labels))
     beside = said.join(counts(), on=["dataset", "image"]).with_columns(label=pl.lit("01"))
     check_study(read(write(c=beside)))
 

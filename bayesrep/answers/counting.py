@@ -31,6 +31,7 @@ from bayesrep.files.names import (
     warn_of_numbers,
     warn_of_shortened,
 )
+from bayesrep.files.sheets import UNNAMED
 from bayesrep.files.tables import read_only, scan, warn_unread
 from bayesrep.files.values import lack_names, parse_flags, warn_of_controls, warn_of_nobodies
 from bayesrep.numerics.crowd import stretch_of_workers
@@ -89,8 +90,7 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
     try:
         answers = _scan_tables(paths, where)
         with _panics_left_out(paths):
-            asked = (scan(path, [*_KEY, "label"]) for path in paths)
-            raise_first(label_violations(where, asked))
+            raise_first(label_violations(where, (scan(path, [*_KEY, "label"]) for path in paths)))
             dense = _has_dense_numbers(answers)
             counts = _check_counts((_dense_counts if dense else _counts)(answers), where)
             _refuse_repeats(answers, int(counts["shown"].sum()), where)
@@ -154,7 +154,10 @@ def _select_columns(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
             columns=listing(missing, "column"),
             needed=", ".join(_NAMES),  # the sentence has the fourth
         )
-    known, titled = (*_COLUMNS, *BESIDE_ANSWERS), (name for name in schema if name[:1] != "\0")
+    known, titled = (
+        (*_COLUMNS, *BESIDE_ANSWERS),
+        (name for name in schema if not name.startswith(UNNAMED)),
+    )
     warn_unread([name for name in titled if name.lower() not in known], "answers", (), where)
     if "control" in schema:
         warn_of_controls(every.group_by("control").len().collect(engine="streaming"), where)

@@ -21,13 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 from bayesrep import process
 from bayesrep.choices import Key
 from bayesrep.commands import shapes
-from bayesrep.commands.options import (
-    SHARED_ARGUMENTS,
-    add_shared,
-    by_role,
-    names,
-    seed,
-)
+from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, by_role, names, seed
 from bayesrep.commands.output import emit, new_folder
 from bayesrep.errors import OptionError, listing, plain_text
 from bayesrep.sources import READERS, STATEMENTS  # the parser asks for them
@@ -359,8 +353,7 @@ def _print_survey(
     words = (*arguments.files, *_written_options(given))
     named = ("--reference", "NAME", "--replication", "NAME", "--out", "STUDY")
     lines.append(f"Next: {process.command('import', arguments.source, *words, *named)}")
-    facts = {"datasets": table.to_dicts(), "groups": groups}
-    return emit(arguments, "\n".join(lines), facts)
+    return emit(arguments, "\n".join(lines), {"datasets": table.to_dicts(), "groups": groups})
 
 
 def _without_counts(contents: "StudyContents", out: Path) -> list[str]:

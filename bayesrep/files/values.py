@@ -241,7 +241,6 @@ def _refuse(
     wrong = wrong.fill_null(value=False)
     if wrong.any():
         rows = Place.from_name(where).rows(wrong, column if shown else None)
-        broken = Violation(rule, where=where, column=column.name, rows=rows)
-        error = UnreadableError(broken)
+        error = UnreadableError(Violation(rule, where=where, column=column.name, rows=rows))
         error.wrong = wrong
         raise error

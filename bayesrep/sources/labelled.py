@@ -182,7 +182,8 @@ def own_labels(
             dataset=str(dataset),
             where=where,
             counts="the answers",
-            covers=_are_covered(counted, own),
+            # Of as many labels as answered images, the images must all be found.
+            covers=len(own.join(counted, on="dataset", how="semi")) >= len(counted),
         )
     asked = own.join(images, on=_IMAGE, how="semi", maintain_order="left")
     if asked.is_empty():
@@ -220,11 +221,6 @@ def own_labels(
         "about another label": len(about) - len(kept),
     }
     return Own(kept.drop("row"), asked, spellings, left_out)
-
-
-def _are_covered(answered: pl.DataFrame, own: pl.DataFrame) -> bool:
-    """Whether a data set has as many labels as answered images: the fewer must be found."""
-    return len(own.join(answered, on="dataset", how="semi")) >= len(answered)
 
 
 def _one_an_image(labels: pl.DataFrame, where: str) -> pl.DataFrame:

@@ -55,13 +55,7 @@ _TOLD: Mapping[str, pl.Expr] = {
 
 
 def match_image_names(
-    frame: pl.DataFrame,
-    counted: pl.Series,
-    *,
-    dataset: str,
-    where: str,
-    counts: str,
-    covers: bool,
+    frame: pl.DataFrame, counted: pl.Series, *, dataset: str, where: str, counts: str, covers: bool
 ) -> pl.DataFrame:
     """A table whose images of one data set are called as the counts call them.
 

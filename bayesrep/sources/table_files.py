@@ -25,8 +25,7 @@ def read_answers(path: str | Path) -> pl.DataFrame:
         Naming the rows and the column.
     """
     named = ("dataset", "image", "worker")
-    known = (*named, *COLUMNS, "selected", "task", "control", "seconds")
-    table, where = read_only(path, known)
+    table, where = read_only(path, (*named, *COLUMNS, "selected", "task", "control", "seconds"))
     table = table.rename(in_our_words(table.columns))
     require(table, (*named, "selected"), where)
     columns = [texts(table[name], where) for name in ("dataset", "image")]

@@ -66,10 +66,7 @@ def _single_column(columns: Sequence[str], prefix: str, option: str, where: str)
 
 
 def _pairs(image: str, answer: str, columns: Sequence[str], where: str) -> list[tuple[str, str]]:
-    """Columns of images and of the answers about them, which are missing where none was given.
-
-    A batch has no column for a box that nobody ticked.
-    """
+    """Columns of images and of answers about them: none of a box that nobody ticked."""
     if "*" not in image + answer:
         return [(image, answer)]
     if image.count("*") != 1 or answer.count("*") != 1:

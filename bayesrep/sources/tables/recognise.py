@@ -8,14 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from bayesrep.errors import (
-    StudyError,
-    TableWarning,
-    Violation,
-    did_you_mean,
-    find_nearest,
-    listing,
-)
+from bayesrep.errors import StudyError, TableWarning, Violation, did_you_mean, find_nearest, listing
 from bayesrep.files import parquet
 from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
