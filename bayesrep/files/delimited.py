@@ -14,7 +14,7 @@ import io
 import re
 import warnings
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import and_
 from pathlib import Path
@@ -49,11 +49,6 @@ _MARKS = {  # the longer ones first, since that of UTF-32 begins with that of UT
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_FAULTS: Mapping[str, LiteralString] = {
-    "new-line character": "line-end-within-row",
-    "field larger": "table-cell-too-long",
-}
-"""What is wrong with rows, by what `csv` says; else it is a quote."""
 
 
 @dataclass(frozen=True)
@@ -311,8 +306,11 @@ def _write_regular(data: bytes, header: _Header, where: str) -> bytes:
     except csv.Error as error:
         told, record = str(error), lines[begin : rows.line_num]
         rule: LiteralString = "stray-quote"
-        if told and not _are_rows(record, header.separator, separators, is_spaced=is_spaced):
-            rule = next((rule for said, rule in _FAULTS.items() if told.startswith(said)), rule)
+        is_quote = _are_rows(record, header.separator, separators, is_spaced=is_spaced)
+        if told.startswith("new-line character") and not is_quote:
+            rule = "line-end-within-row"
+        elif told.startswith("field larger") and not is_quote:
+            rule = "table-cell-too-long"
         text = plain_text(lines[begin].strip()[:60])
         raise StudyError(rule, where=where, line=first + begin, beginning=text) from error
     return written.getvalue().encode()
