@@ -138,6 +138,16 @@ def test_names_that_two_files_write_otherwise_are_told(tmp_path):
     assert said == {f": {each}"[:24] for each in odd}
 
 
+def test_columns_not_read_controls_and_numbers_cut_off_are_told(tmp_path):
+    rows = [f"v,12345678901234{k}0000,w,1,positive,Rejected\n" for k in range(9)]
+    text = "".join(["dataset,image,worker,selected,control,Status\n", *rows])
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.warns(TableWarning) as told:
+        count_answers([tmp_path / "a.csv"])
+    for said in ("'Status' of answers is not read", "9 of 9 answers", "long numbers"):
+        assert any(said in str(each.message) for each in told)
+
+
 def test_a_parquet_table_that_was_cut_off_is_one_line(tmp_path):
     file = tmp_path / "a.parquet"
     _answers(2).write_parquet(file)

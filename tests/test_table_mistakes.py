@@ -786,6 +786,11 @@ def test_rows_with_quotes_are_those_of_the_csv_module_or_refused(tmp_path_factor
             assert [*map(list, frame.rows())] == [row for row in held[1:] if any(row)]
 
 
+def test_a_row_may_hold_two_cells_of_several_lines(tmp_path):
+    (tmp_path / "a.csv").write_text('a,b,c,d\n"1\n1",2,3,"4\n4"\n1,2,3,4\n')
+    assert read_only(tmp_path / "a.csv").frame.rows() == [("1\n1", "2", "3", "4\n4"), (*"1234",)]
+
+
 @pytest.mark.parametrize("read", [scan, read_only])
 def test_no_row_is_lost_between_stray_quotes(read, tmp_path, monkeypatch):
     monkeypatch.setattr(delimited, "_CHUNK", 1000)

@@ -154,13 +154,15 @@ def test_predicted_labels_stand_for_correct(write):
     """The label is the table's own, or that of the images."""
     labels = images().select("dataset", "image", "label")
     said = predictions().with_columns(
-        label_1=pl.when("correct").then(pl.lit("01")).otherwise(pl.lit("1"))
+        label_1=pl.when("correct").then(pl.lit("01")).otherwise(pl.lit("2"))
     )
     said = said.drop("correct")
     with refused(StudyError, "answers-without-labels"):
         read(write(c=counts(), p=said))
     check_study(read(write(c=counts(), p=said, i=labels)))
     check_study(read(write(c=counts(), p=said.with_columns(label=pl.lit("01")))))
+    with pytest.warns(TableWarning, match=r"'resnet' .*'1' and '01' are alike"):
+        read(write(c=counts(), p=said.with_columns(pl.col("label_1").replace("2", "1")), i=labels))
     beside = said.join(counts(), on=["dataset", "image"]).with_columns(label=pl.lit("01"))
     check_study(read(write(c=beside)))
 

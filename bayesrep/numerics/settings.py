@@ -46,6 +46,7 @@ def own_settings() -> Generator[None]:
         settings.enter_context(jax.enable_x64(new_val=True))
         settings.enter_context(jax.numpy_dtype_promotion("standard"))
         settings.enter_context(jax.default_matmul_precision(None))
+        settings.enter_context(jax.threefry_partitionable(new_val=True))
         for unwanted in (jax.debug_nans, jax.debug_infs, jax.check_tracer_leaks, jax.log_compiles):
             settings.enter_context(unwanted(new_val=False))
         settings.enter_context(jax.disable_jit(disable=False))

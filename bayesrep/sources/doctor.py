@@ -41,7 +41,7 @@ def examine_data(
         try:
             tried = read_attempts(path)
         except StudyError as error:  # else a table of scores, which is a log
-            if error.rule == "counts-of-few-values":
+            if error.rule in ("counts-of-few-values", "counts-with-common-divisor"):
                 raise
         else:
             return "a table of attempts", _of_table(tried)

@@ -154,8 +154,7 @@ def _frame(table: Any, where: str) -> pl.DataFrame | None:
 
 
 def _of_columns(table: Any, names: Iterable[Any]) -> pl.DataFrame:
-    columns = {str(name): _plain_values(table[name]) for name in names}
-    return pl.DataFrame(columns, strict=False)
+    return pl.DataFrame({str(name): _plain_values(table[name]) for name in names}, strict=False)
 
 
 def _plain_values(column: Any) -> Any:
@@ -165,5 +164,4 @@ def _plain_values(column: Any) -> Any:
 def _is_rows(table: Any) -> bool:
     if not isinstance(table, Sequence) or isinstance(table, str | bytes):
         return False
-    rows = cast(Sequence[Any], table)
-    return all(isinstance(row, Mapping) for row in rows)
+    return all(isinstance(row, Mapping) for row in cast(Sequence[Any], table))

@@ -15,7 +15,7 @@ import polars as pl
 from bayesrep.errors import SHOWN, StudyError, TableWarning, listing, plain_text
 from bayesrep.files.names import normalize_names, warn_of_numbers
 from bayesrep.files.tables import require
-from bayesrep.files.values import is_missing, parse_flags, texts
+from bayesrep.files.values import are_controls, is_missing, texts
 from bayesrep.sources.matching import explain_absence, match_image_names
 from bayesrep.sources.raw_answers import EMPTY
 
@@ -182,7 +182,8 @@ def own_labels(
             dataset=str(dataset),
             where=where,
             counts="the answers",
-            covers=_are_covered(counted, own),
+            # Of as many labels as answered images, the images must all be found.
+            covers=len(own.join(counted, on="dataset", how="semi")) >= len(counted),
         )
     asked = own.join(images, on=_IMAGE, how="semi", maintain_order="left")
     if asked.is_empty():
@@ -220,11 +221,6 @@ def own_labels(
         "about another label": len(about) - len(kept),
     }
     return Own(kept.drop("row"), asked, spellings, left_out)
-
-
-def _are_covered(answered: pl.DataFrame, own: pl.DataFrame) -> bool:
-    """Whether a data set has as many labels as answered images: the fewer must be found."""
-    return len(own.join(answered, on="dataset", how="semi")) >= len(answered)
 
 
 def _one_an_image(labels: pl.DataFrame, where: str) -> pl.DataFrame:
@@ -306,8 +302,5 @@ def count_choices(answers: pl.DataFrame, separator: str) -> pl.DataFrame:
 
 
 def _without_controls(answers: pl.DataFrame) -> pl.DataFrame:
-    if "control" not in answers.columns:
-        return answers
-    control = answers["control"]
-    is_none = is_missing(control) | (parse_flags(control) == False).fill_null(value=False)  # noqa: E712
-    return answers.filter(is_none)
+    given = "control" in answers.columns
+    return answers.filter(~are_controls(answers["control"])) if given else answers

@@ -58,8 +58,7 @@ class StudyFolder:
     @cached_property
     def manifest(self) -> Manifest | None:
         """What study.json says; None where there is none yet."""
-        read = partial(read_manifest, self.path)
-        return value(read, self.path) if self.is_study else None
+        return value(partial(read_manifest, self.path), self.path) if self.is_study else None
 
     @property
     def roles(self) -> Mapping[str, str]:

@@ -89,8 +89,7 @@ def check_names(names: Sequence[str], weights: Path | None = None) -> None:
             raise PredictionError(why)
     elsewhere = [n for n in names if is_torchvision(n) or is_of_hub(n) or _saved_folder(n, weights)]
     if unknown := [n for n in names if n not in elsewhere and not timm.is_model(n)]:
-        base = unknown[0].split(".")[0]
-        near = difflib.get_close_matches(base, timm.list_models(), n=1)
+        near = difflib.get_close_matches(unknown[0].split(".")[0], timm.list_models(), n=1)
         listed = listing(unknown, "classifier")
         if not near:
             raise PredictionError(

@@ -383,8 +383,7 @@ def _labels_beside(
         size = min(entry.size, LABEL_BYTES) if entry.size >= 0 else LABEL_BYTES
         text = _read_at(entry.file, entry.offset, size)
         labels.append(normalize_name(text.decode("utf-8-sig", "replace")))
-    names = [entry.name for entry in images]
-    numbers = class_numbers(labels, names, "the .cls files", classes)
+    numbers = class_numbers(labels, [entry.name for entry in images], "the .cls files", classes)
     return numbers, {stems[stem].name for stem in owner}
 
 

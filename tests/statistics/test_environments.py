@@ -56,6 +56,7 @@ CHANGES = {
     "JAX_PLATFORM_NAME": ["gpu"],
     "JAX_ENABLE_X64": ["1", "0", "wat"],
     "JAX_DISABLE_JIT": ["1"],
+    "JAX_THREEFRY_PARTITIONABLE": ["0"],
     "JAX_CHECK_TRACER_LEAKS": ["1"],
     "JAX_DEFAULT_MATMUL_PRECISION": ["bfloat16"],
     "JAX_LOG_COMPILES": ["1"],

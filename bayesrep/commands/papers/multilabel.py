@@ -7,12 +7,7 @@ from typing import Any, get_args
 
 from bayesrep.choices import Empty
 from bayesrep.commands import shapes
-from bayesrep.commands.options import (
-    add_protocol,
-    add_shared,
-    given_options,
-    refuse_foreign,
-)
+from bayesrep.commands.options import add_protocol, add_shared, given_options, refuse_foreign
 from bayesrep.commands.output import emit_table, new_table, report_missing_arguments
 from bayesrep.errors import StudyError
 from bayesrep.studies.words import named_words

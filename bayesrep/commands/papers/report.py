@@ -49,8 +49,7 @@ def run(arguments: Namespace) -> int:
     lines.append(
         f"{len(drawn)} of {len(figures)} figures; written to {arguments.out / 'index.html'}"
     )
-    facts = {"figures": figures, "out": str(arguments.out)}
-    return emit(arguments, "\n".join(lines), facts)
+    return emit(arguments, "\n".join(lines), {"figures": figures, "out": str(arguments.out)})
 
 
 FORMS: shapes.Forms = {

@@ -63,8 +63,7 @@ def split_panels(records: pl.DataFrame) -> pl.DataFrame:
     lists = pl.Series("score", said, pl.List(pl.String)), pl.Series("place", places)
     each = panels.with_columns(lists).explode("score", "place")
     names = each.with_columns(scorer=pl.format("{}[{}]", "scorer", "place")).drop("place")
-    kept = names.filter(pl.col("score") != UNSCORED_SCORE)
-    return pl.concat([records.filter(~listed), kept])
+    return pl.concat([records.filter(~listed), names.filter(pl.col("score") != UNSCORED_SCORE)])
 
 
 def lacking_judges(judged: pl.DataFrame, judges: Sequence[str]) -> list[str]:
