@@ -20,7 +20,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
-from bayesrep import process
+from bayesrep import errors, process
 from bayesrep.atomic import PLACED_FILES, remove_partials
 from bayesrep.commands import import_command
 from bayesrep.commands.output import (
@@ -315,6 +315,8 @@ def _list_commands(headings: Mapping[str, Mapping[str, str]]) -> str:
 def _run(arguments: argparse.Namespace) -> int:
     """Run a parsed command; what is wrong with its data, options or files becomes one line."""
     try:
+        if os.environ.get("POLARS_MAX_THREADS") == "0":  # which ends it at every file
+            raise errors.OptionError("no-polars-threads")
         write_as(arguments.format)
         PLACED_FILES.set([])
         context = copy_context()
@@ -355,7 +357,7 @@ def _describe_kept(arguments: argparse.Namespace) -> str:
 def _report_refusal(error: Exception) -> int:
     """Say what is wrong with the data, the options or a file; what else went wrong is ours."""
     match error:
-        case BayesrepError():
+        case BayesrepError() | Warning():  # where PYTHONWARNINGS makes them errors
             say(reason(error))
             return FINDING if isinstance(error, ConvergenceError) else MISTAKE
         case BrokenPipeError(filename=name) if name == STANDARD_OUTPUT:
@@ -363,6 +365,9 @@ def _report_refusal(error: Exception) -> int:
         case OSError():
             say(f"{getattr(error, 'filename', None) or 'a file'}: {reason(error)}")
             return FINDING
+        case ValueError() if "for environment 'JAX_" in str(error):  # as JAX is imported
+            say(f"{reason(error)}; unset it, or correct it")
+            return MISTAKE
         case MemoryError():
             say(f"not enough memory for this: {reason(error)}")
             return FINDING

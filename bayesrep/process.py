@@ -58,7 +58,7 @@ class _Stop:
         while True:
             if select.select([arrivals], [], [], OFTEN if first else None)[0]:
                 if not (arrived := arrivals.recv(1)):  # the command is done
-                    return
+                    return arrivals.close()
                 if (number := arrived[0]) not in SIGNALS:
                     continue
                 if own:
@@ -173,7 +173,8 @@ def run(command: Callable[[], int]) -> NoReturn:
     arrivals, sent = socket.socketpair()
     sent.settimeout(0)
     signal.set_wakeup_fd(sent.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_stop.watch, args=(arrivals,), daemon=True).start()
+    watcher = threading.Thread(target=_stop.watch, args=(arrivals,), daemon=True)
+    watcher.start()
     sys.unraisablehook = _ignore_interrupt
     gc.set_threshold(OBJECTS)
     try:
@@ -184,6 +185,9 @@ def run(command: Callable[[], int]) -> NoReturn:
     for number in ours:  # the command is done: a signal to what Python tidies up changes nothing
         signal.signal(number, signal.SIG_IGN)
     if not is_stopped():
+        signal.set_wakeup_fd(-1)
+        sent.close()
+        watcher.join(SOON)
         gc.freeze()  # Python would look through all that JAX holds once more: up to a second
         sys.exit(status)
     for stream in (sys.stdout, sys.stderr):

@@ -133,8 +133,9 @@ def test_labels_in_another_case_are_matched_one_to_one_or_refused():
     # Where the file has both, they are two.
     table = own_labels(said("a Crane", "b crane"), own(a="Crane", b="crane"), "f", "|").answers
     assert verdicts(table) == {"a": ["yes"], "b": ["yes"]}
-    with pytest.warns(TableWarning, match="labels 'Crane', 'crane'"):
-        ask_each(said("a Crane", "b crane"), "|")
+    for labels in ("Crane", "crane"), ("1", "1.0"), ("NA", "none"):
+        with pytest.warns(TableWarning, match=f"labels '{labels[0]}', '{labels[1]}'"):
+            ask_each(said(*(f"a {label}" for label in labels)), "|")
 
 
 def test_every_label_of_a_data_set_is_a_question_about_all_its_answers():

@@ -481,6 +481,11 @@ def page(**change):
     return json.dumps(PAGE | {"answers": [ONE | change]})
 
 
+def test_seconds_are_numbers_as_tables_have_them(tmp_path):
+    (tmp_path / "a.json").write_text(page(seconds="9,5"))
+    assert read_assignments([tmp_path / "a.json"])["seconds"].to_list() == [9.5]
+
+
 ROWS = "WorkerId,Input.task,Answer.selected\n"
 DAMAGED, PLACELESS = "answers-file-damaged", "assignments-without-places"
 
@@ -494,7 +499,8 @@ DAMAGED, PLACELESS = "answers-file-damaged", "assignments-without-places"
         ("a.json", page(task=None), "value-missing-in-rows"),
         ("a.json", page().replace('"w"', '" "'), "value-missing-in-rows"),
         *(("a.json", page(selected=said), DAMAGED) for said in (None, ["x"], [1.5], [True], "12")),
-        *(("a.json", page(**said), DAMAGED) for said in ({"seconds": "x"}, {"main": "1"})),
+        *(("a.json", page(seconds=said), "task-seconds-no-time") for said in ("x", -4, True)),
+        ("a.json", page(main="1"), DAMAGED),
         ("a.json", page(time=5), DAMAGED),
         ("a.json", page(selected=[70000]), PLACELESS),
         ("a.json", "[1]", DAMAGED),

@@ -14,6 +14,7 @@ import bayesrep
 from bayesrep import Study, StudyError, WorkerAnswers
 from bayesrep.answers import count_answers, counting, describe_crowd
 from bayesrep.cli import main
+from bayesrep.errors import TableWarning
 
 
 def _answers(seed, images=200, workers=12, annotators=5, datasets=("a", "b")):
@@ -123,6 +124,28 @@ def test_bad_tables_are_one_line(tmp_path, text, broken):
     out = tmp_path / "c.csv"
     check(refusal(["answers", "count", tmp_path / "a.csv", "--out", out]), *broken)
     assert not out.exists()
+
+
+def test_names_that_two_files_write_otherwise_are_told(tmp_path):
+    for name in ("1", "1.0"):
+        rows = f"{name},a,{name},1\n{name},b,1.23457E+12,0\n"
+        (tmp_path / f"{name}.csv").write_text(f"dataset,image,worker,selected\n{rows}")
+    files = sorted(tmp_path.iterdir())
+    with pytest.warns(TableWarning) as told:
+        count_answers(files)
+    said = {str(each.message).removeprefix(", ".join(map(str, files)))[:24] for each in told}
+    odd = ("datasets '1', '1.0': one", "workers '1', '1.0': one", "worker '1.23457E+12': lo")
+    assert said == {f": {each}"[:24] for each in odd}
+
+
+def test_columns_not_read_controls_and_numbers_cut_off_are_told(tmp_path):
+    rows = [f"v,12345678901234{k}0000,w,1,positive,Rejected\n" for k in range(9)]
+    text = "".join(["dataset,image,worker,selected,control,Status\n", *rows])
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.warns(TableWarning) as told:
+        count_answers([tmp_path / "a.csv"])
+    for said in ("'Status' of answers is not read", "9 of 9 answers", "long numbers"):
+        assert any(said in str(each.message) for each in told)
 
 
 def test_a_parquet_table_that_was_cut_off_is_one_line(tmp_path):

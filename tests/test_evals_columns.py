@@ -451,10 +451,13 @@ def test_results_of_code_generation_have_attempts(tmp_path):
     assert found.attempts[0].solved.tolist() == solved
     with refused(OptionError, "paths-through-different-lists"):
         read_evaluations(files, **BOTH, **{**chosen, "item": "hash.*.task_id"})
-    rows = [{"task_id": n, "passed": True, "result": "passed"} for n in range(6)]
-    for file in ("a.json", "a.jsonl"):
-        (tmp_path / file).write_text(json.dumps(rows))
-        table, _ = list_contents([f"m={tmp_path / file}"], item="task_id", score="passed")
+    rows = [{"task_id": n, "passed": False, "result": "timed out"} for n in range(6)]
+    listed = {"results": rows}
+    for file, whole, way in ("a.json", rows, ""), ("b.jsonl", rows, ""), ("c.json", listed, "*."):
+        (tmp_path / file).write_text(json.dumps(whole))
+        way = f"results.{way}" if way else ""
+        chosen = {"item": f"{way}task_id", "score": f"{way}passed,{way}result"}
+        table, _ = list_contents([f"m={tmp_path / file}"], **chosen)
         assert table["items"].to_list() == [6]
 
 

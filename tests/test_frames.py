@@ -90,6 +90,8 @@ def test_it_is_the_study_of_the_same_files(counts, predictions, study, tmp_path)
 def test_wide_predictions_and_counts_beside_them(counts, predictions, study):
     wide = predictions.pivot(index=["dataset", "image"], columns="classifier", values="correct")
     assert read_frames(counts=counts, predictions=wide.reset_index(), **CALLED) == study
+    summed = pl.from_pandas(counts).with_columns(pl.col("selected").cast(pl.Decimal(38, 2)))
+    assert read_frames(counts=summed, predictions=predictions, **CALLED) == study
     beside = predictions.merge(counts.drop(columns="picture"), on=["dataset", "image"])
     assert read_frames(counts=beside, predictions=beside, **CALLED) == study
 
@@ -169,6 +171,7 @@ OTHERWISE = {
     "zeros before": (["7", "12"], lambda name: name.zfill(3), "matched"),
     "local files": (["a.jpg", "b.jpg"], lambda name: f"/data/local-files/?d={name}", "matched"),
     "signed": (["a.jpg", "b.jpg"], lambda name: f"https://s/{name}?X-Amz-Date={name}", "matched"),
+    "fragments": (["a.jpg", "b#1.jpg"], lambda name: f"{name}#t=1", "matched"),
     "percent": (["é 1.jpg", "b#.jpg"], lambda name: f"https://s/{quote(name)}", "matched"),
     "decimals": (["1", "2"], lambda name: f"{name}.0", "as decimal numbers"),
     "places": (["1.1", "1.2"], lambda name: f"{name}0", "as decimal numbers"),

@@ -346,6 +346,10 @@ def test_damaged_texts_are_one_line(read, tmp_path):
         b"\n \r\n\n": "table-file-empty",
         b"sep=;": "table-file-empty",
         b'"' + b"a" * 200_000 + b'",b\n1,2\n': "table-header-unreadable",
+        b'a,"b\n1,2\n': "stray-quote",
+        b'a,""b\n1,2\n': "stray-quote",
+        b'a,b\n"1\n1",2\n3\r,4\n': "line-end-within-row",
+        b'a,b\n"1\n' + b"1" * 200_000 + b'",2\n': "table-cell-too-long",
     }.items():
         path.write_bytes(data)
         with refused(StudyError, rule):

@@ -184,7 +184,7 @@ def test_where_jax_finds_no_device_the_variable_is_named(monkeypatch, kind):
         raise kind("many lines\nof XLA's")
 
     monkeypatch.setattr(jax, "devices", fail)
-    with refused(OptionError, "jax-without-device", {"platforms": "cpu"}), own_settings():
+    with refused(OptionError, "jax-without-device", {"asked": "JAX_PLATFORMS=cpu"}), own_settings():
         pass
 
 

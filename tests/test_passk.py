@@ -293,6 +293,14 @@ def test_blanks_and_other_forms_of_a_name_make_no_second_item(tmp_path: Path):
         ]
 
 
+def test_percentages_of_attempts_are_no_counts(tmp_path: Path, pair: list[Attempts]):
+    table = tmp_path / "percent.csv"
+    frame = pl.DataFrame({"item": pair[0].images, "solved": 10 * pair[0].solved})
+    frame.with_columns(model=pl.lit("m"), attempts=100).write_csv(table)
+    for command in ("papers passk", "doctor"):
+        check(refusal([*command.split(), table]), "counts-of-few-values", {"total": "attempts"})
+
+
 def test_rows_of_counts_that_come_twice_are_refused_with_blanks_too(tmp_path: Path):
     path = tmp_path / "attempts.csv"
     path.write_text("item,model,solved,attempts\nq1,m,1,4\nq1 ,m,2,4\n")

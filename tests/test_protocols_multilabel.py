@@ -644,6 +644,11 @@ def test_the_command_writes_csv_and_text(capsys, files, table):
             ("--table", "co-occurrence", "--classes", "GROUPS"),
             ("unknown-grouping-column", {"column": None, "choices": "kind, odd"}),
         ),
+        (
+            ("--classes", "GROUPS", "--by", "typo"),
+            ("unknown-grouping-column", {"column": "typo", "choices": "kind, odd"}),
+        ),
+        (("--by", "kind"), ("column-of-no-classes", {"column": "kind"})),
     ],
 )
 def test_wrong_use_is_one_line(capsys, files, more, broken):

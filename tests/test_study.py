@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from bayesrep import Study, StudyError
+from bayesrep.numerics.binomial import bound_common_divisor
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.manifest import Truth
+from bayesrep.studies.rules import value_violations
 
 CORRECT = np.array([[1, 0], [0, 0], [1, 1]], dtype=bool)
 
@@ -250,6 +252,20 @@ def test_percentages_and_answers_taken_twice_are_no_counts(scale: str):
     # A table of what is kept says that they are counts nevertheless.
     table = [(k, shown) for k in set(odd["selected"].astype(int).tolist())]
     assert study(**odd, selection=table).classifiers == sound.classifiers
+
+
+@pytest.mark.parametrize(("times", "most"), [(2, 15), (10, 60)])
+def test_answers_taken_several_times_are_no_counts_where_numbers_differ(times: int, most: int):
+    shown = np.random.default_rng(1).integers(5, most, len(RATES))
+    selected = np.random.default_rng(2).binomial(shown, RATES)
+    for kept in (selected >= 0, 2 * selected >= shown):
+        k, n = selected[kept], shown[kept]
+        (broken,) = value_violations("v1", times * k, times * n)
+        assert broken.facts["divisor"] == times
+        assert bound_common_divisor(times * k, times * n) < -40
+        all_or_none = n * (k > n / 2)  # as people do who agree
+        assert not [*value_violations("v1", times * all_or_none, times * n)]
+        assert not [*value_violations("v1", np.minimum(times * k + k % 2, times * n), times * n)]
 
 
 def test_the_data_set_is_named():

@@ -209,7 +209,7 @@ METHOD = "method = 'raw'\n"
         (f"a = {'[' * 200}{']' * 200}", "grid-not-toml", {}),
         ("a." * 9_000 + "a = 1", "grid-not-toml", {}),
         (f"a = 1{'0' * 400}", "grid-not-toml", {}),
-        ("a = nan", "grid-not-toml", {}),
+        ("a = nan", "grid-not-toml", {"reason": "nan is not a value"}),
         (f"{METHOD}model = [['joint']]\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
         (f"{METHOD}model = {{a = 1}}\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
         (

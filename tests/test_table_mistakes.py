@@ -283,6 +283,12 @@ REFUSED = {
             "beginning": "v1,v1_0.jpg,7,0,9",
         },
     ),
+    "names of rows by R": (
+        sound(c=[COUNTS[0], *([str(n), *row] for n, row in enumerate(COUNTS[1:], 1))]),
+        "too-many-values-between-commas",
+        {"where": "counts.csv", "line": 2, "values": 5, "columns": 4}
+        | {"beginning": "1,v1,v1_0.jpg,7,9"},
+    ),
     "a comma in a name": (
         sound(c=put(COUNTS, 4, "image", "v1, a.jpg")),
         "too-many-values-between-commas",
@@ -502,6 +508,7 @@ def test_one_line_says_what_to_do(tmp_path, name):
             read_tables(files(tmp_path, tables), **ROLES)
     assert told(error.value, tmp_path) == facts
     assert ("(1 more: " in str(error.value)) == (name in TWO_LINES)
+    assert ("row.names" in str(error.value)) == (name == "names of rows by R")
 
 
 @pytest.mark.parametrize("door", ["check", "run", "import tables", "read_frames", "folder"])
@@ -777,6 +784,11 @@ def test_rows_with_quotes_are_those_of_the_csv_module_or_refused(tmp_path_factor
         ]
         for frame in frames:
             assert [*map(list, frame.rows())] == [row for row in held[1:] if any(row)]
+
+
+def test_a_row_may_hold_two_cells_of_several_lines(tmp_path):
+    (tmp_path / "a.csv").write_text('a,b,c,d\n"1\n1",2,3,"4\n4"\n1,2,3,4\n')
+    assert read_only(tmp_path / "a.csv").frame.rows() == [("1\n1", "2", "3", "4\n4"), (*"1234",)]
 
 
 @pytest.mark.parametrize("read", [scan, read_only])

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from openpyxl import Workbook
 from refusals import check, refusal, refused
 
 from bayesrep import StudyError, cli, read_frames, read_study
@@ -153,13 +154,15 @@ def test_predicted_labels_stand_for_correct(write):
     """The label is the table's own, or that of the images."""
     labels = images().select("dataset", "image", "label")
     said = predictions().with_columns(
-        label_1=pl.when("correct").then(pl.lit("01")).otherwise(pl.lit("1"))
+        label_1=pl.when("correct").then(pl.lit("01")).otherwise(pl.lit("2"))
     )
     said = said.drop("correct")
     with refused(StudyError, "answers-without-labels"):
         read(write(c=counts(), p=said))
     check_study(read(write(c=counts(), p=said, i=labels)))
     check_study(read(write(c=counts(), p=said.with_columns(label=pl.lit("01")))))
+    with pytest.warns(TableWarning, match=r"'resnet' .*'1' and '01' are alike"):
+        read(write(c=counts(), p=said.with_columns(pl.col("label_1").replace("2", "1")), i=labels))
     beside = said.join(counts(), on=["dataset", "image"]).with_columns(label=pl.lit("01"))
     check_study(read(write(c=beside)))
 
@@ -543,6 +546,12 @@ def test_unreadable_files(tmp_path, write):
     (tmp_path / "a.xlsx").write_text("x")
     with refused(StudyError, "workbook-damaged"):
         read([tmp_path / "a.xlsx"])
+    book = Workbook()
+    book.create_chartsheet()
+    book.save(tmp_path / "a.xlsx")
+    with refused(StudyError, "workbook-damaged") as error:
+        read([tmp_path / "a.xlsx"])
+    assert error.value.facts["reason"] == "a sheet of it is for a chart that is not there"
 
 
 def test_a_thousand_classifiers(write):

@@ -223,6 +223,7 @@ def test_heads_that_disagree_with_the_table_are_refused(tmp_path, pictures, weig
         (["b", "c", "a"], [2, 0, 1]),
         ({"0": "b", "1": "c", "2": "a"}, [2, 0, 1]),
         (["C", "A", "B"], [1, 2, 0]),  # as the folders are called
+        (["x", "y", "z"], [2, 0, 1]),  # as they are described
         (["a", "b", "c"], None),
         (["LABEL_0", "LABEL_1", "LABEL_2"], "said"),
         (["b", "c", "d"], "refused"),
@@ -234,7 +235,7 @@ def test_names_of_outputs_say_which_is_which(tmp_path, label_names, order):
     table = read_classes(write_table(tmp_path / "abc.csv", list("abc"), list("ABC")))
     save_for_hf(network(3), tmp_path / "mine", {"num_classes": 3}, safe_serialization=True)
     config = json.loads((tmp_path / "mine" / "config.json").read_text())
-    config["label_names"] = label_names
+    config |= {"label_names": label_names, "label_descriptions": {"x": "b", "y": "c", "z": "a"}}
     (tmp_path / "mine" / "config.json").write_text(json.dumps(config))
     if order == "refused":
         with refused(PredictionError, "classifier-names-other-classes", {"classifier": "mine"}):

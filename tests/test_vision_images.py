@@ -92,6 +92,9 @@ def test_a_folder_that_is_no_class_is_named(tmp_path):
     facts = {"folders": ["misc"], "largest_number": 999}
     with refused(PredictionError, "folders-not-class-numbers", facts):
         list_images(tmp_path)
+    touch(tmp_path, "stray.jpg")
+    with refused(PredictionError, "images-beside-class-folders", {"images": ["stray.jpg"]}):
+        list_images(tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore:.*counting from 0")
@@ -284,7 +287,7 @@ def test_table_of_paths(tmp_path):
         ("file,label\nb.png,3\n", "image-table-lacks-columns", {"columns": ["path"]}),
         ("path,label\nb.png,\n", "image-table-cell-empty", {}),
         ("path,label\n", "image-table-without-images", {}),
-        ("path,label\nb.png,1\nb.png,1\n", "image-repeated", {"images": ["b.png"]}),
+        ("path,label\nb.png,1\n./b.png,1\n", "image-repeated", {"images": ["b.png"]}),
     ):
         table.write_text(text)
         with refused(PredictionError, rule, facts):

@@ -74,11 +74,7 @@ def aggregate_answers(study: Study, *, seed: int = 0) -> pl.DataFrame:
 
 def _methods(seed: int) -> dict[str, Any]:
     try:
-        from crowdkit.aggregation import (  # pyright: ignore[reportMissingImports]
-            GLAD,
-            MACE,
-            DawidSkene,
-        )
+        from crowdkit.aggregation import GLAD, MACE, DawidSkene  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise OptionError("crowd-kit-not-installed") from None
     return {

@@ -25,10 +25,17 @@ import polars as pl
 
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files.copies import refuse_copies
-from bayesrep.files.names import normalize_floats, normalize_names, warn_of_shortened
-from bayesrep.files.tables import read_only, scan
-from bayesrep.files.values import lack_names, parse_flags, warn_of_nobodies
+from bayesrep.files.names import (
+    normalize_floats,
+    normalize_names,
+    warn_of_numbers,
+    warn_of_shortened,
+)
+from bayesrep.files.sheets import UNNAMED
+from bayesrep.files.tables import read_only, scan, warn_unread
+from bayesrep.files.values import lack_names, parse_flags, warn_of_controls, warn_of_nobodies
 from bayesrep.numerics.crowd import stretch_of_workers
+from bayesrep.studies.columns import BESIDE_ANSWERS
 from bayesrep.studies.rules import raise_first
 from bayesrep.studies.tables import label_violations
 from bayesrep.types import Floats, Ints
@@ -83,8 +90,7 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
     try:
         answers = _scan_tables(paths, where)
         with _panics_left_out(paths):
-            asked = (scan(path, [*_KEY, "label"]) for path in paths)
-            raise_first(label_violations(where, asked))
+            raise_first(label_violations(where, (scan(path, [*_KEY, "label"]) for path in paths)))
             dense = _has_dense_numbers(answers)
             counts = _check_counts((_dense_counts if dense else _counts)(answers), where)
             _refuse_repeats(answers, int(counts["shown"].sum()), where)
@@ -98,6 +104,8 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
         raise StudyError("answer-table-damaged", where=where, reason=reason(error)) from None
     if not dense:
         warn_of_nobodies(workers["worker"].cast(pl.String), where)
+        for names in (counts["dataset"], workers["worker"]):
+            warn_of_numbers(names, where)
     counts, workers = (t.with_columns(pl.col("dataset").cast(pl.String)) for t in (counts, workers))
     return Counted(
         counts.with_columns(pl.col("image").cast(pl.String)), _describe_crowds(counts, workers)
@@ -132,7 +140,7 @@ def _scan_tables(paths: Sequence[str | Path], where: str) -> pl.LazyFrame:
     if not paths:
         raise StudyError("no-answer-tables")
     refuse_copies(paths)
-    parts = [_select_columns(scan(path, _COLUMNS), str(path)) for path in paths]
+    parts = [_select_columns(scan(path, (*_COLUMNS, "control")), str(path)) for path in paths]
     return pl.concat(parts, how="vertical_relaxed")
 
 
@@ -146,6 +154,13 @@ def _select_columns(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
             columns=listing(missing, "column"),
             needed=", ".join(_NAMES),  # the sentence has the fourth
         )
+    known, titled = (
+        (*_COLUMNS, *BESIDE_ANSWERS),
+        (name for name in schema if not name.startswith(UNNAMED)),
+    )
+    warn_unread([name for name in titled if name.lower() not in known], "answers", (), where)
+    if "control" in schema:
+        warn_of_controls(every.group_by("control").len().collect(engine="streaming"), where)
     said = parse_flags(pl.col("selected"))
     names = [_name(name, schema[name]) for name in _NAMES]
     return every.select(*names, said.cast(pl.Int64).alias("selected"))
@@ -156,7 +171,7 @@ def _name(name: str, dtype: pl.DataType) -> pl.Expr:
     column = pl.col(name)
     if dtype.is_integer() or dtype == pl.String:  # a scan's texts are names already
         return column
-    return normalize_floats(column) if dtype.is_float() else normalize_names(column)
+    return normalize_floats(column, dtype) if dtype.is_float() else normalize_names(column)
 
 
 def _batches(answers: pl.LazyFrame) -> Iterator[pl.DataFrame]:

@@ -97,6 +97,5 @@ def _of_counts(
     if not below.sum() > 0:
         raise StudyError("answers-alike-within-every-image")
     ratio = float(above.sum() / below.sum())
-    error = float(np.std(above - ratio * below, ddof=1) / np.sqrt(count) / below.mean())
-    half = NORMAL * error
+    half = NORMAL * float(np.std(above - ratio * below, ddof=1) / np.sqrt(count) / below.mean())
     return Intraclass(ratio, ratio - half, ratio + half, count, int(n[told].sum()))

@@ -115,17 +115,8 @@ def clean_answers(
         rows.append((name, *_count_losses(before, kept)))
         if kept.is_empty():
             raise StudyError("cleaning-rule-leaves-no-answer", cleaning_rule=name)
-    schema = {
-        "rule": pl.String,
-        "workers": pl.Int64,
-        "assignments": pl.Int64,
-        "answers": pl.Int64,
-    }
-    return Cleaned(
-        kept,
-        pl.DataFrame(rows, schema=schema, orient="row"),
-        _effect(answers, kept),
-    )
+    schema = {"rule": pl.String, "workers": pl.Int64, "assignments": pl.Int64, "answers": pl.Int64}
+    return Cleaned(kept, pl.DataFrame(rows, schema=schema, orient="row"), _effect(answers, kept))
 
 
 def _count_losses(before: pl.DataFrame, kept: pl.DataFrame) -> tuple[int, int, int]:
@@ -221,8 +212,7 @@ def _no_control(_: pl.DataFrame, __: RuleInputs) -> pl.Expr:
 
 
 def _equalize_counts(table: pl.DataFrame, asked: RuleInputs) -> pl.Series:
-    of_image = pl.len().over(_IMAGE)
-    size = of_image.min() if asked.answers is None else pl.lit(asked.answers)
+    size = pl.len().over(_IMAGE).min() if asked.answers is None else pl.lit(asked.answers)
     order = pl.Series("order", np.random.default_rng(asked.seed).permutation(len(table)))
     place = pl.col("order").rank("ordinal").over(_IMAGE)
     return table.select(_IMAGE).with_columns(order).select(kept=place <= size)["kept"]

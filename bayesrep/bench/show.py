@@ -90,14 +90,9 @@ def _row(row: Mapping[str, Any]) -> list[str]:
         number(row["us_alone"]),
         number(row["us"] / row["chains"]),
         MISSING_TEXT if bound is None else f"{number(100 * bound / row['us'], 2)} %",
-        _kernels(row),
+        f"{row['kernels']:,}{'+' if row['waits'] else ''}",  # loops turn as often as data say
         number(row["compile_s"], 2),
     ]
-
-
-def _kernels(row: Mapping[str, Any]) -> str:
-    """With a plus where loops turn as often as the data say."""
-    return f"{row['kernels']:,}{'+' if row['waits'] else ''}"
 
 
 def _errors(part: Mapping[str, Any]) -> str:

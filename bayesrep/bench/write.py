@@ -9,7 +9,7 @@ from typing import Any
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError
 from bayesrep.files.strict_json import replace_non_finite
-from bayesrep.report.figures import save_figure
+from bayesrep.report.figures import default_style, save_figure
 
 NAMES = ("bench.json", "bench.md", "bench.png")
 
@@ -39,6 +39,7 @@ def write_pages(found: Mapping[str, Any], text: str, out: Path) -> None:
     save_figure(draw(found), out / NAMES[2])
 
 
+@default_style()
 def draw(found: Mapping[str, Any]) -> Any:
     """Microseconds of a gradient against chains, by device, kind and size; bounds are thin."""
     from matplotlib.figure import Figure

@@ -185,8 +185,7 @@ def _parts(tasks: pl.DataFrame, places: int = 2**17) -> Iterator[pl.DataFrame]:
     while begin < len(tasks):
         part = tasks.slice(begin, places)
         if begin + len(part) < len(tasks):
-            ends = int((part["task"] != part["task"][-1]).sum())
-            part = part.head(ends or len(part))
+            part = part.head(int((part["task"] != part["task"][-1]).sum()) or len(part))
         yield part
         begin += len(part)
 

@@ -231,8 +231,7 @@ COLUMNS = tuple(
 
 
 def _of_image(chosen: list[list[int]], first: list[int]) -> Objects:
-    labels = sorted({label for each in chosen for label in each})
-    return objects_of(labels, chosen, first)
+    return objects_of(sorted({label for each in chosen for label in each}), chosen, first)
 
 
 def _count_agreeing(chosen: Sequence[Sequence[int]], found: Objects) -> int:

@@ -134,8 +134,7 @@ class Answered:
             }
         )
         # Of the positive controls shown, how many were selected.
-        lengths = held["chosen"].to_numpy()
-        of = np.repeat(np.arange(len(held)), lengths)
+        of = np.repeat(np.arange(len(held)), held["chosen"].to_numpy())
         on = np.bincount(
             of, weights=positive[_selected_rows(self.assignments, first[task])], minlength=len(held)
         )

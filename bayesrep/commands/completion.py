@@ -40,8 +40,7 @@ def script_of(shell: str, commands: Sequence[str]) -> str:
 
     options = {name: _options_of(name) for name in commands}
     for group, _, step in (name.partition(" ") for name in commands if " " in name):
-        steps = options.get(group, {"": ()})[""]
-        options[group] = {"": (*steps, step), "--help": ()}
+        options[group] = {"": (*options.get(group, {"": ()})[""], step), "--help": ()}
     figures = tuple(dict.fromkeys(each.name for each in entries() if each.name))
     # No choices of the parser, whose message would list all of them.
     options["figure"] = {**options["figure"], "": figures}

@@ -33,8 +33,7 @@ def run(arguments: Namespace) -> int:
     metric, filters, scorer = (
         () if (name := getattr(arguments, of)) is None else (name,) for of in CHOICES
     )
-    asked = LogChoices(metric, filters, scorer)
-    what, findings = examine_data(arguments.paths, asked)
+    what, findings = examine_data(arguments.paths, LogChoices(metric, filters, scorer))
     sound = supports_adjustment(findings)
     facts = {"is": what, "supported": sound, "allows": [asdict(each) for each in findings]}
     emit(arguments, allowed_text(what, findings), facts)

@@ -41,16 +41,15 @@ def add(parser: ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a number of the figure's, such as annotators=1,5,20; may be given several times",
     )
-    option(
-        "--bootstrap", type=int, metavar="B", help="replicates for 95 %% intervals (the paper's)"
-    )
     add_files(parser)
     add_shared(parser, "--no-progress", "--seed", "--force")
 
 
 def add_files(parser: ArgumentParser) -> None:
-    """Add the files beside a study of which figures are drawn."""
+    """Add the replicates, and the files beside a study, of which figures are drawn."""
     option = parser.add_argument
+    text = "replicates for 95 %% intervals (the paper's)"
+    option("--bootstrap", type=int, metavar="B", help=text)
     option("--labels", type=Path, nargs="+", default=[], metavar="FILE", help="label sets")
     option("--humans", type=Path, metavar="FILE", help="a table of image, labeler, answer")
     add_shared(parser, "--objects", "--counts", "--classes", "--by")

@@ -10,12 +10,7 @@ import bayesrep
 from bayesrep import process
 from bayesrep.choices import Feedback, Method
 from bayesrep.commands import shapes
-from bayesrep.commands.options import (
-    add_shared,
-    given_options,
-    import_in_thread,
-    setting,
-)
+from bayesrep.commands.options import add_shared, given_options, import_in_thread, setting
 from bayesrep.commands.output import describe_kept_work, emit, finding, new_file, say
 from bayesrep.progress import Stopwatch
 

@@ -21,18 +21,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 from bayesrep import process
 from bayesrep.choices import Key
 from bayesrep.commands import shapes
-from bayesrep.commands.options import (
-    SHARED_ARGUMENTS,
-    add_shared,
-    by_role,
-    names,
-    seed,
-)
+from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, by_role, names, seed
 from bayesrep.commands.output import emit, new_folder
 from bayesrep.errors import OptionError, listing, plain_text
 from bayesrep.sources import READERS, STATEMENTS  # the parser asks for them
 from bayesrep.sources.sql import DIALECTS
-from bayesrep.studies.words import VOCABULARIES, named_words, vocabulary_of
+from bayesrep.studies.words import VOCABULARIES, named_words, vocabulary_of, words_of
 
 if TYPE_CHECKING:
     from bayesrep.studies.contents import StudyContents
@@ -42,6 +36,7 @@ SOURCES = {**READERS, **STATEMENTS}
 # Each of some readers.
 OPTIONS = ("reference", "replication", "candidates", "further", "name", "seed", "version")
 OF_LOGS = ("metric", "filter", "scorer", "judges", "solvers", "counts", "threshold", "key")
+MOST_NAMES = 10  # of classifiers that are all named
 COLUMNS = ("item", "model", "score", "dataset")
 FLAGS = ("repeats", "common")
 STATEMENT = ("dialect", "annotations", "predictions")
@@ -293,7 +288,10 @@ def _describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str],
     if contents.lacks("predictions"):
         return _without_predictions(contents, out), None
     study = contents.study()
-    return [describe_study(study), f"Written to {out}"], study.fingerprint()
+    lines, names = [describe_study(study)], study.classifiers
+    if len(names) <= MOST_NAMES:  # a column of a table may not be meant as one
+        lines.append(f"  {words_of(study).classifiers}: {', '.join(map(plain_text, names))}")
+    return [*lines, f"Written to {out}"], study.fingerprint()
 
 
 def _selections(given: Sequence[str]) -> dict[str, Any]:
@@ -355,8 +353,7 @@ def _print_survey(
     words = (*arguments.files, *_written_options(given))
     named = ("--reference", "NAME", "--replication", "NAME", "--out", "STUDY")
     lines.append(f"Next: {process.command('import', arguments.source, *words, *named)}")
-    facts = {"datasets": table.to_dicts(), "groups": groups}
-    return emit(arguments, "\n".join(lines), facts)
+    return emit(arguments, "\n".join(lines), {"datasets": table.to_dicts(), "groups": groups})
 
 
 def _without_counts(contents: "StudyContents", out: Path) -> list[str]:

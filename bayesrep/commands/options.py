@@ -93,12 +93,14 @@ def names(text: str) -> list[str]:
 
 SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
     "study": {"type": Path, "metavar": "STUDY", "help": "folder of a study"},
+    "--datasets": {
+        "type": names,
+        "metavar": "NAME,NAME",
+        "help": "roles or names (reference,replication)",
+    },
     "posterior": {"type": Path, "metavar": "posterior.nc", "help": "of `fit`"},
     "--no-progress": {"action": "store_true", "help": "no bar on standard error"},
-    "--ray": {
-        "metavar": "ADDRESS",
-        "help": "a Ray cluster in their place: local, auto, HOST:PORT",
-    },
+    "--ray": {"metavar": "ADDRESS", "help": "a Ray cluster in their place: local, auto, HOST:PORT"},
     "--seed": {"type": seed, "help": "seed of everything random (0)"},
     "--csv": {"type": Path, "metavar": "FILE", "help": "write the table here too"},
     "--force": {"action": "store_true", "help": "replace what is at the output path"},
@@ -115,11 +117,7 @@ SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
         "metavar": "FILE",
         "help": "groups of classes: a table with the column class, or superclasses.npy",
     },
-    "--objects": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": "what people see: of `collect objects`",
-    },
+    "--objects": {"type": Path, "metavar": "FILE", "help": "what people see: of `collect objects`"},
     "--counts": {
         "type": Path,
         "metavar": "FILE",

@@ -210,8 +210,7 @@ def _predict(arguments: Namespace) -> dict[str, Any]:
     arguments.classifiers = _classifiers(arguments)
     if arguments.suite is not None:
         options = given_options(arguments, vision.predict_sets)
-        sets = vision.read_suite(arguments.suite)
-        what = (sets, arguments.classifiers, arguments.study)
+        what = (vision.read_suite(arguments.suite), arguments.classifiers, arguments.study)
         return vision.predict_sets(*what, progress=progress, **options)
     options = given_options(arguments, bayesrep.predict)
     what = (arguments.images, arguments.dataset, arguments.classifiers, arguments.study)

@@ -92,8 +92,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    asked = _describe_request(arguments)
-    record = _begin_record(arguments, asked)
+    record = _begin_record(arguments, _describe_request(arguments))
     is_begun = bool(record["seconds"])
     changed = _examine(arguments.out, record)
     if len(record["seconds"]) == len(STAGES):
@@ -462,8 +461,7 @@ def _print_answer(arguments: Namespace, record: Mapping[str, Any]) -> int:
         f"{study}, {posterior}  for any other command, such as",
         f"  {following}",
     ]
-    facts = {**answer, "out": str(out), "seconds": record["seconds"]}
-    emit(arguments, "\n".join(lines), facts)
+    emit(arguments, "\n".join(lines), {**answer, "out": str(out), "seconds": record["seconds"]})
     if answer["converged"] and answer["trust"] != "no":
         return DONE_STATUS
     return finding("do not use these adjusted accuracies")

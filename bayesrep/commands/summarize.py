@@ -79,10 +79,7 @@ def run(arguments: Namespace) -> int:
         )
     if len(study.classifiers) > 1 and not fitted.right_about_slopes:
         text += f"\n{words.fill(NO_SLOPE)}"
-    facts = {
-        "gaps": gaps.to_dicts(),
-        "dependence": None if band is None else band.to_dicts(),
-    }
+    facts = {"gaps": gaps.to_dicts(), "dependence": None if band is None else band.to_dicts()}
     return emit_table(arguments, table, text, facts, study.left_out)
 
 

@@ -16,8 +16,9 @@ import warnings
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import and_
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, LiteralString
 
 import numpy as np
 import polars as pl
@@ -218,7 +219,9 @@ def _header(data: bytes, where: str, rename: Rename) -> _Header:
     if not raw:
         raise StudyError("table-header-unreadable", where=where)
     lines = data[begin : begin + length].decode("utf-8", "replace").removesuffix("\n").split("\n")
-    if _are_rows(lines, separator, len(raw) - 1, is_spaced=f"{separator} " in lines[0]):
+    broken = any(each in lines[0] and not cells for each, (cells, _) in records.items())
+    is_spaced = f"{separator} " in lines[0]
+    if (len(raw) == 1 and broken) or _are_rows(lines, separator, len(raw) - 1, is_spaced=is_spaced):
         text = plain_text(lines[0].strip()[:60])
         raise StudyError("stray-quote", where=where, line=line, beginning=text)
     return _Header(name_columns(raw, where, rename), separator, begin, begin + length, line)
@@ -301,8 +304,15 @@ def _write_regular(data: bytes, header: _Header, where: str) -> bytes:
             writer.writerow(row)
             begin = rows.line_num
     except csv.Error as error:
+        told, record = str(error), lines[begin : rows.line_num]
+        rule: LiteralString = "stray-quote"
+        is_quote = _are_rows(record, header.separator, separators, is_spaced=is_spaced)
+        if told.startswith("new-line character") and not is_quote:
+            rule = "line-end-within-row"
+        elif told.startswith("field larger") and not is_quote:
+            rule = "table-cell-too-long"
         text = plain_text(lines[begin].strip()[:60])
-        raise StudyError("stray-quote", where=where, line=first + begin, beginning=text) from error
+        raise StudyError(rule, where=where, line=first + begin, beginning=text) from error
     return written.getvalue().encode()
 
 
@@ -310,7 +320,7 @@ def _are_rows(lines: Sequence[str], separator: str, separators: int, *, is_space
     """Whether lines that a quote makes one are rows by themselves: then it is astray.
 
     A comma of prose is followed by a blank, one between cells is not unless the header's are; a row
-    may lack its last cell. A cell of several lines is in the first or the last of a row's lines.
+    may lack its last cell. Most of a row is in its first line, its last, or one that ends a cell.
     """
     if len(lines) < 2:
         return False
@@ -319,7 +329,8 @@ def _are_rows(lines: Sequence[str], separator: str, separators: int, *, is_space
     like_rows = [len(between.findall(line)) >= least for line in lines]
     if separators < 2:
         return all(like_rows)
-    return sum(like_rows) > 1 or any(like_rows[1:-1])
+    unquoted = ['"' not in line.replace('""', "") for line in lines]
+    return sum(like_rows) > 1 or any(map(and_, like_rows[1:-1], unquoted[1:-1]))
 
 
 def _describe_long_row(row: list[str], header: _Header, where: str, line: int) -> Violation:
@@ -334,7 +345,11 @@ def _describe_long_row(row: list[str], header: _Header, where: str, line: int) -
         "columns": width,
         "beginning": plain_text(separator.join(row)[:60]),
     }
-    if separator == ",":
-        return Violation("too-many-values-between-commas", **facts)
     kind = SEPARATORS.get(separator, repr(separator))
-    return Violation("too-many-values-in-line", **facts, separator=kind)
+    if separator == ",":
+        broken = Violation("too-many-values-between-commas", **facts)
+    else:
+        broken = Violation("too-many-values-in-line", **facts, separator=kind)
+    if len(row) == width + 1 and row[0] == "1":
+        return broken.append_text("; if R wrote names of rows, too, write it with row.names=FALSE")
+    return broken

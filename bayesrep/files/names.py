@@ -37,7 +37,11 @@ def normalize_names(column: _Column) -> _Column:
     if isinstance(column, pl.Expr):  # its type is known when there is a column
         return column.map_batches(normalize_names, return_dtype=pl.String)
     if column.dtype.is_float():
-        return column.to_frame().select(normalize_floats(pl.col(column.name))).to_series()
+        return (
+            column.to_frame()
+            .select(normalize_floats(pl.col(column.name), column.dtype))
+            .to_series()
+        )
     return _normalize_texts(column.cast(pl.String))
 
 
@@ -50,23 +54,47 @@ def _normalize_texts(column: pl.Series) -> pl.Series:
     return column.clone().scatter(places, texts)
 
 
-def normalize_floats(column: pl.Expr) -> pl.Expr:
-    """A column of names that are floats: whole numbers, where all of them are, without decimals."""
-    known = column.fill_nan(None)
-    whole = ((known == known.floor()) & (known.abs() < 2**53)).all()
+def normalize_floats(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """A column of names that are floats: whole numbers, where all of them are, without decimals.
+
+    What four bytes do not tell apart is written as spreadsheets shorten numbers: `1.6777216e+07`.
+    """
+    exact = 2**24 if dtype == pl.Float32 else 2**53
+    known = column.fill_nan(None).cast(pl.Float64)
+    whole = ((known == known.floor()) & (known.abs() < exact)).all()
     without = known.cast(pl.Int64, strict=False).cast(pl.String)
-    return pl.when(whole).then(without).otherwise(column.cast(pl.String))
+    written = column.cast(pl.String)
+    if dtype == pl.Float32:
+        power = known.abs().log10().floor()
+        digits, zeros = (known / 10**power).cast(pl.String), power.cast(pl.Int64, strict=False)
+        short = pl.concat_str(digits, pl.lit("e+"), zeros.cast(pl.String).str.zfill(2))
+        written = pl.when(known.abs() >= exact).then(short).otherwise(written)
+    return pl.when(whole).then(without).otherwise(written)
 
 
 def warn_of_shortened(names: pl.Series, where: object) -> None:
     """Say which names are numbers that a spreadsheet shortened: several may have become one."""
     texts = names.cast(pl.String).unique().sort()
-    if len(short := texts.filter(texts.str.contains(r"^[+-]?\d([.,]\d+)?[eE]\+\d\d+$"))):
+    short = texts.filter(texts.str.contains(r"^[+-]?\d([.,]\d+)?[eE]\+\d\d+$"))
+    long = texts.filter(texts.str.contains(r"^\d{16,}$"))
+    # Fifteen digits are kept, and zeros written for the others: six of them are not chance.
+    if long.str.contains(r"^\d{15}0+$").all() and (long.str.len_chars() - 15).sum() > 5:
+        short = short.append(long)
+    if len(short):
         text = (
             f"{where}: {listing(short, names.name)}: long numbers as spreadsheets shorten them, of "
             "which several may have become one; export them anew, from where they are text"
         )
         warnings.warn(TableWarning(text), stacklevel=3)
+
+
+def warn_of_numbers(names: pl.Series, where: object) -> None:
+    """The same, and which are a whole number with and without decimals, as of two files."""
+    warn_of_shortened(names, where)
+    texts = names.cast(pl.String).unique().sort()
+    if len(alike := texts.filter(texts.str.replace(r"^(\d+)\.0+$", "$1").is_duplicated())):
+        text = f"{where}: {listing(alike, names.name)}: one number in several forms is several"
+        warnings.warn(TableWarning(f"{text} names; write it in one"), stacklevel=3)
 
 
 def normalize_cells(frame: _Frame) -> _Frame:

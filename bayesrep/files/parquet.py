@@ -134,8 +134,7 @@ def _tables(
 def write(table: pl.DataFrame, file: Path, facts: Mapping[str, str] | None = None) -> None:
     """Write a table, sealed and whole, in place of what is there; `facts` go into its metadata."""
     stream = io.BytesIO()
-    seal = (_MARK + _BLANK).decode()
-    table.write_parquet(stream, metadata={**(facts or {}), SEAL: seal})
+    table.write_parquet(stream, metadata={**(facts or {}), SEAL: (_MARK + _BLANK).decode()})
     before, after = stream.getvalue().rsplit(_MARK + _BLANK, 1)
     digest = _digest(before, after)
     with replaced_file(file) as partial, open(partial, "wb") as target:

@@ -33,8 +33,7 @@ class Place:
         """A table that is known by its file's name alone."""
         if isinstance(where, Place):
             return where
-        textual = where.lower().endswith(TEXTUAL)
-        return cls(where, "line", 2) if textual else cls(where)
+        return cls(where, "line", 2) if where.lower().endswith(TEXTUAL) else cls(where)
 
     def select_rows(self, kept: pl.Series) -> "Place":
         """The same table, of which only some rows are looked at."""

@@ -29,8 +29,7 @@ def digest_file(file: str | Path) -> str:
 
 def digest_value(value: Any) -> str:
     """The SHA-256 digest of a value of JSON, whatever the order of its keys."""
-    text = json.dumps(value, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def find_broken(folder: Path, sealed: Mapping[str, str]) -> Broken:

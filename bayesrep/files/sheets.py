@@ -107,7 +107,7 @@ def leave_out_index(
             raise StudyError("column-without-name", where=place.name, column=called, value=value)
     if named:
         told = f"{place}: {listing(named, 'column')} left out, as the index of a data frame"
-        advice = "what is a column wants another name, or reset_index()"
+        advice = "what is a column wants reset_index() before, or another name"
         warnings.warn(TableWarning(f"{told}; {advice}"), stacklevel=3)
     return frame.drop(left, named)
 

@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from math import isfinite
+from math import isfinite, isnan
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,7 @@ def _check(value: Any) -> None:
     if isinstance(value, str):
         value.encode()  # half a surrogate pair is not text
     elif isinstance(value, float) and not isfinite(value):
-        raise ValueError("a number is too large")
+        raise ValueError("nan is not a value" if isnan(value) else "a number is too large")
     elif isinstance(value, int) and value.bit_length() > BITS:
         raise ValueError("a whole number is too large")
 

@@ -5,6 +5,7 @@ is without blanks around it and in NFC (`bayesrep.files.names`), so that names i
 they are in any other.
 """
 
+import warnings
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TypeVar
 
 import polars as pl
 
-from bayesrep.errors import StudyError, listing, reason
+from bayesrep.errors import StudyError, TableWarning, did_you_mean, listing, reason
 from bayesrep.files import delimited, parquet
 from bayesrep.files.names import normalize_cells
 from bayesrep.files.places import TEXTUAL, Place
@@ -98,3 +99,14 @@ def fold_headings(headings: list[str], columns: Collection[str]) -> list[str]:
 def _fold(name: str) -> str:
     folded = name.lower().replace(" ", "_").replace("-", "_")
     return _SPELLINGS.get(folded, folded)
+
+
+def warn_unread(
+    columns: Collection[str], kind: str, wanted: Collection[str], where: str | Place
+) -> None:
+    """Say which columns mean nothing to anybody, and what one was perhaps meant to be."""
+    if columns:
+        hint = next(filter(None, (did_you_mean(name, wanted) for name in columns)), "")
+        verb = "is" if len(columns) == 1 else "are"
+        text = f"{where}: {listing(columns, 'column')} of {kind} {verb} not read{hint}"
+        warnings.warn(TableWarning(text), stacklevel=3)

@@ -98,6 +98,22 @@ def people(column: pl.Series, where: str | Place) -> pl.Series:
     return text
 
 
+def are_controls(column: pl.Series) -> pl.Series:
+    """Which answers a column `control` says are about images put there to be known."""
+    return ~(is_missing(column) | (parse_flags(column) == False).fill_null(value=False))  # noqa: E712
+
+
+def warn_of_controls(counted: pl.DataFrame, where: str | Place) -> None:
+    """Say how many answers are about controls: `control`, and `len` of the answers with each."""
+    if number := counted.filter(are_controls(counted["control"]))["len"].sum():
+        text = (
+            f"{where}: {number:,} of {counted['len'].sum():,} answers are about controls (column "
+            "'control') and count all the same; `bayesrep answers clean --rules controls` leaves "
+            "them out"
+        )
+        warnings.warn(TableWarning(text), stacklevel=3)
+
+
 def warn_of_nobodies(text: pl.Series, where: str | Place) -> None:
     """Say which workers may be nobody, whose answers count as those of one person."""
     odd = text.filter(is_missing(text) | lack_names(text)).unique(maintain_order=True)
@@ -225,7 +241,6 @@ def _refuse(
     wrong = wrong.fill_null(value=False)
     if wrong.any():
         rows = Place.from_name(where).rows(wrong, column if shown else None)
-        broken = Violation(rule, where=where, column=column.name, rows=rows)
-        error = UnreadableError(broken)
+        error = UnreadableError(Violation(rule, where=where, column=column.name, rows=rows))
         error.wrong = wrong
         raise error

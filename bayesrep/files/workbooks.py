@@ -54,7 +54,11 @@ def read_workbook(file: Path, rename: Rename) -> list[Sheet]:
     except StudyError:
         raise
     except Exception as error:  # whatever a damaged archive makes openpyxl meet
-        raise StudyError("workbook-damaged", where=where, reason=reason(error)) from error
+        charts = isinstance(error, AttributeError) and any(
+            each.startswith("xl/chartsheets/") for each in zipfile.ZipFile(file).namelist()
+        )
+        told = "a sheet of it is for a chart that is not there" if charts else reason(error)
+        raise StudyError("workbook-damaged", where=where, reason=told) from error
     if hidden and shown:
         names = ", ".join(repr(plain_text(title)) for title in hidden)
         warnings.warn(TableWarning(f"{where}: hidden sheets are left out: {names}"), stacklevel=2)

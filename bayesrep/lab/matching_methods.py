@@ -88,8 +88,7 @@ def match_published_bins(cells: MatchedCells, *_: Floats) -> tuple[Floats, int]:
 
 
 def _match_every_frequency(cells: MatchedCells, *_: Floats) -> tuple[Floats, int]:
-    bins = np.unique(cells.k / cells.n, return_inverse=True)[1]
-    return _match_bins(cells, bins)
+    return _match_bins(cells, np.unique(cells.k / cells.n, return_inverse=True)[1])
 
 
 def _match_bins(cells: MatchedCells, bins: Ints) -> tuple[Floats, int]:
@@ -108,8 +107,7 @@ def _match_bins(cells: MatchedCells, bins: Ints) -> tuple[Floats, int]:
                 more = min(missing, int(there[other] - taken[other]))
                 taken[other] += more
                 missing -= more
-        rate = taken / np.maximum(there, 1)
-        numbers[place] = held * rate[bins]
+        numbers[place] = held * (taken / np.maximum(there, 1))[bins]
     return numbers, moved
 
 
@@ -178,8 +176,7 @@ def round_numbers(numbers: Floats, cells: MatchedCells, random: np.random.Genera
         ends = np.concatenate([[0], np.cumsum(row)])
         ends *= total / ends[-1]
         # Systematic sampling: a comb of whole steps at a random place.
-        counted = np.floor(ends + random.random()).astype(np.int64)
-        whole[place] = np.diff(counted)
+        whole[place] = np.diff(np.floor(ends + random.random()).astype(np.int64))
         over = whole[place] - held
         while (over > 0).any():  # by rounding, where all of a cell are taken
             most = int(np.argmax(over))

@@ -170,8 +170,7 @@ def _deal_versions(
     kept = np.arange(len(candidates.images))
     if easy:
         yes = candidates.selected - matched
-        among = rng.hypergeometric(yes, rest - yes, EASY[1])
-        kept = np.flatnonzero(among >= EASY[0])
+        kept = np.flatnonzero(rng.hypergeometric(yes, rest - yes, EASY[1]) >= EASY[0])
     pool = matched[kept], np.full(len(kept), answers)
     of = None if classes is None else (classes[0], classes[1][kept])
 

@@ -83,10 +83,7 @@ def _simulate_tasks(
 def _find_slope(
     task: tuple[Sequence[Populations], float, int, int, float | None, float],
 ) -> float:
-    """A of a number of answers, at the simulated size that is nearer to the one a plan will need.
-
-    In one process, which compiles its programs once.
-    """
+    """A of a number of answers, at the simulated size nearer to the one a plan will need."""
     worlds, leniency, seed, answers, width, most = task
 
     def mean_square(images: int, count: int) -> float:
@@ -119,8 +116,7 @@ def find_laws(studied: Studied, numbers: Sequence[int], aim: Aim) -> list[Law]:
         # A falls smoothly with the answers: a parabola of logarithms says what lies between, and
         # takes out what is of few studies.
         at, simulated_at = np.log(numbers), np.log(simulated)
-        line = np.polynomial.Polynomial.fit(simulated_at, np.log(slopes), 2)
-        slopes = np.exp(line(at))
+        slopes = np.exp(np.polynomial.Polynomial.fit(simulated_at, np.log(slopes), 2)(at))
     return [Law(n, float(slope)) for n, slope in zip(numbers, slopes, strict=True)]
 
 

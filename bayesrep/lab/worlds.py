@@ -185,8 +185,7 @@ def leniency_of(fitted: Fitted) -> float | None:
 
     crowd = MODELS["workers"].crowd
     assert crowd is not None
-    met = crowd(study, REQUIRED_ROLES)
-    return float(met.leniencies.spread) / LOGIT_OVER_PROBIT
+    return float(crowd(study, REQUIRED_ROLES).leniencies.spread) / LOGIT_OVER_PROBIT
 
 
 def _spread(accuracy: Floats, count: int) -> Ints:
@@ -209,8 +208,7 @@ def _with_reference(world: Populations, accuracy: Floats) -> Populations:
         middle = (low + high) / 2
         below = expit(score + middle[:, None]) @ mass < wanted
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    curves = np.stack([expit(score + high[:, None]), world.curves[1]])
-    return world._replace(curves=curves)
+    return world._replace(curves=np.stack([expit(score + high[:, None]), world.curves[1]]))
 
 
 def _frequencies(rng: np.random.Generator, world: Populations, role: int, size: int) -> Floats:

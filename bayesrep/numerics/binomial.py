@@ -7,6 +7,7 @@ import numpy as np
 from bayesrep.types import Float, Ints, Shaped
 
 MOST_VALUES = 1000  # of percentages, and of what costs no time
+MOST_MULTIPLES = 300  # of a divisor, which are looked at for many n
 Count = Shaped[np.ndarray, "..."] | int
 
 
@@ -51,13 +52,50 @@ def bound_few_values(shown: int, values: Ints, images: Ints) -> float:
         ends = k[0] == low + 1 or k[-1] == high - 1
         if ends or size * math.log(len(k) / width) + looked >= least:
             continue
-        from scipy.special import bdtr, gammaln  # which reading a study does without otherwise
-
-        # Nine points from each value to the next find every maximum, which lies near a value.
-        points = np.concatenate([[low], k, [high]])
-        s = np.unique(np.linspace(points[:-1], points[1:], 9))[1:-1, None] / shown
-        choices = gammaln(shown + 1) - gammaln(k + 1) - gammaln(shown - k + 1)
-        among = np.exp(choices + k * np.log(s) + (shown - k) * np.log1p(-s)).sum(axis=1)
-        window = (bdtr(high - 1, shown, s) - bdtr(low, shown, s))[:, 0]
-        least = min(least, size * math.log((among / window).max()) + looked)
+        least = min(least, size * _log_share(shown, k, low, high) + looked)
     return least
+
+
+def bound_common_divisor(selected: Ints, shown: Ints) -> float:
+    """Bound, as a logarithm, on how likely counts are to have a divisor d > 1 in common with n.
+
+    Images [N] may be shown to any numbers n. Given the images of the least and the greatest k / n,
+    a and b, every other k is Binomial(n, s) cut to a n < k < b n, with a divisor d of all n, and
+    hence of any k that is 0 or n. With any distributions of s all k are multiples of d with
+
+        Π_x max over s of P(d divides k | s, a n_x < k < b n_x)
+
+    at most: 1 where the least or greatest such k is one. There are fewer than gcd(n) divisors.
+    Windows of more than `MOST_MULTIPLES` multiples count as 1, and images shown to fewest first:
+    of any more than a bound of e^-100 takes nothing is asked.
+    """
+    divisor = int(np.gcd.reduce(np.concatenate([selected, shown])))
+    if divisor < 2:
+        return 0.0
+    share = selected / shown
+    ends = [int(np.argmin(share)), int(np.argmax(share))]
+    inside = (share > share[ends[0]]) & (share < share[ends[1]])
+    (lowest, most), (fewest, total) = selected[ends].tolist(), shown[ends].tolist()
+    sizes, images = np.unique(shown[inside], return_counts=True)
+    bound = math.log(np.gcd.reduce(shown))
+    for n, many in zip(sizes.tolist(), images.tolist(), strict=True):
+        low, high = n * lowest // fewest, -(-n * most // total)
+        k = np.arange(low // divisor + 1, (high - 1) // divisor + 1) * divisor
+        if 0 < len(k) <= MOST_MULTIPLES and k[0] > low + 1 and k[-1] < high - 1:
+            bound += many * _log_share(n, k, low, high)
+        if bound < -100:
+            break
+    return bound
+
+
+def _log_share(shown: int, k: Ints, low: int, high: int) -> float:
+    """log max over s of P(k | s) / P(low < k < high | s), k [V] increasing and within."""
+    from scipy.special import bdtr, gammaln  # which reading a study does without otherwise
+
+    # Nine points from each value to the next find every maximum, which lies near a value.
+    points = np.concatenate([[low], k, [high]])
+    s = np.unique(np.linspace(points[:-1], points[1:], 9))[1:-1, None] / shown
+    choices = gammaln(shown + 1) - gammaln(k + 1) - gammaln(shown - k + 1)
+    among = np.exp(choices + k * np.log(s) + (shown - k) * np.log1p(-s)).sum(axis=1)
+    window = (bdtr(high - 1, shown, s) - bdtr(low, shown, s))[:, 0]
+    return math.log((among / window).max())

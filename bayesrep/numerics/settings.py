@@ -38,12 +38,15 @@ def own_settings() -> Generator[None]:
     try:
         jax.devices()
     except (AssertionError, RuntimeError):  # what JAX raises where its plugin is not installed, too
-        platforms = str(jax.config.jax_platforms)  # type: ignore[attr-defined]
-        raise OptionError("jax-without-device", platforms=platforms) from None
+        platforms = jax.config.jax_platforms  # type: ignore[attr-defined]
+        name = "JAX_PLATFORMS" if platforms else "JAX_PLATFORM_NAME"
+        asked = f"{name}={platforms or os.environ.get(name)}"
+        raise OptionError("jax-without-device", asked=asked) from None
     with ExitStack() as settings:
         settings.enter_context(jax.enable_x64(new_val=True))
         settings.enter_context(jax.numpy_dtype_promotion("standard"))
         settings.enter_context(jax.default_matmul_precision(None))
+        settings.enter_context(jax.threefry_partitionable(new_val=True))
         for unwanted in (jax.debug_nans, jax.debug_infs, jax.check_tracer_leaks, jax.log_compiles):
             settings.enter_context(unwanted(new_val=False))
         settings.enter_context(jax.disable_jit(disable=False))

@@ -140,8 +140,7 @@ def shankar2020() -> pl.DataFrame:
         and gaps (of accuracies before rounding) are given for all images only. Human E's accuracy
         on ImageNet is 97.3 % in table 1 and 97.2 % in table 2; here it is that of table 1.
     """
-    source = files("bayesrep.protocols").joinpath("shankar2020.csv")
-    table = pl.read_csv(source.read_bytes())
+    table = pl.read_csv(files("bayesrep.protocols").joinpath("shankar2020.csv").read_bytes())
     return table.with_columns(pl.selectors.float() / 100)
 
 

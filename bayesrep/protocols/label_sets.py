@@ -82,8 +82,7 @@ class LabelSets:
         given = np.asarray(answers)
         keys = self.image * self.classes + self.label  # increasing
         wanted = np.arange(given.shape[-1], dtype=np.int64) * self.classes + given
-        place = np.searchsorted(keys, wanted)
-        return (np.append(keys, -1)[place] == wanted) & (given >= 0)
+        return (np.append(keys, -1)[np.searchsorted(keys, wanted)] == wanted) & (given >= 0)
 
 
 def read_label_sets(paths: Sequence[str | Path], predictions: Predictions) -> LabelSets:

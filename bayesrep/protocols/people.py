@@ -117,8 +117,7 @@ class People:
             raise StudyError("drawn-annotators-below-one", annotators=annotators)
         of, shown = self.frequency, self.shown.values
         selected, fewer = np.rint(of.values * shown).astype(np.int64), np.minimum(shown, annotators)
-        random = np.random.default_rng(seed)
-        drawn = random.hypergeometric(selected, shown - selected, fewer)
+        drawn = np.random.default_rng(seed).hypergeometric(selected, shown - selected, fewer)
         return replace(
             self,
             frequency=OfLabels(of.keys, drawn / fewer, of.classes),
@@ -165,8 +164,7 @@ def read_people(
         # Of an image that was clear nobody had to be asked: its own label is that of its object.
         table = table.with_columns(selected)
         parts["object"] = OfLabels(keys, of.to_numpy(), size)
-        named = all_flags(table["names"], str(objects)).to_numpy()
-        parts["names"] = OfLabels(keys, named, size)
+        parts["names"] = OfLabels(keys, all_flags(table["names"], str(objects)).to_numpy(), size)
         parts["chosen"] = OfLabels(keys, table["selected"].to_numpy(), size)
         number, main = np.zeros((2, len(predictions.images)), dtype=np.int64)
         main -= 1
@@ -202,8 +200,7 @@ def _rows(
     path: Path, columns: tuple[str, ...], predictions: Predictions
 ) -> tuple[pl.DataFrame, NDArray[np.int64]]:
     """The rows about the images, in the order of their keys, and these."""
-    text = ("dataset", "image", "label", "main_label")
-    table = read_only(path, text).frame
+    table = read_only(path, ("dataset", "image", "label", "main_label")).frame
     require(table, columns, str(path))
     named = [name for name in ("dataset", "image", "label") if name in table.columns]
     table = given = table.with_columns(normalize_names(pl.col(named)))

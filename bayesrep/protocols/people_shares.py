@@ -94,8 +94,7 @@ def _image_statistics(
             is_so = number == count if count < 3 else number >= count
             text = f"{count} object{'s' if count > 1 else ''}{' or more' if count == 3 else ''}"
             yield text, "3a", is_so.sum(), done.sum()
-        another = done & (main != own)
-        yield "the main label is another", "19", another.sum(), done.sum()
+        yield "the main label is another", "19", (done & (main != own)).sum(), done.sum()
         many = number > 1
         if people.object is not None:
             other = people.object.values_of(main, 0) != people.object.values_of(own, 0)

@@ -90,6 +90,8 @@ def read_grouping(
     Without a file, none: single classes.
     """
     if path is None:
+        if column is not None:
+            raise OptionError("column-of-no-classes", column=column)
         return None
     groups = read_groups(path, classes)
     if column is None and len(groups) == 1:

@@ -194,10 +194,7 @@ def _only_classifier_sentence(name: str, words: Words) -> str:
 
 
 def pairs_table(
-    table: pl.DataFrame,
-    classifiers: Sequence[str],
-    top: int | None = None,
-    words: Words = IMAGES,
+    table: pl.DataFrame, classifiers: Sequence[str], top: int | None = None, words: Words = IMAGES
 ) -> str:
     """The closest rows of `bayesrep.compare_classifiers`, differences in points."""
     if len(classifiers) == 1:

@@ -13,6 +13,7 @@ from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError
 from bayesrep.report import catalogue, gallery
 from bayesrep.report.figure_inputs import Given, Inputs
+from bayesrep.report.figures import default_style
 from bayesrep.report.paper import (
     anzaku2022,
     figure2,
@@ -87,17 +88,18 @@ def _options(function: Callable[..., Any]) -> frozenset[str]:
 def _make_figure(
     draw: Callable[..., Any], *inputs: str, optional: frozenset[str] = frozenset()
 ) -> NamedFigure:
-    return NamedFigure(draw, inputs, _options(draw), optional)
+    return NamedFigure(default_style()(draw), inputs, _options(draw), optional)
 
 
 def _of_posterior(draw: Callable[..., Any]) -> NamedFigure:
-    return _make_figure(draw, "study", "posterior")
+    return NamedFigure(draw, ("study", "posterior"), _options(draw))
 
 
 def _of_paper(module: ModuleType, *inputs: str) -> NamedFigure:
     """One whose numbers are of a study, with the truth that it carries, or of none."""
     has_words = "words" in inspect.signature(module.draw).parameters
 
+    @default_style()
     def draw(*studies: Study, seed: int = 0, **options: Any) -> Any:
         known = (KnownStudy.from_study(study, seed=seed) for study in studies)
         found = module.numbers(*known, **options)

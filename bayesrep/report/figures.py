@@ -1,6 +1,7 @@
 """Figures of the papers, drawn by matplotlib without a display; any figure is saved whole."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,15 @@ INK = "#222222"
 RED, YELLOW, GREEN, PURPLE, BLUE, GREY = (
     look.paper for look in (RAW_LOOK, NAIVE, JACKKNIFE, EM_SPLINE, POSTERIOR, OTHER_LOOK)
 )
+
+
+@contextmanager
+def default_style() -> Generator[None]:
+    """Draw as matplotlib does unasked, whatever a matplotlibrc or the process has set."""
+    from matplotlib import style
+
+    with style.context("default"):
+        yield
 
 
 def panels(count: int, *, rows: int = 1) -> tuple[Any, list[Any]]:
@@ -90,5 +100,5 @@ def save_figure(figure: Any, path: Path) -> None:
 
     settings: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "bayesrep"}
     date = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
-    with rc_context(settings), replaced_file(path) as partial:
+    with default_style(), rc_context(settings), replaced_file(path) as partial:
         figure.savefig(partial, format=kind, metadata=date.get(kind))

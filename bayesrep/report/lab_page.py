@@ -98,8 +98,7 @@ def moments(mixture: BetaMixture) -> tuple[float, float]:
     means = mixture.a / (mixture.a + mixture.b)
     squares = means * (mixture.a + 1) / (mixture.a + mixture.b + 1)
     mean = float(mixture.weights @ means)
-    variance = float(mixture.weights @ squares) - mean**2
-    return mean, mean * (1 - mean) / max(variance, 1e-12) - 1
+    return mean, mean * (1 - mean) / max(float(mixture.weights @ squares) - mean**2, 1e-12) - 1
 
 
 def _populations(reference: Floats, pools: Sequence[Floats], words: Words) -> Figure:

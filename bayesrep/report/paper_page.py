@@ -72,8 +72,7 @@ def write_paper(
             for each in printed_numbers()
             if each.paper == paper
         ]
-        table = pl.DataFrame(rows)
-        table.write_csv(partial / "numbers.csv")
+        pl.DataFrame(rows).write_csv(partial / "numbers.csv")
         (partial / "index.html").write_text(
             _page(paper, _summary(inputs, there), rows, figures), encoding="utf-8"
         )

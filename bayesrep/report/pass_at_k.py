@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import plain_text
+from bayesrep.report.figures import GREY, default_style, panels
 from bayesrep.report.text import Cell, Row, ends, list_rows, percent
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ def _attempts(row: Row) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
+@default_style()
 def draw_pass_at_k(found: "PassAtK") -> Any:
     """Curves of pass@k with 95 % bands, a panel a data set, and the unbiased estimates on them.
 
@@ -136,8 +138,6 @@ def draw_pass_at_k(found: "PassAtK") -> Any:
     eight models the best eight at the largest k are drawn.
     """
     from matplotlib.ticker import FuncFormatter
-
-    from bayesrep.report.figures import GREY, panels
 
     last = max(int(found.table["k"].max()), 2)  # type: ignore[arg-type]
     curves = found.evaluate_at(

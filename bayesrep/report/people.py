@@ -60,8 +60,7 @@ def _draw_beside_others(axes: Any, predictions: Predictions, people: People) -> 
     mine, best = own_and_other(of, predictions.labels)
     less = mine - best
     less = less[~np.isnan(less)]
-    weights = np.full(len(less), 100 / max(len(less), 1))
-    axes.hist(less, bins=_BINS, weights=weights, color=BLUE)
+    axes.hist(less, bins=_BINS, weights=np.full(len(less), 100 / max(len(less), 1)), color=BLUE)
     axes.axvline(0, color=GREY, lw=1)
     axes.set(xlabel="selection frequency: own label's − best other's", ylabel="images (%)")
 

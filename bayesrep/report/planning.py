@@ -281,11 +281,7 @@ def _held_out_sentence(rows: Sequence[Mapping[str, Any]], words: Words) -> str:
 
 
 def lab_text(
-    table: "pl.DataFrame",
-    reference: float,
-    pool: float,
-    out: "Path | None",
-    words: Words = IMAGES,
+    table: "pl.DataFrame", reference: float, pool: float, out: "Path | None", words: Words = IMAGES
 ) -> str:
     """What matching leaves, by number of answers."""
     shown: dict[str, Cell] = {"answers": "{answers}"}

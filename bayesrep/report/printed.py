@@ -14,11 +14,7 @@ from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.errors import BayesrepError, reason
 from bayesrep.estimators import analyse
 from bayesrep.estimators.analysis import QUANTITIES, Analysis
-from bayesrep.estimators.other_images import (
-    finite_sample_gaps,
-    half_the_images,
-    mean_frequencies,
-)
+from bayesrep.estimators.other_images import finite_sample_gaps, half_the_images, mean_frequencies
 from bayesrep.protocols.by_subset import ALL_IMAGES, compare_subsets, missed_by_all, of_classes
 from bayesrep.protocols.matched import CRITERIA, match
 from bayesrep.protocols.multi_label import multilabel
@@ -158,8 +154,7 @@ def _of_confidence(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool)
 
 
 def _of_subsets(inputs: Inputs, **_: Any) -> Values:
-    both = inputs.answers_to_both
-    masks = class_subsets(both[0].classes)
+    masks = class_subsets(inputs.answers_to_both[0].classes)
     for key, name in (
         ("objects", "objects"),
         ("organisms", "organisms"),
@@ -223,8 +218,7 @@ def _of_label_sets(inputs: Inputs, **_: Any) -> Values:
 
 
 def _pairs(data: Any) -> Any:
-    keys = np.arange(len(data.images)) * len(data.classes) + data.first
-    return keys[data.answered]
+    return (np.arange(len(data.images)) * len(data.classes) + data.first)[data.answered]
 
 
 def _of_top5(inputs: Inputs, **_: Any) -> Values:

@@ -65,16 +65,11 @@ def write_sentences(text: str) -> str:
 
 def _plain_cells(table: Iterable[Sequence[str]]) -> list[list[str]]:
     """The cells as they cannot steer a terminal, before they are put in line."""
-    return [[_plain_cell(cell) for cell in row] for row in table]
-
-
-def _plain_cell(cell: str) -> str:
-    return type(cell)(plain_text(cell))
+    return [[type(cell)(plain_text(cell)) for cell in row] for row in table]
 
 
 def _align_right(table: Sequence[Sequence[str]]) -> str:
-    header = table[0]
-    widths = [max(len(row[i]) for row in table) for i in range(len(header))]
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
 
     def line(row: Sequence[str]) -> str:
         cells = [row[0].ljust(widths[0])]

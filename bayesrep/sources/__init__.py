@@ -132,5 +132,5 @@ STATEMENTS: Mapping[str, Statement] = {
         "Prints the one statement that a database is to be asked for counts and predictions; what "
         "it answers is what `import tables` takes.",
         "--dialect duckdb --reference v1 --replication v2 > study.sql",
-    ),
+    )
 }

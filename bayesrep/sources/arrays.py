@@ -39,10 +39,7 @@ _LONGEST = 1_000_000  # bytes of names of classes
 
 
 def read(
-    paths: Sequence[str | Path],
-    *,
-    reference: str | None = None,
-    replication: str | None = None,
+    paths: Sequence[str | Path], *, reference: str | None = None, replication: str | None = None
 ) -> StudyContents:
     """Read what classifiers answered on two data sets.
 
@@ -156,8 +153,7 @@ def _read_one_classifier(path: Path, images: int) -> tuple[NDArray[np.int64], Fl
             path=path,
             rows=listing(np.flatnonzero(~inside).tolist(), "row"),
         )
-    order = np.argsort(-scores, axis=1, kind="stable")
-    return order[:, :RANKS].astype(np.int64), scores
+    return np.argsort(-scores, axis=1, kind="stable")[:, :RANKS].astype(np.int64), scores
 
 
 def _classes(

@@ -17,7 +17,8 @@ from bayesrep.errors import StudyError, reason
 from bayesrep.files import strict_json
 from bayesrep.files.places import Place
 from bayesrep.files.tables import read_only, require
-from bayesrep.files.values import durations, is_missing, numbers, people, texts, whole_numbers
+from bayesrep.files.values import durations, numbers, people, texts, whole_numbers
+from bayesrep.sources.exports.columns import find_marks
 from bayesrep.sources.exports.label_studio import Annotation, collect_answers, count_annotations
 from bayesrep.sources.exports.mturk import with_task_answers
 from bayesrep.sources.raw_answers import name_nobodies
@@ -89,7 +90,7 @@ def _mturk(path: str | Path) -> pl.DataFrame:
     if (wrong := ~said.str.contains(_PLACES)).any():
         raise StudyError("answer-selected-not-places", where=where, rows=where.rows(wrong, said))
     places = said.replace("none", "").str.extract_all(r"\d+").cast(pl.List(pl.Int16))
-    status = table["AssignmentStatus"].str.to_lowercase()
+    marks = find_marks(table.select("AssignmentStatus", "Reject"), where)
     pay = table["Reward"].str.strip_chars("$ ")
     return table.select(
         pl.col("Input.task").alias("task"),
@@ -99,7 +100,7 @@ def _mturk(path: str | Path) -> pl.DataFrame:
         durations(table["WorkTimeInSeconds"], where, missing=True).alias("seconds"),
         _iso(pl.col("SubmitTime")).alias("time"),
         numbers(pay, where, missing=True).alias("pay"),
-        rejected=(status == "rejected").fill_null(value=False) | ~is_missing(table["Reject"]),
+        rejected=pl.any_horizontal(*marks.values()).fill_null(value=False),
     )
 
 
@@ -124,7 +125,7 @@ def _json(path: str | Path) -> pl.DataFrame:
     else:
         raise StudyError("answers-file-not-recognised", path=path)
     try:
-        return pl.DataFrame(rows(held, str(path)), schema=_WITHOUT_FILE, strict=True)
+        table = pl.DataFrame(rows(held, str(path)), schema=_TOLD, strict=True)
     except (*_DAMAGE_ERRORS, pl.exceptions.PolarsError) as error:
         raise StudyError(
             "answers-file-damaged",
@@ -133,9 +134,12 @@ def _json(path: str | Path) -> pl.DataFrame:
             error_type=type(error).__name__,
             reason=reason(error),
         ) from None
+    place = Place(str(path), "assignment")
+    return table.with_columns(durations(table["seconds"], place, missing=True))
 
 
-_WITHOUT_FILE = {name: kind for name, kind in SCHEMA.items() if name != "file"}
+_TOLD = {**SCHEMA, "seconds": pl.String}
+_TOLD.pop("file")
 
 
 def _of_page(held: Any, _: str) -> list[dict[str, Any]]:
@@ -146,7 +150,7 @@ def _of_page(held: Any, _: str) -> list[dict[str, Any]]:
             "worker": worker,
             "selected": [_place(place) for place in each["selected"]],
             "main": None if each.get("main") is None else _place(each["main"]),
-            "seconds": _float(each.get("seconds")),
+            "seconds": _word(each.get("seconds")),
             "time": _text(each.get("time")),
             "pay": None,
             "rejected": False,
@@ -170,7 +174,7 @@ def _assignment(each: Annotation) -> dict[str, Any]:
         "worker": each.worker,
         "selected": [int(place) for place in selected],
         "main": int(main[0]) if main else None,
-        "seconds": _float(held.get("lead_time")),
+        "seconds": _word(held.get("lead_time")),
         "time": _text(held.get("created_at")),
         "pay": None,
         "rejected": False,
@@ -189,8 +193,8 @@ def _text(value: Any) -> str | None:
     return value
 
 
-def _float(value: Any) -> float | None:
-    return None if value is None else float(value)
+def _word(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 _DAMAGE_ERRORS = (TypeError, KeyError, AttributeError, ValueError, OverflowError)

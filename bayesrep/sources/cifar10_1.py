@@ -28,18 +28,7 @@ from bayesrep.types import Ints
 
 VERSIONS = ("v4", "v6")
 SUFFIX = "_predictions"  # of the names of the JSON files
-CLASSES = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-)
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
 def read_answers(

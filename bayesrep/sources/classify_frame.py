@@ -26,12 +26,7 @@ from bayesrep.sources.pickles.safe_pickle import read_frame
 
 DATASET = "imagenet"
 _COLUMNS = ("image", "imagenet_label", "selected", "main")
-_FATES = {
-    "fu": "classify",
-    "easy": "clear",
-    "mis": "own label never selected",
-    "amb": "ambiguous",
-}
+_FATES = {"fu": "classify", "easy": "clear", "mis": "own label never selected", "amb": "ambiguous"}
 
 
 def read_classify_frame(path: str | Path, dataset: str = DATASET) -> pl.DataFrame:

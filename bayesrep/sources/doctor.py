@@ -40,8 +40,9 @@ def examine_data(
     if len(paths) == 1 and path.suffix in (".csv", ".parquet"):
         try:
             tried = read_attempts(path)
-        except StudyError:
-            pass  # a table of scores, which is a log
+        except StudyError as error:  # else a table of scores, which is a log
+            if error.rule in ("counts-of-few-values", "counts-with-common-divisor"):
+                raise
         else:
             return "a table of attempts", _of_table(tried)
     return _of_logs(paths, asked)

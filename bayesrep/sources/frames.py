@@ -121,6 +121,12 @@ def as_polars(table: Any, where: str, columns: Collection[str] = KNOWN_COLUMNS) 
         raise StudyError("table-object-unreadable", where=where, reason=reason(error)) from error
     if frame is None:
         raise StudyError("object-not-a-table", where=where, type_name=type(table).__name__)
+    # What databases sum are decimals, which are counts where all are whole.
+    decimals = (column for column in frame.iter_columns() if column.dtype == pl.Decimal)
+    whole = [(column, column.cast(pl.Int64, strict=False)) for column in decimals]
+    frame = frame.with_columns(
+        number for column, number in whole if number.eq_missing(column).all()
+    )
     return leave_out_index(frame, Place(where), columns, index)
 
 
@@ -148,8 +154,7 @@ def _frame(table: Any, where: str) -> pl.DataFrame | None:
 
 
 def _of_columns(table: Any, names: Iterable[Any]) -> pl.DataFrame:
-    columns = {str(name): _plain_values(table[name]) for name in names}
-    return pl.DataFrame(columns, strict=False)
+    return pl.DataFrame({str(name): _plain_values(table[name]) for name in names}, strict=False)
 
 
 def _plain_values(column: Any) -> Any:
@@ -159,5 +164,4 @@ def _plain_values(column: Any) -> Any:
 def _is_rows(table: Any) -> bool:
     if not isinstance(table, Sequence) or isinstance(table, str | bytes):
         return False
-    rows = cast(Sequence[Any], table)
-    return all(isinstance(row, Mapping) for row in rows)
+    return all(isinstance(row, Mapping) for row in cast(Sequence[Any], table))

@@ -65,8 +65,7 @@ def read(
     StudyError
         If the counts name images that are not in the list, or anything cannot be read.
     """
-    folder = _folder(paths)
-    answers = read_answers(folder, reference=reference, replication=replication)
+    answers = read_answers(_folder(paths), reference=reference, replication=replication)
     tables = [Path(path) for path in paths if not Path(path).is_dir()]
     if not tables:
         return StudyContents(answers=answers)
@@ -91,10 +90,7 @@ def _folder(paths: Sequence[str | Path]) -> Path:
 
 
 def read_answers(
-    folder: str | Path,
-    *,
-    reference: str = VALIDATION,
-    replication: str = MATCHED_FREQUENCY,
+    folder: str | Path, *, reference: str = VALIDATION, replication: str = MATCHED_FREQUENCY
 ) -> list[Predictions]:
     """Read what the classifiers answered on both test sets; counts are not needed.
 

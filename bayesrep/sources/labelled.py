@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from bayesrep.errors import SHOWN, StudyError, TableWarning, listing, plain_text
-from bayesrep.files.names import normalize_names
+from bayesrep.files.names import normalize_names, warn_of_numbers
 from bayesrep.files.tables import require
-from bayesrep.files.values import is_missing, parse_flags, texts
+from bayesrep.files.values import are_controls, is_missing, texts
 from bayesrep.sources.matching import explain_absence, match_image_names
 from bayesrep.sources.raw_answers import EMPTY
 
@@ -47,7 +47,7 @@ def ask_each(answers: pl.DataFrame, separator: str) -> pl.DataFrame:
     """
     chosen = answers.with_row_index("row")
     pairs = _split_labels(chosen, separator)
-    _tell_spellings(pairs["label"])
+    _tell_odd_labels(pairs["label"])
     vocabulary = chosen.select("row", "dataset").join(pairs, on="row").select("dataset", "label")
     vocabulary = vocabulary.unique().sort("dataset", "label")
     _bound(chosen.select("dataset"), vocabulary, "answers")
@@ -87,13 +87,21 @@ def _bound(asked: pl.DataFrame, vocabulary: pl.DataFrame, noun: str) -> None:
         )
 
 
-def _tell_spellings(labels: pl.Series) -> None:
-    names = labels.unique().sort().to_frame("label")
-    alike = names.filter(pl.col("label").str.to_lowercase().is_duplicated())
-    if len(alike):
-        told = listing(alike["label"], "label")
-        text = f"labels that differ only in the case of their letters are two questions: {told}"
-        warnings.warn(TableWarning(text), stacklevel=3)
+def _tell_odd_labels(labels: pl.Series) -> None:
+    names = labels.unique().sort()
+    odd = {
+        "that differ only in the case of their letters are two questions": (
+            names.str.to_lowercase().is_duplicated()
+        ),
+        "that may be no answer are asked about as others are; leave a cell without answer empty": (
+            is_missing(names)
+        ),
+    }
+    for text, are_odd in odd.items():
+        if are_odd.any():
+            told = f"labels {text}: {listing(names.filter(are_odd), 'label')}"
+            warnings.warn(TableWarning(told), stacklevel=3)
+    warn_of_numbers(names.rename("label"), "the answers")
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +182,8 @@ def own_labels(
             dataset=str(dataset),
             where=where,
             counts="the answers",
-            covers=_are_covered(counted, own),
+            # Of as many labels as answered images, the images must all be found.
+            covers=len(own.join(counted, on="dataset", how="semi")) >= len(counted),
         )
     asked = own.join(images, on=_IMAGE, how="semi", maintain_order="left")
     if asked.is_empty():
@@ -212,11 +221,6 @@ def own_labels(
         "about another label": len(about) - len(kept),
     }
     return Own(kept.drop("row"), asked, spellings, left_out)
-
-
-def _are_covered(answered: pl.DataFrame, own: pl.DataFrame) -> bool:
-    """Whether a data set has as many labels as answered images: the fewer must be found."""
-    return len(own.join(answered, on="dataset", how="semi")) >= len(answered)
 
 
 def _one_an_image(labels: pl.DataFrame, where: str) -> pl.DataFrame:
@@ -270,7 +274,7 @@ def count_labels(answers: pl.DataFrame) -> pl.DataFrame:
     """How often each label was selected of each image, controls left out."""
     if "label" not in answers.columns:
         raise StudyError("answers-name-no-label")
-    _tell_spellings(answers["label"])
+    _tell_odd_labels(answers["label"])
     return (
         _without_controls(answers)
         .group_by(_KEY, maintain_order=True)
@@ -298,8 +302,5 @@ def count_choices(answers: pl.DataFrame, separator: str) -> pl.DataFrame:
 
 
 def _without_controls(answers: pl.DataFrame) -> pl.DataFrame:
-    if "control" not in answers.columns:
-        return answers
-    control = answers["control"]
-    is_none = is_missing(control) | (parse_flags(control) == False).fill_null(value=False)  # noqa: E712
-    return answers.filter(is_none)
+    given = "control" in answers.columns
+    return answers.filter(~are_controls(answers["control"])) if given else answers

@@ -45,18 +45,17 @@ WAYS: Mapping[str, pl.Expr] = {
 }
 """What names are compared by where they differ, and how that is said."""
 _AS_NUMBER = _NAME.str.replace(r"^\+?0*(\d+(?:\.\d*[1-9])?)\.?0*$", "$1")
-_TOLD: Mapping[str, pl.Expr] = {**WAYS, "as decimal numbers": _AS_NUMBER}
+_AS_WORDS = _NAME.str.to_lowercase().str.replace_all(r"[\s_-]+", " ")
+_TOLD: Mapping[str, pl.Expr] = {
+    **WAYS,
+    "as decimal numbers": _AS_NUMBER,
+    "whatever their case and what parts their words": _AS_WORDS,
+}
 """What is told of how names differ: those that are alike as numbers may be two, and stay so."""
 
 
 def match_image_names(
-    frame: pl.DataFrame,
-    counted: pl.Series,
-    *,
-    dataset: str,
-    where: str,
-    counts: str,
-    covers: bool,
+    frame: pl.DataFrame, counted: pl.Series, *, dataset: str, where: str, counts: str, covers: bool
 ) -> pl.DataFrame:
     """A table whose images of one data set are called as the counts call them.
 
@@ -143,8 +142,9 @@ def _compare(
 
 
 def _decode_addresses(names: pl.Series) -> pl.Series:
-    """The files that addresses mean: of `/data/local-files/?d=a`, `http://b/a?X-Amz-...`, `%61`."""
-    files = names.str.replace(r"^(.*/local-files/?)?\?d=", "").str.replace(r"\?[\w.~-]+=.*$", "")
+    """The files that addresses mean: of `/local-files/?d=a`, `b/a?X-Amz-...`, `a#t=1`, `%61`."""
+    files = names.str.replace(r"^(.*/local-files/?)?\?d=", "")
+    files = files.str.replace(r"#\w+=[\w.,:-]*$", "").str.replace(r"\?[\w.~-]+=.*$", "")
     encoded = files.str.contains(r"%[0-9A-Fa-f]{2}").fill_null(value=False).arg_true()
     decoded = [normalize_name(unquote(name)) for name in files.gather(encoded)]
     return files.scatter(encoded, decoded)
@@ -152,6 +152,12 @@ def _decode_addresses(names: pl.Series) -> pl.Series:
 
 def explain_names(names: Collection[str], known: Collection[str]) -> str:
     """How a name differs from the one that is probably meant, as a message ends; or nothing."""
+    told = explain_writing(names, known)
+    return told or (did_you_mean(next(iter(names)), known) if len(names) == 1 else "")
+
+
+def explain_writing(names: Collection[str], known: Collection[str]) -> str:
+    """The same of a name that is written otherwise, but alike."""
     texts = {"image": pl.String}
     strange, held = (pl.DataFrame({"image": list(each)}, texts) for each in (names, known))
     for said, mine, other in _compare(strange, held, _TOLD):
@@ -159,7 +165,7 @@ def explain_names(names: Collection[str], known: Collection[str]) -> str:
         if pairs.height:
             one, new = pairs["image"][0], pairs["image_new"][0]
             return f"; {one!r} and {new!r} are alike {said}, give them one name"
-    return did_you_mean(next(iter(names)), known) if len(names) == 1 else ""
+    return ""
 
 
 def explain_absence(names: Collection[str], table: pl.DataFrame) -> str:

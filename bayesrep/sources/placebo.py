@@ -124,10 +124,7 @@ def selections(human_counts: NDArray[Any], labels: NDArray[Any]) -> tuple[Ints, 
 
 
 def deal_answers(
-    rng: np.random.Generator,
-    selected: Ints,
-    shown: Ints,
-    batches: Sequence[int],
+    rng: np.random.Generator, selected: Ints, shown: Ints, batches: Sequence[int]
 ) -> list[Ints]:
     """Deal every image's answers without replacement; return the selections in each batch [N]."""
     yes, no = selected, shown - selected
@@ -139,12 +136,7 @@ def deal_answers(
     return dealt
 
 
-def _draw(
-    rng: np.random.Generator,
-    candidates: Ints,
-    matched: Ints,
-    wanted: Ints,
-) -> Ints:
+def _draw(rng: np.random.Generator, candidates: Ints, matched: Ints, wanted: Ints) -> Ints:
     """Draw the wanted number of candidates at each count of the matching batch."""
     chosen: list[Ints] = []
     for count, number in enumerate(wanted):

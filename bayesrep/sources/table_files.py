@@ -1,14 +1,11 @@
 """Tables of single answers."""
 
-import warnings
-from collections.abc import Collection
 from pathlib import Path
 
 import polars as pl
 
-from bayesrep.errors import StudyError, TableWarning, did_you_mean, listing
+from bayesrep.errors import StudyError
 from bayesrep.files.names import normalize_names
-from bayesrep.files.places import Place
 from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import all_flags, durations, is_missing, people, texts
 from bayesrep.studies.columns import COLUMNS, in_our_words
@@ -28,8 +25,7 @@ def read_answers(path: str | Path) -> pl.DataFrame:
         Naming the rows and the column.
     """
     named = ("dataset", "image", "worker")
-    known = (*named, *COLUMNS, "selected", "task", "control", "seconds")
-    table, where = read_only(path, known)
+    table, where = read_only(path, (*named, *COLUMNS, "selected", "task", "control", "seconds"))
     table = table.rename(in_our_words(table.columns))
     require(table, (*named, "selected"), where)
     columns = [texts(table[name], where) for name in ("dataset", "image")]
@@ -47,14 +43,3 @@ def read_answers(path: str | Path) -> pl.DataFrame:
     if "seconds" in table.columns:
         columns.append(durations(table["seconds"], where))
     return table.with_columns(columns)
-
-
-def warn_unread(
-    columns: Collection[str], kind: str, wanted: Collection[str], where: str | Place
-) -> None:
-    """Say which columns mean nothing to anybody, and what one was perhaps meant to be."""
-    if columns:
-        hint = next(filter(None, (did_you_mean(name, wanted) for name in columns)), "")
-        verb = "is" if len(columns) == 1 else "are"
-        text = f"{where}: {listing(columns, 'column')} of {kind} {verb} not read{hint}"
-        warnings.warn(TableWarning(text), stacklevel=3)

@@ -123,7 +123,12 @@ def read_attempts(path: str | Path) -> list[Attempts]:
             raise StudyError("study-without-attempts", path=path, attempts_file=folder.ATTEMPTS)
         return of_table(parquet.read(file, str(file), [*_NAMES, *_COUNTS]), str(file))
     sheet = _table(given)
-    return of_table(sheet.frame, sheet.place, dataset=given.stem)
+    tried = of_table(sheet.frame, sheet.place, dataset=given.stem)
+    for each in tried if "attempts" in sheet.frame.columns else ():
+        where = f"{given}, {each.classifier!r} at {each.dataset!r}"
+        counts = each.solved, each.attempts, rules.ATTEMPTS
+        rules.raise_first(rules.value_violations(where, *counts))
+    return tried
 
 
 def of_table(

@@ -10,6 +10,11 @@ COLUMNS: Mapping[str, str] = {
     "judge": "worker",
 }
 """Other names of columns, and ours."""
+BESIDE_ANSWERS = (
+    *("label", "task", "position", "time"),
+    *("control", "seconds", "own", "main", "place", "source"),
+)
+"""Columns that some reader has use for, or that `collect` writes beside single answers."""
 
 _TOGETHER = (("image",), ("classifier", "correct"), ("worker", "selected"))
 

@@ -141,16 +141,8 @@ def _file_violations(
 class _File:
     """What one file holds, in the order of the counts, and the rules it breaks.
 
-    Attributes
-    ----------
-    violations
-        The rules.
-    correct : [N] or None
-        Correctness, where no rule is broken.
-    judged
-        The columns label and content, of those that are there.
-    undecoded
-        Images without an answer since they could not be decoded.
+    `correct` [N] is there where none is broken, `judged` are its columns label and content, and
+    `undecoded` the images without an answer since they could not be decoded.
     """
 
     violations: Sequence[Violation]

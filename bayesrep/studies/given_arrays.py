@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import StudyError, listing, refuse_any
 
 
 def own_array(values: Any, dtype: type[np.generic]) -> NDArray[Any]:
@@ -19,6 +19,20 @@ def own_array(values: Any, dtype: type[np.generic]) -> NDArray[Any]:
     array = given.astype(dtype, copy=given.flags.writeable or given.base is not None)
     array.flags.writeable = False
     return array
+
+
+def frame_columns(correct: Any, where: str) -> Any:
+    """Correctness by name, as a mapping or an Arrow table has it, as a frame; else as it is."""
+    if not (isinstance(correct, Mapping) or hasattr(correct, "column_names")):
+        return correct
+    with refuse_any(lambda _: StudyError("correctness-not-numbers", where=where)):
+        if isinstance(correct, Mapping) and any(hasattr(each, "iloc") for each in correct.values()):
+            import pandas as pd
+
+            return pd.DataFrame(correct)
+        import polars as pl
+
+        return pl.DataFrame(correct)
 
 
 def order_columns(correct: Any, classifiers: Sequence[str], where: str) -> Any:

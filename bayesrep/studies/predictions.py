@@ -113,8 +113,7 @@ class Predictions:
         if wrong.any():
             number = int(np.flatnonzero(wrong.any(axis=1))[0])
             images = listing(self.images[wrong[number]].tolist())
-            classifier = self.classifiers[number]
-            yield Violation(rule, where=where, classifier=classifier, images=images)
+            yield Violation(rule, where=where, classifier=self.classifiers[number], images=images)
 
     @property
     def first(self) -> NDArray[np.integer[Any]]:

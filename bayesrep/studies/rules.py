@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bayesrep.bounds import LARGEST_COUNT
 from bayesrep.errors import StudyError, Violation, listing
-from bayesrep.numerics.binomial import bound_few_values
+from bayesrep.numerics.binomial import bound_common_divisor, bound_few_values
 from bayesrep.studies import folder
 from bayesrep.types import Bools, Floats, Ints
 
@@ -23,6 +23,9 @@ Column: TypeAlias = Sequence[object] | NDArray[Any]
 RESERVED_COLUMNS = ("dataset", "image", "label")  # what images.parquet calls something else
 REQUIRED_ROLES = ("reference", "replication")
 LEAST_CHANCE = 1e-6  # of one data set's counts: below it they are none
+ANSWERS = {"column": "selected", "total": "shown", "rows": "every answer with its worker"}
+ATTEMPTS = {"column": "solved", "total": "attempts", "rows": "every attempt in a row of its own"}
+"""What a message calls counts, and how else they may be given."""
 
 
 def raise_first(violations: Iterable[Violation]) -> None:
@@ -76,19 +79,26 @@ def count_violations(where: str, images: Names, selected: Any, shown: Any) -> It
         yield (Violation("selected-exceeds-shown", where=where, images=listing(names[excess])))
 
 
-def value_violations(where: str, selected: Ints, shown: Ints) -> Iterator[Violation]:
+def value_violations(
+    where: str, selected: Ints, shown: Ints, words: Mapping[str, str] = ANSWERS
+) -> Iterator[Violation]:
     """Check that counts are of answers one by one: no percentages, no answer several times.
 
-    At most one data set in a million (`LEAST_CHANCE`) is refused wrongly (`bound_few_values`).
+    At most one data set in a million (`LEAST_CHANCE`) is refused wrongly. Percentages of some
+    40 images or less may pass. A message calls counts by `words`.
     """
     pairs, images = np.unique((shown << 32) | selected, return_counts=True)
     sizes, starts = np.unique(pairs >> 32, return_index=True)
+    tests = len(sizes) + (len(sizes) > 1)
     parts = (np.split(each, starts[1:]) for each in (pairs & LARGEST_COUNT, images))
     for size, values, many in zip(sizes.tolist(), *parts, strict=True):
-        if len(sizes) * np.exp(bound_few_values(size, values, many)) < LEAST_CHANCE:
+        if tests * np.exp(bound_few_values(size, values, many)) < LEAST_CHANCE:
             facts = {"where": where, "shown": size, "values": listing(values, "value")}
-            yield Violation("counts-of-few-values", **facts)
+            yield Violation("counts-of-few-values", **facts, **words)
             return
+    if len(sizes) > 1 and tests * np.exp(bound_common_divisor(selected, shown)) < LEAST_CHANCE:
+        divisor = int(np.gcd.reduce(np.concatenate([selected, shown])))
+        yield Violation("counts-with-common-divisor", where=where, divisor=divisor, **words)
 
 
 def correct_violations(

@@ -277,8 +277,7 @@ def _by_crowd(
     image, place = np.nonzero(np.arange(most) < shown[:, None])
     worker = asked[image, place]
     score = np.sqrt(1 + leniency**2) * ndtri(s)[image]
-    chance = ndtr(score + leniency * crowd.thresholds[worker])
-    selected = rng.random(len(image)) < chance
+    selected = rng.random(len(image)) < ndtr(score + leniency * crowd.thresholds[worker])
     return WorkerAnswers(crowd.workers, image.astype(np.int32), worker, selected)
 
 
@@ -316,8 +315,7 @@ def matched_weights(
         return np.asarray(binom.pmf(k[:, None], shown, s[None, :]))
 
     of_pool, of_reference = masses(s_pool), masses(s_reference) @ reference
-    ratio = of_reference / np.maximum(of_pool @ pool, 1e-300)
-    return pool * (ratio @ of_pool)
+    return pool * (of_reference / np.maximum(of_pool @ pool, 1e-300) @ of_pool)
 
 
 def draw_logit_normal(rng: np.random.Generator, mixture: Mixture, size: int) -> Floats:

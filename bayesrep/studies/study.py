@@ -16,7 +16,7 @@ import numpy as np
 from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.studies import rules
 from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.given_arrays import align_rows, order_columns
+from bayesrep.studies.given_arrays import align_rows, frame_columns, order_columns
 from bayesrep.studies.manifest import JSON, Manifest, Truth, selections_of
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.selection import Selection, truncating
@@ -329,7 +329,8 @@ def _annotated_set(
     groups: Any = {} if arrays.get("groups") is None else arrays["groups"]
     grouped = {f"group {each!r}": groups[each] for each in getattr(groups, "columns", groups)}
     by_image = ("images", "selected", "shown", "correct", "labels")
-    rows = align_rows({**{each: arrays.get(each) for each in by_image}, **grouped}, where)
+    framed = {"correct": frame_columns(arrays["correct"], where)}
+    rows = align_rows({**{each: arrays.get(each) for each in by_image}, **framed, **grouped}, where)
     given, correct = rows["images"], rows["correct"]
     size = len(given) if given is not None else (np.shape(correct) or (0,))[0]
     images = np.arange(size).astype(np.str_) if given is None else np.asarray(given, dtype=np.str_)

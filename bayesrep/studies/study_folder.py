@@ -58,8 +58,7 @@ class StudyFolder:
     @cached_property
     def manifest(self) -> Manifest | None:
         """What study.json says; None where there is none yet."""
-        read = partial(read_manifest, self.path)
-        return value(read, self.path) if self.is_study else None
+        return value(partial(read_manifest, self.path), self.path) if self.is_study else None
 
     @property
     def roles(self) -> Mapping[str, str]:
@@ -109,11 +108,10 @@ class StudyFolder:
 
     def common_classifiers(self, names: Sequence[str]) -> list[str]:
         """The classifiers that it lists, or else those with a file for each of some data sets."""
-        if self.manifest is not None and self.manifest.classifiers:
-            return list(self.manifest.classifiers)
+        listed = self.manifest.classifiers if self.manifest is not None else ()
         predicted = {name: folder.predicted_classifiers(self.path, name) for name in names}
         for name, classifiers in predicted.items():
-            if not classifiers:
+            if not classifiers and not (listed and name in self.roles.values()):
                 known = self.predicted_datasets
                 raise StudyError(
                     "data-set-without-predictions",
@@ -121,6 +119,8 @@ class StudyFolder:
                     dataset=name,
                     known_datasets=listing(known, "data set") if known else "no data set",
                 )
+        if listed:
+            return list(listed)
         if not (common := sorted(set.intersection(*predicted.values()))):
             among = ", ".join(map(repr, names))
             raise StudyError("no-classifier-in-common", path=self.path, datasets=among)

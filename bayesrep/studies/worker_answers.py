@@ -30,8 +30,7 @@ def code_workers(answers: "pl.DataFrame") -> "pl.DataFrame":
 
     salt = token_bytes(32)
     coded = {name: code(name, salt) for name in answers["worker"].unique().to_list()}
-    names = pl.col("worker").replace_strict(coded, return_dtype=pl.String)
-    return answers.with_columns(names)
+    return answers.with_columns(pl.col("worker").replace_strict(coded, return_dtype=pl.String))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep.report.figures import interval_points, legend_below, panels
+from bayesrep.report.figures import default_style, interval_points, legend_below, panels
 from bayesrep.report.methods import OTHER_LOOK, POSTERIOR, color_of, label_of
 from bayesrep.sweeps.runs import FITS
 from bayesrep.sweeps.tables import scores, varying_axes
@@ -15,6 +15,7 @@ MARKERS = "osD^vP"
 """They tell methods of one colour apart, such as those of the posterior."""
 
 
+@default_style()
 def sweep_figure(runs: pl.DataFrame, estimates: pl.DataFrame) -> Any:
     """The mean gap by method over the first axis that varies, coverage, and time."""
     axes = varying_axes(runs)

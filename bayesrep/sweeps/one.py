@@ -8,13 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrep.errors import (
-    BayesrepError,
-    ConvergenceWarning,
-    EstimateWarning,
-    TableWarning,
-    reason,
-)
+from bayesrep.errors import BayesrepError, ConvergenceWarning, EstimateWarning, TableWarning, reason
 from bayesrep.estimators.analysis import QUANTITIES, analyse
 from bayesrep.files.strict_json import replace_non_finite
 from bayesrep.inference.fit import fit
@@ -119,8 +113,7 @@ def _estimate(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
     ends[:, :count] = analysis.interval[:, :count]
     for place, name in ((-2, "bias_corrected_gap"), (-1, "slope")):
         ends[:, place] = analysis.interval[:, count + QUANTITIES.index(name)]
-    nothing = np.full_like(value, np.nan)
-    made = estimates(study, value, nothing, *ends)
+    made = estimates(study, value, np.full_like(value, np.nan), *ends)
     return {"device_kind": "cpu", "advice": advice, "estimates": made}
 
 

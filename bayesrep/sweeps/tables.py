@@ -120,7 +120,7 @@ SHOWN_COLUMNS: dict[str, tuple[str, Cell]] = {
 def scores_text(table: pl.DataFrame) -> str:
     """The table of `scores` in percent and points; columns without any value are left out."""
     axes = table.columns[: -len(MEASURES)]
-    shown: dict[str, Cell] = {_title(name): f"{{{name}}}" for name in axes}
+    shown: dict[str, Cell] = {name.replace("_", " "): f"{{{name}}}" for name in axes}
     for name, (title, cell) in SHOWN_COLUMNS.items():
         empty = table[name].null_count() == len(table)
         if not empty and not (name == "failed" and table[name].sum() == 0):
@@ -135,10 +135,6 @@ def scores_facts(table: pl.DataFrame) -> list[dict[str, Any]]:
         {"axes": {name: row[name] for name in axes}, **{name: row[name] for name in MEASURES}}
         for row in table.iter_rows(named=True)
     ]
-
-
-def _title(axis: str) -> str:
-    return axis.replace("_", " ")
 
 
 def remarks_text(runs: pl.DataFrame) -> Sequence[str]:

@@ -67,8 +67,7 @@ class Among:
         rows = np.flatnonzero(numbers >= 0)
         if not len(rows):
             raise PredictionError("no-image-of-chosen-classes", among=self.source)
-        taken = images.take(rows.tolist())
-        return replace(taken, labels=numbers[rows], classes=self.chosen)
+        return replace(images.take(rows.tolist()), labels=numbers[rows], classes=self.chosen)
 
 
 def read_among(among: str | Path, classes: Classes = IMAGENET) -> Among | None:

@@ -89,8 +89,7 @@ def check_names(names: Sequence[str], weights: Path | None = None) -> None:
             raise PredictionError(why)
     elsewhere = [n for n in names if is_torchvision(n) or is_of_hub(n) or _saved_folder(n, weights)]
     if unknown := [n for n in names if n not in elsewhere and not timm.is_model(n)]:
-        base = unknown[0].split(".")[0]
-        near = difflib.get_close_matches(base, timm.list_models(), n=1)
+        near = difflib.get_close_matches(unknown[0].split(".")[0], timm.list_models(), n=1)
         listed = listing(unknown, "classifier")
         if not near:
             raise PredictionError(
@@ -170,7 +169,7 @@ def _of_config(name: str, file: Path | None, classes: Classes) -> Architecture:
             load_model_config_from_path(folder) if folder else load_model_config_from_hf(identifier)
         )
         output_count, shape = int(config["num_classes"]), config.get("input_size", (3,))
-        preprocessed, names = _input(config), read_label_names(config)
+        preprocessed, names = _input(config), read_label_names(config, classes)
     except Exception as error:  # the hub, the file system, what is in the file
         where = str(folder / _CONFIG) if folder else f"{_CONFIG} of {identifier} on the hub"
         raise PredictionError(

@@ -138,8 +138,7 @@ def start_evaluation(
                     if stop is not None and stop.is_set():
                         raise CancelledError
                     try:
-                        batch = give_batch(network, images, device, classes, again)
-                        given[name].append(batch)
+                        given[name].append(give_batch(network, images, device, classes, again))
                     except Exception as error:  # a network raises whatever its parts do
                         failures[name] = kind_and_reason(error)
     clock.stop()

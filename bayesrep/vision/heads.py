@@ -75,13 +75,23 @@ def find_head(size: int) -> LargeHead | None:
     return LargeHead(f"wnids of {known}", len(places), outputs)
 
 
-def read_label_names(config: Mapping[str, Any]) -> list[str]:
-    """What a configuration calls its outputs, in their order; nothing where it does not say."""
-    given = config.get("label_names") or list(config.get("label_descriptions") or ())
+def read_label_names(config: Mapping[str, Any], classes: Classes) -> list[str]:
+    """What a configuration calls its outputs, in their order; nothing where it does not say.
+
+    Where no class is called so, but as it describes them, these are the descriptions.
+    """
+    described = config.get("label_descriptions") or ()
+    given = config.get("label_names") or list(described)
     if isinstance(given, Mapping):  # of some of the outputs, by their numbers
         by_number = {int(number): name for number, name in given.items()}
         given = [by_number.get(number, "") for number in range(int(config["num_classes"]))]
-    return [normalize_name(str(name)) for name in given]
+    names = [str(name) for name in given]
+    told = described if isinstance(described, Mapping) else {}
+    texts = [str(told.get(name, name)) for name in names]
+    spelled = [[normalize_name(text) for text in each] for each in (names, texts)]
+    known = {name.casefold() for name in classes.index}
+    like = (each for each in spelled if not known.isdisjoint(map(str.casefold, each)))
+    return next(like, spelled[0])
 
 
 def match_names(names: Sequence[str], classes: Classes) -> LargeHead | None:

@@ -248,7 +248,8 @@ def _image_set(entries: Sequence[_ImageFile], labels: Ints, classes: Classes) ->
     names = tuple(entry.name for entry in entries)
     if strange := [name for name in names if _SURROGATES & set(name)]:
         raise PredictionError("image-names-not-utf8", images=listing(strange))
-    for violation in rules.image_violations("the images", names):
+    # Of a table of paths ./a.png and a.png are one file.
+    for violation in rules.image_violations("the images", list(map(posixpath.normpath, names))):
         raise PredictionError(violation)
     files = {name: number for number, name in enumerate(dict.fromkeys(e.file for e in entries))}
     place = np.array([(files[e.file], e.offset, e.size) for e in entries], dtype=np.int64)
@@ -382,8 +383,7 @@ def _labels_beside(
         size = min(entry.size, LABEL_BYTES) if entry.size >= 0 else LABEL_BYTES
         text = _read_at(entry.file, entry.offset, size)
         labels.append(normalize_name(text.decode("utf-8-sig", "replace")))
-    names = [entry.name for entry in images]
-    numbers = class_numbers(labels, names, "the .cls files", classes)
+    numbers = class_numbers(labels, [entry.name for entry in images], "the .cls files", classes)
     return numbers, {stems[stem].name for stem in owner}
 
 

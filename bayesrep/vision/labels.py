@@ -91,10 +91,12 @@ def labels_by_folder(names: Sequence[str], where: str, classes: Classes) -> Ints
     folders = [posixpath.basename(posixpath.dirname(name)) for name in names]
     distinct = list(dict.fromkeys(folders))
     by_name = [folder for folder in distinct if folder in classes.index]
-    by_number = [folder for folder in distinct if folder.isdecimal()]
-    like = by_name or by_number
+    like = by_name or [folder for folder in distinct if folder.isdecimal()]
     if not like:
         return None
+    if "" in distinct:
+        strays = listing(name for name in names if "/" not in name)
+        raise PredictionError("images-beside-class-folders", where=where, images=strays)
     if other := sorted(set(distinct) - set(like)):
         folders = listing(other, "folder")
         if not by_name:

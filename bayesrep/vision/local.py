@@ -326,8 +326,7 @@ def _upload_batches(
         if stream is None:
             return upload(batch, preprocessings, device), batch, None
         with torch.cuda.stream(stream):
-            pixels = upload(batch, preprocessings, device)
-            return pixels, batch, stream.record_event()
+            return upload(batch, preprocessings, device), batch, stream.record_event()
 
     with ThreadPoolExecutor(1, "bayesrep-upload") as uploader:
         for pixels, batch, ready in _map_ahead(uploader, send, batches, 1):

@@ -98,8 +98,7 @@ class KeptLogits:
         self._values = np.load(place / VALUES, mmap_mode="r+", allow_pickle=False)
         self._marks = np.load(place / _CONTENTS, mmap_mode="r+", allow_pickle=False)
         self._known = np.array(self._marks)
-        held = np.flatnonzero(self._known != UNKNOWN_CONTENT)
-        contents.contents_of(held)
+        contents.contents_of(np.flatnonzero(self._known != UNKNOWN_CONTENT))
         self._known[self._known != contents.known] = UNKNOWN_CONTENT
         self._pending: list[Ints] = []
 

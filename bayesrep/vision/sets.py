@@ -76,8 +76,7 @@ def list_set(source: ImageSource, study: Path, dataset: str, meant: Classes) -> 
     """List the images of a data set whose classifiers' outputs mean some classes."""
     chosen = None if source.among is None else read_among(source.among, meant)
     labelled = chosen.labelled if chosen else meant
-    place = locate_images(source.images)
-    images = list_images(place, labels=source.labels, classes=labelled)
+    images = list_images(locate_images(source.images), labels=source.labels, classes=labelled)
     if source.among is None:
         check_few_classes(images, source.images)
     return choose_images(images, chosen, study, dataset)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -43,6 +44,7 @@ results = {{
 with open(out + "/results.json", "w") as file:
     json.dump(results, file)
 """
+WARNING = re.compile(r"bayesrep: \w+Warning: |Bad value in file")  # and matplotlib's of its own
 JAX = "import jax; jax.config.update"
 TORCH = "import torch; torch.set_default"
 CHANGES = {
@@ -51,8 +53,10 @@ CHANGES = {
     "JAX_DEBUG_INFS": ["1"],
     "JAX_NUMPY_DTYPE_PROMOTION": ["strict"],
     "JAX_NUMPY_RANK_PROMOTION": ["raise"],
-    "JAX_ENABLE_X64": ["1", "0"],
+    "JAX_PLATFORM_NAME": ["gpu"],
+    "JAX_ENABLE_X64": ["1", "0", "wat"],
     "JAX_DISABLE_JIT": ["1"],
+    "JAX_THREEFRY_PARTITIONABLE": ["0"],
     "JAX_CHECK_TRACER_LEAKS": ["1"],
     "JAX_DEFAULT_MATMUL_PRECISION": ["bfloat16"],
     "JAX_LOG_COMPILES": ["1"],
@@ -62,10 +66,11 @@ CHANGES = {
     "HOME": ["/nowhere"],
     "TMPDIR": ["/nowhere", "/proc"],
     "OMP_NUM_THREADS": ["nonsense", "1"],
-    "POLARS_MAX_THREADS": ["1"],
+    "POLARS_MAX_THREADS": ["1", "0"],
     "POLARS_FMT_MAX_ROWS": ["1"],
     "PYTHONOPTIMIZE": ["2"],
     "PYTHONHASHSEED": ["7"],
+    "PYTHONWARNINGS": ["error"],
     "PYTHONUTF8": ["0"],
     "LANG": ["C", "tr_TR.UTF-8"],
     "TZ": ["Asia/Kathmandu"],
@@ -115,17 +120,19 @@ def wanted(place, tmp_path_factory):
 def numbers(text):
     """All numbers of what was printed, but for times."""
     if not text.startswith("{"):
-        return [word for word in text.split() if "/" not in word]
+        return [float(each) for each in re.findall(r"-?\d+(?:\.\d+)?", text) if "/" not in text]
     found = []
 
     def take(name, value):
+        if re.search("second|passes|stages", name):
+            return
         if isinstance(value, dict):
             for key, each in sorted(value.items()):
                 take(key, each)
         elif isinstance(value, list):
             for each in value:
                 take(name, each)
-        elif isinstance(value, int | float) and "second" not in name:
+        elif isinstance(value, int | float):
             found.append(value)
 
     take("", json.loads(text))
@@ -138,9 +145,10 @@ def test_commands_say_the_same_or_one_line(place, wanted, tmp_path, name, value)
     for command, (status, said, told) in found.items():
         assert status in (0, 1, 2), f"{command}: {status}"
         if status:
-            print(command, told)
-            assert told.count("\n") == 1, f"{command}: {told}"
-            assert len(told) < 500
+            refusals = [line for line in told.splitlines() if not WARNING.match(line)]
+            assert len(refusals) == 1, f"{command}: {told}"
+            assert refusals[0].startswith("bayesrep: ")
+            assert len(refusals[0]) < 500
         else:
-            same = pytest.approx(numbers(wanted[command][1]), rel=1e-6)
+            same = pytest.approx(numbers(wanted[command][1]), rel=1e-6, nan_ok=True)
             assert numbers(said) == same, command

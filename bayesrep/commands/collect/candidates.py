@@ -12,10 +12,7 @@ EXAMPLE = "my-study --out candidates.csv"
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    add_shared(parser, "study")
-    option(
-        "--datasets", type=names, metavar="NAME,NAME", help="roles or names (reference,replication)"
-    )
+    add_shared(parser, "study", "--datasets")
     option("--classifiers", type=names, metavar="NAME,NAME", help="whose answers count (all)")
     option("--top", type=int, help="how many of each classifier's answers count (5)")
     option("--out", type=Path, required=True, metavar="TABLE", help="CSV or Parquet")

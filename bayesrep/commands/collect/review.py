@@ -14,10 +14,7 @@ EXAMPLE = "my-study --reviewers ann,bob --out review.csv"
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    add_shared(parser, "study")
-    option(
-        "--datasets", type=names, metavar="NAME,NAME", help="roles or names (reference,replication)"
-    )
+    add_shared(parser, "study", "--datasets")
     option(
         "--judged",
         type=Path,

@@ -6,12 +6,7 @@ from typing import Any
 
 import bayesrep
 from bayesrep.commands import shapes
-from bayesrep.commands.options import (
-    add_shared,
-    given_options,
-    keep_compiled,
-    whole_numbers,
-)
+from bayesrep.commands.options import add_shared, given_options, keep_compiled, whole_numbers
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.studies.words import words_of
 

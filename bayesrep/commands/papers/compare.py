@@ -56,12 +56,7 @@ def add(parser: ArgumentParser) -> None:
         help="look alone at images that people answered so fast in the median (60 in the paper); "
         "--humans with a column seconds",
     )
-    option(
-        "--dataset",
-        choices=ROLES,
-        default=ROLES[0],
-        help="of the confusion (reference)",
-    )
+    option("--dataset", choices=ROLES, default=ROLES[0], help="of the confusion (reference)")
     option(
         "--baseline",
         type=names,
@@ -78,12 +73,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.protocols import (
-        compare,
-        read_humans,
-        read_label_sets,
-        read_some_label_sets,
-    )
+    from bayesrep.protocols import compare, read_humans, read_label_sets, read_some_label_sets
     from bayesrep.protocols.humans import add_published
     from bayesrep.report.protocols_text import (
         comparison_finding,

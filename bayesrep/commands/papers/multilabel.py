@@ -7,12 +7,7 @@ from typing import Any, get_args
 
 from bayesrep.choices import Empty
 from bayesrep.commands import shapes
-from bayesrep.commands.options import (
-    add_protocol,
-    add_shared,
-    given_options,
-    refuse_foreign,
-)
+from bayesrep.commands.options import add_protocol, add_shared, given_options, refuse_foreign
 from bayesrep.commands.output import emit_table, new_table, report_missing_arguments
 from bayesrep.errors import StudyError
 from bayesrep.studies.words import named_words
@@ -79,7 +74,9 @@ def run(arguments: Namespace) -> int:
         beside = _read_labelled(arguments, files, answers)
     classes = beside[0].classes
     if arguments.table == "accuracies":
-        groups = protocols.read_groups(file, classes) if file else None
+        chosen = read_grouping(file, classes, arguments.by) if arguments.by else None
+        groups = {} if chosen is None else {arguments.by: chosen}
+        groups = groups or (protocols.read_groups(file, classes) if file else None)
         options["subsets"] = protocols.class_subsets(classes, groups)
     elif arguments.table == "confusion":
         beside = protocols.people_beside(*beside), read_grouping(file, classes, arguments.by)

@@ -19,9 +19,6 @@ def add(parser: ArgumentParser) -> None:
     add_shared(parser, "study")
     option("--out", type=Path, required=True, metavar="DIR", help="figures and index.html")
     add_datasets(parser)
-    option(
-        "--bootstrap", type=int, metavar="B", help="replicates for 95 %% intervals (the paper's)"
-    )
     add_files(parser)
     add_shared(parser, "--no-progress", "--seed", "--force")
 
@@ -52,8 +49,7 @@ def run(arguments: Namespace) -> int:
     lines.append(
         f"{len(drawn)} of {len(figures)} figures; written to {arguments.out / 'index.html'}"
     )
-    facts = {"figures": figures, "out": str(arguments.out)}
-    return emit(arguments, "\n".join(lines), facts)
+    return emit(arguments, "\n".join(lines), {"figures": figures, "out": str(arguments.out)})
 
 
 FORMS: shapes.Forms = {

@@ -71,13 +71,7 @@ def select_classifier(data: Predictions, name: str) -> Predictions:
     row = [data.classifiers.index(name)]
     confidence = None if data.confidence is None else data.confidence[row]
     return Predictions(
-        data.dataset,
-        data.images,
-        data.classes,
-        data.labels,
-        (name,),
-        data.answers[row],
-        confidence,
+        data.dataset, data.images, data.classes, data.labels, (name,), data.answers[row], confidence
     )
 
 
@@ -132,8 +126,7 @@ def confidence_figure(curves: pl.DataFrame, classifier: str, criterion: str) -> 
             shown = {"marker": marker, "ms": 3, "ls": style, "color": color, "lw": 1.2}
             shown["mfc"] = color if role == "reference" else "white"
             axes[0].plot(rows["confidence"], 100 * rows["accuracy"], label=label, **shown)
-            middle = (rows["low"] + rows["high"]) / 2
-            axes[1].plot(middle, rows["density"], label=label, **shown)
+            axes[1].plot((rows["low"] + rows["high"]) / 2, rows["density"], label=label, **shown)
     for each in axes:
         each.set_xlabel("confidence")
     axes[0].set_ylabel("accuracy (%)")

@@ -79,8 +79,7 @@ def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
         }
         density.plot(frequency, np.array(series["shares"]) * (n + 1), **line)
         drawn = np.array(series["images"]) >= FEWEST_IMAGES
-        accuracy = np.array(series["accuracy"], float)
-        curve.plot(frequency[drawn], 100 * accuracy[drawn], **line)
+        curve.plot(frequency[drawn], 100 * np.array(series["accuracy"], float)[drawn], **line)
         points = {**line, "lw": 0, "ms": 2.2}
         scatter.plot(100 * reference, 100 * np.array(series["adjusted_accuracy"]), **points)
     mark_truth(scatter, found)

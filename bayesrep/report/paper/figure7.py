@@ -96,5 +96,4 @@ def draw(found: dict[str, Any]) -> Any:
 def _axis_start(found: dict[str, Any]) -> float:
     """Start of the drawn range, in percent: the first count with LEAST_SHARE of the images."""
     largest = np.maximum(*(found[role]["observed"] for role in REQUIRED_ROLES))
-    first = int(np.flatnonzero(largest >= LEAST_SHARE)[0])
-    return 100 * first / (found["annotators"] + 1)
+    return 100 * int(np.flatnonzero(largest >= LEAST_SHARE)[0]) / (found["annotators"] + 1)

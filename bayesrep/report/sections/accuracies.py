@@ -11,11 +11,7 @@ from bayesrep.estimators import matching_sentences
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.report.answer import Estimate
 from bayesrep.report.methods import label_of, title_of
-from bayesrep.report.sections.accuracy_estimates import (
-    AccuracyEstimates,
-    estimates,
-    interval_text,
-)
+from bayesrep.report.sections.accuracy_estimates import AccuracyEstimates, estimates, interval_text
 from bayesrep.report.sections.drops_figure import drops_figure
 from bayesrep.report.sections.section import (
     Block,

@@ -87,11 +87,7 @@ def _bracket_rows(found: AccuracyEstimates, drop: Drop | None) -> dict[str, list
     ends = ((mean, mean), (bottom, level), (bottom, bottom))
     parts = (
         (drop.remaining, (mean + level) / 2, "remain"),
-        (
-            drop.selection,
-            (level + bottom) / 2,
-            "selection",
-        ),
+        (drop.selection, (level + bottom) / 2, "selection"),
     )
     # Texts at nearly the same height would cover each other: each is told how far away the other is
     # and on which side of it to stand.
@@ -128,8 +124,7 @@ def _accuracies_chart(found: AccuracyEstimates) -> vega.Spec:
     scale = {"domain": [low, high], "nice": False, "zero": False}
     axis = {"tickCount": 6, "format": ".0f" if high - low > 8 else ".1f"}
     title = "accuracy on the reference (%)"
-    across = {**axis, "grid": False}
-    x = vega.number("reference_percent", title=title, scale=scale, axis=across)
+    x = vega.number("reference_percent", title=title, scale=scale, axis={**axis, "grid": False})
     y = {"title": "accuracy on the replication (%)", "scale": scale, "axis": axis}
     own = found.methods[-1]
     transform = [

@@ -79,8 +79,7 @@ def join_tables(
         replication=study.replication.correct.mean(axis=0),
     )
     if study.truth is not None:
-        truth = np.asarray(study.truth.adjusted_accuracy, dtype=float)
-        table = table.with_columns(truth=truth)
+        table = table.with_columns(truth=np.asarray(study.truth.adjusted_accuracy, dtype=float))
     methods: list[str] = []
     for rows in tables:
         for (method,), part in rows.group_by("method", maintain_order=True):

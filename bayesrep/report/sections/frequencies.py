@@ -11,15 +11,7 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, cells_along, find_group, thinned_draws
 from bayesrep.report import vega
 from bayesrep.report.picture import Figure, beside
-from bayesrep.report.sections.section import (
-    BAND,
-    DRAWS,
-    Block,
-    Section,
-    Source,
-    band,
-    rows_of,
-)
+from bayesrep.report.sections.section import BAND, DRAWS, Block, Section, Source, band, rows_of
 from bayesrep.report.text import percent
 from bayesrep.studies.study import AnnotatedSet, Study
 from bayesrep.studies.words import Words
@@ -112,11 +104,7 @@ class Frequencies(Section):
                 f"Histogram of observed selection frequencies of the {role}, with what the fit "
                 "expects",
                 _histogram(
-                    role,
-                    vega.ROLES[place % len(vega.ROLES)],
-                    low,
-                    self.highest_bar,
-                    self.words,
+                    role, vega.ROLES[place % len(vega.ROLES)], low, self.highest_bar, self.words
                 ),
                 f"{role.capitalize()}: on average {percent(self.means[role])} % selected."
                 + (
@@ -170,8 +158,7 @@ class Frequencies(Section):
         inner = 100 * GRID >= self.axis_start
         densities = (each.density for each in self.shares.values())
         tops = [np.asarray(each)[:, inner].max(axis=1) for each in densities if each is not None]
-        highest = ((top.max(), 2 * top[0]) for top in tops)
-        return 1.08 * float(max(map(min, highest), default=1.0))
+        return 1.08 * float(max(map(min, ((top.max(), 2 * top[0]) for top in tops)), default=1.0))
 
     def _share_left_of(self, role: str) -> float:
         shares = self.shares[role]
@@ -190,16 +177,13 @@ class Frequencies(Section):
         bands = vega.mark(area, color=color, x=x, y=lower, y2={"field": "upper"})
         line: vega.Spec = {"type": "line", "clip": True}
         return vega.chart(
-            "density",
-            bands,
-            vega.mark(line, color=color, x=x, y=vega.number("mean", scale=scale)),
+            "density", bands, vega.mark(line, color=color, x=x, y=vega.number("mean", scale=scale))
         )
 
 
 def _first_decile(shares: Shares) -> float:
     """The last ten percent below which next to no image lies."""
-    below = np.cumsum(shares.observed)
-    first = int(np.argmax(below > OUTSIDE_SHARE))
+    first = int(np.argmax(np.cumsum(shares.observed) > OUTSIDE_SHARE))
     return float(np.clip(np.floor(10 * shares.edges[first]) * 10, 0, 90))
 
 

@@ -63,8 +63,7 @@ class Image(Section):
         mixtures = _by_em(study) if fitted is None else mixture_draws(fitted)
         n = int(max(data.shown.max() for data in study.datasets.values()))
         other = "candidates" if "candidates" in mixtures else "replication"
-        roles = ("reference", other)
-        found = {role: posterior_by_count(mixtures[role], n) for role in roles}
+        found = {role: posterior_by_count(mixtures[role], n) for role in ("reference", other)}
         means = {role: each for role, (_, each) in found.items()}
         return cls(
             annotators=n,

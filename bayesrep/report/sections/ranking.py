@@ -13,13 +13,7 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
 from bayesrep.report.picture import Figure, Reading, beside, on_paper
-from bayesrep.report.sections.section import (
-    Block,
-    Section,
-    Source,
-    chooser,
-    numbers,
-)
+from bayesrep.report.sections.section import Block, Section, Source, chooser, numbers
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import Words
 from bayesrep.types import Floats, Ints

@@ -63,8 +63,7 @@ def count_attempts(records: pl.DataFrame) -> pl.Series:
     Where nobody numbered attempts, an item that comes again with other scores has several.
     """
     of_item = ["task", "model", "metric", "filter", "scorer", "item"]
-    scores = pl.col("score").n_unique().over(of_item)
-    several = pl.when(scores > 1).then(pl.len().over(of_item))
+    several = pl.when(pl.col("score").n_unique().over(of_item) > 1).then(pl.len().over(of_item))
     return records.select(pl.max_horizontal("attempt", several)).to_series()
 
 

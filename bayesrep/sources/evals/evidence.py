@@ -58,8 +58,7 @@ def gather_evidence(
     """What logs say of two data sets, and sentences on what was left out or taken to be so."""
     records, notes = _keep_tasks(logs, records, tasks)
     for task in tasks:
-        of_task = records.filter(pl.col("task") == task)
-        joined.check_one_data_set(logs, of_task, task, asked.key)
+        joined.check_one_data_set(logs, records.filter(pl.col("task") == task), task, asked.key)
     verdicts, judged, told = find_verdicts(logs, records, asked, threshold, repeats=repeats)
     notes += told
     if judged is not None:

@@ -190,11 +190,7 @@ def common_items(
         # A few missing scores are noted; many need the user's word (--common).
         if len(lacking) > FEW_ITEMS_SHARE * len(known) and not common:
             raise StudyError(
-                "model-lacks-scores",
-                model=model,
-                items=what,
-                item_count=len(known),
-                dataset=task,
+                "model-lacks-scores", model=model, items=what, item_count=len(known), dataset=task
             )
         notes.append(
             f"{model!r} has no score of {what} of the {len(known):,} of {task!r}: left out"

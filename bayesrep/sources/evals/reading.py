@@ -172,19 +172,7 @@ def read_evaluations(
 
 @dataclass(frozen=True, eq=False)
 class _Scored:
-    """The items of one data set that all models have, with counts where there are any.
-
-    Attributes
-    ----------
-    task
-        The data set.
-    items : str [N]
-        The items.
-    correct : bool [N, C]
-        Whether each model solves each item.
-    counted
-        Counts of the items.
-    """
+    """The items [N] of a data set that all models have, which solves each [N, C], and counts."""
 
     task: str
     items: NDArray[np.str_]

@@ -38,6 +38,7 @@ KNOWN_LOGS = (
 MUCH_MEGABYTES = 256
 """Megabytes from which on reading takes a while."""
 _BEGIN = 2**16  # characters in which the first keys of a file are looked for
+_LISTED = re.compile(r'\s*{\s*"results"\s*:\s*\[')  # of other tools, whose results are records
 _KEYS = re.compile(r'"(\w{1,40})"\s*:')
 
 
@@ -290,8 +291,9 @@ def _scores(file: _LogFile, keys: Sequence[str], advance: Callable[[int], None])
 def _is_results(file: _LogFile) -> bool:
     try:
         with open(file.path, encoding="utf-8", errors="replace") as stream:
-            keys = _KEYS.findall(stream.read(_BEGIN))
-        return lm_eval.is_results(keys) and not score_tables.are_lines(file.path)
+            begin = stream.read(_BEGIN)
+        results = lm_eval.is_results(_KEYS.findall(begin)) and not _LISTED.match(begin)
+        return results and not score_tables.are_lines(file.path)
     except OSError:
         return False
 

@@ -15,7 +15,7 @@ LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 """Inspect's verdicts: correct, incorrect, partly, and no answer, which counts as not right."""
 WORDS = {
     **dict.fromkeys((*TRUE_WORDS, "pass", "passed"), 1.0),
-    **dict.fromkeys((*FALSE_WORDS, "fail", "failed", "timeout"), 0.0),
+    **dict.fromkeys((*FALSE_WORDS, "fail", "failed", "timeout", "timed out"), 0.0),
 }
 _FAR_RATIO, _CODE_RATIO = 50, 5
 """How many times the next greatest score a score is that is none; of nines: 99, 999, ..."""
@@ -63,8 +63,7 @@ def split_panels(records: pl.DataFrame) -> pl.DataFrame:
     lists = pl.Series("score", said, pl.List(pl.String)), pl.Series("place", places)
     each = panels.with_columns(lists).explode("score", "place")
     names = each.with_columns(scorer=pl.format("{}[{}]", "scorer", "place")).drop("place")
-    kept = names.filter(pl.col("score") != UNSCORED_SCORE)
-    return pl.concat([records.filter(~listed), kept])
+    return pl.concat([records.filter(~listed), names.filter(pl.col("score") != UNSCORED_SCORE)])
 
 
 def lacking_judges(judged: pl.DataFrame, judges: Sequence[str]) -> list[str]:

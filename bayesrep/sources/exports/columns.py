@@ -76,6 +76,18 @@ _MARKS: Mapping[str, Callable[[pl.Series, str | Place], pl.Series]] = {
 """Columns in which tools say what they rejected or planted, and which of their rows do."""
 
 
+def find_marks(
+    table: pl.DataFrame, where: str | Place, used: Collection[str] = ()
+) -> dict[str, pl.Series]:
+    """Which rows the tool itself rejected or planted, by the columns that say so."""
+    return {
+        name: find_marked(table[name], where)
+        for name in table.columns
+        for heading, find_marked in _MARKS.items()
+        if name not in used and re.fullmatch(heading, name)
+    }
+
+
 def drop_marked(
     table: pl.DataFrame, where: str | Place, used: Collection[str] = ()
 ) -> pl.DataFrame:
@@ -83,12 +95,7 @@ def drop_marked(
 
     Columns that are `used`, since they are asked for, are no marks.
     """
-    marks = {
-        name: find_marked(table[name], where)
-        for name in table.columns
-        for heading, find_marked in _MARKS.items()
-        if name not in used and re.fullmatch(heading, name)
-    }
+    marks = find_marks(table, where, used)
     counted = table.with_columns(**marks).filter(
         ~pl.any_horizontal(pl.lit(value=False), *marks).fill_null(value=False)
     )

@@ -18,7 +18,7 @@ import polars as pl
 from bayesrep.errors import StudyError, TableWarning, listing, plain_text
 from bayesrep.files import strict_json
 from bayesrep.files.json_parts import as_word
-from bayesrep.files.tables import ENDINGS
+from bayesrep.files.tables import ENDINGS, warn_unread
 from bayesrep.sources.exports.columns import (
     Columns,
     drop_marked,
@@ -26,7 +26,6 @@ from bayesrep.sources.exports.columns import (
     name_image,
     tell_anonymous,
 )
-from bayesrep.sources.table_files import warn_unread
 
 VALUE_KEYS: Mapping[str, str] = {
     "choices": "choices",

@@ -10,10 +10,9 @@ import polars as pl
 from bayesrep.errors import OptionError, StudyError, reason
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_names
-from bayesrep.files.tables import read_only, require
+from bayesrep.files.tables import read_only, require, warn_unread
 from bayesrep.files.values import durations
 from bayesrep.sources.exports.columns import Columns, drop_marked, join_choices
-from bayesrep.sources.table_files import warn_unread
 
 
 def read_mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
@@ -67,10 +66,7 @@ def _single_column(columns: Sequence[str], prefix: str, option: str, where: str)
 
 
 def _pairs(image: str, answer: str, columns: Sequence[str], where: str) -> list[tuple[str, str]]:
-    """Columns of images and of the answers about them, which are missing where none was given.
-
-    A batch has no column for a box that nobody ticked.
-    """
+    """Columns of images and of answers about them: none of a box that nobody ticked."""
     if "*" not in image + answer:
         return [(image, answer)]
     if image.count("*") != 1 or answer.count("*") != 1:

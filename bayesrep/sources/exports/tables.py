@@ -10,10 +10,9 @@ import polars as pl
 from bayesrep.errors import StudyError, TableWarning, listing
 from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
-from bayesrep.files.tables import read_only, require
+from bayesrep.files.tables import read_only, require, warn_unread
 from bayesrep.files.values import durations, texts
 from bayesrep.sources.exports.columns import Columns, drop_marked
-from bayesrep.sources.table_files import warn_unread
 
 
 def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:

@@ -226,8 +226,7 @@ def _categories(dtype: RecordedCall) -> Any:
 
 def _range_array(index: RangeIndex, codes: NDArray[Any]) -> Ints:
     """The labels that codes can reach."""
-    top = int(codes.max(initial=-1)) + 1
-    return np.asarray(index.labels()[:top], dtype=np.int64)
+    return np.asarray(index.labels()[: int(codes.max(initial=-1)) + 1], dtype=np.int64)
 
 
 def _take_with_missing(values: NDArray[Any], places: NDArray[Any], missing: Bools) -> NDArray[Any]:

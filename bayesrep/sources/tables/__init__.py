@@ -184,8 +184,7 @@ def check_tables(
     tuple
         What `read` returns, None where something is wrong; and a line for each thing that is.
     """
-    called = _role_names(reference, replication, candidates, further)
-    joined, problems = _read(paths, called)
+    joined, problems = _read(paths, _role_names(reference, replication, candidates, further))
     if joined is None or problems:
         return None, problems
     return problems.attempt(partial(build_contents, joined, paths, None)), problems
@@ -210,10 +209,7 @@ def of_frames(
 
 
 def _role_names(
-    reference: str,
-    replication: str,
-    candidates: str | None,
-    further: Mapping[str, str] | None,
+    reference: str, replication: str, candidates: str | None, further: Mapping[str, str] | None
 ) -> dict[str, str]:
     """Names of the data sets, by role."""
     names: dict[str, str] = dict(zip(REQUIRED_ROLES, (reference, replication), strict=True))

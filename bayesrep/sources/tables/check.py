@@ -78,10 +78,7 @@ def dataset_violations(tables: GivenTables) -> Iterator[Violation]:
             study_data_sets=" and ".join(map(repr, names)),
             hint=close,
         )
-    for kinds, noun in (
-        (COUNTED_KINDS, "counts or annotations"),
-        (PREDICTED_KINDS, "predictions"),
-    ):
+    for kinds, noun in ((COUNTED_KINDS, "counts or annotations"), (PREDICTED_KINDS, "predictions")):
         some = tables.dataset_names(*kinds)
         for role, name in tables.datasets.items():
             optional = role == CANDIDATES and noun == "predictions"
@@ -209,8 +206,7 @@ def find_classifiers(tables: GivenTables, problems: Problems) -> list[str] | Non
             if not names or not (extra := [name for name in others if name not in names]):
                 continue
             sound = False
-            alone = [name for name in names if name not in others]
-            meant = find_nearest(extra[0], alone)
+            meant = find_nearest(extra[0], [name for name in names if name not in others])
             facts = {
                 "where": where,
                 "classifiers": listing(extra, "classifier"),

@@ -1,14 +1,16 @@
 """Whether predictions that are labels are right: said by the table, or by the image's label."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 import polars as pl
 
-from bayesrep.errors import StudyError, Violation, listing
+from bayesrep.errors import StudyError, TableWarning, Violation, listing
+from bayesrep.sources.matching import explain_writing
 from bayesrep.sources.tables.recognise import KEY, LONG_KIND, GivenTables, TypedTable, name_files
-from bayesrep.studies.class_order import refuse_mistake
+from bayesrep.studies.class_order import FEWEST_IMAGES, refuse_mistake
 from bayesrep.studies.folder import LABELS
 from bayesrep.studies.problems import Problems
 
@@ -44,8 +46,31 @@ def _with_correct(table: TypedTable, tables: GivenTables) -> TypedTable:
         labels, answers = (rows[name].fill_null("").to_numpy() for name in ("label", LABELS[0]))
         where = f"{table.where}: labels of {dataset!r} and answers of {classifier!r}"
         refuse_mistake(labels, answers, where=where)
+    _warn_of_writing(frame, table.where)
     correct = frame[LABELS[0]].eq(frame["label"]).fill_null(value=False)
     return replace(table, frame=table.frame.with_columns(correct=correct))
+
+
+def _warn_of_writing(frame: pl.DataFrame, where: str) -> None:
+    """Say whose answers are written otherwise than labels, or are none of them: all are wrong."""
+    known = frame["label"].drop_nulls().unique(maintain_order=True)
+    rows = frame.select("classifier", answer=LABELS[0]).filter(pl.col("answer") != "")
+    is_strange = ~pl.col("answer").is_in(known.implode())
+    strange = rows.filter(is_strange)
+    several = pl.len() >= FEWEST_IMAGES // 2
+    lost = rows.group_by("classifier").agg(is_strange.all() & several).filter("answer")
+    if not (len(lost) or explain_writing(strange["answer"].unique(), known)):
+        return
+    told: dict[str, list[object]] = {}
+    for (name,), own in strange.group_by("classifier", maintain_order=True):
+        hint = explain_writing(own["answer"].unique(maintain_order=True), known)
+        if not hint and name in lost["classifier"]:
+            hint = f"; none is a label, as {own['answer'][0]!r} is not and {known.first()!r} is"
+        told.setdefault(hint, []).append(name)
+    told.pop("", None)
+    for hint, names in told.items():
+        text = f"{where}: answers of {listing(names, 'classifier')} are not written as labels are"
+        warnings.warn(TableWarning(f"{text}, and count as wrong{hint}"), stacklevel=2)
 
 
 def _with_labels(frame: pl.DataFrame, tables: GivenTables) -> pl.DataFrame:

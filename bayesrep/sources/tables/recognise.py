@@ -8,19 +8,12 @@ from pathlib import Path
 
 import polars as pl
 
-from bayesrep.errors import (
-    StudyError,
-    TableWarning,
-    Violation,
-    did_you_mean,
-    find_nearest,
-    listing,
-)
+from bayesrep.errors import StudyError, TableWarning, Violation, did_you_mean, find_nearest, listing
 from bayesrep.files import parquet
 from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
 from bayesrep.files.sheets import Sheet
-from bayesrep.files.tables import require
+from bayesrep.files.tables import require, warn_unread
 from bayesrep.files.values import (
     UnreadableError,
     all_flags,
@@ -31,10 +24,10 @@ from bayesrep.files.values import (
     probabilities,
     seconds,
     texts,
+    warn_of_controls,
     whole_numbers,
 )
-from bayesrep.sources.table_files import warn_unread
-from bayesrep.studies.columns import COLUMNS, in_our_words
+from bayesrep.studies.columns import BESIDE_ANSWERS, COLUMNS, in_our_words
 from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.problems import Problems
 
@@ -60,8 +53,7 @@ _FURTHER = {
     "annotations": ("label", "position", "time"),
 }
 """Columns that a kind of table may have beside those that it needs."""
-_MEANT_ELSEWHERE = (*KNOWN_COLUMNS, "control", "seconds", "own", "main", "place", "source")
-"""Columns that another kind of table has, or that `collect` writes beside single answers."""
+_MEANT_ELSEWHERE = (*KNOWN_COLUMNS, *BESIDE_ANSWERS)
 _CROWD_KIT = {"task": "image", "label": "selected"}
 
 
@@ -119,6 +111,8 @@ def recognise_sheet(sheet: Sheet, problems: Problems) -> list[TypedTable]:
         strange = [name for name in frame.columns if name not in _MEANT_ELSEWHERE]
         absent = {*KINDS[kind], *_FURTHER.get(kind, ())}.difference(frame.columns)
         warn_unread(strange, kind, absent, place)
+    if kind == "annotations" and "control" in frame.columns:
+        warn_of_controls(frame.group_by("control").len(), place)
     if not problems.take(_row_violations(frame, place)):
         named = ~_empty_cells(frame).select(pl.any_horizontal(KEY)).to_series()
         _convert_rows(frame.filter(named), kind, place.select_rows(named), problems)

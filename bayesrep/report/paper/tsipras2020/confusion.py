@@ -52,8 +52,7 @@ def within_superclass(
 ) -> Any:
     """Figures 29 to 31: the classes of the superclass that people confuse most."""
     every = people_beside(predictions, people)
-    row = every.classifiers.index(_PEOPLE[0])
-    first, own = every.first[row], every.labels
+    first, own = every.first[every.classifiers.index(_PEOPLE[0])], every.labels
     inside = (first >= 0) & (groups[first] == groups[own]) & (groups[own] != "")
     names = _group_names(groups)
     rates = []

@@ -255,8 +255,7 @@ def label_numbers(predictions: Predictions, rows: Sequence[int]) -> NDArray[np.i
 
 def by_class(predictions: Predictions, people: People, *, classifiers: Sequence[str] = ()) -> Any:
     """Figure 24: accuracy of a classifier on each class by the selection frequency of the class."""
-    of = frequency_of(people)
-    mine = of.values_of(predictions.labels, np.nan)
+    mine = frequency_of(people).values_of(predictions.labels, np.nan)
     asked = ~np.isnan(mine)
     size = len(predictions.classes)
     (row,) = choose_rows(predictions, classifiers, 1)

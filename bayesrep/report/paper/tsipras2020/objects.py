@@ -209,8 +209,7 @@ def _worst_classes(
     predictions: Predictions, images: Floats, so: Floats, asked: Bools, label: str
 ) -> Any:
     correct = predictions.correct[:, asked].mean(axis=0)
-    size = len(predictions.classes)
-    right = np.bincount(predictions.labels[asked], correct, minlength=size)
+    right = np.bincount(predictions.labels[asked], correct, minlength=len(predictions.classes))
     with np.errstate(invalid="ignore", divide="ignore"):
         share, accuracy = 100 * so / images, 100 * right / images
     order = np.lexsort((accuracy, -np.where(images >= FEWEST, share, -1)))[:SHOWN_ROWS]
