@@ -29,7 +29,7 @@ algorithm 4.4.
 """
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -40,11 +40,14 @@ from bayesrep.inference.cells import completed_cells
 from bayesrep.inference.density import Density
 from bayesrep.inference.marginal import N_FACTORS, FactorNoise, Marginal, Setting
 from bayesrep.inference.problem import Problem
+from bayesrep.inference.program import Program, kept_jit
 from bayesrep.models.counts import pair_of_cells
 from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Floats, Ints
 
 N_OVERSAMPLES, N_POWER_ITERATIONS = 16, 2
+MIN_VARIANCE = 1e-12
+"""Of an answer, below which it is taken for sure."""
 
 
 def images_of_cells(problem: Problem, role: str) -> list[list[Ints]] | None:
@@ -108,33 +111,37 @@ def share_images(density: Density, setting: Setting, problem: Problem) -> Settin
 
     Loadings are those at ξ = 0, where the posterior has its mass.
     """
-    loading, right = map(np.asarray, _linearize(density, setting))
-    tables = completed_cells(problem)["replication"]
+    slope, right = map(np.asarray, _slope_program(density)(setting))
     images = np.zeros(right.shape[1:])
-    for g, table in enumerate(tables):
+    for g, table in enumerate(completed_cells(problem)["replication"]):
         images[g, pair_of_cells(table)] = table.images
-    loading = loading * np.sqrt(images * right * (1 - right))[:, None]
+    variance = right * (1 - right)
+    # Of a classifier that is right for sure no image's weight moves anything.
+    scale = np.sqrt(images / np.where(variance > MIN_VARIANCE, variance, np.inf))
+    loading = slope * scale[:, None]
     cells = partial(answer_factors, problem, right)
     return setting._replace(noise=FactorNoise(*jax.device_put(_leading_factors(loading, cells))))
 
 
-@partial(jax.jit, static_argnums=0)
-def _linearize(density: Density, setting: Setting) -> tuple[Array, Array]:
-    """Rᵀ ∂logit q [C, own, group, pair] and q [C, group, pair] at ξ = 0."""
-    marginal, origin = Marginal(density), jnp.zeros(density.shared)
-    units, _ = marginal.units(setting, origin)
+@lru_cache(maxsize=16)
+def _slope_program(density: Density) -> Program:
+    """The program of Rᵀ ∂q [C, own, group, pair] and q [C, group, pair] at ξ = 0."""
+    marginal, origin = Marginal(density), np.zeros(density.shared)
 
-    def right(center: Array) -> Array:
-        at = marginal.position(setting, origin, center)
-        return density.quantities(at, setting.data)["cell_accuracy"]
+    def slopes(setting: Setting) -> tuple[Array, Array]:
+        units, _ = marginal.units(setting, jnp.asarray(origin))
 
-    def along(root: Array) -> Array:
-        q, slope = jax.jvp(right, (units.center,), (root,))
-        return slope / (q * (1 - q))
+        def right(center: Array) -> Array:
+            at = marginal.position(setting, jnp.asarray(origin), center)
+            return density.quantities(at, setting.data)["cell_accuracy"]
 
-    # A classifier's q moves with its own parameters alone: one direction serves all at once.
-    by_own = jax.vmap(along, in_axes=2, out_axes=1)(units.root)
-    return by_own, right(units.center)
+        # A classifier's q moves with its own parameters alone: one direction serves all at once.
+        along = jax.vmap(
+            lambda root: jax.jvp(right, (units.center,), (root,))[1], in_axes=2, out_axes=1
+        )
+        return along(units.root), right(units.center)
+
+    return kept_jit(slopes, "slopes of P(correct | cell)", density.identity)
 
 
 def _leading_factors(
@@ -200,6 +207,7 @@ def population_accuracy(
     )
     accuracy, total = right.sum(axis=0) / size.sum(), size.sum()
     root = np.sqrt(size)
+    mass = np.where(np.isfinite(mass), mass, 0.0)  # draws far out may have no masses
     mass = root * (mass - mass.mean(axis=0))
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(mass.T)))
     rest = vectors * np.sqrt(np.clip(1 - values, 0, None)) @ vectors.T
@@ -208,7 +216,8 @@ def population_accuracy(
     for g, (table, cells) in enumerate(zip(tables, some, strict=True)):
         for cell in cells.tolist():
             within = _within_cell(problem, table, cell, None if images is None else images[g][cell])
-            draws += random.standard_normal((len(draws), len(within))) @ within / total
+            weights = random.standard_normal((len(draws), len(within)), dtype=np.float32)
+            draws += weights @ within.astype(np.float32) / total
     return draws
 
 
