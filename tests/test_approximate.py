@@ -333,7 +333,7 @@ def test_certificates_need_a_light_tail_and_many_draws():
 
 def test_copies_of_a_point_make_no_tail_heavy():
     """One point that was resampled often is a step in the weights, as of a heavy tail."""
-    points = laplace.SurrogatePoints(
+    points = laplace.ImportanceSample(
         np.zeros((1000, 1)), np.zeros(1000), laplace.Certificate(np.zeros(1000), -1.0, 1e9)
     )
     weights = stats.norm(0, 0.02).ppf((np.arange(1000) + 0.5) / 1000)
@@ -402,28 +402,8 @@ def test_draws_of_a_mode_of_units_that_meet_are_weighted(normal, unannotated):
     assert np.ptp(left) < 1e-8
 
 
-@pytest.mark.parametrize("enough", [True, False])
-def test_a_surrogate_learns_before_any_unit_is_drawn(monkeypatch, normal, unannotated, enough):
-    """By Laplace's marginal, which is exact here; and not more often than twice."""
-    judge, learnt = laplace.SurrogatePoints.judge, []
-
-    def judged(points, *weighted):
-        return judge(points, *weighted)._replace(**({} if enough else {"ess": 1.0}))
-
-    def learn(density, settled, seen):
-        learnt.append(len(seen.shared))
-        return learn_more(density, settled, seen)
-
-    monkeypatch.setattr(laplace.SurrogatePoints, "judge", judged)
-    monkeypatch.setattr(laplace, "learn_more", learn)
-    around_mass(
-        normal.density, normal.data, whitened(normal.density, normal.data, normal.at(normal.mean))
-    )
-    assert learnt == ([] if enough else [1000] * laplace.PILOTS)
-
-
 def test_draws_of_a_normal_posterior_are_weighted_evenly(normal, unannotated):
-    """The surrogate of a normal is exact: weights are highest, and equal, where it is alone.
+    """Laplace's marginal of a normal is exact: weights are highest, and equal, where it is alone.
 
     With the mixture of proposals as a tenth of what is resampled they are 1 / (0.9 + 0.1 m / p)
     at most, with m and p the mixture's and the posterior's density, and 1 on average.
@@ -443,11 +423,11 @@ def test_points_hold_the_density_that_is_resampled():
     def evaluate(shared):
         return stats.norm.logpdf(shared, [0.5, 0.0], [0.8, 1.0]).sum(axis=1)
 
-    points = laplace._spread_points(evaluate, 2, np.random.default_rng(6), 1000)
+    points = laplace.adaptive_importance_sampling(evaluate, 2, np.random.default_rng(6), 700)
     share = np.exp(points.judged.log_weight)
     assert share.sum() == pytest.approx(1)
     assert share.min() >= laplace.DEFENSIVE / len(share)
-    assert points.judged.ess >= 1000
+    assert points.judged.ess >= 700
     # The first proposal alone, a t of ten degrees of freedom, was enough.
     assert len(points.shared) == laplace.POINTS
     t = stats.multivariate_t(np.zeros(2), np.eye(2), laplace.FREEDOM).logpdf(points.shared)
@@ -472,7 +452,7 @@ def test_points_that_teach_shape_the_next_proposal():
 
 
 def test_a_density_that_is_nowhere_has_points_worth_nothing():
-    points = laplace._spread_points(
+    points = laplace.adaptive_importance_sampling(
         lambda x: np.full(len(x), np.nan), 2, np.random.default_rng(0), 9
     )
     assert points.judged.ess == 0

@@ -101,7 +101,10 @@ class Case:
         return program.call, setting, (seen, jax.ShapeDtypeStruct((program.size, 2), "uint32"))
 
     def surrogate(self):
-        return self.at_points(laplace.surrogate_program(self.density))
+        program = settle.look_program(self.density)
+        surrogate = jax.vmap(Marginal(self.density).surrogate, in_axes=(None, 0))
+        _, setting, (points,) = self.at_points(program)
+        return jax.jit(surrogate), setting, points
 
     def evaluating(self):
         _, (_, normal) = self.target()

@@ -119,8 +119,8 @@ def drawn(source, count):
 
 
 def around_mass(density, data, mode):
-    """Draws of the surrogate that is learnt from a mode."""
-    return laplace._mass_source(of(density, data), mode, np.random.default_rng(7), 1000)[0]
+    """Weighted draws of Laplace's marginal."""
+    return laplace._nested_source(of(density, data), mode, np.random.default_rng(7))
 
 
 def of(density, data):
@@ -147,15 +147,22 @@ def following(data):
 
 
 class Toy:
-    """A density with the coordinates of the normal at its mode."""
+    """A density with the coordinates of the normal at its mode, units counting `weight`."""
 
-    def __init__(self, model, data):
-        self.density = build_density(model, data, select=lambda data, rows: data[rows])
+    def __init__(self, model, data, weight=1.0):
+        self.density = build_density(
+            model,
+            data,
+            select=lambda data, rows: data[rows],
+            weight=lambda data: jnp.asarray(weight),
+        )
         self.data = data
 
         @jax.jit
         def expand(at, data):
-            return second_order(lambda q: self.density.potential(q, data), at)
+            return second_order(
+                lambda q: self.density.potential(q, data), at, self.density.weight(data)
+            )
 
         self.mode = climb(expand, self.density.origin(), data)
         self.white = whitening(self.mode.there.hessian, self.mode.position)

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from bayesrep.inference.compiling import AHEAD
-from bayesrep.inference.laplace import draw_program, surrogate_program
+from bayesrep.inference.laplace import draw_program
 from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.problem import Problem, programs
 from bayesrep.inference.quantities import batch_size
@@ -64,13 +64,11 @@ def _make_in_turn(problem: Problem, draws: int) -> Iterator[None]:
     density, marginal = tools.density, Marginal(tools.density)
     position = jax.eval_shape(density.origin)
     setting = jax.eval_shape(lambda data: marginal.first_setting(data, density.origin()), data)
-    look, surrogate, draw = look_program(density), surrogate_program(density), draw_program(density)
+    look, draw = look_program(density), draw_program(density)
     yield
     tools.expand.make_for(position, data)
     yield
     seen = look.call.make_for(setting, (_stack(position["shared"], look.size),))
-    yield
-    surrogate.call.make_for(setting, (_stack(position["shared"], surrogate.size),))
     yield
     if seen is not None:
         words = jax.ShapeDtypeStruct((draw.size, 2), np.uint32)

@@ -1,18 +1,16 @@
-"""Weighted draws of normal approximations: nested Laplace, certified by its own weights.
+"""Nested Laplace approximation, corrected and certified by importance weights.
 
-Where units meet only through the shared parameters, each is integrated by its normal at every value
-of those (`bayesrep.inference.marginal`; Tierney, Kadane 1986), and what is left is a density of
-some fifteen parameters, whose coordinates and *surrogate* are learnt where it has its mass
-(`bayesrep.inference.settle`). The surrogate costs little, so that thousands of points from Student
-t distributions, each learnt from the points before, are weighted by it over their mixture and
-resampled: draws of it. Where Laplace's marginal over the surrogate has weights that do not hold,
-these were a pilot: the surrogate learns from what was seen at them. Else they are weighted by an
-estimate of the marginal density over the surrogate, from a few antithetic draws of every unit from
-its normal. The units' draws are renewed as in a chain, and one of them is kept: so weights make
-means exact, and Pareto's k of both weights and their effective numbers say whether they do so with
-the draws at hand.
+Classifiers meet only through the parameters that they share, ξ. Given ξ a classifier's own are
+integrated by Laplace's method (`bayesrep.inference.marginal`; Tierney and Kadane 1986). What is
+left is a density of some fifteen parameters, which adaptive multiple importance sampling draws from
+(Cornuet et al. 2012): thousands of points from Student t distributions, each fitted to the points
+before, all of them weighted by Laplace's marginal over their mixture. Points are resampled, and
+weighted once more by an unbiased estimate of the marginal density over Laplace's, from a few
+antithetic draws of every classifier's normal. So weights make means exact, and Pareto's k of both
+weights and their effective numbers say whether they do so with the draws at hand.
 
-Where units meet in the likelihood, the draws are those of the normal at the mode, with weights.
+Where classifiers meet in the likelihood, the draws are those of the normal at the mode, with
+weights.
 
 Draws are made, by the thousand, until their weights hold, and returned as many as were asked for,
 of equal weight: a stratified resample of all. Weights that do not hold would leave few of them,
@@ -48,30 +46,26 @@ from bayesrep.inference.program import kept_jit
 from bayesrep.inference.run import Drawn, Run
 from bayesrep.inference.settle import (
     PointProgram,
-    Settled,
     compile_for_points,
     evaluate_points,
-    learn_more,
+    find_marginal_mode,
     make_look,
-    settle,
 )
 from bayesrep.numerics.pareto import pareto_smooth, tail_length
 from bayesrep.posterior.verdict import MAX_PARETO_K, MIN_ESS
 from bayesrep.types import Float, Floats, Int
 
 PAIRS = 4
-POINTS, ROUNDS = 2048, 16
-"""Points of a Student t for draws of the surrogate, and how many of these there are at most."""
+POINTS, ROUNDS = 1024, 16
+"""Points of a proposal, and how many proposals there are at most."""
 FREEDOM = 10.0
-"""Degrees of freedom of them all."""
+"""Degrees of freedom of the proposals."""
 DEFENSIVE = 0.1
-"""Share of the draws that the surrogate has no say in: it may be too low in its tails."""
+"""Share of the proposals' mixture in what is resampled (Hesterberg 1995)."""
 NOWHERE = -1e9
-"""Log density where the surrogate is not a number."""
-PILOTS = 2
-"""How often a surrogate whose draws do not hold learns from what was seen at them."""
+"""Log density where Laplace's marginal is not a number."""
 BATCHES, NESTED_BATCHES = 8, 4
-"""Batches of draws, at most, until the weights hold; more of one surrogate would be its points."""
+"""Batches of draws, at most, until the weights hold; more would repeat the same points."""
 LEAST, EACH = 1000, 3
 """Draws made at a time where units are integrated, at least, and how many returned ones each is."""
 
@@ -135,10 +129,10 @@ def laplace(run: Run) -> Drawn:
     wanted = run.schedule.chains * run.schedule.draws
     if isinstance(normal, DenseWhitening):
         count, batches, source = wanted, BATCHES, _mode_source(run, normal)
-        found = source.draw(random, count)
     else:
         count, batches = max(wanted // EACH, LEAST), NESTED_BATCHES
-        source, found = _mass_source(run, normal, random, count)
+        source = _nested_source(run, normal, random)
+    found = source.draw(random, count)
     judged = source.judge(found)
     for _ in range(batches - 1):
         if judged.holds or judged.hopeless:
@@ -214,7 +208,7 @@ def _propose(points: Float[np.ndarray, "point shared"], judged: Certificate) -> 
     return Proposal(center, np.linalg.cholesky(covariance))
 
 
-class SurrogatePoints(NamedTuple):
+class ImportanceSample(NamedTuple):
     """Points ξ, the log density of draws resampled from them, and what these are worth."""
 
     shared: Float[np.ndarray, "point shared"]
@@ -237,12 +231,12 @@ class SurrogatePoints(NamedTuple):
         return judged._replace(pareto_k=k, ess=1 / (1 / judged.ess + 1 / self.judged.ess))
 
 
-def _spread_points(
+def adaptive_importance_sampling(
     evaluate: Callable[[Float[np.ndarray, "point shared"]], Float[np.ndarray, "point"]],
     size: int,
     random: np.random.Generator,
     wanted: int,
-) -> SurrogatePoints:
+) -> ImportanceSample:
     """Points of ever better proposals, until they are worth so many draws of a log density.
 
     All of them count for what the mixture of all proposals gives: where one has thin tails or
@@ -267,78 +261,29 @@ def _spread_points(
         proposals.append(_propose(shared, judged))
     weight = (1 - DEFENSIVE) * np.exp(judged.log_weight) + DEFENSIVE / len(shared)
     judged = judged._replace(log_weight=np.log(weight))
-    return SurrogatePoints(shared, judged.log_weight + mixture, judged)
+    return ImportanceSample(shared, judged.log_weight + mixture, judged)
 
 
-class _Resample(NamedTuple):
-    """Draws of a surrogate: places of its points, its log density, and what is there."""
-
-    places: Int[np.ndarray, "draw"]
-    log_density: Float[np.ndarray, "draw"]
-    visits: Visits
-
-
-def _mass_source(
-    run: Run, normal: Whitening, random: np.random.Generator, count: int
-) -> tuple[DrawSource, Weighted]:
-    """Draws of the surrogate, weighted by the marginal density; and so many of them."""
+def _nested_source(run: Run, normal: Whitening, random: np.random.Generator) -> DrawSource:
+    """Draws of Laplace's marginal, weighted by the marginal density."""
     density, look = run.tools.density, make_look(run.tools.density)
-
-    def see(
-        setting: Setting, points: SurrogatePoints, random: np.random.Generator, count: int
-    ) -> _Resample:
-        places = resample(random, points.judged.log_weight, count)
-        return _Resample(places, points.log_density[places], look(setting, points.shared[places]))
-
-    def see_surrogate(settled: Settled) -> tuple[SurrogatePoints, _Resample]:
-        points = _surrogate_points(density, settled.setting, random)
-        return points, see(settled.setting, points, random, count)
-
-    settled = settle(density, normal, run.data, look, run.seed, expand=run.tools.expand)
-    points, seen = see_surrogate(settled)
-    for _ in range(PILOTS):
-        # Laplace's marginal says what a surrogate is worth at a fifth of what units' draws cost.
-        if points.judge(-seen.visits.potential - seen.log_density, seen.places).holds:
-            break
-        settled = learn_more(density, settled, seen.visits)
-        points, seen = see_surrogate(settled)
-    setting = run.share_images(settled.setting)
-
-    def draw(random: np.random.Generator, count: int) -> Weighted:
-        return _draw_units(density, setting, see(setting, points, random, count), random)
-
-    def judge(found: Weighted) -> Certificate:
-        return points.judge(found.log_weight, found.places)
-
-    return DrawSource(draw, judge), _draw_units(density, setting, seen, random)
-
-
-def _surrogate_points(
-    density: Density, setting: Setting, random: np.random.Generator
-) -> SurrogatePoints:
-    """Points of the surrogate."""
-    program = surrogate_program(density)
+    setting = find_marginal_mode(density, normal, run.data, look, run.tools.expand)
+    setting = run.share_images(setting)
 
     def evaluate(shared: Floats) -> Floats:
-        surrogate = -evaluate_points(program, setting, shared)
-        return np.where(np.isfinite(surrogate), surrogate, NOWHERE)
+        log_density = -look(setting, shared).potential
+        return np.where(np.isfinite(log_density), log_density, NOWHERE)
 
-    return _spread_points(evaluate, density.shared, random, 2 * LEAST)
+    points = adaptive_importance_sampling(evaluate, density.shared, random, LEAST)
 
+    def draw(random: np.random.Generator, count: int) -> Weighted:
+        places = resample(random, points.judged.log_weight, count)
+        seen = look(setting, points.shared[places])
+        keys = random.integers(2**32, size=(count, 2), dtype=np.uint32)
+        position, log_density, lp = evaluate_points(draw_program(density), setting, seen, keys)
+        return Weighted(places, position, log_density - points.log_density[places], lp)
 
-def _draw_units(
-    density: Density, setting: Setting, seen: _Resample, random: np.random.Generator
-) -> Weighted:
-    """Units where they were seen, and what the marginal density is there over the surrogate's."""
-    keys = random.integers(2**32, size=(len(seen.log_density), 2), dtype=np.uint32)
-    position, log_density, lp = evaluate_points(draw_program(density), setting, seen.visits, keys)
-    return Weighted(seen.places, position, log_density - seen.log_density, lp)
-
-
-@lru_cache(maxsize=16)
-def surrogate_program(density: Density) -> PointProgram:
-    """The program that evaluates the surrogate at points ξ: `Marginal.surrogate`."""
-    return compile_for_points(Marginal(density).surrogate, density, "surrogate", size=64, abreast=4)
+    return DrawSource(draw, lambda found: points.judge(found.log_weight, found.places))
 
 
 @lru_cache(maxsize=16)

@@ -97,14 +97,8 @@ def settle(
     """
     size = density.shared
     random = np.random.default_rng(seed)
-    marginal = Marginal(density)
-    rows = sampled_rows(np.asarray(normal.center["units"])[:, 0])
-    setting = marginal.setting(data, normal, rows)
+    setting = find_marginal_mode(density, normal, data, look, expand)
     weight = _weights(density, setting)
-    if expand is not None:
-        if density.units > CROWD:
-            setting = _walk_to_lowest(marginal, setting, look, expand, sampled=True)
-        setting = _walk_to_lowest(marginal, setting, look, expand)
 
     def round_of_points(setting: Setting) -> _Round:
         half = random.standard_normal((_points(size) // 2, size))
@@ -133,6 +127,20 @@ def settle(
     visits = found.visits
     setting = setting._replace(guide=learn(setting.guide, weight, visits))
     return Settled(setting, visits)
+
+
+def find_marginal_mode(
+    density: Density, normal: Whitening, data: Data, look: Look, expand: Expand | None
+) -> Setting:
+    """Coordinates around the highest Laplace marginal; without `expand` those of the normal."""
+    marginal = Marginal(density)
+    rows = sampled_rows(np.asarray(normal.center["units"])[:, 0])
+    setting = marginal.setting(data, normal, rows)
+    if expand is None:
+        return setting
+    if density.units > CROWD:
+        setting = _walk_to_lowest(marginal, setting, look, expand, sampled=True)
+    return _walk_to_lowest(marginal, setting, look, expand)
 
 
 def learn_more(density: Density, settled: Settled, seen: Visits) -> Settled:
