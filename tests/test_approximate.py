@@ -214,10 +214,13 @@ def test_a_units_draws_are_of_its_posterior_whatever_units_share(common):
     given, _ = marginal.units(setting, shared)
 
     def draw(key):
-        half, step = jax.random.split(key)
+        half, noise, step = jax.random.split(key, 3)
         half = jax.random.normal(half, (4, UNITS, 1))
         known = marginal.estimate(setting, shared, given, half)
-        return *marginal.draw_units(step, setting, shared, known), known.estimates.of_units
+        proposals = setting.noise.draw(noise, 4)
+        fresh = marginal.estimates(setting, shared, given, proposals).log_ratio
+        drawn = marginal.draw_units(step, setting, shared, known, proposals, fresh)
+        return *drawn, known.estimates.of_units
 
     at, lp, log_evidence = jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(0), size))
     first = jax.tree.map(lambda leaf: leaf[0], at)

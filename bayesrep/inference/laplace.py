@@ -40,7 +40,14 @@ from jax import Array
 from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.dense import DenseWhitening
 from bayesrep.inference.density import Density, Position
-from bayesrep.inference.marginal import Marginal, Setting, Visits
+from bayesrep.inference.marginal import (
+    N_JOINT_STEPS,
+    Marginal,
+    Setting,
+    UnitNormals,
+    Visits,
+    mirror,
+)
 from bayesrep.inference.problem import around_mode
 from bayesrep.inference.program import kept_jit
 from bayesrep.inference.run import Drawn, Run
@@ -66,6 +73,8 @@ NOWHERE = -1e9
 """Log density where Laplace's marginal is not a number."""
 BATCHES, NESTED_BATCHES = 8, 4
 """Batches of draws, at most, until the weights hold; more would repeat the same points."""
+FEW_CLASSIFIERS = 2048
+"""Of no more the normals at all points are kept; of more, they would fill the memory."""
 LEAST, EACH = 1000, 3
 """Draws made at a time where units are integrated, at least, and how many returned ones each is."""
 
@@ -270,15 +279,24 @@ def _nested_source(run: Run, normal: Whitening, random: np.random.Generator) -> 
     setting = find_marginal_mode(density, normal, run.data, look, run.tools.expand)
     setting = run.share_images(setting)
 
+    few = density.units <= FEW_CLASSIFIERS
+    every: list[Visits] = []
+
     def evaluate(shared: Floats) -> Floats:
-        log_density = -look(setting, shared).potential
-        return np.where(np.isfinite(log_density), log_density, NOWHERE)
+        seen = look(setting, shared)
+        if few:
+            every.append(seen)
+        return np.where(np.isfinite(seen.potential), -seen.potential, NOWHERE)
 
     points = adaptive_importance_sampling(evaluate, density.shared, random, LEAST)
+    known = jax.tree.map(lambda *parts: np.concatenate(parts), *every) if few else None
 
     def draw(random: np.random.Generator, count: int) -> Weighted:
         places = resample(random, points.judged.log_weight, count)
-        seen = look(setting, points.shared[places])
+        if known is None:
+            seen = look(setting, points.shared[places])
+        else:
+            seen = jax.tree.map(lambda leaf: leaf[places], known)
         keys = random.integers(2**32, size=(count, 2), dtype=np.uint32)
         position, log_density, lp = evaluate_points(draw_program(density), setting, seen, keys)
         return Weighted(places, position, log_density - points.log_density[places], lp)
@@ -297,10 +315,16 @@ def draw_program(density: Density) -> PointProgram:
 
     def draw(setting: Setting, seen: Visits, words: Array) -> tuple[Position, Array, Array]:
         key = jax.random.wrap_key_data(words, impl="threefry2x32")
-        pick, normal = jax.random.split(key)
-        half = jax.random.normal(normal, (PAIRS, *seen.units.center.shape))
-        known = marginal.estimate(setting, seen.shared, seen.units, half)
-        position, lp = marginal.draw_units(pick, setting, seen.shared, known)
+        pick, normal, noise = jax.random.split(key, 3)
+        shared, units = seen.shared, seen.units
+        half = jax.random.normal(normal, (PAIRS, *units.center.shape))
+        proposals = setting.noise.draw(noise, N_JOINT_STEPS)
+        # All in one array: an estimate after the other compiles twice as long and runs no faster.
+        standard = jnp.concatenate([mirror(half), proposals])
+        terms = marginal.estimates(setting, shared, units, standard)
+        ratios, fresh = jnp.split(terms.log_ratio, [2 * PAIRS])
+        known = UnitNormals(units, half, terms._replace(log_ratio=ratios))
+        position, lp = marginal.draw_units(pick, setting, shared, known, proposals, fresh)
         return position, -known.estimates.potential, lp
 
     return compile_for_points(draw, density, "draw")

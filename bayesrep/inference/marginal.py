@@ -407,23 +407,28 @@ class Marginal:
         return UnitNormals(units, half, self.estimates(setting, shared, units, mirror(half)))
 
     def draw_units(
-        self, key: Array, setting: Setting, shared: Float[Array, "shared"], known: UnitNormals
+        self,
+        key: Array,
+        setting: Setting,
+        shared: Float[Array, "shared"],
+        known: UnitNormals,
+        proposals: Float[Array, "step unit own"],
+        fresh: Float[Array, "step unit"],
     ) -> tuple[Position, Float[Array, ""]]:
         """Parameters with a z for every unit, and their log density.
 
         One of a unit's z by their ratios is a draw of its posterior, and so it is after steps of
-        independence Metropolis-Hastings. Their proposals are of the noise that units have in
-        common, and they are accepted by one uniform number for all, so that units move together.
+        independence Metropolis-Hastings. Their `proposals`, with log ratios `fresh`, are of the
+        noise that units have in common, and they are accepted by one uniform number for all, so
+        that units move together.
         """
-        pick, noise, accept = jax.random.split(key, 3)
+        pick, accept = jax.random.split(key)
         given, standard = known.units, mirror(known.half)
         ratios = known.estimates.log_ratio
         chosen = jnp.argmax(ratios + jax.random.gumbel(pick, ratios.shape), axis=0)
         mask = jax.nn.one_hot(chosen, len(ratios), axis=0, dtype=ratios.dtype)
         kept, ratio = jnp.sum(standard * mask[:, :, None], axis=0), jnp.sum(ratios * mask, axis=0)
-        proposals = setting.noise.draw(noise, N_JOINT_STEPS)
-        fresh = self.estimates(setting, shared, given, proposals).log_ratio
-        bounds = jnp.log(jax.random.uniform(accept, (N_JOINT_STEPS,)))
+        bounds = jnp.log(jax.random.uniform(accept, (len(proposals),)))
         for bound, proposal, new in zip(bounds, proposals, fresh, strict=True):
             taken = bound < new - ratio
             kept, ratio = jnp.where(taken[:, None], proposal, kept), jnp.where(taken, new, ratio)

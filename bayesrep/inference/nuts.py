@@ -42,7 +42,14 @@ from numpyro.infer.hmc import hmc
 from numpyro.infer.util import ParamInfo
 
 from bayesrep.inference.density import Density, Position
-from bayesrep.inference.marginal import Marginal, MarginalTerms, Setting, UnitNormals, Units
+from bayesrep.inference.marginal import (
+    N_JOINT_STEPS,
+    Marginal,
+    MarginalTerms,
+    Setting,
+    UnitNormals,
+    Units,
+)
 from bayesrep.inference.program import Compiled, kept_jit
 from bayesrep.inference.schedule import Schedule
 from bayesrep.types import Float, Shaped
@@ -329,8 +336,12 @@ def _draw_position(
     if known is None:
         return state, target.position(setting, shared), -state.hmc.potential_energy
     assert target.marginal is not None
-    key, pick = jax.random.split(state.key)
-    return state._replace(key=key), *target.marginal.draw_units(pick, setting, shared, known)
+    marginal = target.marginal
+    key, pick, noise = jax.random.split(state.key, 3)
+    proposals = setting.noise.draw(noise, N_JOINT_STEPS)
+    fresh = marginal.estimates(setting, shared, known.units, proposals).log_ratio
+    drawn = marginal.draw_units(pick, setting, shared, known, proposals, fresh)
+    return state._replace(key=key), *drawn
 
 
 def _make_unlikely(marginal: Marginal, key: Array) -> UnitNormals:
