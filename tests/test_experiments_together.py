@@ -38,7 +38,7 @@ def test_scores_count_the_truths_inside():
     assert score["bias"] == pytest.approx(0.005)
     assert score["error_sd"] == pytest.approx(np.std([0.0, 0.01, -0.03, 0.04], ddof=1))
     found = {"scores": {"outside": shared_difficulty.scores(results)}}
-    assert shared_difficulty.table_text(found).count("50.0") == 12
+    assert shared_difficulty.table_text(found).count("50.0") == 8
     assert shared_difficulty.draw(results) is not None
 
 

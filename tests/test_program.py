@@ -241,5 +241,5 @@ def test_what_is_made_ahead_is_what_a_fit_asks_for(folder, monkeypatch):
     fit(study, method="laplace", slope=(2.5, 2.0), progress=False)  # of no other test's options
     _programs.cache_clear()
     names = [identity.split()[0] for identity in made]
-    assert {"look", "surrogate", "draw", "quantities"} <= set(names)
+    assert {"look", "slopes", "draw", "quantities"} <= set(names)
     assert len(set(made)) == len(made) == len(kept(folder)), names

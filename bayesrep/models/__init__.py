@@ -59,8 +59,8 @@ class _Models(MutableMapping[str, "Model"]):
 
     def list_own(self) -> "list[Model]":
         """Our models whose files are imported: no name tells them from what wraps them."""
-        modules = map(_module_of, self._ours)
-        return [sys.modules[module].MODEL for module in modules if module in sys.modules]
+        files = (vars(sys.modules.get(_module_of(name), object)) for name in self._ours)
+        return [file["MODEL"] for file in files if "MODEL" in file]  # not yet where it is imported
 
 
 def _module_of(name: str) -> str:

@@ -99,5 +99,5 @@ class AnnotatedSet(Compared):
             yield from self.selection.violations(where, np.asarray(self.images), *counts)
         # Single answers are no percentages, and a stated table may keep whatever counts it likes.
         if self.answers is None and (self.selection is None or self.selection.table is None):
-            given = (np.asarray(each).astype(np.int64) for each in (self.selected, self.shown))
-            yield from rules.value_violations(where, *given)
+            selected, shown = (np.asarray(n).astype(np.int64) for n in (self.selected, self.shown))
+            yield from rules.value_violations(where, selected, shown)

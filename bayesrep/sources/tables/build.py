@@ -96,9 +96,9 @@ def join_tables(
             continue
         counts[role] = counted
         if sound and counted.kind == "counts":
-            where, columns = f"{counted.where}, data set {dataset!r}", ("selected", "shown")
-            numbers = (counted.frame[name].to_numpy() for name in columns)
-            problems.take(rules.value_violations(where, *numbers))
+            where = f"{counted.where}, data set {dataset!r}"
+            selected, shown = (counted.frame[name].to_numpy() for name in ("selected", "shown"))
+            problems.take(rules.value_violations(where, selected, shown))
     answered = tables.of_kinds("annotations")
     asked = (table.frame.lazy() for table in answered)
     problems.take(label_violations(name_files(dict.fromkeys(t.where for t in answered)), asked))
