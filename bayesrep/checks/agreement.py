@@ -169,8 +169,7 @@ def judge_agreement(fitted: Fitted) -> Finding:
         return Finding(check, value, wanted, "with care", sentence)
     others = " or ".join(f'model="{name}"' for name, other in MODELS.items() if not other.collapsed)
     sentence += (
-        f"they share what makes an {words.image} hard, which the {made.name} model leaves out. "
-        f"Every single {words.classifier}'s interval holds all the same, and summarize's means, "
-        f"slopes, differences and ranks allow for it; {others} has it in the model."
+        f"they share what makes an {words.image} hard, which the {made.name} model does not "
+        f"predict. Its draws allow for it; {others} has it in the model."
     )
     return Finding(check, value, "allowed for", "yes", sentence)
