@@ -4,6 +4,8 @@ import os
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 
+import numpy as np
+
 from bayesrep.errors import OptionError
 
 _users = set[int]()
@@ -51,4 +53,5 @@ def own_settings() -> Generator[None]:
             settings.enter_context(unwanted(new_val=False))
         settings.enter_context(jax.disable_jit(disable=False))
         settings.enter_context(jax.transfer_guard("allow"))
+        settings.enter_context(np.errstate(all="warn", under="ignore"))  # as NumPy has it unasked
         yield
