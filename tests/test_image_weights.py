@@ -9,6 +9,7 @@ from bayesrep.inference.cells import completed_cells
 from bayesrep.inference.image_weights import (
     _leading_factors,
     answer_factors,
+    images_of_cells,
     population_accuracy,
 )
 from bayesrep.inference.problem import pose
@@ -34,7 +35,7 @@ def test_factors_have_the_correlations_of_residuals(groups):
     right = np.random.default_rng(0).uniform(0.3, 0.9, shape)
     data = study.replication
     found = 0
-    for g, pair, factor in answer_factors(problem, right):
+    for g, pair, factor in answer_factors(problem, images_of_cells(problem, "replication"), right):
         table = completed_cells(problem)["replication"][g]
         (cell,) = np.flatnonzero(pair_of_cells(table) == pair)
         rows = (data.selected == table.selected[cell]) & (data.shown == table.shown[cell])
@@ -54,7 +55,11 @@ def test_statistics_tell_the_mean_correlation():
     whole, counts = posed(study), posed(SufficientStatistics.from_study(study))
     right = np.full((len(study.classifiers), 1, pairs_of(whole)), 0.6)
     for (_, _, known), (_, _, equal) in zip(
-        answer_factors(whole, right), answer_factors(counts, right), strict=True
+        *(
+            answer_factors(each, images_of_cells(each, "replication"), right)
+            for each in (whole, counts)
+        ),
+        strict=True,
     ):
         scale = np.sqrt(known.astype(float).T @ known)  # 1 on the diagonal
         others = ~np.eye(len(scale), dtype=bool)

@@ -66,7 +66,9 @@ def images_of_cells(problem: Problem, role: str) -> list[list[Ints]] | None:
 
 
 def answer_factors(
-    problem: Problem, right: Float[np.ndarray, "classifier group pair"]
+    problem: Problem,
+    images: list[list[Ints]] | None,
+    right: Float[np.ndarray, "classifier group pair"],
 ) -> Iterator[tuple[int, int, Float[np.ndarray, "row classifier"]]]:
     """Yield group, pair and F of every cell with images: Fᵀ F has the answers' correlations.
 
@@ -74,14 +76,12 @@ def answer_factors(
     ----------
     problem
         What is fitted.
+    images
+        The replication's, by cell, from `images_of_cells`.
     right
         P(correct | cell).
     """
-    tables, images = (
-        completed_cells(problem)["replication"],
-        images_of_cells(problem, "replication"),
-    )
-    for g, table in enumerate(tables):
+    for g, table in enumerate(completed_cells(problem)["replication"]):
         for cell, pair in enumerate(pair_of_cells(table)):
             if not table.images[cell]:
                 continue
@@ -119,7 +119,8 @@ def share_images(density: Density, setting: Setting, problem: Problem) -> Settin
     # Of a classifier that is right for sure no image's weight moves anything.
     scale = np.sqrt(images / np.where(variance > MIN_VARIANCE, variance, np.inf))
     loading = slope * scale[:, None]
-    cells = partial(answer_factors, problem, right)
+    rows = images_of_cells(problem, "replication")  # once: cells are gone through several times
+    cells = partial(answer_factors, problem, rows, right)
     return setting._replace(noise=FactorNoise(*jax.device_put(_leading_factors(loading, cells))))
 
 

@@ -73,7 +73,7 @@ NOWHERE = -1e9
 """Log density where Laplace's marginal is not a number."""
 BATCHES, NESTED_BATCHES = 8, 4
 """Batches of draws, at most, until the weights hold; more would repeat the same points."""
-FEW_CLASSIFIERS = 2048
+MAX_KEPT_CLASSIFIERS = 2048
 """Of no more the normals at all points are kept; of more, they would fill the memory."""
 LEAST, EACH = 1000, 3
 """Draws made at a time where units are integrated, at least, and how many returned ones each is."""
@@ -279,26 +279,26 @@ def _nested_source(run: Run, normal: Whitening, random: np.random.Generator) -> 
     setting = find_marginal_mode(density, normal, run.data, look, run.tools.expand)
     setting = run.share_images(setting)
 
-    few = density.units <= FEW_CLASSIFIERS
-    every: list[Visits] = []
+    keeps_normals = density.units <= MAX_KEPT_CLASSIFIERS
+    visits: list[Visits] = []
 
     def evaluate(shared: Floats) -> Floats:
-        seen = look(setting, shared)
-        if few:
-            every.append(seen)
-        return np.where(np.isfinite(seen.potential), -seen.potential, NOWHERE)
+        visit = look(setting, shared)
+        if keeps_normals:
+            visits.append(visit)
+        return np.where(np.isfinite(visit.potential), -visit.potential, NOWHERE)
 
     points = adaptive_importance_sampling(evaluate, density.shared, random, LEAST)
-    known = jax.tree.map(lambda *parts: np.concatenate(parts), *every) if few else None
+    joined = jax.tree.map(lambda *parts: np.concatenate(parts), *visits) if keeps_normals else None
 
     def draw(random: np.random.Generator, count: int) -> Weighted:
         places = resample(random, points.judged.log_weight, count)
-        if known is None:
-            seen = look(setting, points.shared[places])
+        if joined is None:
+            visit = look(setting, points.shared[places])
         else:
-            seen = jax.tree.map(lambda leaf: leaf[places], known)
+            visit = jax.tree.map(lambda leaf: leaf[places], joined)
         keys = random.integers(2**32, size=(count, 2), dtype=np.uint32)
-        position, log_density, lp = evaluate_points(draw_program(density), setting, seen, keys)
+        position, log_density, lp = evaluate_points(draw_program(density), setting, visit, keys)
         return Weighted(places, position, log_density - points.log_density[places], lp)
 
     return DrawSource(draw, lambda found: points.judge(found.log_weight, found.places))

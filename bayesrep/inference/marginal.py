@@ -87,7 +87,7 @@ class Sample(NamedTuple):
 
 
 N_JOINT_STEPS = 4
-"""Steps of units' last draws: after them hardly any is another than the last but few proposals."""
+"""Metropolis steps of a kept draw: nearly every unit ends at one of the last proposals."""
 N_FACTORS = 64
 """Directions in which classifiers' noise hangs together, at most."""
 
