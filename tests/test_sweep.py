@@ -553,6 +553,20 @@ def test_a_sweep_that_was_stopped_before_its_record_goes_on(grid, tmp_path, caps
     assert swept(capsys, grid("method = 'raw'"), "--out", tmp_path / "out")[0] == 0
 
 
+def test_a_command_that_begins_while_another_looks_at_the_folder(tmp_path, monkeypatch):
+    out, runs, looked = tmp_path / "out", (), folder.find_foreign
+
+    def another_begins(*entries):
+        monkeypatch.setattr(folder, "find_foreign", looked)
+        folder.begin(out, tmp_path, runs)
+        return looked(*entries)
+
+    out.mkdir()
+    monkeypatch.setattr(folder, "find_foreign", another_begins)
+    folder.begin(out, tmp_path, runs)
+    assert folder.read_results(out, ()) == {}
+
+
 @pytest.mark.compiles
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_commands_on_one_folder_share_its_runs_and_those_of_one_that_is_killed(

@@ -51,10 +51,13 @@ ESTIMATES = {
 def begin(out: Path, file: Path, runs: Sequence[SweepRun]) -> None:
     """Make the folder, or go on in it where every run that it knows is asked for again."""
     asked = json.loads(json.dumps({run.key: run.axes() for run in runs}))
-    # What a process leaves that was stopped before it had written the record is ours.
-    if _record(out) is None and out.exists():
-        if not out.is_dir() or find_foreign(out, [RUNS]) or find_foreign(out / RUNS, []):
-            raise OptionError("out-not-earlier-run", out=out)
+    # What a process leaves that was stopped before it had written the record is ours. The record is
+    # read last: another command may write it, and runs, while this one looks at the folder.
+    strange = out.exists() and (
+        not out.is_dir() or find_foreign(out, [RUNS]) or find_foreign(out / RUNS, [])
+    )
+    if strange and _record(out) is None:
+        raise OptionError("out-not-earlier-run", out=out)
     out.mkdir(parents=True, exist_ok=True)
     with open_claims(out) as claims:
         claim(claims, FOLDER, wait=True)
