@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 from toys import Toy, around_mass, counts, following
 
+from bayesrep.inference.nested_laplace import draw_weighted
 from bayesrep.inference.schedule import Schedule
 
 pytestmark = pytest.mark.usefixtures("float64", "unannotated")
@@ -57,18 +58,18 @@ TOYS = {"counts": (counts, COUNTS, of_counts), "bend": (following, SEEN, of_bend
 
 
 def by_laplace(toy):
-    source = around_mass(toy.density, toy.data, toy.white)
-    found = source.draw(np.random.default_rng(4), 8000)
-    judged = source.judge(found)
-    assert judged.holds
-    weight = np.exp(judged.log_weight)
-    return found.position, weight / weight.sum()
+    sample = around_mass(toy.density, toy.data, toy.white)
+    found = draw_weighted(toy.density, sample, np.random.default_rng(4), 8000)
+    assert found.psis.is_reliable
+    weight = np.exp(found.psis.log_weight)
+    return found.drawn.position, weight / weight.sum()
 
 
 def by_nuts(toy):
     schedule = Schedule(4, warmup=200, draws=2000)
-    made = toy.draws(schedule, "marginal", vectorized=False, workers=2).position
-    flat = {name: leaf.reshape(-1, *leaf.shape[2:]) for name, leaf in made.items()}
+    made = toy.draws(schedule, vectorized=False, workers=2)
+    assert made.acceptance_rate.mean() > 0.8
+    flat = {name: leaf.reshape(-1, *leaf.shape[2:]) for name, leaf in made.position.items()}
     return flat, np.full(8000, 1 / 8000)
 
 

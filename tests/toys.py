@@ -2,7 +2,6 @@
 
 import functools
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -11,21 +10,21 @@ import numpyro
 import numpyro.distributions as dist
 from scipy import stats
 
-from bayesrep.inference import laplace
-from bayesrep.inference.arrowhead import Whitening, second_order, whitening
+from bayesrep.inference.arrowhead import Whitening, second_order, shift_map, whitening
+from bayesrep.inference.chains import sample
 from bayesrep.inference.density import build_density
-from bayesrep.inference.marginal import Marginal
+from bayesrep.inference.laplace_marginal import Marginal
+from bayesrep.inference.marginal_mode import evaluate_marginal, find_marginal_mode
+from bayesrep.inference.methods import build_target
 from bayesrep.inference.mode import climb
-from bayesrep.inference.nuts import build_sampler, compile_sampler, of_density, of_marginal
-from bayesrep.inference.sampling import sample
+from bayesrep.inference.nested_laplace import N_POINTS, Proposal, sample_marginal
+from bayesrep.inference.nuts import Target, build_sampler, compile_sampler
 from bayesrep.inference.schedule import BLOCK
-from bayesrep.inference.settle import make_look, settle
+from bayesrep.inference.surrogate import fit_surrogate
 
 UNITS = 3
 DATA = np.array([[0.3, -1.0], [2.0, 0.5], [1.0, 4.0]])
 COUNTS = np.array([[0.0], [2.0], [9.0]])
-ROOT = 0.4
-"""That is guessed for all units, times the identity."""
 
 
 def some(data, rows):
@@ -108,25 +107,14 @@ def settings(own):
     counts = np.tile(COUNTS, (1, own))
     density = build_density(skewed, jnp.asarray(counts), select=some)
     marginal = Marginal(density)
-    plain = marginal.first_setting(jnp.asarray(counts), density.origin())
-    guide = plain.guide._replace(root=ROOT * plain.guide.root)
-    return counts, marginal, plain._replace(whitening=stretched(UNITS, own, 1), guide=guide)
-
-
-def drawn(source, count):
-    found = source.draw(np.random.default_rng(4), count)
-    return found, source.judge(found)
+    plain = marginal.setting(jnp.asarray(counts), shift_map(density.origin()))
+    return counts, marginal, plain._replace(whitening=stretched(UNITS, own, 1))
 
 
 def around_mass(density, data, mode):
-    """Weighted draws of Laplace's marginal."""
-    return laplace._nested_source(of(density, data), mode, np.random.default_rng(7))
-
-
-def of(density, data):
-    """What the ways to draw look at in a run."""
-    tools = SimpleNamespace(density=density, expand=expanding(density))
-    return SimpleNamespace(tools=tools, data=data, seed=0, share_images=lambda setting: setting)
+    """Points of Laplace's marginal."""
+    setting = find_marginal_mode(density, mode, data, expanding(density))
+    return sample_marginal(density, setting, np.random.default_rng(7))
 
 
 def counts(data):
@@ -169,18 +157,21 @@ class Toy:
         self.target = functools.cache(self._target)
         self.compiled = {}
 
-    def _target(self, kind):
-        """What is sampled, and its setting."""
-        if kind == "density":
-            return of_density(self.density), (self.data, self.white)
-        look = make_look(self.density)
-        settled = settle(self.density, self.white, self.data, look, 0, expand=None)
-        return of_marginal(Marginal(self.density)), settled.setting
+    def _target(self, *, moves):
+        """What is sampled, in coordinates of its shape or in those of the mode."""
+        if moves:
+            return build_target(self.density, around_mass(self.density, self.data, self.white))
+        setting = Marginal(self.density).setting(self.data, self.white)
+        size = self.density.shared
+        origin = Proposal(np.zeros(size), np.eye(size))
+        points = origin.draw(np.random.default_rng(0), N_POINTS)
+        there = evaluate_marginal(self.density, setting, points)
+        return Target(setting, fit_surrogate(self.density, setting, points, *there))
 
-    def draws(self, schedule, kind, *, vectorized, workers, given=None):
-        """Of chains in coordinates that stay; `given` [chain, draw, held] is held."""
+    def draws(self, schedule, *, vectorized, workers, given=None):
+        """Of chains; `given` [chain, draw, held] is held, in coordinates that stay."""
         chains, held = schedule.chains, 0 if given is None else given.shape[2]
-        target, setting = self.target(kind)
+        target = self.target(moves=given is None)
 
         def feed(chain, begin):
             if given is None:
@@ -188,16 +179,12 @@ class Toy:
             block = given[:, begin : begin + BLOCK]
             return jnp.asarray(block if vectorized else block[chain])
 
-        def stay(setting, _):
-            return setting
-
         keys = schedule.keys(jax.random.key(0))
-        program = (kind, schedule, vectorized, held)
+        program = (schedule, vectorized, held)
         if program not in self.compiled:
-            sampler = build_sampler(target, schedule, vectorized=vectorized, held=held)
+            sampler = build_sampler(self.density, schedule, vectorized=vectorized, held=held)
             key = keys if vectorized else keys[0]
-            self.compiled[program] = compile_sampler(sampler, key, setting, feed(0, 0))
+            self.compiled[program] = compile_sampler(sampler, key, target, feed(0, 0))
         ready = self.compiled[program]
-        states = ready.states(keys)
         report = lambda *_: None  # noqa: E731
-        return sample(ready, states, setting, feed, schedule, report, tune=stay, workers=workers)
+        return sample(ready, ready.states(keys), target, feed, schedule, report, workers=workers)

@@ -3,9 +3,10 @@
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -16,28 +17,31 @@ from jax.sharding import Mesh
 from bayesrep import bounds
 from bayesrep.choices import Feedback, Method
 from bayesrep.errors import ConvergenceWarning, OptionError
-from bayesrep.inference.ahead import programs_ahead
-from bayesrep.inference.assemble import attributes, coordinates, versions
+from bayesrep.inference.arrowhead import shift_map
+from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import open_checkpoint
 from bayesrep.inference.compiling import compilation_timed, compiler_options, kept_programs
 from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.device import STEPS, Choice, choose, spread_over, use_all
+from bayesrep.inference.laplace_marginal import Marginal
+from bayesrep.inference.methods import cut, laplace, nuts, sample_around_mode
 from bayesrep.inference.modes import mass_elsewhere
 from bayesrep.inference.problem import Problem, pose, programs
-from bayesrep.inference.run import Run, build_target, first_setting
+from bayesrep.inference.run import Drawn, Run
 from bayesrep.inference.schedule import BLOCK, MANY, Schedule
 from bayesrep.inference.spread import widen_priors
-from bayesrep.inference.ways import (
-    Found,
-    Way,
-    find_first_that_holds,
-    go_way,
-    list_ways,
-    refuse_method,
-)
+from bayesrep.inference.surrogate import Surrogate, blank_surrogate, surrogate_potential
 from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.files import build_tree, in_arviz
-from bayesrep.posterior.verdict import Verdict, advise, with_modes
+from bayesrep.posterior.groups import need_group
+from bayesrep.posterior.verdict import (
+    Verdict,
+    advise,
+    diagnostics,
+    judge,
+    judge_weights,
+    with_modes,
+)
 from bayesrep.progress import Stopwatch, progress_bar
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
@@ -190,24 +194,14 @@ def fit(
     chains, warmup, draws = _fill_sizes(chains, warmup, draws)
     _check(method, feedback, chains, warmup, draws)
     mesh = None if devices == 1 else spread_over(device, devices)
-    _check_checkpoint(checkpoint, method, mesh)
-    problem = pose(study, model=model, options=options, groups=groups, datasets=datasets, mesh=mesh)
-    _check_spread(None if problem.model.of_images else mesh, method, chains)
-    ways = list_ways(problem, method, feedback, of_chains=of_chains or mesh is not None)
-    refuse_method(problem, ways[-1], method, feedback)
-    with (
-        kept_programs(),
-        compilation_timed(watch),
-        own_settings(),
-        programs_ahead() as begin,
-    ):
+    _check_spread(mesh, method, chains)
+    if checkpoint is not None and method == "laplace":
+        raise OptionError("cut-or-checkpoint-without-nuts", method=method)
+    problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
+    strategies = _list_strategies(problem, method, feedback, of_chains=of_chains or bool(mesh))
+    with kept_programs(), compilation_timed(watch), own_settings():
         problem = widen_priors(problem, options)
-        weighs = ways[0].name == "laplace"
-        if weighs:
-            begin(problem, chains * draws)
         problem, why_components = settled_by_counts(problem, choose="components" not in options)
-        if weighs and why_components:  # of more components
-            begin(problem, chains * draws)
         schedule = _schedule(problem, chains, warmup, draws)
         chosen = _choose_device(device, chains, problem) if mesh is None else use_all(mesh)
         with jax.default_device(chosen.device):
@@ -218,25 +212,127 @@ def fit(
             where = {"device": chosen.device.device_kind, "device_choice": chosen.reason}
             more = {**asked, **where, "components_choice": why_components}
             facts = attributes(problem, data, method=method, seed=seed, **more)
-            names = coordinates(problem)
             identity = _identity(facts, schedule)
             if checkpoint is not None and Path(checkpoint).exists():
                 open_checkpoint(checkpoint, identity)  # refuses at once what is another's
-            elsewhere = facts["elsewhere"] = mass_elsewhere(problem, tools, data, seed)
-
-            def make(way: Way, *, last: bool) -> Found:
-                longer = schedule.lengthen(way.times)
-                counted = ("draw", "divergences") if way.stages else ("fit", "")
-                with progress_bar(way.steps(longer), *counted, show=progress, watch=watch) as bar:
-                    place = checkpoint if way.stages else None
-                    folder = None if place is None else open_checkpoint(place, identity)
-                    run = Run(problem, tools, data, longer, seed, chosen, bar, folder, way.times)
-                    return go_way(way, run, names, facts, warmup=schedule.warmup, last=last)
-
-            found, tried = find_first_that_holds(ways, make)
-    facts |= {**found.facts, "tried": " ".join(tried), **_trust(problem, found.verdict, elsewhere)}
+            facts["elsewhere"] = mass_elsewhere(problem, tools, data, seed)
+            marginal, tried = None, list[str]()
+            for strategy in strategies:
+                longer = schedule.lengthen(strategy.times)
+                counted = ("draw", "divergences") if strategy.stages else ("fit", "")
+                steps = strategy.steps(longer)
+                with progress_bar(steps, *counted, show=progress, watch=watch) as bar:
+                    if marginal is None and feedback == "full":
+                        bar.stage("finding the mode")
+                        marginal = sample_around_mode(problem, tools, data, [seed, 4])
+                    keep = checkpoint if strategy.stages else None
+                    folder = None if keep is None else open_checkpoint(keep, identity)
+                    run = Run(
+                        *(problem, tools, data, longer, seed, chosen, bar, marginal, folder),
+                        times=strategy.times,
+                    )
+                    is_last = strategy is strategies[-1]
+                    attempt = _attempt(strategy, run, is_last=is_last)
+                if attempt.verdict.converged or is_last:
+                    break
+                tried.append(f"{strategy.description}: {attempt.verdict.sentence}")
+    made = json.dumps(asdict(replace(longer, warmup=schedule.warmup)))
+    facts |= {"method": strategy.method, "schedule": made, **attempt.facts}
+    facts |= {"tried": " ".join(tried), **_trust(problem, attempt.verdict, facts["elsewhere"])}
     facts["seconds"] = json.dumps(watch.seconds())
-    return build_tree(found.contents, names, facts)
+    return build_tree(attempt.contents, coordinates(problem), facts)
+
+
+class Attempt(NamedTuple):
+    """The verdict on a strategy's draws, and their groups and attributes, if they were made."""
+
+    verdict: Verdict
+    contents: Mapping[str, Any] = {}
+    facts: Mapping[str, Any] = {}
+
+
+def _attempt(strategy: "Strategy", run: Run, *, is_last: bool) -> Attempt:
+    """Draw by a strategy; draws of importance weights that fail are evaluated only if it is last."""
+    drawn = strategy.draw(run)
+    # Weights tell for themselves; chains when everything is known of their draws.
+    verdict = None if strategy.stages else judge_weights(**drawn.facts)
+    if verdict is not None and not (verdict.converged or is_last):
+        return Attempt(verdict)
+    run.bar.stage("evaluating")
+    contents = posterior_groups(
+        run.problem, run.tools, run.data, drawn.position, drawn.stats, seed=run.seed
+    )
+    run.bar.stage("judging")
+    if verdict is not None:
+        return Attempt(verdict, contents, drawn.facts)
+    superchains = run.schedule.superchains
+    tree = build_tree(contents, coordinates(run.problem), {"superchains": superchains})
+    diverging = need_group(tree, "sample_stats")["diverging"].values
+    checks = diagnostics(need_group(tree, "posterior"))
+    verdict = judge(checks, int(diverging.sum()), diverging.size)
+    return Attempt(verdict, contents, {**drawn.facts, "superchains": superchains})
+
+
+class Strategy(NamedTuple):
+    """A method, and how long it is tried.
+
+    Attributes
+    ----------
+    name
+        What a model's `methods` call it.
+    draw
+        Makes the draws.
+    stages
+        How many chains' lengths the progress bar has; 0 where the draws are not those of chains,
+        which have to converge.
+    times
+        How much longer than usual the chains are.
+    """
+
+    name: str
+    draw: Callable[[Run], Drawn]
+    stages: int
+    times: int = 1
+
+    @property
+    def method(self) -> str:
+        """The method that the posterior names."""
+        return "nuts" if self.stages else self.name
+
+    @property
+    def description(self) -> str:
+        """What was done, as a sentence begins."""
+        if not self.stages:
+            return "Weighted draws of the normal approximation"
+        return "Chains" if self.times == 1 else f"Chains {self.times} times as long"
+
+    def steps(self, schedule: Schedule) -> int:
+        """Length of the progress bar."""
+        return max(1, self.stages * schedule.chains * (schedule.warmup + schedule.draws))
+
+
+NUTS, CUT = Strategy("nuts", nuts, 1), Strategy("cut", cut, 2)
+LAPLACE = Strategy("laplace", laplace, 0)
+CHAIN_LENGTHS = 1, 4, 16
+"""How long chains are made until they agree, where no method is named."""
+
+
+def _list_strategies(
+    problem: Problem, method: str, feedback: str, *, of_chains: bool
+) -> list[Strategy]:
+    """List what is tried until draws are reliable, the quickest first."""
+    chains = CUT if feedback == "cut" else NUTS
+    strategies = [chains._replace(times=times) for times in CHAIN_LENGTHS]
+    if method != "auto":
+        strategies = [LAPLACE if method == "laplace" else chains]
+    elif feedback == "full" and "laplace" in problem.model.methods and not of_chains:
+        strategies = [LAPLACE, *strategies]
+    if strategies[-1].name in (known := problem.model.methods):
+        return strategies
+    allowed = "method=" + " or ".join(repr(name) for name in known if name != "cut")
+    allowed += "" if "cut" in known else " with feedback='full'"
+    facts = {"model": problem.name, "allowed": allowed, "method": method, "feedback": feedback}
+    raise OptionError("method-not-for-model", **facts)
 
 
 def _fill_sizes(chains: int | None, warmup: int | None, draws: int | None) -> tuple[int, int, int]:
@@ -253,8 +349,6 @@ def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedul
     """How many transitions of how many chains; warm-up in whole blocks."""
     components = problem.options.components
     schedule = Schedule(chains=chains, warmup=BLOCK * -(-warmup // BLOCK), draws=draws)
-    if problem.model.of_images:
-        return schedule.for_dear_gradient()
     if components > 2 or len(problem.statistics.classifiers) <= FEW:
         return schedule.for_hard_posterior(components)
     return schedule
@@ -274,16 +368,6 @@ def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> 
         raise OptionError("unknown-fit-method", allowed=allowed, method=method)
     if method == "laplace" and feedback == "cut":
         raise OptionError("cut-or-checkpoint-without-nuts", method=method)
-
-
-def _check_checkpoint(checkpoint: str | Path | None, method: str, mesh: Mesh | None) -> None:
-    """Refuse a checkpoint where there are no chains of one process to keep."""
-    if checkpoint is None:
-        return
-    if method == "laplace":
-        raise OptionError("cut-or-checkpoint-without-nuts", method=method)
-    if mesh is not None and mesh.is_multi_process:
-        raise OptionError("checkpoint-with-several-processes")
 
 
 def _check_spread(mesh: Mesh | None, method: str, chains: int) -> None:
@@ -310,18 +394,18 @@ def _choose_device(device: str, chains: int, problem: Problem) -> Choice:
         """Down the potential that chains follow: as much work as their leapfrogs."""
         data = problem.data()
         tools = programs(problem, data)
-        density, separable = tools.density, tools.separable
-        target = build_target(density, separable=separable)
-        center = tools.start(problem.start(data))
-        setting = first_setting(density, data, center, separable=separable)
+        setting = Marginal(tools.density).setting(data, shift_map(tools.start(problem.start(data))))
+        surrogate = blank_surrogate(tools.density, setting)
 
-        def descend(setting: Any, point: Array) -> Array:
-            slope = jax.grad(target.potential, argnums=1)
-            return jax.lax.fori_loop(0, STEPS, lambda _, at: at - 1e-6 * slope(setting, at), point)
+        def descend(surrogate: Surrogate, point: Array) -> Array:
+            slope = jax.grad(partial(surrogate_potential, tools.density), argnums=1)
+            return jax.lax.fori_loop(
+                0, STEPS, lambda _, at: at - 1e-6 * slope(surrogate, at), point
+            )
 
         steps = jax.jit(jax.vmap(descend, (None, 0)), compiler_options=compiler_options())
-        points = jnp.zeros((batch, target.size))
-        return lambda: jax.block_until_ready(steps(setting, points))
+        points = jnp.zeros((batch, tools.density.shared))
+        return lambda: jax.block_until_ready(steps(surrogate, points))
 
     return choose(device, chains, build_steps)
 

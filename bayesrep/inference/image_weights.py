@@ -38,7 +38,7 @@ from jax import Array
 
 from bayesrep.inference.cells import completed_cells
 from bayesrep.inference.density import Density
-from bayesrep.inference.marginal import N_FACTORS, FactorNoise, Marginal, Setting
+from bayesrep.inference.laplace_marginal import N_FACTORS, FactorNoise, Marginal, Setting
 from bayesrep.inference.problem import Problem
 from bayesrep.inference.program import Program, kept_jit
 from bayesrep.models.counts import pair_of_cells
@@ -130,7 +130,7 @@ def _slope_program(density: Density) -> Program:
     marginal, origin = Marginal(density), np.zeros(density.shared)
 
     def slopes(setting: Setting) -> tuple[Array, Array]:
-        units, _ = marginal.units(setting, jnp.asarray(origin))
+        units, _ = marginal.conditional_normals(setting, jnp.asarray(origin))
 
         def right(center: Array) -> Array:
             at = marginal.position(setting, jnp.asarray(origin), center)
@@ -214,12 +214,23 @@ def population_accuracy(
     rest = vectors * np.sqrt(np.clip(1 - values, 0, None)) @ vectors.T
     mean = mass + random.standard_normal(mass.shape) @ rest  # √size times the mean of g
     draws = accuracy + mean @ (root[:, None] * (right / size[:, None] - accuracy) / total)
-    for g, (table, cells) in enumerate(zip(tables, some, strict=True)):
-        for cell in cells.tolist():
-            within = _within_cell(problem, table, cell, None if images is None else images[g][cell])
-            weights = random.standard_normal((len(draws), len(within)), dtype=np.float32)
-            draws += weights @ within.astype(np.float32) / total
-    return draws
+    parts = (
+        _within_cell(problem, table, cell, None if images is None else images[g][cell])
+        for g, (table, cells) in enumerate(zip(tables, some, strict=True))
+        for cell in cells.tolist()
+    )
+    if len(accuracy) > len(draws):
+        for part in parts:
+            weights = random.standard_normal((len(draws), len(part)), dtype=np.float32)
+            draws += weights @ part.astype(np.float32) / total
+        return draws
+    # Of fewer classifiers than draws their covariance, over all cells, takes fewer numbers.
+    covariance = np.zeros((len(accuracy), len(accuracy)))
+    for part in parts:
+        covariance += part.T @ part
+    covariance += MIN_VARIANCE * np.eye(len(covariance)) * total  # of those right for sure
+    root = np.linalg.cholesky(covariance)
+    return draws + random.standard_normal(draws.shape) @ root.T / total
 
 
 def _within_cell(

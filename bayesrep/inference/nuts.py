@@ -1,28 +1,21 @@
-"""NUTS on what units share, and exact steps for the units: chains side by side in one program.
+"""NUTS on what classifiers share, and exact draws of their own: chains in one program.
 
-A transition has three parts, each of which leaves the posterior of ξ, extended by the z of all
-units' estimates, invariant (`bayesrep.inference.marginal` has the coordinates and estimates):
+A draw has two parts, each of which leaves the posterior of ξ, extended by the noise of its
+estimate, invariant (`bayesrep.inference.laplace_marginal` has the coordinates and estimates):
 
-1. NumPyro's NUTS moves ξ under the surrogate S, which costs a fraction of the posterior.
-2. The move is accepted with probability min(1, exp(−ΔE + ΔS)), E being −log of the estimate of the
-   marginal density at ξ: NUTS is reversible under exp(−S), so the pair is under exp(−E) (Christen,
-   Fox (2005), delayed acceptance, with NUTS for the first stage's proposals).
-3. Each unit's z is proposed afresh from its normal or, as often, near where it is by a step
-   that leaves the normal alone (pCN: where the normal's tails are too light an independent proposal
-   would hardly ever lead out of them), and accepted for itself by the ratio of its estimates.
-
-Of each unit's mirrored z a kept draw has one, by their ratios: estimates are unbiased, so it is a
-draw of the posterior (Andrieu, Roberts (2009), pseudo-marginal).
-
-A model whose units meet in the likelihood has no such parts: its potential is its own surrogate,
-and a transition is one of NUTS.
+1. NumPyro's NUTS moves ξ under the surrogate S, which costs a fraction of the posterior, a few
+   times.
+2. Classifiers' own parameters are drawn there, and the move is accepted with probability
+   min(1, exp(−ΔE + ΔS)), E being −log of the unbiased estimate of the marginal density: NUTS is
+   reversible under exp(−S), so the pair is under exp(−E) (Christen and Fox 2005: delayed
+   acceptance, with NUTS for the first stage's proposals; Andrieu and Roberts 2009:
+   pseudo-marginal).
 
 References
 ----------
 Andrieu, Roberts (2009), "The pseudo-marginal approach for efficient Monte Carlo computations",
 Annals of Statistics 37. Christen, Fox (2005), "Markov chain Monte Carlo using an approximation",
-JCGS 14. Hoffman, Gelman (2014), "The No-U-Turn sampler", JMLR 15. Cotter, Roberts, Stuart, White
-(2013), "MCMC methods for functions", Statistical Science 28: pCN. Margossian, Hoffman, Sountsov,
+JCGS 14. Hoffman, Gelman (2014), "The No-U-Turn sampler", JMLR 15. Margossian, Hoffman, Sountsov,
 Riou-Durand, Vehtari, Gelman (2024), "Nested R̂: assessing the convergence of Markov chain Monte
 Carlo when running many short chains", Bayesian Analysis.
 """
@@ -36,29 +29,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, PartitionSpec
 from numpyro.infer.hmc import hmc
 from numpyro.infer.util import ParamInfo
 
 from bayesrep.inference.density import Density, Position
-from bayesrep.inference.marginal import (
-    N_JOINT_STEPS,
-    Marginal,
-    MarginalTerms,
-    Setting,
-    UnitNormals,
-    Units,
-)
+from bayesrep.inference.laplace_marginal import Marginal, MarginalDraw, Setting
 from bayesrep.inference.program import Compiled, kept_jit
 from bayesrep.inference.schedule import Schedule
+from bayesrep.inference.surrogate import Surrogate, surrogate_potential
 from bayesrep.types import Float, Shaped
 
 MAX_TREE_DEPTH = 10
-NEAR, KEPT = 0.5, 0.9
-"""How often a unit's proposal is near, and how much of where it is is then kept."""
-PAIRS = 1
-"""Of mirrored z of every unit; more would vary less than the surrogate misses."""
+INITIAL_STEP_SIZE, INITIAL_SD = 0.3, 0.5
 
 Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 
@@ -66,9 +49,9 @@ Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 class Transition(NamedTuple):
     """One kept draw and what the sampler did for it; stacked, [draw, ...].
 
-    `diverging` is any of the transitions between two kept draws, `num_steps` are the gradient
-    evaluations of all and `acceptance_rate` is the mean of accepting what NUTS proposed; the others
-    are of the last one. `lp` is the log density of the unconstrained parameters.
+    `diverging` is any of NUTS's transitions for it, `num_steps` are their gradient evaluations, and
+    `acceptance_rate` is the probability at which the draw was accepted; `energy` and `step_size`
+    are of the last transition. `lp` is the log density of the unconstrained parameters.
     """
 
     position: Position
@@ -80,89 +63,48 @@ class Transition(NamedTuple):
     lp: Statistic
 
 
-@dataclass(frozen=True)
-class Target:
-    """What NUTS sees of a posterior in ξ, and what makes a step of it exact.
+class Target(NamedTuple):
+    """Arrays that chains sample: the posterior's and the surrogate's."""
 
-    Attributes
-    ----------
-    size
-        Length of ξ.
-    potential
-        `potential(setting, ξ)`: the surrogate.
-    position
-        `position(setting, ξ)`: parameters at coordinates, where these are all.
-    marginal
-        What the exact steps need; None where `potential` is the posterior's.
-    identity
-        As `bayesrep.inference.density.Density` has it.
-    """
-
-    size: int
-    potential: Callable[[Any, Array], Array]
-    position: Callable[[Any, Array], Position]
-    marginal: Marginal | None = None
-    identity: str = ""
-
-
-def of_marginal(marginal: Marginal) -> Target:
-    """The target of a model whose units meet only through what they share."""
-
-    def position(setting: Setting, shared: Array) -> Position:
-        return marginal.position(setting, shared, marginal.density.origin()["units"])
-
-    density = marginal.density
-    return Target(density.shared, marginal.surrogate, position, marginal, density.identity)
-
-
-def of_density(density: Density) -> Target:
-    """The target of any density, in the coordinates of a `DenseWhitening`."""
-    flat, back = ravel_pytree(density.origin())
-
-    def position(setting: Any, shared: Array) -> Position:
-        return setting[1](back(shared))
-
-    def potential(setting: Any, shared: Array) -> Array:
-        return density.potential(setting[1](back(shared)), setting[0])
-
-    return Target(len(flat), potential, position, identity=density.identity)
+    setting: Setting
+    surrogate: Surrogate
 
 
 class State(NamedTuple):
-    """Of a chain between two blocks: NumPyro's, the point, and the key of the exact steps."""
+    """A chain between two blocks: NumPyro's state, the last draw, and the key of the next."""
 
     hmc: Any
-    known: UnitNormals | None
+    drawn: MarginalDraw
     key: Array
 
 
 class Kernel(NamedTuple):
-    """What a sampler does, as functions that JAX can trace.
+    """The functions of a sampler, which JAX can trace.
 
     Attributes
     ----------
     start : (keys [2]) -> State
-        The potential there is not known.
-    look : (State, setting, held coordinates) -> State
-        The same place, with the potential that the setting says.
-    draw : (State, setting, held coordinates) -> State, Transition
+        Neither the surrogate nor the marginal is known there.
+    evaluate : (State, target, held coordinates) -> State
+        The same place, with the surrogate that the target says.
+    draw : (State, target, held coordinates) -> State, Transition
         One kept draw; leaves the posterior invariant once the warm-up is over.
     """
 
     start: Callable[[Array], State]
-    look: Callable[[State, Any, Array], State]
-    draw: Callable[[State, Any, Array], tuple[State, Transition]]
+    evaluate: Callable[[State, Target, Array], State]
+    draw: Callable[[State, Target, Array], tuple[State, Transition]]
 
 
 @dataclass(frozen=True, eq=False)
 class Sampler:
-    """NUTS for one target and schedule; both functions are programs, or compiled ones.
+    """NUTS for one density and schedule; both functions are programs, or compiled ones.
 
     Attributes
     ----------
     start : (keys [2]) -> State
-    block : (State, setting, given) -> State, Transition of `BLOCK` draws
-        `given` [draw, H] are the values of the first H shared coordinates.
+    block : (State, target, held) -> State, Transition of `BLOCK` draws
+        `held` [draw, H] are the values of the first H shared coordinates.
     vectorized
         Whether all take keys, states and held values stacked over chains.
     mesh
@@ -178,43 +120,42 @@ class Sampler:
     shape: Any = None
 
     def states(self, keys: Array) -> list[Any]:
-        """First states for keys [chain, 2], as `sample` takes them."""
+        """Build first states for keys [chain, 2], as `sample` takes them."""
         return [self.start(batch) for batch in ([keys] if self.vectorized else keys)]
 
 
 def build_sampler(
-    target: Target,
+    density: Density,
     schedule: Schedule,
     *,
     vectorized: bool = False,
     mesh: Mesh | None = None,
     held: int = 0,
 ) -> Sampler:
-    """Put NumPyro's NUTS to work on a target.
+    """Put NumPyro's NUTS to work on a density.
 
     Parameters
     ----------
-    target, schedule
-        What to sample and how long; both are fixed in the compiled program, the setting is not.
+    density, schedule
+        What to sample and how long; both are fixed in the compiled program, the target's arrays
+        are not.
     vectorized
         Run all chains in lock step as one batch, as a GPU likes it.
     mesh
         Devices that share a batch: the chains of each run in a lock step of their own.
     held
-        H, how many of the first coordinates are not sampled but given, anew for every draw, which
-        then takes one more transition.
+        H, how many of the first coordinates are not sampled but given, anew for every draw.
     """
-    start, look, draw = build_kernel(target, schedule, held=held)
+    start, evaluate, draw = build_kernel(density, schedule, held=held)
     one_start = start
 
     def block(
-        state: State, setting: Any, given: Float[Array, "draw held"]
+        state: State, target: Target, given: Float[Array, "draw held"]
     ) -> tuple[State, Transition]:
         # What NumPyro fixed while it started is part of its transitions, where these are traced.
         jax.eval_shape(one_start, jax.eval_shape(lambda: jax.random.split(jax.random.key(0))))
-        # The surrogate may have learnt since the last block.
-        state = look(state, setting, given[0])
-        return jax.lax.scan(lambda state, fixed: draw(state, setting, fixed), state, given)
+        state = evaluate(state, target, given[0])
+        return jax.lax.scan(lambda state, fixed: draw(state, target, fixed), state, given)
 
     if vectorized:
         chains = _chain_axes(start)
@@ -232,12 +173,10 @@ def build_sampler(
                 out_specs=(places, own),
                 check_vma=False,  # counts of transitions are everywhere the same
             )
-    # How many chains and draws there are makes no difference.
-    steps = replace(schedule, chains=0, draws=0)
-    form = f"{steps!r} {held} {vectorized} {target.marginal is None}"
-    identity = "" if mesh is not None else target.identity  # kept are programs of one device
+    form = f"{schedule!r} {held} {vectorized}"
+    identity = "" if mesh is not None else density.identity  # kept are programs of one device
     return Sampler(
-        kept_jit(start, f"first states {form}", target.identity, quick=True),
+        kept_jit(start, f"first states {form}", density.identity, quick=True),
         kept_jit(block, f"block of draws {form}", identity),
         vectorized,
         mesh,
@@ -257,143 +196,90 @@ def _chain_axes(start: Callable[[Array], State]) -> State:
     return axes._replace(hmc=axes.hmc._replace(i=None, adapt_state=adapt))
 
 
-def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel:
-    """The functions of `build_sampler`, of one chain."""
+def build_kernel(density: Density, schedule: Schedule, *, held: int = 0) -> Kernel:
+    """Build the functions of `build_sampler`, of one chain."""
+    marginal = Marginal(density)
 
-    def seen(setting: Any, fixed: Array) -> Callable[[Array], Array]:
-        return lambda free: target.potential(setting, jnp.concatenate([fixed, free]))
+    def potential(target: Target, fixed: Array) -> Callable[[Array], Array]:
+        def of_free(free: Array) -> Array:
+            at = jnp.concatenate([fixed, free])
+            return surrogate_potential(density, target.surrogate, at)
 
-    initialize, transition = hmc(potential_fn_gen=seen, algo="NUTS")
+        return of_free
+
+    initialize, transition = hmc(potential_fn_gen=potential, algo="NUTS")
 
     def start(keys: Array) -> State:
-        """Begin at half a standard deviation around the mode."""
-        place, _, _, _ = jax.random.split(keys[0], 4)
-        _, of_nuts, of_units, of_steps = jax.random.split(keys[1], 4)
-        free = jax.random.normal(place, (target.size - held,)) / 2
+        """Begin around the mode, at a density so low that the first proposal is accepted."""
+        place, of_nuts, of_draws = keys[0], *jax.random.split(keys[1])
+        free = INITIAL_SD * jax.random.normal(place, (density.shared - held,))
         state = initialize(
             ParamInfo(free, jnp.zeros(()), free),
             schedule.warmup,
-            step_size=0.3,
+            step_size=INITIAL_STEP_SIZE,
             target_accept_prob=schedule.target_accept,
             max_tree_depth=MAX_TREE_DEPTH,
             dense_mass=schedule.dense,
             model_args=(None, jnp.zeros(held)),
             rng_key=of_nuts,
         )
-        known = None if target.marginal is None else _make_unlikely(target.marginal, of_units)
-        return State(state, known, of_steps)
+        drawn = MarginalDraw(density.origin(), jnp.asarray(-jnp.inf), jnp.zeros(()))
+        return State(state, drawn, of_draws)
 
-    def look(state: State, setting: Any, fixed: Array) -> State:
-        energy, gradient = jax.value_and_grad(seen(setting, fixed))(state.hmc.z)
+    def evaluate(state: State, target: Target, fixed: Array) -> State:
+        energy, gradient = jax.value_and_grad(potential(target, fixed))(state.hmc.z)
         return state._replace(hmc=state.hmc._replace(potential_energy=energy, z_grad=gradient))
 
-    def draw(state: State, setting: Any, fixed: Array) -> tuple[State, Transition]:
+    def propose(state: State, target: Target, fixed: Array) -> tuple[State, dict[str, Array]]:
+        """Move by NUTS under the surrogate, draw there, and accept or reject both."""
+
+        def move(_: Any, carry: Any) -> Any:
+            hmc_state, steps, diverging = carry
+            new = transition(hmc_state, (target, fixed), {})
+            return new, steps + new.num_steps, diverging | new.diverging
+
+        old, key = state.hmc, state.key
+        count = jnp.where(old.i < schedule.warmup, 1, schedule.thinning)
+        carry = old, jnp.zeros_like(old.num_steps), jnp.zeros_like(old.diverging)
+        new, steps, diverging = jax.lax.fori_loop(0, count, move, carry)
+
+        key, of_draw, of_step = jax.random.split(key, 3)
+        drawn = marginal.draw(target.setting, jnp.concatenate([fixed, new.z]), of_draw)
+        gain = drawn.log_marginal + new.potential_energy  # −E + S
+        gain -= state.drawn.log_marginal + old.potential_energy
+        acceptance = jnp.nan_to_num(jnp.exp(jnp.minimum(gain, 0.0)), nan=0.0)
+        accepted = jax.random.uniform(of_step) < acceptance
+
+        def chosen(new: Any, old: Any) -> Any:
+            return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, old)
+
+        names = ("z", "z_grad", "potential_energy")
+        place = {name: chosen(getattr(new, name), getattr(old, name)) for name in names}
+        state = State(new._replace(**place), chosen(drawn, state.drawn), key)
+        return state, {
+            "diverging": diverging,
+            "num_steps": steps,
+            "acceptance_rate": acceptance,
+            "energy": new.energy,
+            "step_size": new.adapt_state.step_size,
+        }
+
+    def draw(state: State, target: Target, fixed: Array) -> tuple[State, Transition]:
         if held:
-            # Wherever the last draw was, this one begins where the surrogate has its mass.
-            state = look(state, setting, fixed)
-            state = state._replace(known=state.known and _forget_place(state.known))
+            # The last draw was given other values: the first proposal is accepted.
+            nothing = state.drawn._replace(log_marginal=jnp.full_like(state.drawn.lp, -jnp.inf))
+            state = evaluate(state._replace(drawn=nothing), target, fixed)
+            state, _ = propose(state, target, fixed)
+        state, statistics = propose(state, target, fixed)
+        return state, Transition(state.drawn.position, lp=state.drawn.lp, **statistics)
 
-        def again(_: Any, carry: Any) -> Any:
-            (state, steps, diverging), accepted = carry
-            proposed = transition(state.hmc, (setting, fixed), {})
-            steps, diverging = steps + proposed.num_steps, diverging | proposed.diverging
-            state, acceptance = _accept(target, setting, fixed, state, proposed)
-            return (state, steps, diverging), accepted + acceptance
-
-        count = jnp.where(state.hmc.i < schedule.warmup, 1, schedule.thinning) + bool(held)
-        carry = state, jnp.zeros_like(state.hmc.num_steps), jnp.zeros_like(state.hmc.diverging)
-        (state, steps, diverging), accepted = jax.lax.fori_loop(
-            0, count, again, (carry, jnp.zeros(()))
-        )
-        state, position, lp = _draw_position(target, state, setting, fixed)
-        return state, Transition(
-            position=position,
-            diverging=diverging,
-            num_steps=steps,
-            acceptance_rate=accepted / count,
-            energy=state.hmc.energy,
-            step_size=state.hmc.adapt_state.step_size,
-            lp=lp,
-        )
-
-    return Kernel(start, look, draw)
+    return Kernel(start, evaluate, draw)
 
 
-def _accept(
-    target: Target, setting: Any, fixed: Array, state: State, proposed: Any
-) -> tuple[State, Array]:
-    """The state after what NUTS proposes, and the probability of its acceptance."""
-    if target.marginal is None:
-        return state._replace(hmc=proposed), proposed.accept_prob
-    return _accept_exactly(target.marginal, setting, fixed, state, proposed)
-
-
-def _draw_position(
-    target: Target, state: State, setting: Any, fixed: Array
-) -> tuple[State, Position, Array]:
-    """Where a chain is, units included, and the log density there."""
-    shared, known = jnp.concatenate([fixed, state.hmc.z]), state.known
-    if known is None:
-        return state, target.position(setting, shared), -state.hmc.potential_energy
-    assert target.marginal is not None
-    marginal = target.marginal
-    key, pick, noise = jax.random.split(state.key, 3)
-    proposals = setting.noise.draw(noise, N_JOINT_STEPS)
-    fresh = marginal.estimates(setting, shared, known.units, proposals).log_ratio
-    drawn = marginal.draw_units(pick, setting, shared, known, proposals, fresh)
-    return state._replace(key=key), *drawn
-
-
-def _make_unlikely(marginal: Marginal, key: Array) -> UnitNormals:
-    """Before the first transition: a point so unlikely that the first proposal is taken."""
-    units, own = marginal.density.units, marginal.density.per_unit
-    nowhere = Units(jnp.zeros((units, own)), jnp.zeros((units, own, own)))
-    half = jax.random.normal(key, (PAIRS, units, own))
-    ratios = jnp.zeros((2 * PAIRS, units))
-    return UnitNormals(nowhere, half, MarginalTerms(jnp.asarray(jnp.inf), ratios, jnp.ones(())))
-
-
-def _forget_place(known: UnitNormals) -> UnitNormals:
-    nothing = known.estimates._replace(shared=jnp.full_like(known.estimates.shared, jnp.inf))
-    return known._replace(estimates=nothing)
-
-
-def _accept_exactly(
-    marginal: Marginal, setting: Setting, fixed: Array, state: State, proposed: Any
-) -> tuple[State, Float[Array, ""]]:
-    """Accept or refuse what NUTS proposes, then renew the units."""
-    key, *keys = jax.random.split(state.key, 5)
-    old: Any = state.known
-
-    at = jnp.concatenate([fixed, proposed.z])
-    new = marginal.estimate(setting, at, marginal.guess_units(setting, at), old.half)
-
-    # ΔS − ΔE
-    gain = proposed.potential_energy - new.estimates.potential
-    gain -= state.hmc.potential_energy - old.estimates.potential
-    acceptance = jnp.nan_to_num(jnp.exp(jnp.minimum(gain, 0.0)), nan=0.0)
-    accepted = jax.random.uniform(keys[0]) < acceptance
-
-    def chosen(new: Any, old: Any) -> Any:
-        return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, old)
-
-    names = ("z", "z_grad", "potential_energy")
-    place = {n: chosen(getattr(proposed, n), getattr(state.hmc, n)) for n in names}
-    known = chosen(new, old)
-
-    near = jax.random.uniform(keys[3], (1, known.half.shape[1], 1)) < NEAR
-    kept = jnp.where(near, KEPT, 0.0)
-    fresh = jax.random.normal(keys[1], known.half.shape)
-    fresh = kept * known.half + jnp.sqrt(1 - jnp.square(kept)) * fresh
-    at = jnp.concatenate([fixed, place["z"]])
-    known = known.renew_units(keys[2], marginal.estimate(setting, at, known.units, fresh))
-    return State(proposed._replace(**place), known, key), acceptance
-
-
-def compile_sampler(sampler: Sampler, keys: Any, setting: Any, given: Any) -> Sampler:
-    """The sampler compiled for arguments of these shapes (arrays or their shapes and types)."""
+def compile_sampler(sampler: Sampler, keys: Any, target: Any, given: Any) -> Sampler:
+    """Compile a sampler for arguments of these shapes (arrays or their shapes and types)."""
     start: Compiled = sampler.start.compile_for(keys)  # type: ignore[attr-defined]
-    block: Compiled = sampler.block.compile_for(start.shape, setting, given)  # type: ignore[attr-defined]
+    block: Compiled = sampler.block.compile_for(start.shape, target, given)  # type: ignore[attr-defined]
     call: Any = block.call
     if sampler.mesh is not None:
         # What comes from one device, or from the host, goes to those that share the work.

@@ -18,13 +18,13 @@ from numpyro import handlers
 from numpyro.infer.util import constrain_fn, log_density
 
 from bayesrep.errors import OptionError
-from bayesrep.inference.arrowhead import Whitening, by_unit
+from bayesrep.inference.arrowhead import Whitening, by_unit, whitening
 from bayesrep.inference.compiling import kept_programs
 from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.density import Density, Position
-from bayesrep.inference.marginal import Marginal, Setting
-from bayesrep.inference.problem import Problem, Programs, around_mode, pose, programs
-from bayesrep.inference.settle import make_look, settle
+from bayesrep.inference.laplace_marginal import Marginal, Setting
+from bayesrep.inference.marginal_mode import find_marginal_mode
+from bayesrep.inference.problem import Problem, find_mode, pose, programs
 from bayesrep.inference.spread import widen_priors
 from bayesrep.models.model import TRACING, Data
 from bayesrep.numerics.settings import own_settings
@@ -156,13 +156,12 @@ def numpyro_model(
         data = problem.data()
         tools = programs(problem, data)
         weight = float(problem.model.weight(data))
-        normal = around_mode(problem, tools, data)
-        middle, function = normal.center, _plain(problem)
-        if isinstance(normal, Whitening):
-            settled = _settle(tools, normal, data)
-            middle = settled.whitening.center
-            if weight != 1:
-                function = _weighted(function, tools.density, settled)
+        mode = find_mode(problem, tools, data)
+        normal = whitening(mode.there.hessian, mode.position)
+        setting = find_marginal_mode(tools.density, normal, data, tools.expand)
+        middle, function = setting.whitening.center, _plain(problem)
+        if weight != 1:
+            function = _weighted(function, tools.density, setting)
         sites = {name: jnp.asarray(v) for name, v in tools.density.to_sites(middle).items()}
         flat, back = ravel_pytree(sites)
     named = {
@@ -173,12 +172,6 @@ def numpyro_model(
     return NumpyroModel(
         function, (data,), _name_dims(problem, data), named, weight, np.asarray(flat), back
     )
-
-
-def _settle(tools: Programs, normal: Whitening, data: Data) -> Setting:
-    """The normals of classifiers that chains of seed 0 begin with."""
-    look = make_look(tools.density)
-    return settle(tools.density, normal, data, look, [0, 4, 0], expand=tools.expand).setting
 
 
 def _plain(problem: Problem) -> Callable[[Data], None]:
@@ -222,10 +215,12 @@ def _log_integrals(
     units: Float[Array, "unit own"],
 ) -> Float[Array, "unit"]:
     """Log of the estimates of ∫ exp(−φ_c) from the units' own ζ, in the setting's coordinates."""
-    normals = marginal.guess_units(setting, shared)
+    normals, _ = marginal.conditional_normals(setting, shared)
     around = (units - normals.center)[..., None]
     standard = triangular_solve(normals.root, around, left_side=True, lower=False)[..., 0]
-    return marginal.estimate(setting, shared, normals, standard[None]).estimates.of_units
+    both = jnp.stack([standard, -standard])
+    ratios, _ = marginal.log_ratios(setting, shared, normals, both)
+    return jax.nn.logsumexp(ratios, axis=0) - jnp.log(2)
 
 
 def _coordinates_of(whitening: Whitening) -> Callable[[Position], tuple[Array, Array]]:

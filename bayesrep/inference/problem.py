@@ -19,8 +19,8 @@ from jax.typing import ArrayLike
 from numpyro import handlers
 
 from bayesrep.errors import OptionError, StudyError, did_you_mean, listing
-from bayesrep.inference.arrowhead import SecondOrder, Whitening, second_order, whitening
-from bayesrep.inference.dense import Transform, climb_from, dense_hessian, dense_whitening
+from bayesrep.inference.arrowhead import SecondOrder, Whitening, second_order
+from bayesrep.inference.dense import climb_from, dense_hessian
 from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.device import default_platform
 from bayesrep.inference.mode import Climb, climb
@@ -377,12 +377,7 @@ def mixture_size(density: Density, model: Model) -> int:
     return sum(site.size for name, site in density.sites.items() if name in model.mixture_sites)
 
 
-def around_mode(problem: Problem, compiled: Programs, data: Data) -> Transform:
-    """Coordinates in which the normal at the mode above the prior means is standard."""
+def find_mode(problem: Problem, compiled: Programs, data: Data) -> Climb:
+    """Find the mode above the prior means."""
     start = compiled.start(problem.start(data))
-    mode = climb_from_annotations(problem, compiled, start, data)
-    near = whitening(mode.there.hessian, mode.position)
-    if compiled.onward is None or compiled.hessian is None:
-        return near
-    position, _ = compiled.onward(near, data)
-    return dense_whitening(position, compiled.hessian(position, data))
+    return climb_from_annotations(problem, compiled, start, data)

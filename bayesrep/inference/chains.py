@@ -1,15 +1,13 @@
 """Chains run to their end, block by block: in threads, or as one batch.
 
-In the warm-up all chains stop now and then, and where they came to improves the surrogate; after
-it, each runs for itself. Where a draw diverged, the warm-up has seen too little of how
-sharply the posterior bends: all are drawn again in steps half as long. A host loop over short
-blocks makes progress, interruption, checkpoint and draws independent of each other.
+Chains run for themselves. Where a draw diverged, the warm-up has seen too little of how sharply the
+posterior bends: all are drawn again in steps half as long. A host loop over short blocks makes
+progress, interruption, checkpoint and draws independent of each other.
 """
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from functools import partial
 from threading import Event
 from typing import Any, TypeAlias
 
@@ -18,7 +16,7 @@ import numpy as np
 from jax import Array
 
 from bayesrep.inference.checkpoint import Checkpoint
-from bayesrep.inference.nuts import Sampler, State, Transition
+from bayesrep.inference.nuts import Sampler, State, Target, Transition
 from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.numerics.batches import keep_settings
 from bayesrep.types import Float
@@ -35,16 +33,14 @@ none where draws are made again."""
 Feed: TypeAlias = Callable[[int, int], Float[Array, "*chain draw held"]]
 """Held coordinates of the block that begins at a draw (counted from the start of warm-up) of a
 chain; `feed(0, 0)` has the shapes of all."""
-Tune: TypeAlias = Callable[[Any, Transition], Any]
-"""A better setting, from a setting and draws [chain, draw, ...] of the warm-up since the last."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Runner:
-    """What runs blocks, and keeps them."""
+    """A sampler with all that it needs to run blocks and to keep them."""
 
     sampler: Sampler
-    setting: Any
+    target: Target
     feed: Feed
     schedule: Schedule
     report: Report
@@ -59,7 +55,7 @@ class _Runner:
         end = min(begin + BLOCK, warmup + self.schedule.draws)
         last = self.checkpoint and self.checkpoint.load(chain, number, self.sampler.shape)
         if last is None:
-            last = self.sampler.block(state, self.setting, self.feed(chain, begin))
+            last = self.sampler.block(state, self.target, self.feed(chain, begin))
             if self.checkpoint is not None:
                 self.checkpoint.save(chain, number, last)
         state, made = last
@@ -80,12 +76,11 @@ class _Runner:
 def sample(
     sampler: Sampler,
     states: Sequence[Any],
-    setting: Any,
+    target: Target,
     feed: Feed,
     schedule: Schedule,
     report: Report,
     *,
-    tune: Tune,
     workers: int,
     checkpoint: Checkpoint | None = None,
 ) -> Transition:
@@ -105,11 +100,11 @@ def sample(
     Transition
         NumPy arrays [chain, draw, ...].
     """
-    runner = _Runner(sampler, setting, feed, schedule, report, checkpoint, Event())
-    learning, beyond = divmod(schedule.warmup, BLOCK)
+    runner = _Runner(sampler, target, feed, schedule, report, checkpoint, Event())
+    warm, beyond = divmod(schedule.warmup, BLOCK)
     if beyond:
         raise ValueError(f"a warm-up is of blocks of {BLOCK} draws; got {schedule.warmup}")
-    rest = range(learning, -(-(schedule.warmup + schedule.draws) // BLOCK))
+    rest = range(warm, -(-(schedule.warmup + schedule.draws) // BLOCK))
     with ThreadPoolExecutor(workers) as pool:
 
         def together(numbers: range) -> tuple[list[Any], list[list[Transition]]]:
@@ -117,12 +112,7 @@ def sample(
             ended, kept = zip(*_run_jobs(pool, runner.stop, jobs), strict=True)
             return list(ended), list(kept)
 
-        begin = 0
-        for number in filter(partial(_is_time, blocks=learning), range(learning)):
-            states, kept = together(range(begin, number))
-            setting = tune(setting, _all_draws(kept, stacked=sampler.vectorized))
-            runner, begin = replace(runner, setting=setting), number
-        states, _ = together(range(begin, learning))
+        states, _ = together(range(warm))
         for halvings in range(HALVINGS + 1):
             made = _all_draws(together(rest)[1], stacked=sampler.vectorized)
             diverging = int(made.diverging.sum())
@@ -143,14 +133,6 @@ def _all_draws(kept: Sequence[Sequence[Transition]], *, stacked: bool) -> Transi
         jax.tree.map(lambda *parts: np.concatenate(parts, axis=axis), *blocks) for blocks in kept
     ]
     return chains[0] if stacked else jax.tree.map(lambda *each: np.stack(each), *chains)
-
-
-def _is_time(done: int, blocks: int) -> bool:
-    """Whether to learn after so many blocks: 2, 4, 8 and so on.
-
-    Not after the last ones, so that step sizes are those of what is sampled in the end.
-    """
-    return done > 1 and done & (done - 1) == 0 and done <= blocks - max(blocks // 10, 1)
 
 
 def _halve_step(state: State) -> State:

@@ -1,0 +1,301 @@
+"""The Laplace marginal p̂(ξ | y): the posterior of what classifiers share, their own integrated out.
+
+Everything is in the coordinates ξ (shared) and ζ_c (of classifier c) of a `Whitening`. Given ξ the
+classifiers are independent, and each is close to a normal with a centre m_c(ξ) and a root R_c(ξ) of
+its covariance, by two Newton steps. Taking the normal for what it is near gives Laplace's
+approximation V_c(ξ) of −log p(y_c | ξ) (Tierney and Kadane 1986), and with it the marginal.
+
+A classifier's own coordinates, standard normal but for what the normal misses, are measured from
+there, ζ_c = m_c(ξ) + R_c(ξ) z_c, and the *ratio*
+
+    r_c(ξ, z_c)  =  p(y_c, ζ_c | ξ) |R_c| / N(z_c)
+
+has the mean p(y_c | ξ) over standard normal z_c, whatever the steps' quality. The mean of a few
+ratios, of antithetic z_c, is an unbiased *estimate* of it, and one z_c picked by their ratios is a
+draw of the classifier's posterior (Andrieu and Roberts 2009).
+
+Classifiers answer about the same images, and what they say of ξ counts with the density's weight w:
+its marginal is p(ξ) Π_c p(y_c | ξ)^w. The power of an unbiased estimate is not unbiased, by
+w (w − 1) / 2 times its relative variance, which hardly depends on ξ: the normals are close.
+
+References
+----------
+Tierney, Kadane (1986), "Accurate approximations for posterior moments and marginal densities",
+JASA 81. Andrieu, Roberts (2009), "The pseudo-marginal approach for efficient Monte Carlo
+computations", Annals of Statistics 37.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bayesrep.inference.arrowhead import Whitening, by_unit
+from bayesrep.inference.density import Density, Position
+from bayesrep.models.model import Data, take_rows
+from bayesrep.types import Float, Ints
+
+MIN_PIVOT = 0.1
+"""Smallest Cholesky pivot: whitened Hessians are near the identity."""
+MAX_NEWTON_STEP = 3.0
+"""Trust radius of a Newton step, in conditional standard deviations."""
+N_PAIRS = 2
+"""Antithetic pairs of z of every classifier in an estimate."""
+N_JOINT_STEPS = 2
+"""Metropolis steps of a draw: nearly every classifier ends at one of the last proposals."""
+N_FACTORS = 64
+"""Directions in which classifiers' noise hangs together, at most."""
+MIN_SUBSAMPLE, SUBSAMPLE_RATIO = 16, 16
+"""Classifiers that stand for all: so many at least, or one in so many."""
+
+
+class FactorNoise(NamedTuple):
+    """A factor model of all classifiers' noise: z = common g + own e, each z_c of variance I.
+
+    Attributes
+    ----------
+    common
+        Loadings of what classifiers have in common (`bayesrep.inference.image_weights`).
+    own
+        Root of what these leave of each classifier's identity.
+    """
+
+    common: Float[Array, "unit own factor"]
+    own: Float[Array, "unit own own"]
+
+    @classmethod
+    def independent(cls, units: int, size: int) -> "FactorNoise":
+        """Build the factor model of classifiers that have nothing in common."""
+        own = np.tile(np.eye(size), (units, 1, 1))
+        return cls(*jax.device_put((np.zeros((units, size, N_FACTORS)), own)))
+
+    def draw(self, key: Array, count: int) -> Float[Array, "{count} unit own"]:
+        """Draw z of all classifiers so many times."""
+        of_common, of_own = jax.random.split(key)
+        common = jax.random.normal(of_common, (count, self.common.shape[2]))
+        own = jax.random.normal(of_own, (count, *self.common.shape[:2]))
+        return jnp.tensordot(common, self.common, axes=(1, 2)) + jax.vmap(
+            lambda each: by_unit(self.own, each)
+        )(own)
+
+
+class Setting(NamedTuple):
+    """Arrays that a marginal is computed from.
+
+    Attributes
+    ----------
+    data, whitening
+        The model's data, and the coordinates.
+    noise
+        The law of the classifiers' z.
+    subsample
+        Rows of the classifiers that stand for all in a surrogate.
+    """
+
+    data: Data
+    whitening: Whitening
+    noise: FactorNoise
+    subsample: Ints
+
+
+class ConditionalNormals(NamedTuple):
+    """The classifiers' normals given ξ: centres m, and upper triangular roots R of covariances."""
+
+    center: Float[Array, "unit own"]
+    root: Float[Array, "unit own own"]
+
+    @property
+    def log_volume(self) -> Float[Array, "unit"]:
+        """Compute log |R|."""
+        return jnp.sum(jnp.log(jnp.diagonal(self.root, axis1=1, axis2=2)), axis=1)
+
+    def place(self, standard: Float[Array, "unit own"]) -> Float[Array, "unit own"]:
+        """Compute ζ = m + R z."""
+        return self.center + by_unit(self.root, standard)
+
+
+class Evaluation(NamedTuple):
+    """The Laplace marginal at ξ: −log p̂(ξ | y), and the centres m of the subsample."""
+
+    potential: Float[Array, ""]
+    center: Float[Array, "sampled own"]
+
+
+class MarginalDraw(NamedTuple):
+    """A draw of the classifiers' own parameters at ξ.
+
+    Attributes
+    ----------
+    position
+        All parameters.
+    log_marginal
+        Log of the unbiased estimate of the marginal density at ξ.
+    lp
+        Log density of all parameters, in the coordinates' scale.
+    """
+
+    position: Position
+    log_marginal: Float[Array, ""]
+    lp: Float[Array, ""]
+
+
+def choose_subsample(values: Float[np.ndarray, "unit"]) -> Ints:
+    """Rows of classifiers evenly among all, by a value of each."""
+    size = min(max(MIN_SUBSAMPLE, len(values) // SUBSAMPLE_RATIO), len(values))
+    middles = ((np.arange(size) + 0.5) * len(values) / max(size, 1)).astype(np.int64)
+    return np.sort(np.argsort(values, kind="stable")[middles])
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """The marginal of a density's shared parameters; every method is traceable."""
+
+    density: Density
+
+    def setting(self, data: Data, whitening: Whitening) -> Setting:
+        """Build the setting of classifiers that have no noise in common; not traceable."""
+        noise = FactorNoise.independent(self.density.units, self.density.per_unit)
+        rows = choose_subsample(np.asarray(whitening.center["units"])[:, :1].sum(axis=1))
+        return Setting(data, whitening, noise, rows)
+
+    def subsample(self, setting: Setting) -> Setting:
+        """Build the setting in which the subsample stands for all; not traceable."""
+        rows = setting.subsample
+        assert self.density.select is not None
+        return Setting(
+            self.density.select(setting.data, rows),
+            setting.whitening.of_units(rows),
+            FactorNoise(*take_rows(tuple(setting.noise), rows)),
+            np.arange(len(rows)),
+        )
+
+    def position(
+        self, setting: Setting, shared: Float[Array, "shared"], units: Float[Array, "unit own"]
+    ) -> Position:
+        """Compute the parameters at coordinates ξ and ζ."""
+        return setting.whitening({"shared": shared, "units": units})
+
+    def unit_potentials(
+        self, setting: Setting, shared: Float[Array, "shared"], units: Float[Array, "unit own"]
+    ) -> Float[Array, "unit"]:
+        """Compute each classifier's −log p(y_c, ζ_c | ξ)."""
+        at = self.position(setting, shared, units)
+        return self.density.potentials(at, setting.data).units
+
+    def conditional_normals(
+        self, setting: Setting, shared: Float[Array, "shared"]
+    ) -> tuple[ConditionalNormals, Float[Array, "unit"]]:
+        """Compute every classifier's normal given ξ, and Laplace's V_c.
+
+        The first Newton step takes the Hessian for the identity that coordinates make of it, the
+        second computes it. A step that leads up is not taken: far out a Hessian need not be one of
+        a minimum, and what it promises of a step may be anything.
+        """
+
+        def each(units: Array) -> Array:
+            return self.unit_potentials(setting, shared, units)
+
+        def lower(at: Array, value: Array, step: Array) -> tuple[Array, Array]:
+            further = each(at + step)
+            down = further < value
+            return jnp.where(down[:, None], at + step, at), jnp.where(down, further, value)
+
+        zero = jnp.zeros_like(setting.whitening.center["units"])
+        size, identity = zero.shape[1], jnp.eye(zero.shape[1])
+        value, back = jax.vjp(each, zero)
+        gradient = back(jnp.ones_like(value))[0]
+        start, value = lower(zero, value, _newton_step(identity[None], gradient))
+        gradient, product = jax.linearize(jax.grad(lambda units: each(units).sum()), start)
+        axes = jnp.broadcast_to(identity[:, None, :], (size, *zero.shape))
+        hessian = jnp.moveaxis(jax.vmap(product)(axes), 0, 2)
+        root = _inverse_root((hessian + hessian.swapaxes(1, 2)) / 2)
+        center, value = lower(start, value, _newton_step(root, gradient))
+        normals = ConditionalNormals(center, root)
+        return normals, value - normals.log_volume
+
+    def evaluate(self, setting: Setting, shared: Float[Array, "shared"]) -> Evaluation:
+        """Evaluate the Laplace marginal at ξ."""
+        normals, levels = self.conditional_normals(setting, shared)
+        at = self.position(setting, shared, normals.center)
+        own = self.density.potentials(at, setting.data).shared
+        scale = self.density.weight(setting.data) * (self.density.units / len(levels))
+        return Evaluation(own + scale * levels.sum(), normals.center[setting.subsample])
+
+    def log_ratios(
+        self,
+        setting: Setting,
+        shared: Float[Array, "shared"],
+        normals: ConditionalNormals,
+        standard: Float[Array, "z unit own"],
+    ) -> tuple[Float[Array, "z unit"], Float[Array, ""]]:
+        """Compute log r_c of every z_c, and −log p(ξ) with the annotations' likelihood."""
+
+        def at(standard: Array) -> tuple[Array, Array]:
+            position = self.position(setting, shared, normals.place(standard))
+            parts = self.density.potentials(position, setting.data)
+            return parts.units, parts.shared
+
+        # All in one array: an estimate after the other compiles twice as long and runs no faster.
+        units, own = jax.vmap(at, out_axes=(0, None))(standard)
+        normal = 0.5 * jnp.square(standard).sum(axis=2)
+        return normal + normals.log_volume[None, :] - units, own
+
+    def draw(self, setting: Setting, shared: Float[Array, "shared"], key: Array) -> MarginalDraw:
+        """Draw all classifiers' own parameters at ξ, and estimate the marginal density there.
+
+        One of a classifier's z by their ratios is a draw of its posterior, and so it is after steps
+        of independence Metropolis-Hastings. Their proposals are of the noise that classifiers have
+        in common, and they are accepted by one uniform number for all, so that classifiers move
+        together.
+        """
+        pair, noise, pick, accept = jax.random.split(key, 4)
+        normals, _ = self.conditional_normals(setting, shared)
+        half = jax.random.normal(pair, (N_PAIRS, *normals.center.shape))
+        proposals = setting.noise.draw(noise, N_JOINT_STEPS)
+        standard = jnp.concatenate([half, -half, proposals])
+        ratios, own = self.log_ratios(setting, shared, normals, standard)
+        ratios, fresh = jnp.split(ratios, [2 * N_PAIRS])
+        log_evidence = jax.nn.logsumexp(ratios, axis=0) - jnp.log(2 * N_PAIRS)
+
+        chosen = jnp.argmax(ratios + jax.random.gumbel(pick, ratios.shape), axis=0)
+        mask = jax.nn.one_hot(chosen, len(ratios), axis=0, dtype=ratios.dtype)
+        z = jnp.sum(standard[: 2 * N_PAIRS] * mask[:, :, None], axis=0)
+        ratio = jnp.sum(ratios * mask, axis=0)
+        bounds = jnp.log(jax.random.uniform(accept, (N_JOINT_STEPS,)))
+        for bound, proposal, new in zip(bounds, proposals, fresh, strict=True):
+            accepted = bound < new - ratio
+            z = jnp.where(accepted[:, None], proposal, z)
+            ratio = jnp.where(accepted, new, ratio)
+        lp = ratio.sum() - 0.5 * jnp.square(z).sum() - normals.log_volume.sum() - own
+        position = self.position(setting, shared, normals.place(z))
+        weight = self.density.weight(setting.data)
+        return MarginalDraw(position, weight * log_evidence.sum() - own, lp)
+
+
+def _newton_step(
+    root: Float[Array, "some own own"], gradient: Float[Array, "unit own"]
+) -> Float[Array, "unit own"]:
+    """Compute steps −R Rᵀ gradient of all classifiers, in their trust radius."""
+    half = by_unit(root.swapaxes(1, 2), gradient)
+    length = jnp.sqrt(jnp.maximum(jnp.sum(jnp.square(half), axis=1), 1e-300))
+    return -by_unit(root, half) * jnp.minimum(1.0, MAX_NEWTON_STEP / length)[:, None]
+
+
+def _inverse_root(matrix: Float[Array, "unit own own"]) -> Float[Array, "unit own own"]:
+    """Compute upper triangular R with R Rᵀ the inverse, of all classifiers at once.
+
+    By elimination, as L⁻¹ [A, I] = [Lᵀ, L⁻¹]. LAPACK's batches would wait for each other for ever
+    where several threads compute.
+    """
+    size = matrix.shape[1]
+    identity = jnp.broadcast_to(jnp.eye(size, dtype=matrix.dtype), matrix.shape)
+    left = jnp.concatenate([matrix, identity], axis=2)
+    rows: list[Array] = []
+    for i in range(size):
+        row = left[:, 0] / jnp.sqrt(jnp.maximum(left[:, :1, 0], MIN_PIVOT))
+        rows.append(row[:, -size:])
+        left = left[:, 1:, 1:] - row[:, 1 : size - i, None] * row[:, None, 1:]
+    return jnp.stack(rows, axis=2)

@@ -1,0 +1,143 @@
+"""The mode of the Laplace marginal, and coordinates around it.
+
+A mode of the joint density does not know of the classifiers' volumes, which move ξ by many standard
+deviations where classifiers are many. So coordinates walk down the marginal potential by Newton's
+steps from differences: of the joint density the curvature may even have another sign.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+import jax
+import numpy as np
+
+from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
+from bayesrep.inference.density import Density
+from bayesrep.inference.laplace_marginal import Evaluation, Marginal, Setting
+from bayesrep.inference.mode import Expand, climb
+from bayesrep.inference.points import PointProgram, compile_for_points, evaluate_points
+from bayesrep.models.model import Data
+from bayesrep.types import Float
+
+MAX_STEPS = 20
+HALVINGS = 0.5 ** np.arange(8)
+"""Shares of a step at which the potential is evaluated."""
+MODE_TOLERANCE = 0.5
+"""Stop when a step is shorter than this many standard deviations."""
+CURVATURES = 0.2, 25.0
+"""Bounds of a quadratic's curvatures, in coordinates where they should be 1."""
+SUBSAMPLE_ABOVE = 2048
+"""With more classifiers than this, the first steps use the subsample: all would take minutes."""
+
+Evaluate: TypeAlias = Callable[[Setting, Float[np.ndarray, "point shared"]], Evaluation]
+"""Evaluations of the Laplace marginal at points ξ, of NumPy arrays [point, ...]."""
+
+
+@lru_cache(maxsize=16)
+def evaluation_program(density: Density) -> PointProgram:
+    """Compile `Marginal.evaluate`."""
+    evaluate = Marginal(density).evaluate
+    return compile_for_points(evaluate, density, "evaluate", size=16, abreast=4)
+
+
+def evaluate_marginal(
+    density: Density, setting: Setting, shared: Float[np.ndarray, "point shared"]
+) -> Evaluation:
+    """Evaluate the Laplace marginal at points ξ; NumPy arrays [point, ...]."""
+    return evaluate_points(evaluation_program(density), setting, shared)
+
+
+def find_marginal_mode(
+    density: Density, normal: Whitening, data: Data, expand: Expand
+) -> Setting:
+    """Find coordinates around the mode of the Laplace marginal, from those of a joint mode.
+
+    Parameters
+    ----------
+    density, normal, data
+        The density, coordinates to begin from, and the data.
+    expand
+        The joint potential's second order.
+    """
+    setting = Marginal(density).setting(data, normal)
+    if density.units > SUBSAMPLE_ABOVE:
+        setting = _descend(density, setting, expand, by_subsample=True)
+    return _descend(density, setting, expand)
+
+
+def _descend(
+    density: Density, setting: Setting, expand: Expand, *, by_subsample: bool = False
+) -> Setting:
+    """Move coordinates down the marginal potential, or down what a subsample says of it."""
+    marginal, size = Marginal(density), density.shared
+
+    def potential_at(points: Float[np.ndarray, "point shared"]) -> Float[np.ndarray, "point"]:
+        there = marginal.subsample(setting) if by_subsample else setting
+        return evaluate_marginal(density, there, points).potential
+
+    axes, (first, second) = np.eye(size), np.triu_indices(size, 1)
+    points = np.concatenate([np.zeros((1, size)), axes, -axes, axes[first] + axes[second]])
+    for _ in range(MAX_STEPS):
+        (here,), up, down, both = np.split(potential_at(points), [1, 1 + size, 1 + 2 * size])
+        curvature = np.diag(up + down - 2 * here)
+        mixed = both - up[first] - up[second] + here
+        curvature[first, second] = curvature[second, first] = mixed
+        if not np.isfinite(curvature).all():
+            break
+        minimum = _minimize_quadratic((up - down) / 2, curvature)
+        if np.linalg.norm(minimum.step) < MODE_TOLERANCE:
+            return move_coordinates(setting, minimum.step, minimum.root)
+        line = potential_at(HALVINGS[:, None] * minimum.step)
+        line = np.where(np.isfinite(line), line, np.inf)
+        best = int(np.argmin(line))
+        if not line[best] < here:
+            break
+        minimum = minimum._replace(step=HALVINGS[best] * minimum.step)
+        setting = _rewhiten_at(setting, minimum, expand)
+    return setting
+
+
+class _Minimum(NamedTuple):
+    """Where a quadratic is lowest, and the lower root of its inverse curvature."""
+
+    step: Float[np.ndarray, "shared"]
+    root: Float[np.ndarray, "shared shared"]
+
+
+def _minimize_quadratic(
+    gradient: Float[np.ndarray, "shared"], curvature: Float[np.ndarray, "shared shared"]
+) -> _Minimum:
+    """Minimise a quadratic, its curvatures within bounds and up where they are down."""
+    values, vectors = np.linalg.eigh(curvature)
+    values = np.clip(np.abs(values), *CURVATURES)
+    step = -(vectors / values) @ vectors.T @ gradient
+    return _Minimum(step, lower_root(vectors / np.sqrt(values)))
+
+
+def _rewhiten_at(setting: Setting, minimum: _Minimum, expand: Expand) -> Setting:
+    """Build coordinates in which the quadratic is standard and classifiers are at their modes.
+
+    The same as before where the density cannot be expanded there.
+    """
+    white = jax.tree.map(np.asarray, setting.whitening)
+    units = np.zeros_like(white.center["units"])
+    start = white({"shared": minimum.step, "units": units})
+    mode = climb(expand, start, setting.data, held=len(minimum.step))
+    if not all(np.isfinite(leaf).all() for leaf in mode.there.hessian):
+        return setting
+    root = white.to_shared @ minimum.root
+    return setting._replace(whitening=whitening(mode.there.hessian, mode.position, held=root))
+
+
+def move_coordinates(
+    setting: Setting,
+    step: Float[np.ndarray, "shared"],
+    root: Float[np.ndarray, "shared shared"],
+) -> Setting:
+    """Build the same setting in coordinates (ξ − step) / root, of which the root is triangular."""
+    white = jax.tree.map(np.asarray, setting.whitening)
+    center = white({"shared": step, "units": np.zeros_like(white.center["units"])})
+    to_shared, drag = white.to_shared @ root, white.drag @ root
+    moved = white._replace(center=center, to_shared=to_shared, drag=drag)
+    return setting._replace(whitening=jax.device_put(moved))

@@ -1,0 +1,212 @@
+"""The methods of a fit: weighted draws of nested Laplace, chains, and chains with cut feedback.
+
+Cut feedback takes mixtures from the annotators alone, then curves given each of their draws.
+Plummer (2015), "Cuts in Bayesian graphical models", section 4: the curves' own chain goes through
+the mixture's draws one by one, with a few transitions at each from where the last one ended. The
+mixture's parameters are the first of those that classifiers share and coordinates are lower
+triangular, so holding a mixture is holding the first coordinates, and the others move along with
+it: they are measured from where it puts the mode, to first order.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
+from bayesrep.inference.chains import Feed, sample
+from bayesrep.inference.checkpoint import Checkpoint
+from bayesrep.inference.density import Density
+from bayesrep.inference.image_weights import share_images
+from bayesrep.inference.laplace_marginal import Marginal
+from bayesrep.inference.marginal_mode import (
+    evaluate_marginal,
+    find_marginal_mode,
+    move_coordinates,
+)
+from bayesrep.inference.mode import climb
+from bayesrep.inference.nested_laplace import (
+    DRAWS_PER_POINT,
+    MIN_BATCH,
+    N_POINTS,
+    MarginalSample,
+    Proposal,
+    draw_weighted,
+    fit_proposal,
+    resample_equally,
+    sample_marginal,
+)
+from bayesrep.inference.nuts import Sampler, Target, Transition, build_sampler, compile_sampler
+from bayesrep.inference.problem import Problem, Programs, find_mode, mixture_size
+from bayesrep.inference.run import Drawn, Run
+from bayesrep.inference.schedule import BLOCK, Schedule
+from bayesrep.inference.surrogate import count_features, fit_surrogate
+from bayesrep.machine import cores
+from bayesrep.models.model import Data
+from bayesrep.types import Float
+
+STATISTICS = ("diverging", "num_steps", "acceptance_rate", "energy", "step_size", "lp")
+POINTS_PER_COEFFICIENT = 8
+"""Points at which a surrogate is fitted around a mixture that is held."""
+
+
+def sample_around_mode(
+    problem: Problem, tools: Programs, data: Data, seed: list[int]
+) -> MarginalSample:
+    """Sample the Laplace marginal around the mode above the prior means."""
+    mode = find_mode(problem, tools, data)
+    normal = whitening(mode.there.hessian, mode.position)
+    setting = find_marginal_mode(tools.density, normal, data, tools.expand)
+    return sample_marginal(
+        tools.density,
+        share_images(tools.density, setting, problem),
+        np.random.default_rng(seed),
+    )
+
+
+def laplace(run: Run) -> Drawn:
+    """Draw from the posterior by weighting draws of the nested Laplace approximation."""
+    assert run.marginal is not None
+    run.bar.stage("sampling")
+    random = np.random.default_rng([run.seed, 2])
+    wanted = run.schedule.chains * run.schedule.draws
+    count = max(wanted // DRAWS_PER_POINT, MIN_BATCH)
+    found = draw_weighted(run.tools.density, run.marginal, random, count)
+    drawn, log_weight = resample_equally(found, random, wanted)
+    run.bar.advance(1)
+    position, lp, log_weight = jax.tree.map(  # one chain
+        lambda leaf: leaf[None], (drawn.position, drawn.lp, log_weight)
+    )
+    facts = {"pareto_k": found.psis.pareto_k, "ess": found.psis.ess}
+    return Drawn(position, {"lp": lp, "log_weight": log_weight}, facts)
+
+
+def nuts(run: Run) -> Drawn:
+    """Draw from the posterior given everything by chains."""
+    assert run.marginal is not None
+    return _record(_sample_around(run, run.marginal, part="joint", stage=0))
+
+
+def cut(run: Run) -> Drawn:
+    """Draw mixtures given the annotations, and curves given each of them, by chains."""
+    model, schedule, density = run.problem.model, run.schedule, run.tools.density
+    run.bar.stage("finding the mode")
+    annotations = model.annotations(run.data)
+    marginal = sample_around_mode(run.problem, run.tools, annotations, [run.seed, 4])
+    alone = _sample_around(run, marginal, part="mixtures", stage=0)
+    size = mixture_size(density, model)
+    mixture = np.asarray(alone.position["shared"])[:, :, :size]
+    run.bar.stage("finding the mode")
+    normal = _around_mixtures(run, mixture)
+    root = np.asarray(normal.to_shared)[:size, :size]
+    center = np.asarray(normal.center["shared"])[:size]
+    given = np.linalg.solve(root, (mixture - center)[..., None])[..., 0]
+
+    # The warm-up learns at mixtures in any order; draws past the end fill the last block.
+    random = np.random.default_rng([run.seed, 1])
+    any_order = random.integers(schedule.draws, size=(schedule.chains, schedule.warmup))
+    early = np.take_along_axis(given, any_order[:, :, None], axis=1)
+    last = np.broadcast_to(given[:, -1:], (schedule.chains, BLOCK, size))
+    held = np.concatenate([early, given, last], axis=1)
+
+    def feed(chain: int, begin: int) -> Float[jax.Array, "*chain draw held"]:
+        block = slice(begin, begin + BLOCK)
+        return jnp.asarray(held[:, block] if run.vectorized else held[chain, block])
+
+    setting = Marginal(density).setting(run.data, normal)
+    count = max(N_POINTS, POINTS_PER_COEFFICIENT * count_features(density.shared))
+    origin = Proposal(np.zeros(density.shared), np.eye(density.shared))
+    points = origin.draw(random, count)
+    surrogate = fit_surrogate(
+        density, setting, points, *evaluate_marginal(density, setting, points)
+    )
+    target = Target(share_images(density, setting, run.problem), surrogate)
+    return _record(_run_chains(run, target, feed, held=size, part="curves", stage=1))
+
+
+def _around_mixtures(run: Run, mixture: Float[np.ndarray, "chain draw held"]) -> Whitening:
+    """Build coordinates in which draws of mixtures, and curves given them, are about normal."""
+    tools, size = run.tools, mixture.shape[2]
+    draws = mixture.reshape(-1, size)
+    start = tools.start(run.problem.start(run.data))
+    start = start | {"shared": start["shared"].at[:size].set(draws.mean(axis=0))}
+    mode = climb(tools.expand, start, run.data, held=size)
+    spread = lower_root((draws - draws.mean(axis=0)).T / np.sqrt(len(draws)))
+    return whitening(mode.there.hessian, mode.position, held=spread)
+
+
+def build_target(density: Density, sample: MarginalSample) -> Target:
+    """Build what chains sample: coordinates of the points' shape, and a surrogate fitted there."""
+    proposal = fit_proposal(sample.points.shared, sample.points.psis)
+    setting = move_coordinates(sample.setting, proposal.center, proposal.root)
+    shared = np.linalg.solve(proposal.root, (sample.points.shared - proposal.center).T).T
+    return Target(
+        setting, fit_surrogate(density, setting, shared, sample.potential, sample.center)
+    )
+
+
+def _sample_around(run: Run, marginal: MarginalSample, *, part: str, stage: int) -> Transition:
+    """Run chains that hold no coordinate, in coordinates of a sample's shape."""
+    given = jnp.zeros((run.schedule.chains, BLOCK, 0) if run.vectorized else (BLOCK, 0))
+    target = build_target(run.tools.density, marginal)
+    return _run_chains(run, target, lambda chain, begin: given, held=0, part=part, stage=stage)
+
+
+def _run_chains(
+    run: Run, target: Target, feed: Feed, *, held: int, part: str, stage: int
+) -> Transition:
+    """Run the chains of one stage; `part` begins the names of its files."""
+    run.bar.stage("compiling")
+    keys = run.keys(stage)
+    leaves, structure = jax.tree.flatten((keys if run.vectorized else keys[0], target, feed(0, 0)))
+    sampler = _compile(
+        run.tools.density,
+        replace(run.schedule, chains=0, draws=0),  # how many there are makes no difference
+        structure,
+        tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves),
+        run.device.device,
+        run.device.mesh,
+        held=held,
+        vectorized=run.vectorized,
+    )
+    run.bar.stage("sampling")
+    # Files of longer chains are others.
+    prefix = part if run.times == 1 else f"{part}-{run.times}"
+    return sample(
+        sampler,
+        sampler.states(keys),
+        target,
+        feed,
+        run.schedule,
+        run.bar.advance,
+        workers=min(len(keys), cores()),
+        checkpoint=None if run.folder is None else Checkpoint(run.folder, prefix),
+    )
+
+
+@lru_cache(maxsize=4)
+def _compile(
+    density: Density,
+    schedule: Schedule,
+    structure: Any,
+    shapes: Any,
+    device: Any,
+    mesh: Mesh | None,
+    *,
+    held: int,
+    vectorized: bool,
+) -> Sampler:
+    """Compile a sampler for keys, a target and held values of these shapes and types."""
+    del device  # part of the cache's key: compilation is for the default device
+    arguments = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*shape) for shape in shapes])
+    sampler = build_sampler(density, schedule, vectorized=vectorized, mesh=mesh, held=held)
+    return compile_sampler(sampler, *arguments)
+
+
+def _record(result: Transition) -> Drawn:
+    """Record the sampler's statistics beside the draws."""
+    return Drawn(result.position, {name: getattr(result, name) for name in STATISTICS}, {})

@@ -1,0 +1,290 @@
+"""Nested Laplace approximation, corrected and diagnosed by importance weights.
+
+Classifiers meet only through the parameters that they share, ξ. Given ξ a classifier's own are
+integrated by Laplace's method (`bayesrep.inference.laplace_marginal`). What is left is a density of
+some fifteen parameters, which adaptive multiple importance sampling draws from (Cornuet et al.
+2012): thousands of points from Student t distributions, each fitted to the points before, all of
+them weighted by Laplace's marginal over their mixture. Points are resampled, and weighted once more
+by an unbiased estimate of the marginal density over Laplace's, from a few antithetic draws of every
+classifier's normal. So weights make means exact, and Pareto's k of both weights and their effective
+numbers say whether they do so with the draws at hand.
+
+Draws are made, by the thousand, until their weights are reliable, and returned as many as were
+asked for, of equal weight: a stratified resample of all. Weights that are not would leave few of
+them, many times over: then the approximation's own draws are returned.
+
+References
+----------
+Rue, Martino, Chopin (2009), "Approximate Bayesian inference for latent Gaussian models", JRSS B 71.
+Rubin (1988), "Using the SIR algorithm to simulate posterior distributions", Bayesian Statistics 3.
+Cornuet, Marin, Mira, Robert (2012), "Adaptive multiple importance sampling", Scandinavian Journal
+of Statistics 39. Hesterberg (1995), "Weighted average importance sampling and defensive mixture
+distributions", Technometrics 37. Kitagawa (1996), "Monte Carlo filter and smoother", JCGS 5:
+stratified resampling. Vehtari, Simpson, Gelman, Yao, Gabry (2024), "Pareto smoothed importance
+sampling", JMLR 25.
+"""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+
+from bayesrep.inference.density import Density
+from bayesrep.inference.laplace_marginal import Marginal, MarginalDraw, Setting
+from bayesrep.inference.marginal_mode import evaluate_marginal
+from bayesrep.inference.points import PointProgram, compile_for_points, evaluate_points
+from bayesrep.numerics.pareto import pareto_smooth, tail_length
+from bayesrep.posterior.verdict import MAX_PARETO_K, MIN_ESS
+from bayesrep.types import Float, Floats, Int
+
+N_POINTS, MAX_PROPOSALS = 1024, 16
+"""Points of a proposal, and how many proposals there are at most."""
+MIN_POINT_ESS = 1000
+"""Effective number of points at which no further proposal is made."""
+DEGREES_OF_FREEDOM = 10.0
+"""Those of the proposals' Student t."""
+DEFENSIVE_SHARE = 0.1
+"""Share of the proposals' mixture in what is resampled (Hesterberg 1995)."""
+MIN_LOG_DENSITY = -1e9
+"""Log density where Laplace's marginal is not a number."""
+MAX_BATCHES, MIN_BATCH, DRAWS_PER_POINT = 4, 1000, 3
+"""Batches of draws, at most: more would repeat the same points. Draws of one, at least, and how
+many returned ones each is."""
+
+
+class PSISResult(NamedTuple):
+    """Smoothed log weights that sum to 1, their Pareto shape, and their effective number."""
+
+    log_weight: Float[np.ndarray, "draw"]
+    pareto_k: float
+    ess: float
+
+    @property
+    def is_reliable(self) -> bool:
+        """Whether weighted draws may stand for the posterior."""
+        return self.pareto_k < MAX_PARETO_K and self.ess >= MIN_ESS
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the shape, were it that of greatest likelihood: (1 + k) / √tail."""
+        return (1 + self.pareto_k) / math.sqrt(tail_length(len(self.log_weight)))
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether more draws of the same proposal would hardly have a smaller shape."""
+        return self.pareto_k >= MAX_PARETO_K + self.standard_error
+
+
+def smooth_weights(log_weight: Float[np.ndarray, "draw"]) -> PSISResult:
+    """Smooth importance weights and diagnose them (Vehtari et al. 2024).
+
+    A weight that is not finite, or draws too few for a tail, have k = inf.
+    """
+    if not np.isfinite(log_weight).all():
+        return PSISResult(np.full(len(log_weight), -np.log(len(log_weight))), np.inf, 0.0)
+    smooth, shape = pareto_smooth(log_weight[None, :])
+    even = np.ptp(log_weight) < 1e-8
+    k = 0.0 if even else float(shape[0]) if np.isfinite(shape[0]) else np.inf
+    return PSISResult(smooth[0], k, float(1 / np.exp(2 * smooth[0]).sum()))
+
+
+def resample(
+    random: np.random.Generator, log_weight: Float[np.ndarray, "draw"], size: int
+) -> Int[np.ndarray, "{size}"]:
+    """Resample places of draws, in random order: one from each of `size` strata."""
+    ends = np.cumsum(np.exp(log_weight))
+    at = (np.arange(size) + random.random(size)) / size * ends[-1]
+    return random.permutation(np.minimum(np.searchsorted(ends, at), len(ends) - 1))
+
+
+class Proposal(NamedTuple):
+    """A Student t of the coordinates ξ, with `DEGREES_OF_FREEDOM`."""
+
+    center: Float[np.ndarray, "shared"]
+    root: Float[np.ndarray, "shared shared"]
+
+    def draw(self, random: np.random.Generator, count: int) -> Float[np.ndarray, "draw shared"]:
+        """Draw so many points."""
+        standard = random.standard_normal((count, len(self.center)))
+        standard /= np.sqrt(random.chisquare(DEGREES_OF_FREEDOM, (count, 1)) / DEGREES_OF_FREEDOM)
+        return self.center + standard @ self.root.T
+
+    def log_density(self, points: Float[np.ndarray, "point shared"]) -> Float[np.ndarray, "point"]:
+        """Compute the log density of points, but for a constant that all proposals share."""
+        standard = np.linalg.solve(self.root, (points - self.center).T)
+        squares = np.square(standard).sum(axis=0)
+        log_volume = np.log(np.diag(self.root)).sum()
+        power = 0.5 * (DEGREES_OF_FREEDOM + len(self.center))
+        return -power * np.log1p(squares / DEGREES_OF_FREEDOM) - log_volume
+
+
+def fit_proposal(points: Float[np.ndarray, "point shared"], psis: PSISResult) -> Proposal:
+    """Fit a proposal to weighted points.
+
+    The covariance is shrunk to the coordinates' own as if that had been seen in twice as many
+    points as it has rows.
+    """
+    size, weight = points.shape[1], np.exp(psis.log_weight)
+    center = weight @ points
+    around = points - center
+    trust = psis.ess / (psis.ess + 2 * size)
+    covariance = trust * (around.T * weight) @ around + (1 - trust) * np.eye(size)
+    return Proposal(center, np.linalg.cholesky(covariance))
+
+
+class ImportanceSample(NamedTuple):
+    """Points ξ, the log density of draws resampled from them, and the weights of both."""
+
+    shared: Float[np.ndarray, "point shared"]
+    log_density: Float[np.ndarray, "point"]
+    psis: PSISResult
+
+    def diagnose(
+        self, log_weight: Float[np.ndarray, "draw"], places: Int[np.ndarray, "draw"]
+    ) -> PSISResult:
+        """Diagnose weighted draws at places of these points: no better than the points.
+
+        Of two shapes the smaller: a point that is there several times makes a tail look heavy, and
+        one draw a point counts those far out too much.
+        """
+        psis = smooth_weights(log_weight)
+        if psis.ess == 0 or self.psis.ess == 0:
+            return psis
+        once = smooth_weights(log_weight[np.unique(places, return_index=True)[1]])
+        k = max(min(psis.pareto_k, once.pareto_k), self.psis.pareto_k)
+        return psis._replace(pareto_k=k, ess=1 / (1 / psis.ess + 1 / self.psis.ess))
+
+
+def adaptive_importance_sampling(
+    log_density: Callable[[Float[np.ndarray, "point shared"]], Float[np.ndarray, "point"]],
+    size: int,
+    random: np.random.Generator,
+    min_ess: float = MIN_POINT_ESS,
+) -> ImportanceSample:
+    """Sample points of ever better proposals, until they have an effective number.
+
+    All of them count for what the mixture of all proposals gives: where one has thin tails or
+    missed what another finds, no weight is out of proportion. The mixture itself is a tenth of what
+    is resampled, so that what the density misses is met.
+    """
+    proposals = [Proposal(np.zeros(size), np.eye(size))]
+    shared, density = np.zeros((0, size)), np.zeros(0)
+    mixture = np.zeros(0)  # log of the sum of all proposals' densities, at every point
+    while True:
+        fresh = proposals[-1].draw(random, N_POINTS)
+        shared, density = np.concatenate([shared, fresh]), np.append(density, log_density(fresh))
+        # No density is evaluated twice at a point: those before meet new points, the new one all.
+        before = np.full(N_POINTS, -np.inf)
+        for each in proposals[:-1]:
+            before = np.logaddexp(before, each.log_density(fresh))
+        mixture = np.logaddexp(np.append(mixture, before), proposals[-1].log_density(shared))
+        psis = smooth_weights(density - mixture)
+        is_enough = psis.pareto_k < MAX_PARETO_K and psis.ess >= min_ess
+        if is_enough or len(proposals) == MAX_PROPOSALS or psis.ess == 0:
+            break
+        proposals.append(fit_proposal(shared, psis))
+    weight = (1 - DEFENSIVE_SHARE) * np.exp(psis.log_weight) + DEFENSIVE_SHARE / len(shared)
+    psis = psis._replace(log_weight=np.log(weight))
+    return ImportanceSample(shared, psis.log_weight + mixture, psis)
+
+
+class MarginalSample(NamedTuple):
+    """An importance sample of the Laplace marginal.
+
+    Attributes
+    ----------
+    setting
+        The coordinates of the points, and what a draw at them takes.
+    points
+        The importance sample.
+    potential, center
+        Evaluations of the Laplace marginal at the points.
+    """
+
+    setting: Setting
+    points: ImportanceSample
+    potential: Float[np.ndarray, "point"]
+    center: Float[np.ndarray, "point sampled own"]
+
+
+def sample_marginal(
+    density: Density, setting: Setting, random: np.random.Generator
+) -> MarginalSample:
+    """Sample the Laplace marginal in coordinates around its mode."""
+    evaluations = []
+
+    def log_density(shared: Floats) -> Floats:
+        there = evaluate_marginal(density, setting, shared)
+        evaluations.append(there)
+        return np.where(np.isfinite(there.potential), -there.potential, MIN_LOG_DENSITY)
+
+    points = adaptive_importance_sampling(log_density, density.shared, random)
+    return MarginalSample(setting, points, *map(np.concatenate, zip(*evaluations, strict=True)))
+
+
+class WeightedDraws(NamedTuple):
+    """Draws [draw, ...] at points, their log importance weights, and the diagnosis of these."""
+
+    drawn: MarginalDraw
+    places: Int[np.ndarray, "draw"]
+    log_weight: Float[np.ndarray, "draw"]
+    psis: PSISResult
+
+
+def draw_weighted(
+    density: Density, sample: MarginalSample, random: np.random.Generator, count: int
+) -> WeightedDraws:
+    """Draw from the posterior by weighting draws at resampled points, until weights are reliable.
+
+    Parameters
+    ----------
+    density, sample
+        The density, and points of its marginal.
+    random
+        Randomness.
+    count
+        Draws of a batch, of which there are at most `MAX_BATCHES`.
+    """
+    setting, points, batches = sample.setting, sample.points, list[tuple[MarginalDraw, Floats]]()
+    while True:
+        places = resample(random, points.psis.log_weight, count)
+        keys = random.integers(2**32, size=(count, 2), dtype=np.uint32)
+        batches.append(
+            (evaluate_points(draw_program(density), setting, points.shared[places], keys), places)
+        )
+        drawn, places = jax.tree.map(lambda *each: np.concatenate(each), *batches)
+        log_weight = drawn.log_marginal - points.log_density[places]
+        psis = points.diagnose(log_weight, places)
+        if psis.is_reliable or psis.is_hopeless or len(batches) == MAX_BATCHES:
+            return WeightedDraws(drawn, places, log_weight, psis)
+
+
+@lru_cache(maxsize=16)
+def draw_program(density: Density) -> PointProgram:
+    """Compile `Marginal.draw`, its keys as pairs of words."""
+    marginal = Marginal(density)
+
+    def draw(setting: Setting, shared: Array, words: Array) -> MarginalDraw:
+        return marginal.draw(setting, shared, jax.random.wrap_key_data(words, impl="threefry2x32"))
+
+    return compile_for_points(draw, density, "draw", abreast=4)
+
+
+def resample_equally(
+    found: WeightedDraws, random: np.random.Generator, count: int
+) -> tuple[MarginalDraw, Float[np.ndarray, "draw"]]:
+    """Resample draws of equal weight, and their log weights.
+
+    Where weights are not reliable draws are taken as they come, but for those that are no numbers.
+    """
+    drawn, _, log_weight, psis = found
+    if psis.pareto_k < MAX_PARETO_K:
+        rows = resample(random, psis.log_weight, count)
+    else:
+        usable = np.flatnonzero(np.isfinite(log_weight) & np.isfinite(drawn.lp))
+        rows = np.resize(usable if len(usable) else np.arange(len(log_weight)), count)
+    return jax.tree.map(lambda leaf: leaf[rows], drawn), log_weight[rows]

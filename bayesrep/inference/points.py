@@ -1,0 +1,64 @@
+"""Functions of one point ξ as programs of many points, on all cores or as one batch."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+
+from bayesrep.inference.density import Density
+from bayesrep.inference.device import default_platform
+from bayesrep.inference.program import Program, kept_jit
+from bayesrep.machine import cores
+from bayesrep.numerics.batches import in_batches
+
+MAX_POINTS_PER_CALL = 256
+"""Points that one call of a program takes elsewhere than on a CPU."""
+MAX_CLASSIFIERS_PER_CALL = 2**20
+"""Classifiers of all points at once, at most, elsewhere than on a CPU."""
+
+
+class PointProgram(NamedTuple):
+    """A compiled program of some points at once, and on how many cores calls of it may run."""
+
+    call: Program
+    size: int
+    workers: int
+
+
+def compile_for_points(
+    function: Callable[..., Any],
+    density: Density,
+    name: str,
+    *,
+    size: int = 8,
+    abreast: int | None = None,
+) -> PointProgram:
+    """Compile a function of a setting and what belongs to one point, for the default device.
+
+    Parameters
+    ----------
+    function, density, name
+        The function, and what tells it from others.
+    size, abreast
+        On a CPU every core takes `size` points a call, `abreast` of them as one array: what is
+        large no longer fits the cache. Other devices take a batch at a time.
+    """
+    on_cpu = default_platform() == "cpu"
+
+    def some(setting: Any, points: Any) -> Any:
+        if on_cpu:
+            return jax.lax.map(lambda point: function(setting, *point), points, batch_size=abreast)
+        return jax.vmap(lambda point: function(setting, *point))(points)
+
+    most = min(MAX_POINTS_PER_CALL, MAX_CLASSIFIERS_PER_CALL // max(density.units, 1))
+    size = size if on_cpu else max(size, most)
+    return PointProgram(
+        kept_jit(some, name, density.identity), size, cores() if on_cpu else 1
+    )
+
+
+def evaluate_points(program: PointProgram, setting: Any, *points: Any) -> Any:
+    """Evaluate a program for points [point, ...]: trees of arrays go in, of NumPy's come out."""
+    return in_batches(
+        lambda *some: program.call(setting, some), points, program.size, workers=program.workers
+    )

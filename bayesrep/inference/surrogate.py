@@ -1,0 +1,193 @@
+"""A surrogate of the marginal potential, whose cost hardly grows with the number of classifiers.
+
+It is the sum of the shared parameters' own potential (prior and annotations), of the potentials of
+a subsample of classifiers at centres that a regression on ξ predicts, and of a quadratic in ξ for
+what these leave of the Laplace marginal. Without the subsample it would be wrong far out, and a
+chain that came there would stay. All is fitted to points at which the marginal was evaluated, by
+ridge regressions whose penalty generalised cross-validation chooses.
+
+References
+----------
+Golub, Heath, Wahba (1979), "Generalized cross-validation as a method for choosing a good ridge
+parameter", Technometrics 21.
+"""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bayesrep.inference.arrowhead import Whitening
+from bayesrep.inference.density import Density, Potentials
+from bayesrep.inference.laplace_marginal import Marginal, Setting
+from bayesrep.inference.points import PointProgram, compile_for_points, evaluate_points
+from bayesrep.models.model import Data
+from bayesrep.types import Float, Floats
+
+CLIP_NORM = 11.0
+"""Length of ξ beyond which features stay what they are; at least, 4 sd of its own."""
+PENALTIES = 10.0 ** np.arange(-4, 5)
+MIN_EIGENVALUE = 1e-13
+"""Share of the largest of the features' products below which a direction is rounding."""
+POINTS_PER_FEATURE = 3
+"""With fewer points than this, centres are linear in ξ."""
+
+
+class Surrogate(NamedTuple):
+    """Arrays of a surrogate; coefficients are of `features`.
+
+    Attributes
+    ----------
+    data, whitening
+        Those of the subsample alone.
+    scale
+        What the potentials of the subsample count.
+    center
+        Coefficients of the subsample's centres.
+    quadratic
+        Coefficients of what the subsample leaves of the marginal potential.
+    """
+
+    data: Data
+    whitening: Whitening
+    scale: Float[Array, ""]
+    center: Float[Array, "feature sampled own"]
+    quadratic: Float[Array, "feature"]
+
+
+def soft_clip_norm(shared: Any) -> Any:
+    """Shorten ξ [..., shared] of NumPy or JAX to a length that normals have: no polynomial runs away."""
+    xp: Any = np if isinstance(shared, np.ndarray) else jnp
+    squares = xp.sum(xp.square(shared), axis=-1, keepdims=True)
+    longest = max(CLIP_NORM, np.sqrt(shared.shape[-1]) + 4.0)
+    return shared / (1 + (squares / longest**2) ** 4) ** (1 / 8)
+
+
+def features(shared: Any) -> Any:
+    """Compute 1, ξ and ξ_i ξ_j for i ≤ j of clipped ξ [..., shared], of NumPy or JAX."""
+    xp: Any = np if isinstance(shared, np.ndarray) else jnp
+    clipped, size = soft_clip_norm(shared), shared.shape[-1]
+    first, second = np.triu_indices(size)
+    # Products with matrices, whose gradients need no scattering.
+    products = (clipped @ np.eye(size)[:, first]) * (clipped @ np.eye(size)[:, second])
+    return xp.concatenate([xp.ones_like(clipped[..., :1]), clipped, products], axis=-1)
+
+
+def count_features(size: int) -> int:
+    """Count the `features` of so many shared parameters."""
+    return 1 + size + size * (size + 1) // 2
+
+
+def surrogate_potential(
+    density: Density, surrogate: Surrogate, shared: Float[Array, "shared"]
+) -> Float[Array, ""]:
+    """Compute the surrogate of the marginal potential at ξ; traceable."""
+    inputs = features(shared)
+    parts = _subsample_potentials(density, surrogate, shared, inputs)
+    return parts.shared + surrogate.scale * parts.units.sum() + inputs @ surrogate.quadratic
+
+
+def _subsample_potentials(
+    density: Density, surrogate: Surrogate, shared: Array, inputs: Array
+) -> Potentials:
+    """Compute the potentials of the subsample at its predicted centres."""
+    center = jnp.tensordot(inputs, surrogate.center, axes=1)
+    at = surrogate.whitening({"shared": shared, "units": center})
+    return density.potentials(at, surrogate.data)
+
+
+@lru_cache(maxsize=16)
+def _subsample_program(density: Density) -> PointProgram:
+    """Compile the potentials of the subsample at points ξ."""
+
+    def potentials(surrogate: Surrogate, at: Array) -> Potentials:
+        return _subsample_potentials(density, surrogate, at, features(at))
+
+    return compile_for_points(potentials, density, "potentials of the subsample")
+
+
+def blank_surrogate(density: Density, setting: Setting) -> Surrogate:
+    """Build the surrogate before any regression: centres follow the coordinates."""
+    some, count = Marginal(density).subsample(setting), count_features(density.shared)
+    size = len(setting.subsample)
+    scale = float(density.weight(setting.data)) * density.units / max(size, 1)
+    arrays = (np.asarray(scale), np.zeros((count, size, density.per_unit)), np.zeros(count))
+    return Surrogate(some.data, some.whitening, *jax.device_put(arrays))
+
+
+def fit_surrogate(
+    density: Density,
+    setting: Setting,
+    shared: Float[np.ndarray, "point shared"],
+    potential: Float[np.ndarray, "point"],
+    center: Float[np.ndarray, "point sampled own"],
+) -> Surrogate:
+    """Fit a surrogate to evaluations of the Laplace marginal at points ξ.
+
+    Parameters
+    ----------
+    density, setting
+        The density, and the coordinates of the points.
+    shared, potential, center
+        Points, and what `Marginal.evaluate` says there.
+    """
+    surrogate, size = blank_surrogate(density, setting), density.shared
+    usable = np.isfinite(potential) & np.isfinite(center).all(axis=(1, 2))
+    shared, potential, center = shared[usable], potential[usable], center[usable]
+    if len(potential) < 2 * (1 + size):
+        return surrogate
+    inputs, weight = features(shared), importance(potential, size)
+    some = inputs if len(inputs) > POINTS_PER_FEATURE * inputs.shape[1] else inputs[:, : 1 + size]
+    coefficients = np.zeros((inputs.shape[1], center[0].size))
+    coefficients[: some.shape[1]] = ridge(some, center.reshape(len(center), -1), weight)
+    of_center = coefficients.reshape(-1, *center.shape[1:])
+    surrogate = surrogate._replace(center=jax.device_put(of_center))
+
+    parts = evaluate_points(_subsample_program(density), surrogate, shared)
+    own, sampled = (np.asarray(each) for each in (parts.shared, parts.units.sum(axis=1)))
+    # How much of what the subsample says beyond a quadratic all classifiers say, too.
+    both = np.stack([potential - own, float(surrogate.scale) * sampled], axis=1)
+    beyond = both - inputs @ ridge(inputs, both, weight)
+    covariance, variance = (beyond.T * weight) @ beyond[:, 1]
+    share = float(np.clip(covariance / max(variance, 1e-300), 0.0, 1.0))
+    quadratic = ridge(inputs, both @ [[1.0], [-share]], weight)[:, 0]
+    scale, quadratic = jax.device_put((np.asarray(share * float(surrogate.scale)), quadratic))
+    return surrogate._replace(scale=scale, quadratic=quadratic)
+
+
+def importance(potential: Float[np.ndarray, "point"], size: int) -> Float[np.ndarray, "point"]:
+    """Weigh points: 1 about the typical potential, less above, where the posterior is not."""
+    above = np.maximum(potential - np.median(potential) - size, 0.0)
+    return 1 / np.square(1 + above / size)
+
+
+def ridge(
+    inputs: Float[np.ndarray, "point feature"],
+    outputs: Float[np.ndarray, "point output"],
+    weights: Float[np.ndarray, "point"],
+) -> Float[np.ndarray, "feature output"]:
+    """Regress outputs on features, the first of which is constant and free of the penalty."""
+    weights = weights / weights.sum()
+    center, means = weights @ inputs[:, 1:], weights @ outputs
+    scale = np.sqrt(weights * len(weights))[:, None]
+    left, right = scale * (inputs[:, 1:] - center), scale * (outputs - means)
+    # By the features' products, not the singular values: a fifth of the time, and what rounding
+    # leaves of the smallest is far below the least penalty.
+    squared, axes = np.linalg.eigh(left.T @ left)
+    squared = np.where(squared > MIN_EIGENVALUE * squared[-1], squared, 0.0)
+    projected = axes.T @ (left.T @ right)
+    inverse = np.divide(1.0, squared, out=np.zeros_like(squared), where=squared > 0)
+    explained = inverse * np.square(projected).sum(axis=1)
+    unexplained = max(float(np.square(right).sum() - explained.sum()), 0.0)
+
+    def generalised_error(penalty: float) -> float:
+        shrunk: Floats = penalty / (squared + penalty)
+        free = max(len(left) - len(squared) + shrunk.sum() - 1, 1e-2 * len(left))
+        return float(len(left) * (unexplained + shrunk**2 @ explained) / free**2)
+
+    penalty = min(PENALTIES, key=generalised_error)
+    slopes = axes @ (projected / (squared + penalty)[:, None])
+    return np.concatenate([(means - center @ slopes)[None], slopes])
