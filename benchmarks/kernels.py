@@ -2,10 +2,10 @@
 
     python -m benchmarks.kernels [--quick]
 
-Each program of a fit of 136 classifiers, and of the image-level model, is compiled for an H100
-(compute capability 9.0), for which the wheels of the extra [cuda13] or [cuda12] are enough. Counted
-are the kernels of its entry and those of one turn of every loop, and the loops whose length the
-data decide: at each of their turns the host waits to hear whether to go on.
+Each program of a fit of 136 classifiers is compiled for an H100 (compute capability 9.0), for which
+the wheels of the extra [cuda13] or [cuda12] are enough. Counted are the kernels of its entry and
+those of one turn of every loop, and the loops whose length the data decide: at each of their turns
+the host waits to hear whether to go on.
 """
 
 import argparse
@@ -25,10 +25,9 @@ from jax.experimental import topologies
 import bayesrep
 from bayesrep.bench.hlo import Loop, read_loops
 from bayesrep.inference import compiling, laplace, problem, settle
-from bayesrep.inference.arrowhead import shift_map
-from bayesrep.inference.nuts import build_sampler
+from bayesrep.inference.marginal import Marginal
+from bayesrep.inference.nuts import build_sampler, of_marginal
 from bayesrep.inference.problem import pose, programs
-from bayesrep.inference.run import build_target, first_setting
 from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.report.text import columns
 from experiments.results import save
@@ -52,35 +51,29 @@ Call = tuple[Callable[..., Any], tuple[Any, ...]]
 """A jitted function, and its arguments or their shapes."""
 
 
-def list_calls(model: str, study: bayesrep.Study) -> Iterator[tuple[str, Call]]:
-    """Programs of a model's fit by name, as a GPU runs them: all chains in one batch."""
-    posed = pose(study, model=model, options={})
+def list_calls(study: bayesrep.Study) -> Iterator[tuple[str, Call]]:
+    """Programs of a fit by name, as a GPU runs them: all chains in one batch."""
+    posed = pose(study, model="joint", options={})
     data = posed.data()
     tools = programs(posed, data)
-    density, separable = tools.density, tools.separable
+    density, marginal = tools.density, Marginal(tools.density)
     values = posed.start(data)
     position = jax.eval_shape(tools.start, values)
     many = jax.tree.map(lambda x: jax.ShapeDtypeStruct((CHAINS, *x.shape), x.dtype), position)
-    setting = jax.eval_shape(
-        lambda data: first_setting(density, data, density.origin(), separable=separable), data
-    )
-    target = build_target(density, separable=separable)
+    setting = jax.eval_shape(lambda data: marginal.first_setting(data, density.origin()), data)
+    target = of_marginal(marginal)
     points = jax.ShapeDtypeStruct((CHAINS, target.size), float)
     full = jax.value_and_grad(density.potential)
     sampled = jax.value_and_grad(target.potential, argnums=1)
     yield "gradient", (jax.jit(jax.vmap(full, (0, None))), (many, data))
-    if separable:
-        yield "surrogate gradient", (jax.jit(jax.vmap(sampled, (None, 0))), (setting, points))
-        look, draw = settle.look_program(density), laplace.draw_program(density)
-        some = jax.ShapeDtypeStruct((look.size, density.shared), float)
-        seen = jax.eval_shape(look.call, setting, (some,))
-        keys = jax.random.split(jax.random.key(0), draw.size)
-        yield "looking around", (look.call, (setting, (some,)))
-        yield "weighted draws", (draw.call, (setting, (seen, keys)))
+    yield "surrogate gradient", (jax.jit(jax.vmap(sampled, (None, 0))), (setting, points))
+    look, draw = settle.look_program(density), laplace.draw_program(density)
+    some = jax.ShapeDtypeStruct((look.size, density.shared), float)
+    seen = jax.eval_shape(look.call, setting, (some,))
+    words = jax.ShapeDtypeStruct((draw.size, 2), "uint32")
+    yield "looking around", (look.call, (setting, (some,)))
+    yield "weighted draws", (draw.call, (setting, (seen, words)))
     yield "expansion", (tools.expand, (position, data))
-    if tools.onward is not None and tools.hessian is not None:
-        yield "onward", (tools.onward, (jax.eval_shape(shift_map, position), data))
-        yield "Hessian", (tools.hessian, (position, data))
     schedule = Schedule(CHAINS, warmup=250, draws=750)
     sampler = build_sampler(target, schedule, vectorized=True)
     state = jax.eval_shape(sampler.start, schedule.keys(jax.random.key(0)))
@@ -92,7 +85,7 @@ def list_calls(model: str, study: bayesrep.Study) -> Iterator[tuple[str, Call]]:
 def main() -> int:
     """Compile, count, print, and without `--quick` write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the gradients of the joint model")
+    parser.add_argument("--quick", action="store_true", help="the gradients alone")
     quick = parser.parse_args().quick
     try:
         card = topologies.get_topology_desc(
@@ -111,19 +104,17 @@ def main() -> int:
     rows: list[tuple[str, ...]] = []
     pretended = [mock.patch.object(m, "default_platform", return_value="cuda") for m in HERE]
     with jax.enable_x64(new_val=True), pretended[0], pretended[1], pretended[2]:
-        for model in ("joint",) if quick else ("joint", "shared-difficulty"):
-            for name, (function, arguments) in list_calls(model, study):
-                if quick and "gradient" not in name:
-                    continue
-                begin = time.perf_counter()
-                lowered: Any = function
-                text = lowered.lower(*jax.tree.map(placed, arguments)).compile().as_text()
-                loops = read_loops(text)
-                seconds = time.perf_counter() - begin
-                label = f"{name}, {model}"
-                found[label] = {"loops": [x._asdict() for x in loops], "seconds": seconds}
-                rows += _rows(label, loops)
-                print(label, loops, file=sys.stderr, flush=True)
+        for name, (function, arguments) in list_calls(study):
+            if quick and "gradient" not in name:
+                continue
+            begin = time.perf_counter()
+            lowered: Any = function
+            text = lowered.lower(*jax.tree.map(placed, arguments)).compile().as_text()
+            loops = read_loops(text)
+            seconds = time.perf_counter() - begin
+            found[name] = {"loops": [x._asdict() for x in loops], "seconds": seconds}
+            rows += _rows(name, loops)
+            print(name, loops, file=sys.stderr, flush=True)
     table = columns(["program", "kernels a turn", "turns"], rows)
     print(table)
     if not quick:

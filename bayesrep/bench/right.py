@@ -61,7 +61,6 @@ def _jobs(subjects: Subjects, device: Any) -> dict[Case | str, Job]:
     with own_settings(), jax.default_device(device):
         tools = programs(whole.problem, whole.data)  # compiled as fits do it there
     cases = [Case("full", size, CHAINS), Case("surrogate", size, CHAINS)]
-    cases += [Case("image-level", size, 1)]
     few = whole.positions(CHAINS), whole.data
     here = whole.start, whole.data
     return {

@@ -1,4 +1,4 @@
-"""How long gradients, draws and gradients of the images take on every device."""
+"""How long gradients and draws take on every device."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -40,14 +40,6 @@ def gradients(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
 def gradients_in_32_bits(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
     """The same in 32, in which no fit is made."""
     return _gradients(subjects, devices, lambda name: subjects.sizes.single)
-
-
-def images(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
-    """Times of the gradient of the model in which classifiers share images' difficulties."""
-    sizes = subjects.sizes
-    cases = [Case("image-level", sizes.classifiers, chains) for chains in sizes.image_chains]
-    gradients = _gradients(subjects, devices, lambda name: cases[:1] if name == "cpu" else cases)
-    return {"images": sizes.images, **gradients}
 
 
 def _gradients(

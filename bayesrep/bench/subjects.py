@@ -24,8 +24,7 @@ START_SPREAD = 0.01
 class Case:
     """One gradient of so many classifiers and chains, in 32 or 64 bits.
 
-    Its kind is "full" or "surrogate", of the joint model, or "image-level": of the one in which
-    classifiers share images' difficulties.
+    Its kind is "full" or "surrogate".
     """
 
     kind: str
@@ -52,8 +51,6 @@ class Sizes:
         Those in 32 bits, on every device.
     chains
         Chains of a fit's draws on a device that takes them all as one batch.
-    image_chains
-        Chains of the image-level gradient; the first number is for a CPU.
     """
 
     images: int
@@ -62,7 +59,6 @@ class Sizes:
     other: Sequence[Case]
     single: Sequence[Case]
     chains: Sequence[int]
-    image_chains: Sequence[int]
 
 
 def _cases(kind: str, classifiers: int, *chains: int, bits: int = 64) -> tuple[Case, ...]:
@@ -87,7 +83,6 @@ FULL = Sizes(
     ),
     single=_cases("surrogate", 136, 64, bits=32),
     chains=(4, 64, 256, 1_024),
-    image_chains=(1, 4),
 )
 QUICK = Sizes(
     images=2_000,
@@ -96,7 +91,6 @@ QUICK = Sizes(
     other=(*_cases("surrogate", 136, 4, 64, 1_024), *_cases("full", 136, 4)),
     single=(),
     chains=(4, 256),
-    image_chains=(1,),
 )
 
 
@@ -111,14 +105,14 @@ class Subject:
     start
         A position where climbs begin.
     setting
-        Setting of the surrogate; None where units meet in the likelihood.
+        Setting of the surrogate.
     """
 
     problem: Problem
     tools: Programs
     data: Any
     start: Any
-    setting: Setting | None
+    setting: Setting
 
     def positions(self, chains: int) -> Any:
         """So many positions, a little apart."""
@@ -175,10 +169,7 @@ class Subjects:
 
     def job(self, case: Case, device: Any) -> Job:
         """A gradient on a device."""
-        whole = case.kind == "image-level"
-        return (self.image_subject() if whole else self.subject_of_size(case.classifiers)).gradient(
-            case, device
-        )
+        return self.subject_of_size(case.classifiers).gradient(case, device)
 
     def joint_subject(self) -> Subject:
         """The study's joint model, its surrogate as a fit has it."""
@@ -195,10 +186,6 @@ class Subjects:
             else self._made_subject(classifiers)
         )
 
-    def image_subject(self) -> Subject:
-        """The model in which classifiers share images' difficulties."""
-        return self._made_subject("images")
-
     def _made_subject(self, key: Any) -> Subject:
         if key not in self._made:
             with own_settings(), jax.default_device(jax.devices("cpu")[0]):
@@ -206,18 +193,16 @@ class Subjects:
         return self._made[key]
 
     def _make(self, key: Any) -> Subject:
-        model = "shared-difficulty" if key == "images" else "joint"
         given = repeat_classifiers(self.study, key) if isinstance(key, int) else self.study
-        problem = pose(given, model=model, options={})
+        problem = pose(given, model="joint", options={})
         data = problem.data()
         tools = programs(problem, data)
         start = tools.start(problem.start(data))
-        setting = None
         if key == "settled":
-            mode: Any = around_mode(problem, tools, data)
+            mode = around_mode(problem, tools, data)
             look = make_look(tools.density)
             setting = settle(tools.density, mode, data, look, 0, expand=None).setting
-        elif key != "images":
+        else:
             setting = Marginal(tools.density).first_setting(data, start)
         numbers = jax.tree.map(np.asarray, (data, start, setting))
         return Subject(problem, tools, *numbers)

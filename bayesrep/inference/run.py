@@ -4,7 +4,7 @@ from collections.abc import Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,24 +16,21 @@ from jax.sharding import Mesh
 
 from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.checkpoint import Checkpoint
-from bayesrep.inference.dense import DenseWhitening, Transform
-from bayesrep.inference.density import Density, Draws, Position
+from bayesrep.inference.density import Density, Draws
 from bayesrep.inference.device import Choice
 from bayesrep.inference.image_weights import share_images
 from bayesrep.inference.marginal import Marginal, Setting
 from bayesrep.inference.nuts import (
     Sampler,
-    Target,
     Transition,
     build_sampler,
     compile_sampler,
-    of_density,
     of_marginal,
 )
 from bayesrep.inference.problem import Problem, Programs, around_mode
 from bayesrep.inference.sampling import Feed, sample
 from bayesrep.inference.schedule import BLOCK, Schedule
-from bayesrep.inference.settle import Settled, learn_more, look_at_draws, make_look, settle
+from bayesrep.inference.settle import learn_more, look_at_draws, make_look, settle
 from bayesrep.machine import cores
 from bayesrep.models.model import Data
 from bayesrep.numerics.batches import keep_settings
@@ -67,11 +64,6 @@ class Run:
     def vectorized(self) -> bool:
         """Whether chains run as one batch."""
         return self.device.mesh is not None or self.device.device.platform != "cpu"
-
-    @property
-    def mesh(self) -> Mesh | None:
-        """Devices that share the chains; None where there is one, or where they share images."""
-        return None if self.problem.model.of_images else self.device.mesh
 
     def share_images(self, setting: Setting) -> Setting:
         """The setting whose noise knows that all classifiers answer the same images."""
@@ -144,9 +136,8 @@ def compiled_meanwhile(run: Run, data: Data, *, held: int = 0) -> Generator[Futu
             shapes,
             keys,
             given,
-            separable=run.tools.separable,
             vectorized=run.vectorized,
-            mesh=run.mesh,
+            mesh=run.device.mesh,
             device=device,
         )
 
@@ -157,7 +148,7 @@ def compiled_meanwhile(run: Run, data: Data, *, held: int = 0) -> Generator[Futu
 def chains(
     run: Run,
     data: Data,
-    normal: Transform,
+    normal: Whitening,
     ready: Future[Sampler],
     *,
     part: str,
@@ -169,23 +160,18 @@ def chains(
 
     Without a `feed` nothing is held. `stay` leaves the coordinates as they are: some are held.
     """
-    setting: Any = data, normal
-    settled: Settled | None = None
-    look = make_look(run.tools.density)
-    # Only a density with units has a mass away from its mode, where chains from the mode would not
-    # come to in time: look for it first.
-    if isinstance(normal, Whitening):
-        run.bar.stage("looking around")
-        seed = [run.seed, 4, stage]
-        expand = None if stay else run.tools.expand
-        settled = settle(run.tools.density, normal, data, look, seed, expand=expand)
-        setting = run.share_images(settled.setting)
-        settled = settled._replace(setting=setting)
+    # The mass may lie away from the mode, where chains from there would not come to in time: look
+    # for it first.
+    run.bar.stage("looking around")
+    look, seed = make_look(run.tools.density), [run.seed, 4, stage]
+    expand = None if stay else run.tools.expand
+    settled = settle(run.tools.density, normal, data, look, seed, expand=expand)
+    settled = settled._replace(setting=run.share_images(settled.setting))
 
-    def tune(setting: Any, made: Transition) -> Any:
+    def tune(setting: Setting, made: Transition) -> Setting:
         nonlocal settled
         # Chains that accept little have come to places that the points looked at do not cover.
-        if settled is None or made.acceptance_rate.mean() > GOOD:
+        if made.acceptance_rate.mean() > GOOD:
             return setting
         shared = np.asarray(made.position["shared"])
         seen = look_at_draws(settled.setting, look, shared.reshape(-1, shared.shape[2]))
@@ -200,7 +186,7 @@ def chains(
     return sample(
         sampler,
         sampler.states(keys),
-        setting,
+        settled.setting,
         feed or hold_nothing(run),
         run.schedule,
         run.bar.advance,
@@ -219,7 +205,6 @@ def _compile_on(
     keys: Any,
     given: Any,
     *,
-    separable: bool,
     vectorized: bool,
     mesh: Mesh | None,
     device: Any,
@@ -227,21 +212,10 @@ def _compile_on(
     """The compiled sampler for arguments of these shapes and types on a device."""
     del device  # part of the cache's key: compilation is for the default device
     data = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*shape) for shape in shapes])
-    first = partial(first_setting, density, separable=separable)
-    setting = jax.eval_shape(lambda data: first(data, density.origin()), data)
-    target = build_target(density, separable=separable)
+    marginal = Marginal(density)
+    setting = jax.eval_shape(lambda data: marginal.first_setting(data, density.origin()), data)
     held = given.shape[-1]
-    sampler = build_sampler(target, schedule, vectorized=vectorized, mesh=mesh, held=held)
+    sampler = build_sampler(
+        of_marginal(marginal), schedule, vectorized=vectorized, mesh=mesh, held=held
+    )
     return compile_sampler(sampler, keys, setting, given)
-
-
-def build_target(density: Density, *, separable: bool) -> Target:
-    """What chains sample of a density."""
-    return of_marginal(Marginal(density)) if separable else of_density(density)
-
-
-def first_setting(density: Density, data: Data, center: Position, *, separable: bool) -> Any:
-    """The target's setting in coordinates of no scale, before anything is learnt."""
-    if separable:
-        return Marginal(density).first_setting(data, center)
-    return data, DenseWhitening(center, jnp.eye(density.shared + density.units * density.per_unit))
