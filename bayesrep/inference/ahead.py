@@ -59,8 +59,6 @@ def _make_in_turn(problem: Problem, draws: int) -> Iterator[None]:
     """Make a program at a time, in the order in which the fit asks for them; none at first."""
     data = problem.data()
     tools = programs(problem, data)
-    if not tools.separable:
-        return
     density, marginal = tools.density, Marginal(tools.density)
     position = jax.eval_shape(density.origin)
     setting = jax.eval_shape(lambda data: marginal.first_setting(data, density.origin()), data)

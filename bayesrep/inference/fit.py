@@ -22,9 +22,11 @@ from bayesrep.inference.checkpoint import open_checkpoint
 from bayesrep.inference.compiling import compilation_timed, compiler_options, kept_programs
 from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.device import STEPS, Choice, choose, spread_over, use_all
+from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.modes import mass_elsewhere
+from bayesrep.inference.nuts import of_marginal
 from bayesrep.inference.problem import Problem, pose, programs
-from bayesrep.inference.run import Run, build_target, first_setting
+from bayesrep.inference.run import Run
 from bayesrep.inference.schedule import BLOCK, MANY, Schedule
 from bayesrep.inference.spread import widen_priors
 from bayesrep.inference.ways import (
@@ -90,9 +92,6 @@ def fit(
     model
         "joint": `bayesrep.models.joint`. Draws of all classifiers are joint
         (`bayesrep.inference.image_weights`).
-        "shared-difficulty": `bayesrep.models.shared_difficulty`, whose likelihood knows single
-        images. It needs the study itself, and time and memory grow with the number of images
-        that differ in counts or answers; chains keep every draw. Further variable: `loading`.
         "workers": `bayesrep.models.workers`, for answers by worker: every answer counts for what
         its worker's leniency makes of it. It needs the study itself. Further variable:
         `leniency_score`, from which summaries know what leniencies add to the spread.
@@ -102,17 +101,15 @@ def fit(
         `pareto_k` below 0.7 and `ess` of at least 400 (both attributes) they have converged, and
         with others they have not. "nuts": chains (`bayesrep.inference.nuts`). "auto": the former
         where its weights hold, else chains, up to 16 times as long, until they agree. The attribute
-        `method` says which made the draws, and `tried` what came before. The shared-difficulty
-        model and a cut feedback take chains at once, and so does whoever names `chains` or
-        `warmup`.
+        `method` says which made the draws, and `tried` what came before. A cut feedback takes
+        chains at once, and so does whoever names `chains` or `warmup`.
     chains, warmup, draws
         Number of chains (4), and of adaptation steps (250, of 32 chains and more 100; rounded up
         to blocks of 25) and kept draws in each (750; of more than four chains 3,000 in all, and 12
         of each at least). Two transitions are made for every kept draw, more with three mixture
-        components or more, and one by the shared-difficulty model. 32 chains and more begin in
-        eight groups, which nested R-hat compares. Laplace makes half of chains × draws (1,000 at
-        least), or more until their weights hold, and returns chains × draws of equal weight as one
-        chain.
+        components or more. 32 chains and more begin in eight groups, which nested R-hat compares.
+        Laplace makes half of chains × draws (1,000 at least), or more until their weights hold, and
+        returns chains × draws of equal weight as one chain.
     seed
         Seed of everything random.
     progress
@@ -133,18 +130,14 @@ def fit(
         GPU if it is twice as fast; or a platform, "cpu" or "gpu". The attribute `device_choice`
         says why.
     devices
-        Spread chains, or the images of `model="shared-difficulty"`, over this many devices of the
-        kind chosen (`jax.sharding`); chains then run as one batch, of which each device has a part.
-        For images there may be several processes (`jax.distributed`): every one makes this call,
-        with devices of all of them, and ends with the same draws.
+        Spread chains over this many devices of the kind chosen (`jax.sharding`); they then run as
+        one batch, of which each device has a part.
     checkpoint
         A folder for the draws as they are made. After an interruption of any kind the same call
         goes on there and ends with the same draws.
     **options
         Sizes, families and priors: fields of `bayesrep.models.options.JointOptions`, such as
-        `curve="gp"` or `slope=(3.0, 2.5)`, or of
-        `bayesrep.models.shared_difficulty.SharedDifficultyOptions`, such as `factors=2`. The
-        workers model has the joint model's, but for `dependence`. Where `components` is not among
+        `curve="gp"` or `slope=(3.0, 2.5)`. Where `components` is not among
         them, mixtures have two, or up to four where the counts insist: the attribute
         `components_choice` then says so (`bayesrep.inference.components`). Where
         `classifier_level` or `classifier_slope` are not, they are as wide as classifiers differ
@@ -190,9 +183,10 @@ def fit(
     chains, warmup, draws = _fill_sizes(chains, warmup, draws)
     _check(method, feedback, chains, warmup, draws)
     mesh = None if devices == 1 else spread_over(device, devices)
-    _check_checkpoint(checkpoint, method, mesh)
-    problem = pose(study, model=model, options=options, groups=groups, datasets=datasets, mesh=mesh)
-    _check_spread(None if problem.model.of_images else mesh, method, chains)
+    if checkpoint is not None and method == "laplace":
+        raise OptionError("cut-or-checkpoint-without-nuts", method=method)
+    _check_spread(mesh, method, chains)
+    problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     ways = list_ways(problem, method, feedback, of_chains=of_chains or mesh is not None)
     refuse_method(problem, ways[-1], method, feedback)
     with (
@@ -253,8 +247,6 @@ def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedul
     """How many transitions of how many chains; warm-up in whole blocks."""
     components = problem.options.components
     schedule = Schedule(chains=chains, warmup=BLOCK * -(-warmup // BLOCK), draws=draws)
-    if problem.model.of_images:
-        return schedule.for_dear_gradient()
     if components > 2 or len(problem.statistics.classifiers) <= FEW:
         return schedule.for_hard_posterior(components)
     return schedule
@@ -276,24 +268,12 @@ def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> 
         raise OptionError("cut-or-checkpoint-without-nuts", method=method)
 
 
-def _check_checkpoint(checkpoint: str | Path | None, method: str, mesh: Mesh | None) -> None:
-    """Refuse a checkpoint where there are no chains of one process to keep."""
-    if checkpoint is None:
-        return
-    if method == "laplace":
-        raise OptionError("cut-or-checkpoint-without-nuts", method=method)
-    if mesh is not None and mesh.is_multi_process:
-        raise OptionError("checkpoint-with-several-processes")
-
-
 def _check_spread(mesh: Mesh | None, method: str, chains: int) -> None:
     """Refuse chains that devices cannot share."""
     if mesh is None:
         return
     if method == "laplace":
         raise OptionError("devices-without-chains", method=method)
-    if mesh.is_multi_process:
-        raise OptionError("chains-over-several-processes")
     if chains % mesh.size:
         raise OptionError("chains-not-shared-evenly", devices=mesh.size, chains=chains)
 
@@ -310,10 +290,9 @@ def _choose_device(device: str, chains: int, problem: Problem) -> Choice:
         """Down the potential that chains follow: as much work as their leapfrogs."""
         data = problem.data()
         tools = programs(problem, data)
-        density, separable = tools.density, tools.separable
-        target = build_target(density, separable=separable)
-        center = tools.start(problem.start(data))
-        setting = first_setting(density, data, center, separable=separable)
+        marginal = Marginal(tools.density)
+        target = of_marginal(marginal)
+        setting = marginal.first_setting(data, tools.start(problem.start(data)))
 
         def descend(setting: Any, point: Array) -> Array:
             slope = jax.grad(target.potential, argnums=1)

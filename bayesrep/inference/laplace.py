@@ -9,9 +9,6 @@ weighted once more by an unbiased estimate of the marginal density over Laplace'
 antithetic draws of every classifier's normal. So weights make means exact, and Pareto's k of both
 weights and their effective numbers say whether they do so with the draws at hand.
 
-Where classifiers meet in the likelihood, the draws are those of the normal at the mode, with
-weights.
-
 Draws are made, by the thousand, until their weights hold, and returned as many as were asked for,
 of equal weight: a stratified resample of all. Weights that do not hold would leave few of them,
 many times over: then the approximation's own draws are.
@@ -30,7 +27,7 @@ smoother", JCGS 5: stratified resampling.
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +35,6 @@ import numpy as np
 from jax import Array
 
 from bayesrep.inference.arrowhead import Whitening
-from bayesrep.inference.dense import DenseWhitening
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.marginal import (
     N_JOINT_STEPS,
@@ -49,7 +45,6 @@ from bayesrep.inference.marginal import (
     mirror,
 )
 from bayesrep.inference.problem import around_mode
-from bayesrep.inference.program import kept_jit
 from bayesrep.inference.run import Drawn, Run
 from bayesrep.inference.settle import (
     PointProgram,
@@ -71,12 +66,12 @@ DEFENSIVE = 0.1
 """Share of the proposals' mixture in what is resampled (Hesterberg 1995)."""
 NOWHERE = -1e9
 """Log density where Laplace's marginal is not a number."""
-BATCHES, NESTED_BATCHES = 8, 4
+BATCHES = 4
 """Batches of draws, at most, until the weights hold; more would repeat the same points."""
 MAX_KEPT_CLASSIFIERS = 2048
 """Of no more the normals at all points are kept; of more, they would fill the memory."""
 LEAST, EACH = 1000, 3
-"""Draws made at a time where units are integrated, at least, and how many returned ones each is."""
+"""Draws made at a time, at least, and how many returned ones each is."""
 
 
 class Weighted(NamedTuple):
@@ -136,14 +131,10 @@ def laplace(run: Run) -> Drawn:
     run.bar.stage("sampling")
     random = np.random.default_rng([run.seed, 2])
     wanted = run.schedule.chains * run.schedule.draws
-    if isinstance(normal, DenseWhitening):
-        count, batches, source = wanted, BATCHES, _mode_source(run, normal)
-    else:
-        count, batches = max(wanted // EACH, LEAST), NESTED_BATCHES
-        source = _nested_source(run, normal, random)
+    count, source = max(wanted // EACH, LEAST), _nested_source(run, normal, random)
     found = source.draw(random, count)
     judged = source.judge(found)
-    for _ in range(batches - 1):
+    for _ in range(BATCHES - 1):
         if judged.holds or judged.hopeless:
             break
         more = source.draw(random, count)
@@ -328,31 +319,3 @@ def draw_program(density: Density) -> PointProgram:
         return position, -known.estimates.potential, lp
 
     return compile_for_points(draw, density, "draw")
-
-
-def _mode_source(run: Run, normal: DenseWhitening) -> DrawSource:
-    """Draws of the normal at the mode, with the density of all parameters."""
-    look = _evaluate_program(run.tools.density)
-
-    def draw(random: np.random.Generator, count: int) -> Weighted:
-        shapes = jax.tree.map(jnp.shape, normal.center)
-        standard = {n: jnp.asarray(random.standard_normal((count, *s))) for n, s in shapes.items()}
-        position, log_density = look(normal, run.data, standard)
-        squares = sum(np.square(leaf).reshape(count, -1).sum(axis=1) for leaf in standard.values())
-        lp = np.asarray(log_density)
-        weight = lp + 0.5 * np.asarray(squares)
-        return Weighted(np.arange(count), jax.tree.map(np.asarray, position), weight, lp)
-
-    return DrawSource(draw, lambda found: certify(found.log_weight))
-
-
-def _evaluate_program(density: Density) -> Callable[..., Any]:
-    def one(normal: DenseWhitening, data: Any, standard: Position) -> tuple[Position, Array]:
-        position = normal(standard)
-        return position, -density.potential(position, data)
-
-    return kept_jit(
-        lambda normal, data, every: jax.lax.map(lambda each: one(normal, data, each), every),
-        "evaluate",
-        density.identity,
-    )

@@ -281,7 +281,6 @@ class Marginal:
 
     def setting(self, data: Data, whitening: Whitening, rows: Ints) -> Setting:
         """Coordinates, the sample of these units, and an untaught guide."""
-        assert self.density.select is not None
         weight = np.zeros(self.density.units)
         weight[rows] = self.density.units / max(len(rows), 1)
         some = self.density.select(data, rows)

@@ -14,9 +14,6 @@ units' estimates, invariant (`bayesrep.inference.marginal` has the coordinates a
 Of each unit's mirrored z a kept draw has one, by their ratios: estimates are unbiased, so it is a
 draw of the posterior (Andrieu, Roberts (2009), pseudo-marginal).
 
-A model whose units meet in the likelihood has no such parts: its potential is its own surrogate,
-and a transition is one of NUTS.
-
 References
 ----------
 Andrieu, Roberts (2009), "The pseudo-marginal approach for efficient Monte Carlo computations",
@@ -116,7 +113,7 @@ def of_marginal(marginal: Marginal) -> Target:
 
 
 def of_density(density: Density) -> Target:
-    """The target of any density, in the coordinates of a `DenseWhitening`."""
+    """The target of any density, by plain NUTS, in the coordinates of a whitening."""
     flat, back = ravel_pytree(density.origin())
 
     def position(setting: Any, shared: Array) -> Position:

@@ -130,8 +130,8 @@ def numpyro_model(
     Classifiers answer about the same images, so that their answers count with w for x and in full
     for y_c. Z_c stands for ∫ exp(−φ_c(y_c | x)) dy_c: the mean of two ratios to a normal that is
     near, at y_c and mirrored at the normal's centre. Integrated over y_c the density has Z_c's
-    power w, as the chains have it. Where w = 1 (one classifier, or the shared-difficulty model)
-    nothing is left of this and the density is the NumPyro model's own.
+    power w, as the chains have it. Where w = 1 (one classifier) nothing is left of this and the
+    density is the NumPyro model's own.
 
     Parameters
     ----------
@@ -156,13 +156,10 @@ def numpyro_model(
         data = problem.data()
         tools = programs(problem, data)
         weight = float(problem.model.weight(data))
-        normal = around_mode(problem, tools, data)
-        middle, function = normal.center, _plain(problem)
-        if isinstance(normal, Whitening):
-            settled = _settle(tools, normal, data)
-            middle = settled.whitening.center
-            if weight != 1:
-                function = _weighted(function, tools.density, settled)
+        settled = _settle(tools, around_mode(problem, tools, data), data)
+        function, middle = _plain(problem), settled.whitening.center
+        if weight != 1:
+            function = _weighted(function, tools.density, settled)
         sites = {name: jnp.asarray(v) for name, v in tools.density.to_sites(middle).items()}
         flat, back = ravel_pytree(sites)
     named = {

@@ -63,7 +63,7 @@ METHODS: Mapping[str, Way] = {
 }
 """By what a model's `methods` call it; "cut" is the method "nuts" with cut feedback."""
 LONGER = 1, 4, 16
-"""How long chains are made until they agree, where no method is named; dear ones the first two."""
+"""How long chains are made until they agree, where no method is named."""
 
 
 class Found(NamedTuple):
@@ -126,10 +126,8 @@ def list_ways(problem: Problem, method: str, feedback: str, *, of_chains: bool) 
     chains = METHODS["cut" if feedback == "cut" else "nuts"]
     if method != "auto":
         return [METHODS["laplace"] if method == "laplace" else chains]
-    dear = problem.model.of_images
-    longer = [chains._replace(times=times) for times in LONGER[: 2 if dear else None]]
-    quick = feedback == "full" and "laplace" in problem.model.methods
-    quick = quick and not dear and not of_chains
+    longer = [chains._replace(times=times) for times in LONGER]
+    quick = feedback == "full" and "laplace" in problem.model.methods and not of_chains
     return [METHODS["laplace"], *longer] if quick else longer
 
 
