@@ -7,7 +7,6 @@ import pytest
 import zoo
 from scipy.special import expit, log_expit
 
-import bayesrep
 from bayesrep.studies import simulate
 from bayesrep.summary import images
 from bayesrep.summary.images import KAPPA, describe_images
@@ -94,6 +93,5 @@ def test_difficulties_follow_those_that_answers_were_drawn_with(table, monkeypat
 
     original = simulate.draw_correct
     monkeypatch.setattr(simulate, "draw_correct", draw)
-    study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
-    assert study.fingerprint() == zoo.study("tiny").fingerprint()
+    assert zoo._tiny().fingerprint() == zoo.study("tiny").fingerprint()
     assert np.corrcoef(table["difficulty"], -drawn["replication"])[0, 1] > 0.5

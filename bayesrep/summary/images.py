@@ -99,14 +99,13 @@ def _probabilities(fitted: Fitted, draws: int) -> Float[np.ndarray, "2 classifie
 
 def _frequencies(fitted: Fitted, draws: int) -> tuple[Floats, Floats]:
     """Posterior mean and standard deviation of every image's s."""
-    data = fitted.images.replication
-    pairs, place = np.unique(
-        np.stack([data.selected, data.shown - data.selected]), axis=1, return_inverse=True
-    )
+    data, cells = fitted.images.replication, fitted.statistics.replication
     density = log_densities(fitted, fitted.record.roles.index("replication"), draws)
-    given = frequency_given_counts(density, *pairs, fitted.record.dependence).mean(axis=0)
-    s = np.exp(logit_quadrature.nodes()[0])
+    rejected = cells.shown - cells.selected
+    given = frequency_given_counts(density, cells.selected, rejected, fitted.record.dependence)
+    s, given = np.exp(logit_quadrature.nodes()[0]), given.mean(axis=0)
     mean, square = given @ s, given @ np.square(s)
+    place = cells.find(data.selected, data.shown)
     return mean[place], np.sqrt(np.clip(square - np.square(mean), 0, None))[place]
 
 
