@@ -17,7 +17,6 @@ import numpy as np
 
 from bayesrep.errors import ConvergenceWarning, EstimateWarning, IdentificationWarning
 from bayesrep.inference import fit
-from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups
 from bayesrep.inference.compiling import kept_programs
 from bayesrep.inference.components import settled_by_counts
@@ -98,7 +97,6 @@ def normal_posterior(study: Study, *, seed: int, draws: int = DRAWS) -> Posterio
             for name, leaf in normal.center.items()
         }
         marginal = Marginal(tools.density)
-        assert isinstance(normal, Whitening)  # the joint model is separable
         setting = marginal.setting(data, normal, np.arange(sample_size(tools.density.units)))
         setting = share_images(tools.density, setting, problem)
         half["units"] = np.asarray(setting.noise.draw(jax.random.key(seed), draws // 2))
