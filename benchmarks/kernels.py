@@ -2,10 +2,10 @@
 
     python -m benchmarks.kernels [--quick]
 
-Each program of a fit of 136 classifiers, and of the image-level model, is compiled for an H100
-(compute capability 9.0), for which the wheels of the extra [cuda13] or [cuda12] are enough. Counted
-are the kernels of its entry and those of one turn of every loop, and the loops whose length the
-data decide: at each of their turns the host waits to hear whether to go on.
+Each program of a fit of 136 classifiers is compiled for an H100 (compute capability 9.0), for which
+the wheels of the extra [cuda13] or [cuda12] are enough. Counted are the kernels of its entry and
+those of one turn of every loop, and the loops whose length the data decide: at each of their turns
+the host waits to hear whether to go on.
 """
 
 import argparse
@@ -24,12 +24,13 @@ from jax.experimental import topologies
 
 import bayesrep
 from bayesrep.bench.hlo import Loop, read_loops
-from bayesrep.inference import compiling, laplace, problem, settle
-from bayesrep.inference.arrowhead import shift_map
-from bayesrep.inference.nuts import build_sampler
+from bayesrep.inference import compiling, points, problem
+from bayesrep.inference.marginal_mode import evaluation_program
+from bayesrep.inference.nested_laplace import draw_program
+from bayesrep.inference.nuts import blank_target, build_sampler
 from bayesrep.inference.problem import pose, programs
-from bayesrep.inference.run import build_target, first_setting
 from bayesrep.inference.schedule import BLOCK, Schedule
+from bayesrep.inference.surrogate import surrogate_potential
 from bayesrep.report.text import columns
 from experiments.results import save
 
@@ -52,47 +53,47 @@ Call = tuple[Callable[..., Any], tuple[Any, ...]]
 """A jitted function, and its arguments or their shapes."""
 
 
-def list_calls(model: str, study: bayesrep.Study) -> Iterator[tuple[str, Call]]:
-    """Programs of a model's fit by name, as a GPU runs them: all chains in one batch."""
-    posed = pose(study, model=model, options={})
+def list_calls(study: bayesrep.Study) -> Iterator[tuple[str, Call]]:
+    """Programs of a fit by name, as a GPU runs them: all chains in one batch."""
+    posed = pose(study, model="joint", options={})
     data = posed.data()
     tools = programs(posed, data)
-    density, separable = tools.density, tools.separable
-    values = posed.start(data)
-    position = jax.eval_shape(tools.start, values)
+    density, values = tools.density, posed.start(data)
+    position = tools.start(values)
     many = jax.tree.map(lambda x: jax.ShapeDtypeStruct((CHAINS, *x.shape), x.dtype), position)
-    setting = jax.eval_shape(
-        lambda data: first_setting(density, data, density.origin(), separable=separable), data
-    )
-    target = build_target(density, separable=separable)
-    points = jax.ShapeDtypeStruct((CHAINS, target.size), float)
+    target = blank_target(density, data, position)
+    standard = jax.ShapeDtypeStruct((CHAINS, density.shared), float)
     full = jax.value_and_grad(density.potential)
-    sampled = jax.value_and_grad(target.potential, argnums=1)
+    sampled = jax.value_and_grad(partial(surrogate_potential, density), argnums=1)
     yield "gradient", (jax.jit(jax.vmap(full, (0, None))), (many, data))
-    if separable:
-        yield "surrogate gradient", (jax.jit(jax.vmap(sampled, (None, 0))), (setting, points))
-        look, draw = settle.look_program(density), laplace.draw_program(density)
-        some = jax.ShapeDtypeStruct((look.size, density.shared), float)
-        seen = jax.eval_shape(look.call, setting, (some,))
-        keys = jax.random.split(jax.random.key(0), draw.size)
-        yield "looking around", (look.call, (setting, (some,)))
-        yield "weighted draws", (draw.call, (setting, (seen, keys)))
+    yield (
+        "surrogate gradient",
+        (jax.jit(jax.vmap(sampled, (None, 0))), (target.surrogate, standard)),
+    )
+    evaluate, draw = evaluation_program(density), draw_program(density)
+    some, words = (
+        jax.ShapeDtypeStruct((size, length), kind)
+        for size, length, kind in (
+            (evaluate.size, density.shared, float),
+            (draw.size, 2, "uint32"),
+        )
+    )
+    yield "Laplace marginal", (evaluate.call, (target.setting, (some,)))
+    at = jax.ShapeDtypeStruct((draw.size, density.shared), float)
+    yield "weighted draws", (draw.call, (target.setting, (at, words)))
     yield "expansion", (tools.expand, (position, data))
-    if tools.onward is not None and tools.hessian is not None:
-        yield "onward", (tools.onward, (jax.eval_shape(shift_map, position), data))
-        yield "Hessian", (tools.hessian, (position, data))
     schedule = Schedule(CHAINS, warmup=250, draws=750)
-    sampler = build_sampler(target, schedule, vectorized=True)
+    sampler = build_sampler(density, schedule, vectorized=True)
     state = jax.eval_shape(sampler.start, schedule.keys(jax.random.key(0)))
     held = jax.ShapeDtypeStruct((CHAINS, BLOCK, 0), float)
-    yield "block of draws", (sampler.block, (state, setting, held))
+    yield "block of draws", (sampler.block, (state, target, held))
     yield "quantities", (tools.quantities, (many, data))
 
 
 def main() -> int:
     """Compile, count, print, and without `--quick` write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the gradients of the joint model")
+    parser.add_argument("--quick", action="store_true", help="the gradients alone")
     quick = parser.parse_args().quick
     try:
         card = topologies.get_topology_desc(
@@ -111,19 +112,17 @@ def main() -> int:
     rows: list[tuple[str, ...]] = []
     pretended = [mock.patch.object(m, "default_platform", return_value="cuda") for m in HERE]
     with jax.enable_x64(new_val=True), pretended[0], pretended[1], pretended[2]:
-        for model in ("joint",) if quick else ("joint", "shared-difficulty"):
-            for name, (function, arguments) in list_calls(model, study):
-                if quick and "gradient" not in name:
-                    continue
-                begin = time.perf_counter()
-                lowered: Any = function
-                text = lowered.lower(*jax.tree.map(placed, arguments)).compile().as_text()
-                loops = read_loops(text)
-                seconds = time.perf_counter() - begin
-                label = f"{name}, {model}"
-                found[label] = {"loops": [x._asdict() for x in loops], "seconds": seconds}
-                rows += _rows(label, loops)
-                print(label, loops, file=sys.stderr, flush=True)
+        for name, (function, arguments) in list_calls(study):
+            if quick and "gradient" not in name:
+                continue
+            begin = time.perf_counter()
+            lowered: Any = function
+            text = lowered.lower(*jax.tree.map(placed, arguments)).compile().as_text()
+            loops = read_loops(text)
+            seconds = time.perf_counter() - begin
+            found[name] = {"loops": [x._asdict() for x in loops], "seconds": seconds}
+            rows += _rows(name, loops)
+            print(name, loops, file=sys.stderr, flush=True)
     table = columns(["program", "kernels a turn", "turns"], rows)
     print(table)
     if not quick:
@@ -131,7 +130,7 @@ def main() -> int:
     return 0
 
 
-HERE = (settle, compiling, problem)
+HERE = (points, compiling, problem)
 REMARKS = f"""{CHAINS} chains in one batch, 136 classifiers, 10,000 images in each data set;
 compiled for an H100 on a machine that has none. Where the turns of a loop are not known, the data
 decide, and the host waits at each."""

@@ -1,20 +1,19 @@
 """Where intervals hold and where they do not: every method in every scenario of the simulator.
 
-    python -m experiments.hostile [--studies 100] [--shared 20] [--images 2000] [--classifiers 10]
+    python -m experiments.hostile [--studies 100] [--images 2000] [--classifiers 10]
                                   [--rows NAME,NAME] [--work DIR] [--finished]
                                   [--add | --posterior]
 
 For each world and design of annotators, that many studies of known truth, fitted as a user would
 fit them: nothing tells a method in what world it is, but in the last row, whose fits are told the
-correlation of the answers. 95 % intervals of single classifiers and of
-the mean gap, by the joint model (Laplace, certified; where its certificate is refused the draws
-count all the same), the shared-difficulty model, and the bootstraps of the point
-estimates; what `bayesrep.diagnose` says of each fit; and whether the band over the dependence of
-answers reaches the truth. Resumable: finished studies are kept in DIR, and `--finished` makes the
-page of those alone. `--add` makes the studies that follow those of the page and pools them with it,
-which needs no results of single studies: every printed number is a mean or a count over studies.
-`--posterior` makes the posterior's part of the page's studies anew and keeps its lines of the point
-estimates, which are of the same studies, and its other rows.
+correlation of the answers. 95 % intervals of single classifiers and of the mean gap, by the joint
+model (Laplace, certified; where its certificate is refused the draws count all the same) and the
+bootstraps of the point estimates; what `bayesrep.diagnose` says of each fit; and whether the band
+over the dependence of answers reaches the truth. Resumable: finished studies are kept in DIR, and
+`--finished` makes the page of those alone. `--add` makes the studies that follow those of the page
+and pools them with it, which needs no results of single studies: every printed number is a mean or
+a count over studies. `--posterior` makes the posterior's part of the page's studies anew and keeps
+its lines of the point estimates, which are of the same studies, and its other rows.
 """
 
 import argparse
@@ -88,13 +87,11 @@ BEST_EM = "em-spline(components=2, loss=binomial, bounds=everywhere)"
 POINTS = ("naive", "jackknife", BEST_EM)
 LABELS = {
     "joint": "joint",
-    "shared": "shared difficulty",
     BEST_EM: "EM + spline (K = 2, binomial)",
     "jackknife": "jackknife",
     "naive": "naive",
 }
 BOOTSTRAP = 200
-NODES = 13
 QUANTILES = (0.025, 0.975)
 OF_DRAWS = ("posterior around other modes", "Pareto k")
 COVERED = ("coverage", "coverage_se", "gap_coverage", "gap_coverage_se")
@@ -136,7 +133,7 @@ def one_study(key: str, images: int, classifiers: int, *, points: bool = True) -
         "reference": truth.reference_accuracy.tolist(),
         "measured": study.reference.correct.mean(axis=0).tolist(),
         "methods": {"joint": of_posterior(study, joint), **of_points},
-        "converged": {"joint": bool(joint["posterior"].attrs["converged"])},
+        "converged": bool(joint["posterior"].attrs["converged"]),
         "verdict": _verdict(said),
     }
 
@@ -145,32 +142,6 @@ def _told(key: str) -> dict[str, float]:
     """What a fit of this row is told of its world."""
     world = ROWS[key.rsplit("/", 1)[0]]
     return {"dependence": world.dependence} if world.told and world.dependence else {}
-
-
-def one_shared(key: str, images: int, classifiers: int) -> dict[str, Any]:
-    """The shared-difficulty model's estimates with intervals."""
-    study, seed = simulated(key, images, classifiers)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        shared = bayesrep.fit(
-            study,
-            method="laplace",
-            model="shared-difficulty",
-            nodes=NODES,
-            seed=seed,
-            progress=False,
-            **_told(key),
-        )
-    return {
-        "methods": {"shared": of_posterior(study, shared)},
-        "converged": {"shared": bool(shared["posterior"].attrs["converged"])},
-    }
-
-
-def joined(of_study: Mapping[str, Any], of_shared: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A study's results with those of the shared-difficulty model, where there are any."""
-    more = of_shared or {"methods": {}, "converged": {}}
-    return {**of_study, **{part: of_study[part] | more[part] for part in ("methods", "converged")}}
 
 
 def of_posterior(study: Study, posterior: Any) -> dict[str, Any]:
@@ -236,7 +207,7 @@ def scores(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
             continue
         truth = np.array([r["truth"] for r in having])
         # A posterior speaks of the gap from what was measured, a bootstrap of the populations'.
-        above = "measured" if name in ("joint", "shared") else "reference"
+        above = "measured" if name == "joint" else "reference"
         wanted = (np.array([r[above] for r in having]) - truth).mean(axis=1)
         of = [r["methods"][name] for r in having]
         table[name] = score(truth, wanted, of)
@@ -334,11 +305,7 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "band": float(np.mean([in_band(r) for r in of_row])),
             "verdict": {said: trust.count(said) for said in RANK},
             "alarms": alarms(of_row),
-            "converged": {
-                model: float(np.mean(given))
-                for model in ("joint", "shared")
-                if (given := [r["converged"][model] for r in of_row if model in r["converged"]])
-            },
+            "converged": float(np.mean([r["converged"] for r in of_row])),
         }
     return {"rows": found}
 
@@ -383,13 +350,6 @@ def _pooled_row(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, A
         check: _mean(sizes, (one["alarms"].get(check, 0), other["alarms"].get(check, 0)))
         for check in {**one["alarms"], **other["alarms"]}
     }
-    converged = {
-        model: _mean(
-            [part["scores"].get(model, {"studies": 0})["studies"] for part in (one, other)],
-            [part["converged"].get(model, 0) for part in (one, other)],
-        )
-        for model in {**one["converged"], **other["converged"]}
-    }
     return {
         "world": other["world"],
         "priors": other["priors"],
@@ -398,7 +358,10 @@ def _pooled_row(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, A
         "band": _mean(sizes, (one["band"], other["band"])),
         "verdict": {said: one["verdict"][said] + other["verdict"][said] for said in RANK},
         "alarms": dict(sorted(shares.items(), key=lambda each: -each[1])),
-        "converged": converged,
+        "converged": _mean(
+            [part["scores"]["joint"]["studies"] for part in (one, other)],
+            [part["converged"] for part in (one, other)],
+        ),
     }
 
 
@@ -440,14 +403,11 @@ def table(found: Mapping[str, Any]) -> str:
             str(facts["studies"]),
             *(str(facts["verdict"][said]) for said in RANK),
             percent(facts["band"], 0),
-            *(
-                percent(facts["converged"][model], 0) if model in facts["converged"] else "-"
-                for model in ("joint", "shared")
-            ),
+            percent(facts["converged"], 0),
         ]
         for row, facts in found["rows"].items()
     ]
-    second = ["world", "studies", *RANK, "band holds", "joint ok", "shared ok"]
+    second = ["world", "studies", *RANK, "band holds", "ok"]
     warned = [
         [row, check, percent(share, 0)]
         for row, facts in found["rows"].items()
@@ -534,7 +494,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the experiment and write docs/results/hostile.{md,json,png}."""
     parser = argparse.ArgumentParser(prog="python -m experiments.hostile", description=__doc__)
     parser.add_argument("--studies", type=int, default=100)
-    parser.add_argument("--shared", type=int, help="of these, by the shared-difficulty model too")
     parser.add_argument("--images", type=int, default=2_000)
     parser.add_argument("--classifiers", type=int, default=10)
     parser.add_argument("--rows", default=",".join(ROWS), help="worlds, separated by commas")
@@ -547,7 +506,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = arguments.rows.split(",")
     if unknown := sorted(set(chosen) - set(ROWS)):
         parser.error(f"no such world: {', '.join(unknown)}; there are {', '.join(ROWS)}")
-    shared = arguments.studies if arguments.shared is None else arguments.shared
     size = arguments.images, arguments.classifiers
     of_size = f"--images {size[0]} --classifiers {size[1]}"
     page: Mapping[str, Any] = {"rows": {}}
@@ -565,29 +523,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def all_of(
         kind: str, make: Callable[[str, int, int], dict[str, Any]], wanted: Sequence[str]
-    ) -> dict[str, Mapping[str, Any]]:
+    ) -> list[Mapping[str, Any]]:
         path = arguments.work / f"{kind}-{size[0]}-{size[1]}.jsonl"
-        made = resume(path, wanted, lambda key: make(key, *size), finished=arguments.finished)
-        return {each["key"]: each for each in made}
-
-    def keys_of(count: int) -> list[str]:
-        return [
-            f"{row}/{seed}" for seed in range(count) for row in chosen if seed >= there.get(row, 0)
-        ]
+        return resume(path, wanted, lambda key: make(key, *size), finished=arguments.finished)
 
     if arguments.posterior:
         most = range(max(there.values()))
         keys = [f"{row}/{i}" for i in most for row in chosen if i < there.get(row, 0)]
         results = all_of("hostile-posterior", partial(one_study, points=False), keys)
-        found = with_points(numbers(list(results.values())), page)
+        found = with_points(numbers(results), page)
     else:
-        results = all_of("hostile", one_study, keys_of(arguments.studies))
-        of_shared = all_of("hostile-shared", one_shared, keys_of(shared))
-        found = numbers([joined(result, of_shared.get(key)) for key, result in results.items()])
-        found = pooled(page, found)
+        keys = [
+            f"{row}/{i}"
+            for i in range(arguments.studies)
+            for row in chosen
+            if i >= there.get(row, 0)
+        ]
+        found = pooled(page, numbers(all_of("hostile", one_study, keys)))
     text = table(found)
     print(text)
-    asked = f"--studies {arguments.studies} --shared {shared} {of_size}"
+    asked = f"--studies {arguments.studies} {of_size}"
     command = page["command"] if arguments.posterior else f"python -m experiments.hostile {asked}"
     save("hostile", command, found, text, draw(found), remarks(found, arguments))
     return 0

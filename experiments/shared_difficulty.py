@@ -1,232 +1,121 @@
-"""Intervals of what combines classifiers: mean gap and slope, by two posteriors.
+"""A model of one's own, in NumPyro: single images with a difficulty that all classifiers share.
 
-    python -m experiments.shared_difficulty [--studies 100] [--images 2000] [--classifiers 10]
+    python -m experiments.shared_difficulty [--images 400] [--classifiers 8] [--draws 500]
 
-Over simulated studies whose truth is known, from inside and outside the fitted family, 95 %
-intervals of the mean gap and of the slope of adjusted on reference accuracy by
+`bayesrep.fit` models one classifier's answers at a time and draws all classifiers jointly. Here the
+model itself knows that they answer about the same images: image x has a selection frequency s and a
+difficulty u, and both are summed over a grid.
 
-    joint        the joint model
-    shared       the shared-difficulty model
+    k | n, s       ~  Binomial(n, s)
+    s              ~  w_i Beta(a_1, b_1) + (1 − w_i) Beta(a_2, b_2)        in data set i
+    correct_c | s, u ~  Bernoulli(σ(α_c + β_c (2 s − 1) − λ u)),   u ~ Normal(0, 1)
+    A_c            =  ∫∫ σ(…) p_ref(s) φ(u) ds du                          adjusted accuracy
 
-each against the measured accuracies on the reference and against those on its population.
-Resumable: finished studies are kept in --work.
+All it takes of bayesrep are a study's arrays. What it prints is beside `bayesrep.fit`'s.
 """
 
 import argparse
 import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jax import Array
+from jax.scipy.special import logsumexp
+from numpyro.infer import MCMC, NUTS
+from scipy.special import expit
 
 import bayesrep
-from bayesrep import ConvergenceWarning
-from bayesrep.numerics.estimands import accuracy_line
-from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.figures import BLUE, RED, legend_below, panels
+from bayesrep import ConvergenceWarning, Study
 from bayesrep.report.text import columns, percent
-from experiments.ledger import resume
-from experiments.results import save
 
-PROCESSES = ("outside", "inside")
-METHODS = {
-    "joint": "joint model",
-    "shared": "shared difficulty",
-}
-QUANTITIES = {
-    "mean gap": "mean gap",
-    "slope": "slope",
-    "population gap": "mean gap between populations",
-    "population slope": "slope between populations",
-}
-JOINT_SCHEDULE: dict[str, Any] = {"draws": 250}
-SHARED_SCHEDULE: dict[str, Any] = {"method": "nuts", "chains": 2, "warmup": 200, "draws": 150}
-"""Of one length: by default chains grow longer until they agree."""
-NODES = 13
+LOGIT_S = np.linspace(-6, 8, 43)
+S = expit(LOGIT_S)
+LOG_S, LOG_REST = -np.logaddexp(0, -LOGIT_S), -np.logaddexp(0, LOGIT_S)
+"""log s and log(1 − s) at nodes that are evenly spaced in logit s."""
+U, WEIGHT = np.polynomial.hermite_e.hermegauss(11)
+LOG_WEIGHT = np.log(WEIGHT / WEIGHT.sum())
 
 
-def lines(reference: np.ndarray, population: np.ndarray | None, adjusted: np.ndarray) -> Any:
-    """Draws of the quantities from draws [S, C] of accuracies."""
-    found = {
-        "mean gap": (reference - adjusted).mean(axis=-1),
-        "slope": accuracy_line(reference, adjusted)[0],
-    }
-    if population is not None:
-        found["population gap"] = (population - adjusted).mean(axis=-1)
-        found["population slope"] = accuracy_line(population, adjusted)[0]
-    return found
+def arrays(study: Study) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """log P(k | n, s) of the images of both data sets [x, s], and the replication's answers."""
+    both = (study.reference, study.replication)
+    counts = [
+        np.outer(each.selected, LOG_S) + np.outer(each.shown - each.selected, LOG_REST)
+        for each in both
+    ]
+    return tuple(counts), study.replication.correct.astype(float)
 
 
-def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
-    """Mean, sd and interval of every quantity by every method, and the truth."""
-    process, number = key.split("/")
-    study = bayesrep.simulate_study(
-        seed=5000 + int(number),
-        images=images,
-        classifiers=classifiers,
-        process=process,  # type: ignore[arg-type]
+def model(counts: Sequence[Array], correct: Array) -> None:
+    """NumPyro model; the module's docstring states it."""
+    center = numpyro.sample("center", dist.Normal(jnp.array([0.7, 2.2]), 0.5).to_event(1))
+    size = numpyro.sample("size", dist.LogNormal(2.5, 0.6).expand([2]).to_event(1))
+    share = numpyro.sample("share", dist.Uniform(0.0, 1.0).expand([2]).to_event(1))
+    a, b = jax.nn.sigmoid(center) * size, jax.nn.sigmoid(-center) * size
+    first, second = jax.nn.log_softmax(jnp.outer(a, LOG_S) + jnp.outer(b, LOG_REST), axis=1)
+    reference, replication = (
+        jnp.logaddexp(jnp.log(w) + first, jnp.log1p(-w) + second) for w in share
     )
-    truth, seed = study.truth, int(number)
-    assert truth is not None
+
+    level = numpyro.sample("level", dist.Normal(-1.0, 2.0))
+    slope = numpyro.sample("slope", dist.Normal(3.0, 2.5))
+    loading = numpyro.sample("loading", dist.HalfNormal(2.0))
+    with numpyro.plate("classifier", correct.shape[1]):
+        alpha = numpyro.sample("alpha", dist.Normal(level, 0.75))
+        beta = numpyro.sample("beta", dist.Normal(slope, 0.5))
+    curve = alpha[:, None] + jnp.outer(beta, 2 * S - 1)
+    logit = curve[:, :, None] - loading * jnp.asarray(U)[None, None]
+    # An image enters by its answers alone, so that a gradient is a few products of matrices.
+    answers = jnp.tensordot(correct, jax.nn.log_sigmoid(logit), 1)
+    answers += jnp.tensordot(1 - correct, jax.nn.log_sigmoid(-logit), 1)
+    given_s = logsumexp(answers + LOG_WEIGHT[None, None], axis=2)
+    numpyro.factor("reference", logsumexp(counts[0] + reference[None], axis=1).sum())
+    numpyro.factor("replication", logsumexp(counts[1] + replication[None] + given_s, axis=1).sum())
+    mean = jax.nn.sigmoid(logit) @ np.exp(LOG_WEIGHT)
+    numpyro.deterministic("adjusted_accuracy", mean @ jnp.exp(reference))
+
+
+def sample(study: Study, draws: int, seed: int = 0) -> np.ndarray:
+    """Draws of the adjusted accuracies [draw, classifier], by NUTS."""
+    mcmc = MCMC(NUTS(model), num_warmup=draws, num_samples=draws, progress_bar=False)
+    mcmc.run(jax.random.key(seed), *arrays(study))
+    return np.asarray(mcmc.get_samples()["adjusted_accuracy"])
+
+
+def compare(study: Study, draws: int) -> str:
+    """A row a classifier: the truth, this model's and `bayesrep.fit`'s means with their sd."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        begin = time.perf_counter()
-        joint = bayesrep.fit(study, seed=seed, progress=False, **JOINT_SCHEDULE)
-        between = time.perf_counter()
-        shared = bayesrep.fit(
-            study,
-            model="shared-difficulty",
-            nodes=NODES,
-            seed=seed,
-            progress=False,
-            **SHARED_SCHEDULE,
-        )
-        seconds = {"joint": between - begin, "shared": time.perf_counter() - between}
-    reference = study.datasets["reference"].correct.mean(axis=0)
-
-    def flat(draws: np.ndarray) -> np.ndarray:
-        return draws.reshape(-1, draws.shape[-1])
-
-    found: dict[str, Any] = {}
-    for method, posterior in (("joint", joint), ("shared", shared)):
-        fitted = Fitted(study, posterior)
-        adjusted, population = flat(fitted.adjusted_draws), flat(fitted.population_draws)
-        found[method] = lines(reference, population, adjusted)
-    true = lines(reference, truth.reference_accuracy, truth.adjusted_accuracy)
-    return {
-        "truth": {name: float(value) for name, value in true.items()},
-        "methods": {
-            method: {
-                name: [float(draws.mean()), float(draws.std()), *np.quantile(draws, (0.025, 0.975))]
-                for name, draws in quantities.items()
-            }
-            for method, quantities in found.items()
-        },
-        "loading": float(shared.posterior["loading"].values.mean()),
-        "divergences": int(shared.sample_stats["diverging"].values.sum()),
-        "least_ess": float(
-            bayesrep.summarize(study, shared, allow_unconverged=True)["ess_bulk"].min()
-        ),
-        "seconds": seconds,
-    }
-
-
-def scores(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, dict[str, float]]]:
-    """By quantity and method: coverage, its standard error, mean sd, bias and sd of the error."""
-    table: dict[str, dict[str, dict[str, float]]] = {}
-    for quantity in QUANTITIES:
-        table[quantity] = {}
-        for method in METHODS:
-            if quantity not in results[0]["methods"][method]:
-                continue
-            rows = np.array([r["methods"][method][quantity] for r in results])
-            truth = np.array([r["truth"][quantity] for r in results])
-            inside = (rows[:, 2] <= truth) & (truth <= rows[:, 3])
-            error = rows[:, 0] - truth
-            covered = float(inside.mean())
-            table[quantity][method] = {
-                "coverage": covered,
-                "coverage_se": float(np.sqrt(covered * (1 - covered) / len(inside))),
-                "posterior_sd": float(rows[:, 1].mean()),
-                "error_sd": float(error.std(ddof=1)) if len(error) > 1 else float("nan"),
-                "bias": float(error.mean()),
-            }
-    return table
-
-
-def table_text(found: Mapping[str, Any]) -> str:
-    """One line for each process, quantity and method."""
-    header = ["studies", "quantity", "method", "covered", "s.e.", "posterior sd", "sd of error"]
+        posterior = bayesrep.fit(study, progress=False)["posterior"]
+    begin = time.perf_counter()
+    own = sample(study, draws)
+    print(f"{time.perf_counter() - begin:.0f} s by NUTS", file=sys.stderr)
+    fitted = posterior["adjusted_accuracy"].values.reshape(-1, len(study.classifiers))
+    assert study.truth is not None
     rows = [
-        [
-            process,
-            QUANTITIES[quantity],
-            METHODS[method],
-            *(percent(score[name], 1) for name in ("coverage", "coverage_se")),
-            *(f"{score[name]:.4f}" for name in ("posterior_sd", "error_sd", "bias")),
-        ]
-        for process, quantities in found["scores"].items()
-        for quantity, methods in quantities.items()
-        for method, score in methods.items()
+        [name, percent(true, 1), *(f"{percent(d.mean(), 1)} ± {percent(d.std(), 1)}" for d in both)]
+        for name, true, *both in zip(
+            study.classifiers, study.truth.adjusted_accuracy, own.T, fitted.T, strict=True
+        )
     ]
-    return columns([*header, "bias"], rows)
-
-
-def draw(results: Sequence[Mapping[str, Any]]) -> Any:
-    """Intervals of the mean gap, study by study, about the truth."""
-    drawing, row = panels(len(METHODS))
-    shown = [r for r in results if r["key"].startswith(f"{PROCESSES[0]}/")][:50]
-    for axes, (method, label) in zip(row, METHODS.items(), strict=True):
-        values = np.array([r["methods"][method]["mean gap"] for r in shown])
-        errors = 100 * (values - np.array([r["truth"]["mean gap"] for r in shown])[:, None])
-        missed = (errors[:, 2] > 0) | (errors[:, 3] < 0)
-        for color, those, name in (
-            (BLUE, ~missed, "truth inside"),
-            (RED, missed, "truth outside"),
-        ):
-            where = np.flatnonzero(those)
-            axes.hlines(where, errors[those, 2], errors[those, 3], color=color, label=name)
-        axes.axvline(0, color="0.4", lw=0.8)
-        axes.set_title(label, fontsize=10)
-        axes.set_xlabel("mean gap less the truth (points)")
-        axes.set_xlim(-4, 4)
-    row[0].set_ylabel("study")
-    legend_below(drawing)
-    return drawing
-
-
-def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
-    """What the numbers are, in prose."""
-    return (
-        f"{found['studies']} studies of {arguments.images} + {arguments.images} images, 36 "
-        f"annotators and {arguments.classifiers} classifiers with a difficulty that all of them "
-        "share. Mean gap and slope are of the true adjusted accuracies against the accuracies "
-        "measured on the reference; between populations, against the true ones. Shared "
-        "difficulty: two chains of "
-        f"{SHARED_SCHEDULE['warmup']} + {SHARED_SCHEDULE['draws']} draws on {NODES} nodes, "
-        f"{found['diverged']} fits with divergent draws, least effective size of an adjusted "
-        f"accuracy {found['least_ess']:.0f}. The figure shows studies outside the family."
-    )
+    return columns(["classifier", "truth", "shared difficulty", "bayesrep.fit"], rows)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/shared-difficulty.{md,json,png}."""
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.shared_difficulty", description=__doc__
-    )
-    parser.add_argument("--studies", type=int, default=100, help="of each process")
-    parser.add_argument("--images", type=int, default=2_000)
-    parser.add_argument("--classifiers", type=int, default=10)
-    parser.add_argument("--processes", nargs="+", choices=PROCESSES, default=PROCESSES)
-    parser.add_argument("--work", type=Path, default=Path("build/experiments"))
-    arguments = parser.parse_args(argv)
-    size = f"{arguments.images}-{arguments.classifiers}"
-    results: list[Any] = []
-    for process in arguments.processes:
-        results += resume(
-            arguments.work / f"shared-difficulty-{process}-{size}.jsonl",
-            [f"{process}/{number}" for number in range(arguments.studies)],
-            lambda key: one_study(key, arguments.images, arguments.classifiers),
-        )
-    found = {
-        "scores": {
-            process: scores([r for r in results if r["key"].startswith(f"{process}/")])
-            for process in arguments.processes
-        },
-        "studies": len(results),
-        "diverged": sum(r["divergences"] > 0 for r in results),
-        "least_ess": min(r["least_ess"] for r in results),
-    }
-    text = table_text(found)
-    print(text)
-    command = (
-        f"python -m experiments.shared_difficulty --studies {arguments.studies} --images "
-        f"{arguments.images} --classifiers {arguments.classifiers}"
-    )
-    save("shared-difficulty", command, found, text, draw(results), remarks(found, arguments))
+    """Compare on a simulated study, whose images do have such a difficulty."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.shared_difficulty")
+    parser.add_argument("--images", type=int, default=400)
+    parser.add_argument("--classifiers", type=int, default=8)
+    parser.add_argument("--draws", type=int, default=500, help="and as many to warm up")
+    asked = parser.parse_args(argv)
+    study = bayesrep.simulate_study(images=asked.images, classifiers=asked.classifiers)
+    print(compare(study, asked.draws))
     return 0
 
 

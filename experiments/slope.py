@@ -5,7 +5,6 @@
 Engstrom et al. (2020, section 5.3) find a slope of 1.13 ± 0.05 of replication on reference accuracy
 and 1.01 ± 0.09 once selection is removed. Here on the simulated study like theirs, whose true slope
 is known: as measured, by EM + spline with a bootstrap over images, and by the joint model.
-The shared-difficulty model tells no slopes.
 """
 
 import argparse
@@ -25,7 +24,6 @@ from bayesrep.report.figures import BLUE, interval_points, panels
 from bayesrep.report.methods import color_of
 from bayesrep.report.text import MISSING_TEXT, columns, percent
 from experiments.results import save
-from experiments.shared_difficulty import lines
 
 BOOTSTRAP = 200
 LABELS = {
@@ -33,6 +31,16 @@ LABELS = {
     "em-spline": "EM + spline, bootstrap",
     "joint": "joint model",
 }
+
+
+def lines(reference: np.ndarray, population: np.ndarray, adjusted: np.ndarray) -> dict[str, Any]:
+    """Draws of gaps and slopes from draws [S, C] of accuracies."""
+    return {
+        "mean gap": (reference - adjusted).mean(axis=-1),
+        "slope": accuracy_line(reference, adjusted)[0],
+        "population gap": (population - adjusted).mean(axis=-1),
+        "population slope": accuracy_line(population, adjusted)[0],
+    }
 
 
 def _row(draws: np.ndarray) -> list[float]:

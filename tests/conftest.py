@@ -68,7 +68,7 @@ MAY_SKIP = {
 # waits for another at the end.
 TOGETHER = (
     ("test_fit", "test_checkpoint", "test_cli", "test_one_classifier"),
-    ("test_shared_difficulty", "test_same_study", "test_dependence"),
+    ("test_same_study", "test_dependence"),
     ("test_worker_model",),
     ("test_kept",),
     (

@@ -17,7 +17,6 @@ from toys import (
     drawn,
     expanding,
     log_own,
-    of,
     settings,
     skewed,
     some,
@@ -26,7 +25,6 @@ from toys import (
 
 from bayesrep.errors import PosteriorError
 from bayesrep.inference import approximate, laplace, tuning
-from bayesrep.inference.dense import dense_whitening
 from bayesrep.inference.density import build_density
 from bayesrep.inference.marginal import (
     FURTHEST,
@@ -385,24 +383,6 @@ def log_density(normal, position):
         + stats.norm.logpdf(own, mean[:, None], 0.7).sum(axis=(1, 2))
         + stats.norm.logpdf(DATA, own, 0.5).sum(axis=(1, 2))
     )
-
-
-def test_draws_of_a_mode_of_units_that_meet_are_weighted(normal, unannotated):
-    """By their density over the normal, which is the exact one, or wider."""
-    center = normal.at(normal.mean)
-    exact = dense_whitening(center, np.linalg.inv(normal.covariance))
-    found, judged = drawn(laplace._mode_source(of(normal.density, normal.data), exact), 500)
-    assert np.ptp(found.log_weight) < 1e-8
-    assert judged.pareto_k == 0.0
-    np.testing.assert_allclose(found.lp, log_density(normal, found.position), atol=1e-8)
-    wide = exact._replace(root=1.3 * exact.root)
-    found, _ = drawn(laplace._mode_source(of(normal.density, normal.data), wide), 500)
-    values = np.concatenate(
-        [np.reshape(found.position[n], (500, -1)) for n in ("shared", "units")], 1
-    )
-    proposal = stats.multivariate_normal(normal.mean, 1.3**2 * normal.covariance)
-    left = found.log_weight - (found.lp - proposal.logpdf(values))
-    assert np.ptp(left) < 1e-8
 
 
 def test_draws_of_a_normal_posterior_are_weighted_evenly(normal, unannotated):

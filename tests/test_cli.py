@@ -556,9 +556,8 @@ def test_ranks_pairs_and_images(capsys, tmp_path, study_path, posterior_path):
     assert text.splitlines()[1] == "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     found = refusal(["ranks", study_path, posterior_path, "--top", "0"])
     check(found, "top-rows-below-one", {"top": 0})
-    found = refusal(["images", study_path, posterior_path])
-    facts = {"model": "joint", "models": "shared-difficulty"}
-    check(found, "model-without-image-difficulty", facts)
+    status, text, _ = run(capsys, "images", study_path, posterior_path, *options)
+    assert "Hardest for classifiers" in text
     status, text, _ = run(capsys, "diagnose", posterior_path, "--study", study_path)
     assert "classifiers agree as predicted" in text
 
@@ -662,20 +661,12 @@ def test_a_figure_is_in_the_words_of_the_study(capsys, evaluation, study_path, t
     assert [">models<" in text for text in texts] == [False, True]
 
 
-def test_a_fit_of_all_classifiers_together(capsys, tmp_path):
-    study, study_path = zoo.study("images"), tmp_path / "study"
-    study.write(study_path)
-    path = zoo.posterior_path("images", model="shared-difficulty", **zoo.QUICK)
-    status, text, _ = run(capsys, "images", study_path, path)
-    assert status == 0
-    assert "Hardest for classifiers" in text
+def test_images_are_items_where_the_study_is_an_evaluation(capsys, tmp_path):
+    study, path = zoo.study("images"), zoo.posterior_path("images", **zoo.QUICK)
     status, text, _ = run(capsys, "images", as_evaluation(study, tmp_path / "other"), path)
     assert status == 0
     assert "Hardest for models, given how judges see them" in text
     assert not OURS.search(text)
-    status, text, _ = run(capsys, "summarize", study_path, path)
-    assert status == 0
-    assert "other images of the same populations" in text
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, "1"), ("4", "4")])

@@ -151,13 +151,3 @@ def test_of_covariates_those_are_named_that_others_tell():
         make_design(make_terms(pl.DataFrame(table), table["classifier"]), 8)
     del table["convolves"]
     assert make_design(make_terms(pl.DataFrame(table), table["classifier"]), 8).shape == (8, 4)
-
-
-def test_the_image_model_tells_no_effects():
-    study, posterior = (
-        zoo.study("images"),
-        zoo.posterior("images", model="shared-difficulty", **zoo.QUICK),
-    )
-    table = {"classifier": study.classifiers, "year": [1, 2, 3, 5]}
-    with refused(OptionError, "regression-of-image-model", {"model": "shared-difficulty"}):
-        bayesrep.regress_classifiers(study, posterior, table, allow_unconverged=True)

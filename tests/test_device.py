@@ -105,14 +105,13 @@ def test_the_faster_device_is_chosen_and_the_choice_explained():
 
 
 @pytest.mark.parametrize(
-    ("processes", "method", "chains", "broken"),
+    ("method", "chains", "broken"),
     [
-        (1, "nuts", 8, ("chains-not-shared-evenly", {"devices": 3, "chains": 8})),
-        (1, "laplace", 9, ("devices-without-chains", {"method": "laplace"})),
-        (2, "nuts", 9, ("chains-over-several-processes",)),
+        ("nuts", 8, ("chains-not-shared-evenly", {"devices": 3, "chains": 8})),
+        ("laplace", 9, ("devices-without-chains", {"method": "laplace"})),
     ],
 )
-def test_devices_that_cannot_share_chains(unannotated, processes, method, chains, broken):
-    mesh = SimpleNamespace(size=3, is_multi_process=processes > 1)
+def test_devices_that_cannot_share_chains(unannotated, method, chains, broken):
+    mesh = SimpleNamespace(size=3)
     with refused(OptionError, *broken):
         _check_spread(mesh, method, chains)

@@ -413,10 +413,10 @@ def check_covariate(names: dict):
         own, joint = names["MODELS"]["with-year"], names["MODELS"]["joint"]
         options = own.options(years=names["years"])
         cells = [bayesrep.SufficientStatistics.of(study).cells]
-        data = own.data(cells, {}, options, None)
+        data = own.data(cells, {}, options)
         np.testing.assert_allclose(np.mean(data.year), 0, atol=1e-12)
         with pytest.raises(ValueError, match="2 years of 3 classifiers"):
-            own.data(cells, {}, own.options(years=(1.0, 2.0)), None)
+            own.data(cells, {}, own.options(years=(1.0, 2.0)))
         values = dict(own.start(data, options)) | {"log_scatter": np.log(0.75)}
         with_year, without = (
             float(jax.jit(lambda given, each=each: log_density(*each, {}, given)[0])(values))

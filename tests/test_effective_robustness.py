@@ -204,13 +204,6 @@ def test_adjusted_accuracies_take_the_place_of_those_measured(capsys, tmp_path):
     check(refusal(words), "posterior-of-another-reference", {"reference": study.reference.name})
 
 
-def test_a_model_that_tells_no_line_is_refused(tmp_path):
-    zoo.study("images").write(tmp_path / "s")
-    path = zoo.posterior_path("images", model="shared-difficulty", **zoo.QUICK)
-    words = ["papers", "compare", tmp_path / "s", "--table", "robustness", "--posterior", path]
-    check(refusal(words), "posterior-tells-no-line")
-
-
 def test_the_figure_has_a_panel_for_each_data_set(tmp_path, family, folder):
     figure = robustness(family)
     figure.savefig(BytesIO(), format="png")

@@ -21,41 +21,30 @@ from experiments import (
 )
 
 
-def _result(key, error):
-    row = [0.05 + error, 0.01, 0.03 + error, 0.07 + error]
-    methods = {
-        method: {name: row for name in shared_difficulty.QUANTITIES}
-        for method in shared_difficulty.METHODS
-    }
-    truth = dict.fromkeys(shared_difficulty.QUANTITIES, 0.05)
-    return {"key": key, "methods": methods, "truth": truth}
-
-
-def test_scores_count_the_truths_inside():
-    results = [_result(f"outside/{i}", e) for i, e in enumerate((0.0, 0.01, -0.03, 0.04))]
-    score = shared_difficulty.scores(results)["slope"]["shared"]
-    assert score["coverage"] == 0.5
-    assert score["bias"] == pytest.approx(0.005)
-    assert score["error_sd"] == pytest.approx(np.std([0.0, 0.01, -0.03, 0.04], ddof=1))
-    found = {"scores": {"outside": shared_difficulty.scores(results)}}
-    assert shared_difficulty.table_text(found).count("50.0") == 8
-    assert shared_difficulty.draw(results) is not None
+def test_a_model_of_ones_own_agrees_with_the_fit():
+    """A single image's difficulty in the likelihood, or images' weights in the draws."""
+    study, posterior = zoo.study("tiny"), zoo.posterior("tiny", **zoo.QUICK)
+    fitted = posterior.posterior["adjusted_accuracy"].values.reshape(-1, 3)
+    own = shared_difficulty.sample(study, draws=60)
+    apart = own.mean(axis=0) - fitted.mean(axis=0)
+    assert own.shape == (60, 3)
+    assert (np.abs(apart) < 1.5 * fitted.std(axis=0)).all()
+    assert (own.std(axis=0) > fitted.std(axis=0) / 3).all()
 
 
 def test_lines_are_gaps_and_slopes():
     reference = np.array([0.6, 0.7, 0.8])
-    found = shared_difficulty.lines(reference, reference + 0.01, 2 * reference[None] - 0.7)
+    found = slope.lines(reference, reference + 0.01, 2 * reference[None] - 0.7)
     np.testing.assert_allclose(found["mean gap"], 0.0, atol=1e-12)
     np.testing.assert_allclose(found["slope"], 2.0)
     np.testing.assert_allclose(found["population gap"], 0.01)
-    assert "population slope" not in shared_difficulty.lines(reference, None, reference)
 
 
 def test_the_table_of_slopes_names_every_method():
     row = {"mean gap": [0.1, None, None], "slope": [1.1, 1.0, 1.2]}
     found = {
         "methods": dict.fromkeys(slope.LABELS, row),
-        "truth": dict.fromkeys(shared_difficulty.QUANTITIES, 0.04),
+        "truth": dict.fromkeys(("mean gap", "slope", "population gap", "population slope"), 0.04),
     }
     text = slope.table(found)
     assert all(label in text for label in slope.LABELS.values())
@@ -105,9 +94,8 @@ def _hostile(number, trust):
         "methods": {
             name: {**part, "gap": [0.05, 0.04, 0.06], "slope": [1, 0.9, 1.1]}
             for name in hostile.LABELS
-            if name != "shared"
         },
-        "converged": {"joint": True},
+        "converged": True,
         "verdict": {"checks": [*checks, ["curves", "", "", trust]], "band": None},
     }
 
@@ -117,26 +105,18 @@ def test_the_battery_counts_what_is_held_and_what_is_said():
     found = hostile.numbers(results)["rows"]["plain 10"]
     assert found["scores"]["joint"]["coverage"] == pytest.approx(0.75)
     assert found["scores"]["joint"]["gap_coverage"] == 1
-    assert "shared" not in found["scores"]
     # The certificate of the draws is no part of the verdict.
     assert found["verdict"] == {"yes": 1, "with care": 1, "no": 0}
     assert found["alarms"] == {"curves": 0.5}
-    shared = {"methods": {"shared": results[0]["methods"]["joint"]}, "converged": {"shared": False}}
-    both = [hostile.joined(each, shared) for each in results]
-    again = hostile.numbers(both)
-    assert again["rows"]["plain 10"]["scores"]["shared"]["studies"] == 2
-    assert "shared difficulty" in hostile.table(again)
-    assert hostile.draw(again) is not None
+    assert hostile.draw({"rows": {"plain 10": found}}) is not None
 
 
 def test_the_battery_pools_two_sets_of_studies_exactly():
     results = [_hostile(number % 2, "yes" if number % 3 else "no") for number in range(9)]
-    shared = {"methods": {"shared": results[0]["methods"]["joint"]}, "converged": {"shared": False}}
     for number, each in enumerate(results):
         each["key"] = f"{'spike' if number < 2 else 'plain 10'}/{number}"
         each["truth"][0] += 0.01 * number
-        each["converged"]["joint"] = number != 4
-    results[5:] = [hostile.joined(each, shared) for each in results[5:]]
+        each["converged"] = number != 4
     whole = hostile.numbers(results)
     parts = hostile.numbers(results[:5]), hostile.numbers(results[5:])
     again = hostile.pooled(*parts)

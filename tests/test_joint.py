@@ -24,7 +24,7 @@ from bayesrep.inference.problem import (
 )
 from bayesrep.inference.quantities import evaluate
 from bayesrep.models import counts
-from bayesrep.models.curves import EvenBends, PopulationLaw, complete_terms, curve_family
+from bayesrep.models.curves import PopulationLaw, complete_terms, curve_family
 from bayesrep.models.joint import joint, joint_data, joint_start
 from bayesrep.models.mixtures import contrasts, mixture_offsets, mixture_start
 from bayesrep.models.options import JointOptions
@@ -413,21 +413,6 @@ def test_bends_of_the_population_are_a_student_t():
     t = stats.multivariate_t(shape=0.09 * np.diag([1, 1 / 2]), df=4)
     line = stats.norm.logpdf(points[:, :2], priors.mean[:2], priors.population[:2]).sum(axis=1)
     np.testing.assert_allclose(found, line + t.logpdf(points[:, 2:]), rtol=1e-10)
-
-
-@pytest.mark.parametrize("terms", [2, 3, 4, 7])
-def test_even_coordinates_of_bends(terms):
-    """There and back, and the volume by differences."""
-    options = JointOptions(terms=terms, bend=0.3, curve="bernstein")
-    law, bends = PopulationLaw(options.curve_priors()), terms - 2
-    even = EvenBends(law.priors)
-    for size in (0.0, 1e-9, 0.1, 0.5 * even.stretch**0.5, 1.0, 3.0):
-        z = jnp.asarray(size * np.ones(terms) / np.sqrt(max(bends, 1)))
-        there = even(z)
-        np.testing.assert_allclose(even.inv(there), z, rtol=1e-12, atol=1e-15)
-        slopes = [even(z + h) - even(z - h) for h in 1e-6 * np.eye(terms)]
-        volume = np.linalg.slogdet(np.array(slopes) / 2e-6)[1]
-        assert float(even.log_abs_det_jacobian(z, there)) == pytest.approx(volume, abs=1e-8)
 
 
 def test_hilbert_space_basis_is_numpyros():

@@ -12,10 +12,8 @@ import zoo
 from jax import export
 
 from bayesrep.inference import laplace, settle
-from bayesrep.inference.arrowhead import shift_map
-from bayesrep.inference.dense import DenseWhitening
 from bayesrep.inference.marginal import Marginal
-from bayesrep.inference.nuts import build_sampler, of_density, of_marginal
+from bayesrep.inference.nuts import build_sampler, of_marginal
 from bayesrep.inference.problem import pose, programs
 from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.models import MODELS
@@ -26,8 +24,6 @@ CHAINS = 7
 """No other dimension of what is lowered here is as long."""
 SOLVERS = {"cusolver_potrf_ffi"}
 """Cholesky factors, for NumPyro's mass matrix: a gradient calls nothing."""
-SIDES = {"joint": {}, "shared-difficulty": {"reference_answers": False}}
-"""Options with which there is less to trace."""
 
 
 class Case:
@@ -36,7 +32,7 @@ class Case:
     def __init__(self, name):
         plain = zoo.cut(zoo.study("tiny"), images=60)
         study = zoo.study("panels") if name == "workers" else plain
-        problem = pose(study, model=name, options=SIDES.get(name, {}))
+        problem = pose(study, model=name, options={})
         self.data = problem.data()
         self.tools = programs(problem, self.data)
         self.density = self.tools.density
@@ -48,22 +44,13 @@ class Case:
         self.keys = Schedule(CHAINS, warmup=50, draws=50).keys(jax.random.key(0))
 
     @property
-    def shifted(self):
-        """Coordinates of an arrowhead."""
-        return jax.eval_shape(shift_map, self.position)
-
-    @property
     def near(self):
         """Coordinates of an arrowhead, and what else a marginal is computed from."""
         return jax.eval_shape(Marginal(self.density).first_setting, self.data, self.position)
 
     def target(self):
         """What NUTS sees; the setting that goes with it."""
-        if self.tools.separable:
-            return of_marginal(Marginal(self.density)), self.near
-        target = of_density(self.density)
-        root = jax.ShapeDtypeStruct((target.size, target.size), float)
-        return target, (self.data, DenseWhitening(self.position, root))
+        return of_marginal(Marginal(self.density)), self.near
 
     def gradients(self, *, surrogate=False):
         """Those of all chains, as where chains run as one batch."""
@@ -106,10 +93,6 @@ class Case:
         _, setting, (points,) = self.at_points(program)
         return jax.jit(surrogate), setting, points
 
-    def evaluating(self):
-        _, (_, normal) = self.target()
-        return laplace._evaluate_program(self.density), normal, self.data, self.positions
-
 
 PROGRAMS = {
     ("joint", "start"): lambda c: (c.tools.start, c.values),
@@ -120,14 +103,6 @@ PROGRAMS = {
     ("joint", "first states"): Case.first_states,
     ("joint", "block of draws"): Case.block,
     ("joint", "quantities"): lambda c: (c.tools.quantities, c.positions, c.data),
-    ("shared-difficulty", "start"): lambda c: (c.tools.start, c.values),
-    ("shared-difficulty", "expand"): lambda c: (c.tools.expand, c.position, c.data),
-    ("shared-difficulty", "onward"): lambda c: (c.tools.onward, c.shifted, c.data),
-    ("shared-difficulty", "hessian"): lambda c: (c.tools.hessian, c.position, c.data),
-    ("shared-difficulty", "weighted draws"): Case.evaluating,
-    ("shared-difficulty", "first states"): Case.first_states,
-    ("shared-difficulty", "block of draws"): Case.block,
-    ("shared-difficulty", "quantities"): lambda c: (c.tools.quantities, c.positions, c.data),
 }
 """By model and name: a compiled function of a case, and arguments or their shapes."""
 

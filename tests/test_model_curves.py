@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import zoo
@@ -12,10 +11,9 @@ from scipy.special import betaln, log_expit
 
 import bayesrep
 from bayesrep.inference.assemble import attributes, coordinates, posterior_group
-from bayesrep.inference.problem import at_draws, pose
+from bayesrep.inference.problem import pose
 from bayesrep.models import MODELS
-from bayesrep.models.curves import TERMS, EvenBends
-from bayesrep.models.shared_difficulty import predictive
+from bayesrep.models.curves import TERMS
 from bayesrep.posterior.files import build_posterior
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.sections import CurvesSection
@@ -50,9 +48,6 @@ def some_draws(problem):
         name: np.asarray(value) + SPREAD * random.standard_normal((DRAWS, *np.shape(value)))
         for name, value in problem.model.start(data, problem.options).items()
     }
-    even = EvenBends(problem.options.curve_priors())
-    for name in [name for name in sites if name.endswith("_base")]:  # the spread is of terms
-        sites[name] = even.inv(jnp.asarray(sites[name]))
 
     def one(values, data):
         with handlers.substitute(data=values), handlers.trace() as trace:
@@ -130,15 +125,3 @@ def test_the_report_draws_these_curves(study, model, groups):
     drawn = CurvesSection.compute(Source(study, Fitted(study, posterior)))
     np.testing.assert_allclose(drawn.bands[0], wanted.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(drawn.bands[2], np.quantile(wanted, 0.975, axis=0), rtol=1e-12)
-
-
-@pytest.mark.parametrize("components", [1, 2])
-def test_draws_go_back_into_the_model(study, components):
-    """With one component there are no steps between any, and a posterior holds no such site."""
-    with jax.enable_x64(new_val=True):
-        problem = pose(study, model="shared-difficulty", options={"components": components})
-        draws = some_draws(problem)
-        fitted = Fitted(study, as_posterior(problem, draws))
-        laws = at_draws(problem, fitted, predictive, DRAWS)[-1]
-    np.testing.assert_allclose(laws.loadings, draws["loading"], rtol=1e-12)
-    np.testing.assert_allclose(laws.table.sum(axis=-1), 1, rtol=1e-9)

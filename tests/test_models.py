@@ -106,10 +106,6 @@ def test_facts_go_together(case):
     model = case.model
     assert "nuts" in model.methods
     assert set(model.methods) <= set(METHODS)
-    assert model.collapsed == (model.answers is None)  # else agreement has no law to draw from
-    assert model.images is None or model.of_images
-    assert not (model.of_images and model.takes_groups)
-    assert "cut" not in model.methods or model.independent is None
     shared = {name for name, site in case.latent.items() if not site["cond_indep_stack"]}
     assert set(model.mixture_sites) & set(case.latent) <= shared
     assert set(model.mixture_sites) & set(case.latent)
@@ -203,22 +199,6 @@ def test_annotations_are_without_answers(case):
     assert whole > first + 1  # an answer costs log probability
 
 
-def test_what_is_said_of_single_images_has_the_form_that_others_take(case):
-    def shapes(function):
-        substituted = handlers.substitute(function, data=case.values)
-        return jax.eval_shape(lambda data: substituted(data, case.options), case.data)
-
-    if case.model.answers is not None:
-        for logit, loadings, table in shapes(case.model.answers):
-            assert logit.shape[0] == loadings.shape[0] == CLASSIFIERS
-            assert logit.shape[1] == table.shape[1]
-    if case.model.images is not None:
-        for frequency, difficulty in shapes(case.model.images):
-            assert frequency.shape[0] == 2
-            assert difficulty.shape[0] % 2 == 0
-            assert difficulty.shape[1] == frequency.shape[1]
-
-
 def test_a_further_model_is_registered_and_that_is_all(monkeypatch):
     """Fitted, summarised, diagnosed, checked and drawn by its facts, under a name nobody knows."""
     monkeypatch.setitem(MODELS, "twin", replace(MODELS["joint"]))
@@ -240,7 +220,7 @@ def test_names_of_our_models_stay_ours():
         MODELS["joint"] = replace(MODELS["workers"])
     with pytest.raises(KeyError):
         MODELS["probit"]
-    assert len(MODELS) == len(list(MODELS)) == 3
+    assert len(MODELS) == len(list(MODELS)) == 2
 
 
 def install(folder, package, name):

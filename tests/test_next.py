@@ -137,7 +137,7 @@ def test_a_fit_leads_to_its_summary_and_one_that_has_not_converged_to_its_diagno
         ("tiny", zoo.SHORT),
         ("tiny", zoo.QUICK),
         ("grouped", {**zoo.SHORT, "groups": "breed"}),
-        ("images", {**zoo.QUICK, "model": "shared-difficulty"}),
+        ("workers", {**zoo.QUICK, "model": "workers"}),
     ],
 )
 def test_what_makes_a_page_again_makes_the_same_fit(name, options, here, monkeypatch):
@@ -168,11 +168,10 @@ def test_remedies_are_commands(here):
         "Try components=3, or shared_components=False, and compare.",
         "state crowd_sd=0.01.",
         "Fit with method='nuts'.",
-        'model="shared-difficulty" has it.',
         "fit with dependence=0.1.",
     ]
     commands = printed("\n".join(remedies(said, str(here), "posterior.nc")))
-    assert len(commands) == 5
+    assert len(commands) == 4
     for command in commands:
         assert parsed(command).study == here
 

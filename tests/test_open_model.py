@@ -91,18 +91,6 @@ def test_the_density_is_that_of_the_chains_of_a_fit(name, model, weight):
             assert float(box.log_density(box.ravel(sites))) == pytest.approx(plain, abs=1e-10)
 
 
-def test_the_density_of_shared_difficulty_is_its_own():
-    """The images that all share are in the model."""
-    study, model = zoo.cut(zoo.study("tiny"), images=60), "shared-difficulty"
-    box = bayesrep.numpyro_model(study, model=model, **SMALL)
-    problem = pose(study, model=model, options=SMALL)
-    data = problem.data()
-    tools = programs(problem, data)
-    at = box.start + 0.1
-    plain = tools.density.potential(tools.density.to_position(box.unravel(at)), data)
-    assert float(box.log_density(at)) == pytest.approx(-float(plain), abs=1e-10)
-
-
 def test_what_it_gives_is_of_one_piece(few, box, density_of):
     at = box.start + 0.05 * np.random.default_rng(1).standard_normal(len(box.start))
     sites = box.unravel(at)

@@ -205,9 +205,6 @@ def test_who_names_chains_or_a_warm_up_gets_chains():
         assert [way.times for way in ways if way.stages] == [*LONGER]
     cut = list_ways(problem, "auto", "cut", of_chains=False)
     assert {way.name for way in cut} == {"cut"}
-    image_level = pose(zoo.study("tiny"), model="shared-difficulty", options={})
-    dear = list_ways(image_level, "auto", "full", of_chains=False)
-    assert [way.times for way in dear] == [*LONGER[:2]]
     quick = list_ways(problem, "laplace", "full", of_chains=True)
     assert [way.name for way in quick] == ["laplace"]
 

@@ -34,7 +34,7 @@ HEAVY = {"arviz", "jax", "matplotlib", "numpyro", "pandas", "polars", "scipy", "
 
 IMPORT_EVERYTHING = """
 import importlib, json, os, pkgutil, sys
-import arviz, jax, matplotlib, numpyro, optax, polars, scipy  # what they change is theirs
+import arviz, jax, matplotlib, numpyro, polars, scipy  # what they change is theirs
 
 def state():
     return {"config": {k: repr(v) for k, v in jax.config.values.items()}, "env": dict(os.environ)}

@@ -22,7 +22,6 @@ from bayesrep.models.curves import OwnLaw, PopulationLaw
 from bayesrep.models.model import Form
 from bayesrep.models.options import JointOptions
 from bayesrep.models.priors import law_of, locate
-from bayesrep.models.shared_difficulty import SharedDifficultyOptions
 
 SMALL = {"degree": 8, "terms": 4, "components": 2}
 
@@ -178,8 +177,6 @@ def test_a_distribution_of_ones_own_making_cannot_be_recorded():
 
 
 def test_where_the_model_rests_on_normals_it_says_so():
-    with refused(OptionError, "further-loading-not-sd"):
-        SharedDifficultyOptions(further_loading=dist.Cauchy())
     study = zoo.cut(zoo.study("tiny"), images=30)
     other = replace(study.reference, name="other", images=[f"o{i}" for i in range(30)])
     third = replace(study, datasets={**study.datasets, "other": other}, truth=None)
@@ -276,20 +273,6 @@ def test_the_model_has_the_priors_that_are_named(groups):
         moved = (law.logpdf(shift) - normal.logpdf(shift)).sum()
         found = prior_of(replace(usual.options, **{name: every()[name]})) - prior_of(usual.options)
         assert found == pytest.approx(moved, rel=1e-9)
-
-
-def test_loadings_take_distributions():
-    study = zoo.cut(zoo.study("tiny"), images=30)
-    named = {"loading": "StudentT(4, 1.5, 1)", "classifier_loading": dist.Laplace(0, 0.6)}
-    problem = pose(study, model="shared-difficulty", options={**SMALL, **named})
-    usual = replace(problem.options, classifier_loading=0.75)
-    start = problem.model.start(problem.data(), problem.options)
-    values = {n: jnp.asarray(v) + 0.1 for n, v in start.items()}
-    form = Form(3, problem.roles, 1)
-    own, before = (problem.model.log_prior(values, o, form).own for o in (problem.options, usual))
-    # The site is the difference itself here, and in units of its sd there.
-    moved = scipy.stats.laplace(0, 0.6).logpdf(0.1) - scipy.stats.norm().logpdf(0.1)
-    np.testing.assert_allclose(np.asarray(own - before), np.full(3, moved), rtol=1e-9)
 
 
 def test_widths_that_nobody_names_are_told_beside_distributions():

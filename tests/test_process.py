@@ -298,10 +298,6 @@ def too_large(option, value, largest):
         ),
         ("fit STUDY --out OUT --draws 99999999999", too_large("draws", 10**11 - 1, 10**6)),
         ("fit STUDY --out OUT --chains 99999999999", too_large("chains", 10**11 - 1, 4_096)),
-        (
-            "fit STUDY --out OUT --model shared-difficulty --set nodes=99999999",
-            too_large("nodes", 10**8 - 1, 1_000),
-        ),
     ],
 )
 def test_sizes_that_no_machine_has_are_refused_by_name(arguments, broken, study_path, tmp_path):

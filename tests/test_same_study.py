@@ -47,14 +47,8 @@ def other(study):
     return made
 
 
-@pytest.fixture(scope="module", params=["joint", "shared-difficulty"])
-def posterior(request):
-    model = {} if request.param == "joint" else {"model": request.param}
-    return zoo.posterior("images", **model, **zoo.QUICK)
-
-
 @pytest.fixture(scope="module")
-def joint():
+def posterior():
     return zoo.posterior("images", **zoo.QUICK)
 
 
@@ -141,11 +135,11 @@ def test_from_statistics_only_the_counts_can_be_compared(study, other, posterior
         bayesrep.summarize(SufficientStatistics.from_study(FEW), posterior)
 
 
-def test_a_fit_of_statistics_is_one_of_every_study_that_has_them(study, other, joint, of_other):
+def test_a_fit_of_statistics_is_one_of_every_study_that_has_them(study, other, posterior, of_other):
     """What classifiers share depends on nothing else; of images the mean correlation is known."""
     of_statistics = zoo.posterior("statistics", **zoo.QUICK)
     assert of_statistics.posterior.attrs["study_fingerprint"] == ""
-    for each, fit in ((study, joint), (other, of_other)):
+    for each, fit in ((study, posterior), (other, of_other)):
         one, two = (bayesrep.summarize(each, p) for p in (of_statistics, fit))
         np.testing.assert_array_equal(
             *(p.posterior["population_curve"].values for p in (of_statistics, fit))
@@ -154,13 +148,13 @@ def test_a_fit_of_statistics_is_one_of_every_study_that_has_them(study, other, j
             np.testing.assert_allclose(one[column], two[column], atol=0.01)
     with refused(PosteriorError, "posterior-of-another-study"):
         bayesrep.summarize(FEW, of_statistics)
-    assert len(compare_fits({"a": of_statistics, "b": joint})) == 2
+    assert len(compare_fits({"a": of_statistics, "b": posterior})) == 2
 
 
-def test_fits_of_equal_cells_are_not_compared(joint, of_other):
+def test_fits_of_equal_cells_are_not_compared(posterior, of_other):
     named = {"posterior": "a", "other_posterior": "b"}
     with refused(PosteriorError, "fits-of-different-studies", named):
-        compare_fits({"a": joint, "b": of_other})
+        compare_fits({"a": posterior, "b": of_other})
 
 
 def test_a_file_of_an_earlier_version_is_refused(study, posterior):
@@ -178,8 +172,7 @@ class Stopped(Exception):
     """In place of sampling."""
 
 
-@pytest.mark.parametrize("model", ["joint", "shared-difficulty"])
-def test_a_checkpoint_goes_on_with_its_own_study_only(study, other, model, tmp_path, monkeypatch):
+def test_a_checkpoint_goes_on_with_its_own_study_only(study, other, tmp_path, monkeypatch):
     def stopped(*_):
         raise Stopped
 
@@ -187,7 +180,7 @@ def test_a_checkpoint_goes_on_with_its_own_study_only(study, other, model, tmp_p
 
     def fit(study):
         how = {"method": "nuts", "checkpoint": tmp_path / "checkpoint", "progress": False}
-        bayesrep.fit(study, model=model, **how)
+        bayesrep.fit(study, **how)
 
     with pytest.raises(Stopped):
         fit(study)

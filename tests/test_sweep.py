@@ -95,17 +95,17 @@ def test_axes_that_a_method_has_no_use_for_are_dropped(grid):
 
 
 def test_options_are_those_of_models_that_have_them(grid):
-    text = 'method = "nuts"\nmodel = ["joint", "shared-difficulty"]\n'
-    runs = runs_of(grid(f"{text}[options]\nfactors = [1, 2]\nslope = [1, 2.5]\n"))
+    text = 'method = "nuts"\nmodel = ["joint", "workers"]\n'
+    runs = runs_of(grid(f"{text}[options]\npanel = [false, true]\nslope = [1, 2.5]\n"))
     found = [(dict(run.settings)["model"], dict(run.options)) for run in runs]
     pair = {"slope": (1.0, 2.5)}
     assert found == [
         ("joint", pair),
-        *(("shared-difficulty", {"factors": n, **pair}) for n in (1, 2)),
+        *(("workers", {"panel": panel, **pair}) for panel in (False, True)),
     ]
     axes = {name for run in runs for name in run.axes()}
     fields = {name for model in MODELS.values() for name in vars(model.options())}
-    assert fields.isdisjoint((axes - {"factors", "slope"}) | set(folder.FOUND))
+    assert fields.isdisjoint((axes - {"panel", "slope"}) | set(folder.FOUND))
 
 
 def test_a_bootstrap_has_use_of_seeds(grid):

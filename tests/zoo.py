@@ -115,7 +115,7 @@ def _alike() -> bayesrep.Study:
 
 
 def _images() -> bayesrep.Study:
-    """As large as the image-level model needs, with 36 annotators."""
+    """With 36 annotators."""
     return bayesrep.simulate_study(seed=5, images=600, classifiers=4)
 
 

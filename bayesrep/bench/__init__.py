@@ -1,6 +1,6 @@
 """Whether a GPU is seen, is right, and what it buys: `bayesrep bench`.
 
 Programs of fits are compiled for every kind of device, their results compared (`right`) and timed
-(`gradients`, `draws`, `images`), beside what the device can do at most (`roofline`). `parts` has
+(`gradients`, `draws`), beside what the device can do at most (`roofline`). `parts` has
 them in the order in which they are wanted.
 """

@@ -9,7 +9,7 @@ import jax
 from bayesrep.bench.advice import advice
 from bayesrep.bench.right import compare_devices
 from bayesrep.bench.roofline import bound_us, roofline
-from bayesrep.bench.speed import draws, gradients, gradients_in_32_bits, images
+from bayesrep.bench.speed import draws, gradients, gradients_in_32_bits
 from bayesrep.bench.subjects import FULL, QUICK, Sizes, Subjects
 from bayesrep.bench.timing import error_text
 from bayesrep.inference.device import find_devices, find_platform
@@ -22,7 +22,6 @@ PARTS: Mapping[str, tuple[str, Part]] = {
     "right": ("is it right", compare_devices),
     "gradients": ("gradients", gradients),
     "draws": ("draws by NUTS", draws),
-    "images": ("gradients of the images", images),
     "roofline": ("what the device can do", lambda _, devices: roofline(devices)),
     "gradients_32": ("gradients in 32 bits", gradients_in_32_bits),
 }
@@ -90,7 +89,7 @@ def _kinds(devices: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _add_bounds(found: dict[str, Any]) -> None:
     """To every gradient the least time by what its device can do, once that is known."""
     limits = {row["device"]: row for row in found.get("roofline", {}).get("rows", ())}
-    for name in ("gradients", "images", "gradients_32"):
+    for name in ("gradients", "gradients_32"):
         for row in found.get(name, {}).get("rows", ()):
             if row["device"] in limits and "us" in row:
                 row["bound_us"] = bound_us(row, limits[row["device"]])

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrep.bench.subjects import Case, Subject, Subjects
 from bayesrep.bench.timing import CompiledJob, Job, Outcome, error_text
-from bayesrep.inference.marginal import Marginal
+from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.problem import programs
 from bayesrep.numerics.settings import own_settings
 from bayesrep.types import Floats
@@ -61,21 +61,20 @@ def _jobs(subjects: Subjects, device: Any) -> dict[Case | str, Job]:
     with own_settings(), jax.default_device(device):
         tools = programs(whole.problem, whole.data)  # compiled as fits do it there
     cases = [Case("full", size, CHAINS), Case("surrogate", size, CHAINS)]
-    cases += [Case("image-level", size, 1)]
     few = whole.positions(CHAINS), whole.data
     here = whole.start, whole.data
     return {
         **{case: subjects.job(case, device) for case in cases},
-        "units at a point": Job(
-            _visits(whole), lambda: (whole.setting, whole.standard(CHAINS)), device
+        "marginal at a point": Job(
+            _evaluations(whole), lambda: (whole.target.setting, whole.standard(CHAINS)), device
         ),
         "expansion at a point": Job(tools.expand, lambda: here, device),
         "quantities of draws": Job(tools.quantities, lambda: few, device),
     }
 
 
-def _visits(subject: Subject) -> Callable[..., Any]:
-    return jax.vmap(Marginal(subject.tools.density).visit, (None, 0))
+def _evaluations(subject: Subject) -> Callable[..., Any]:
+    return jax.vmap(Marginal(subject.tools.density).evaluate, (None, 0))
 
 
 def _compare(one: Outcome, other: Outcome) -> dict[str, Any]:

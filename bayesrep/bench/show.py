@@ -8,9 +8,8 @@ from bayesrep.report.text import MISSING_TEXT, columns
 GIB = 2**30
 FAILED_TEXT = "failed"
 TITLES = {
-    "gradients": "Gradient of the joint model, 64 bits",
-    "images": "Gradient of the shared-difficulty model, 64 bits",
-    "gradients_32": "Gradient of the joint model, 32 bits",
+    "gradients": "Gradient, 64 bits",
+    "gradients_32": "Gradient, 32 bits",
 }
 
 
@@ -19,7 +18,7 @@ def bench_text(found: Mapping[str, Any]) -> str:
     parts = [
         _machine(found),
         _comparison_text(found.get("right", {})),
-        *(_gradients(found, name) for name in ("gradients", "images", "gradients_32")),
+        *(_gradients(found, name) for name in ("gradients", "gradients_32")),
         _draws(found.get("draws", {})),
         _roofline(found.get("roofline", {})),
         found.get("advice", ""),

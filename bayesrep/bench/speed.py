@@ -1,4 +1,4 @@
-"""How long gradients, draws and gradients of the images take on every device."""
+"""How long gradients and draws take on every device."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +20,7 @@ from bayesrep.bench.timing import (
     seconds_alone,
     seconds_in_a_row,
 )
-from bayesrep.inference.marginal import Marginal
-from bayesrep.inference.nuts import Sampler, build_sampler, of_marginal
+from bayesrep.inference.nuts import Sampler, build_sampler
 from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.machine import cores
 
@@ -40,14 +39,6 @@ def gradients(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
 def gradients_in_32_bits(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
     """The same in 32, in which no fit is made."""
     return _gradients(subjects, devices, lambda name: subjects.sizes.single)
-
-
-def images(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
-    """Times of the gradient of the model in which classifiers share images' difficulties."""
-    sizes = subjects.sizes
-    cases = [Case("image-level", sizes.classifiers, chains) for chains in sizes.image_chains]
-    gradients = _gradients(subjects, devices, lambda name: cases[:1] if name == "cpu" else cases)
-    return {"images": sizes.images, **gradients}
 
 
 def _gradients(
@@ -112,9 +103,8 @@ def draws(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sampler(subject: Subject, chains: int, *, batch: bool) -> Sampler:
-    target = of_marginal(Marginal(subject.tools.density))
     schedule = Schedule(chains, ADAPTING * BLOCK, BLOCKS * BLOCK)
-    return build_sampler(target, schedule, vectorized=batch)
+    return build_sampler(subject.tools.density, schedule, vectorized=batch)
 
 
 def _first_states(subject: Subject, chains: int) -> Any:
@@ -143,7 +133,7 @@ def _block_job(subject: Subject, chains: int, first: Any, device: Any, *, batch:
         jax.eval_shape(sampler.start, keys if batch else keys[0])
         state = _take_chains(first, slice(chains) if batch else 0)
     given = np.zeros((*((chains,) if batch else ()), BLOCK, 0))
-    return replace(job, function=sampler.block, arguments=lambda: (state, subject.setting, given))
+    return replace(job, function=sampler.block, arguments=lambda: (state, subject.target, given))
 
 
 def _measure_draws(outcome: Outcome, chains: int, first: Any) -> dict[str, Any]:
@@ -180,13 +170,13 @@ def _side_by_side(outcome: CompiledJob, chains: int, first: Any) -> list[tuple[f
 
 def _blocks(outcome: CompiledJob, state: Any) -> tuple[float, float]:
     """Median seconds of a block, and of its steps, all chains waiting for the longest."""
-    _, setting, given = outcome.arguments
+    _, target, given = outcome.arguments
     took: list[float] = []
     steps: list[float] = []
     with outcome.job.settings():
         for _ in range(ADAPTING + BLOCKS):
             begin = time.perf_counter()
-            state, made = jax.block_until_ready(outcome.program(state, setting, given))
+            state, made = jax.block_until_ready(outcome.program(state, target, given))
             took.append(time.perf_counter() - begin)
             taken = np.asarray(made.num_steps)  # [draw] or [chain, draw]
             steps.append(float(taken.reshape(-1, BLOCK).max(axis=0).sum()))

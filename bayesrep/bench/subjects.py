@@ -2,15 +2,17 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 
 from bayesrep.bench.timing import Job, Key, Outcome, compile_together
-from bayesrep.inference.marginal import Marginal, Setting
-from bayesrep.inference.problem import Problem, Programs, around_mode, pose, programs
-from bayesrep.inference.settle import make_look, settle
+from bayesrep.inference.methods import build_target, sample_around_mode
+from bayesrep.inference.nuts import Target, blank_target
+from bayesrep.inference.problem import Problem, Programs, pose, programs
+from bayesrep.inference.surrogate import surrogate_potential
 from bayesrep.numerics.settings import own_settings
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.studies.statistics import Cells, SufficientStatistics
@@ -24,8 +26,7 @@ START_SPREAD = 0.01
 class Case:
     """One gradient of so many classifiers and chains, in 32 or 64 bits.
 
-    Its kind is "full" or "surrogate", of the joint model, or "image-level": of the one in which
-    classifiers share images' difficulties.
+    Its kind is "full" or "surrogate".
     """
 
     kind: str
@@ -52,8 +53,6 @@ class Sizes:
         Those in 32 bits, on every device.
     chains
         Chains of a fit's draws on a device that takes them all as one batch.
-    image_chains
-        Chains of the image-level gradient; the first number is for a CPU.
     """
 
     images: int
@@ -62,7 +61,6 @@ class Sizes:
     other: Sequence[Case]
     single: Sequence[Case]
     chains: Sequence[int]
-    image_chains: Sequence[int]
 
 
 def _cases(kind: str, classifiers: int, *chains: int, bits: int = 64) -> tuple[Case, ...]:
@@ -87,7 +85,6 @@ FULL = Sizes(
     ),
     single=_cases("surrogate", 136, 64, bits=32),
     chains=(4, 64, 256, 1_024),
-    image_chains=(1, 4),
 )
 QUICK = Sizes(
     images=2_000,
@@ -96,7 +93,6 @@ QUICK = Sizes(
     other=(*_cases("surrogate", 136, 4, 64, 1_024), *_cases("full", 136, 4)),
     single=(),
     chains=(4, 256),
-    image_chains=(1,),
 )
 
 
@@ -110,15 +106,15 @@ class Subject:
         As inference has them.
     start
         A position where climbs begin.
-    setting
-        Setting of the surrogate; None where units meet in the likelihood.
+    target
+        Arrays that chains sample.
     """
 
     problem: Problem
     tools: Programs
     data: Any
     start: Any
-    setting: Setting | None
+    target: Target
 
     def positions(self, chains: int) -> Any:
         """So many positions, a little apart."""
@@ -135,10 +131,10 @@ class Subject:
         """Value and gradient of every chain, on a device."""
         density, chains = self.tools.density, case.chains
         if case.kind == "surrogate":
-            one: Any = jax.value_and_grad(Marginal(density).surrogate, argnums=1)
+            one: Any = jax.value_and_grad(partial(surrogate_potential, density), argnums=1)
             return Job(
                 jax.vmap(one, (None, 0)),
-                lambda: (self.setting, self.standard(chains)),
+                lambda: (self.target.surrogate, self.standard(chains)),
                 device,
                 case.bits,
             )
@@ -175,10 +171,7 @@ class Subjects:
 
     def job(self, case: Case, device: Any) -> Job:
         """A gradient on a device."""
-        whole = case.kind == "image-level"
-        return (self.image_subject() if whole else self.subject_of_size(case.classifiers)).gradient(
-            case, device
-        )
+        return self.subject_of_size(case.classifiers).gradient(case, device)
 
     def joint_subject(self) -> Subject:
         """The study's joint model, its surrogate as a fit has it."""
@@ -195,10 +188,6 @@ class Subjects:
             else self._made_subject(classifiers)
         )
 
-    def image_subject(self) -> Subject:
-        """The model in which classifiers share images' difficulties."""
-        return self._made_subject("images")
-
     def _made_subject(self, key: Any) -> Subject:
         if key not in self._made:
             with own_settings(), jax.default_device(jax.devices("cpu")[0]):
@@ -206,20 +195,17 @@ class Subjects:
         return self._made[key]
 
     def _make(self, key: Any) -> Subject:
-        model = "shared-difficulty" if key == "images" else "joint"
         given = repeat_classifiers(self.study, key) if isinstance(key, int) else self.study
-        problem = pose(given, model=model, options={})
+        problem = pose(given, model="joint", options={})
         data = problem.data()
         tools = programs(problem, data)
         start = tools.start(problem.start(data))
-        setting = None
         if key == "settled":
-            mode: Any = around_mode(problem, tools, data)
-            look = make_look(tools.density)
-            setting = settle(tools.density, mode, data, look, 0, expand=None).setting
-        elif key != "images":
-            setting = Marginal(tools.density).first_setting(data, start)
-        numbers = jax.tree.map(np.asarray, (data, start, setting))
+            sample = sample_around_mode(problem, tools, data, [0, 4])
+            target = build_target(tools.density, sample)
+        else:
+            target = blank_target(tools.density, data, start)
+        numbers = jax.tree.map(np.asarray, (data, start, target))
         return Subject(problem, tools, *numbers)
 
 

@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from bayesrep.checks.finding import ALPHA, Finding
-from bayesrep.models import MODELS
 from bayesrep.numerics.codes import decode
 from bayesrep.numerics.estimands import INTERVAL
-from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, thinned_draws
 from bayesrep.posterior.likelihood import logit_codes
@@ -125,30 +123,10 @@ def _predictions(
 ) -> Iterator[NDArray[np.bool_]]:
     """Answers [N, C] on the replication's images, draw by draw."""
     cell = fitted.cell_of_images("replication")
-    law = None if fitted.record.traits.collapsed else fitted.record.model.answers
-    if law is None:
-        codes = logit_codes(fitted.posterior)
-        density = fitted.need("log_density")
-        some = thinned_draws(density["logit_right"], draws)[None]
-        for logit in decode(codes._replace(code=some))[0]:
-            chance = expit(logit.astype(float)).T[cell]
-            yield random.random(chance.shape) < chance
-        return
-
-    from bayesrep.inference.cells import completed_cells
-    from bayesrep.inference.problem import at_draws, pose_again
-    from bayesrep.models.counts import pair_of_cells
-
-    problem = pose_again(fitted)
-    with own_settings():
-        laws = at_draws(problem, fitted, law, draws)[-1]
-    cell = pair_of_cells(completed_cells(problem)["replication"][0])[cell]
-    for logit, loadings, chances in zip(*laws, strict=True):
-        point = (random.random((len(cell), 1)) > chances.cumsum(axis=1)[cell]).sum(axis=1)
-        point = np.minimum(point, logit.shape[1] - 1)
-        difficulty = random.standard_normal((len(cell), loadings.shape[1]))
-        given = logit.T[point] + difficulty @ loadings.T
-        yield random.random(given.shape) < 1 / (1 + np.exp(-given))
+    some = thinned_draws(fitted.need("log_density")["logit_right"], draws)[None]
+    for logit in decode(logit_codes(fitted.posterior)._replace(code=some))[0]:
+        chance = expit(logit.astype(float)).T[cell]
+        yield random.random(chance.shape) < chance
 
 
 def judge_agreement(fitted: Fitted) -> Finding:
@@ -161,15 +139,7 @@ def judge_agreement(fitted: Fitted) -> Finding:
         return Finding(check, value, wanted)
     sentence = (
         f"Two {words.classifiers} are right or wrong together on {observed} of the {words.images}, "
-        f"where the model expects {expected}: "
-    )
-    made = fitted.record
-    if not made.traits.collapsed:
-        sentence += f"one difficulty of {words.images} is not enough; try factors=2."
-        return Finding(check, value, wanted, "with care", sentence)
-    others = " or ".join(f'model="{name}"' for name, other in MODELS.items() if not other.collapsed)
-    sentence += (
-        f"they share what makes an {words.image} hard, which the {made.name} model does not "
-        f"predict. Its draws allow for it; {others} has it in the model."
+        f"where the model expects {expected}: they share what makes an {words.image} hard, which "
+        f"the {fitted.record.name} model does not predict. Its draws allow for it."
     )
     return Finding(check, value, "allowed for", "yes", sentence)

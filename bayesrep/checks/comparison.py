@@ -124,8 +124,7 @@ def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
     Raises
     ------
     PosteriorError
-        Where the fits are of different studies, data sets or groups, or of a model that has all
-        classifiers' answers to an image in one likelihood.
+        Where the fits are of different studies, data sets or groups.
 
     Notes
     -----
@@ -133,12 +132,6 @@ def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
     move the mixtures.
     """
     _check_same_study(posteriors)
-    for name, posterior in posteriors.items():
-        made = read_record(posterior)
-        if not made.traits.collapsed:
-            raise PosteriorError(
-                "classifiers-not-separable-in-model", posterior=name, model=made.name
-            )
     parts = {name: leave_out_predictions(posterior) for name, posterior in posteriors.items()}
     # Data sets and classifiers are units of one sum: what is left out is one image or one answer.
     every = {name: _join_parts(fit.values()) for name, fit in parts.items()}

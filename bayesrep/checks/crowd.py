@@ -67,8 +67,6 @@ def judge_unknown_crowd(fitted: Fitted) -> Finding:
     )
     measure = f". To measure it, give answers by {words.worker}."
     value = f"sd {100 * assumed:g} points assumed" if assumed else "alike, assumed"
-    if not fitted.record.traits.collapsed:
-        return Finding(check, value, wanted, "yes", f"{said}{measure}")
     half = NORMAL * float(np.std(fitted.adjusted_draws.mean(axis=-1)))
     mean = np.full((fitted.adjusted_draws.shape[-1], 1), 1 / fitted.adjusted_draws.shape[-1])
     a_point = NORMAL * POINT * float(np.linalg.norm(fitted.crowd_effects(mean)))

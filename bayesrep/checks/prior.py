@@ -240,19 +240,14 @@ def prior_sensitivity(posterior: Posterior, *, step: float = STEP) -> pl.DataFra
     # The answers' likelihood of thousands of classifiers is kept of some draws only.
     kept = draws_of(need_group(posterior, "log_density", "logit_right"), group)
     by_classifier, parts = _of_classifiers(posterior), prior_parts(posterior, kept)
-    likelihood = _of_counts(posterior) + by_classifier.sum(axis=2)
-    apart = made.traits.collapsed
-    if not apart:  # all answers have one likelihood: what the prior leaves of the density
-        likelihood = log_joint(posterior)[:, kept] - parts.shared - parts.own.sum(axis=2)
-    counts = likelihood - by_classifier.sum(axis=2)
-    likelihood = likelihood - (1 - made.weight) * by_classifier.sum(axis=2)
+    counts = _of_counts(posterior)
+    likelihood = counts + made.weight * by_classifier.sum(axis=2)
     mean_gap = group["bias_corrected_gap"].values[:, kept].mean(axis=2)
     adjusted = group["adjusted_accuracy"].values[:, kept]
 
     def of_classifier(index: int, name: str) -> _Quantity:
-        likely = counts + by_classifier[:, :, index] if apart else likelihood
         prior = parts.shared + parts.own[:, :, index]
-        return _Quantity(name, adjusted[:, :, index], prior, likely)
+        return _Quantity(name, adjusted[:, :, index], prior, counts + by_classifier[:, :, index])
 
     gap = _Quantity(MEAN_GAP, mean_gap, parts.shared, likelihood)
     every = chain([gap], starmap(of_classifier, enumerate(map(str, group["classifier"].values))))

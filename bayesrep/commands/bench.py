@@ -70,7 +70,7 @@ _GRADIENTS = {
     "rows": shapes.rows(
         {
             "device": _DEVICE,
-            "kind": shapes.word("full", "surrogate", "image-level"),
+            "kind": shapes.word("full", "surrogate"),
             "classifiers": shapes.count(),
             "chains": shapes.count("in one call"),
             "bits": shapes.count(),
@@ -182,13 +182,6 @@ FORMS: shapes.Forms = {
                 "peak_bytes": _PEAK,
                 **_ERROR,
             }
-        ),
-        "images": shapes.thing(
-            {
-                "images": shapes.conditional_name("where the part did not fail", shapes.count()),
-                **_GRADIENTS,
-            },
-            "of the shared-difficulty model",
         ),
         "roofline": shapes.thing(
             {

@@ -28,8 +28,8 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--model",
         metavar="NAME",
-        help="joint; shared-difficulty, which knows single images; workers, where it is known who "
-        "answered (joint)",
+        help="joint; workers, whose estimate knows who answered; or one of your own, by its name "
+        "(joint)",
     )
     option(
         "--set",
@@ -65,7 +65,7 @@ def add(parser: ArgumentParser) -> None:
         "--devices",
         type=int,
         metavar="N",
-        help="share the chains, or the images of shared-difficulty, over this many (1)",
+        help="share the chains over this many (1)",
     )
     option("--checkpoint", type=Path, metavar="DIR", help="keep draws here; go on after a break")
     for name, default in (("chains", "4"), ("warmup", "250"), ("draws", "3,000 in all")):

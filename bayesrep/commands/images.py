@@ -1,4 +1,4 @@
-"""`bayesrep images`: say how hard every image is, for people and for classifiers."""
+"""`bayesrep images`: how hard every image of the replication is, for people and classifiers."""
 
 from argparse import ArgumentParser, Namespace
 
@@ -38,18 +38,12 @@ FORMS: shapes.Forms = {
             "selected": shapes.count(),
             "shown": shapes.count(),
             "right": shapes.fraction("classifiers that are"),
+            "expected": shapes.fraction("the same, of images with its counts"),
             "selection_frequency": shapes.fraction("posterior mean"),
             "selection_frequency_sd": shapes.fraction("posterior standard deviation"),
             **{
-                name: shapes.number("0 for the average image, 1 a standard deviation harder")
+                name: shapes.number("0: average for its counts, 1: a standard deviation harder")
                 for name in ("difficulty", "difficulty_sd")
-            },
-            **{
-                f"difficulty_{factor}{end}": shapes.conditional_name(
-                    "of a model with more factors", shapes.number()
-                )
-                for factor in (2, 3)
-                for end in ("", "_sd")
             },
         }
     )

@@ -21,10 +21,6 @@ EXAMPLE = "my-study posterior.nc --csv adjusted.csv"
 
 ENOUGH_ANNOTATORS = 10
 """Annotators of an image below which the prior is named."""
-NO_SLOPE = (
-    "No slope is told: by the shared-difficulty model it came out too low, by 0.03 with 10 "
-    "{classifiers}. Fit the joint model for it; its interval allows for the shared {images} too."
-)
 
 
 def add(parser: ArgumentParser) -> None:
@@ -77,8 +73,6 @@ def run(arguments: Namespace) -> int:
             "the shape of the distribution of selection frequencies: the rest comes from the "
             "prior; diagnose says how much that moves the answer."
         )
-    if len(study.classifiers) > 1 and not fitted.right_about_slopes:
-        text += f"\n{words.fill(NO_SLOPE)}"
     facts = {"gaps": gaps.to_dicts(), "dependence": None if band is None else band.to_dicts()}
     return emit_table(arguments, table, text, facts, study.left_out)
 

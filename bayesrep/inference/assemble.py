@@ -17,10 +17,10 @@ from bayesrep.inference.image_weights import population_accuracy
 from bayesrep.inference.problem import PRIOR, Problem, Programs
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import Coordinate
-from bayesrep.posterior.groups import Traits, cell_coordinates
+from bayesrep.posterior.groups import cell_coordinates
 from bayesrep.version import __version__
 
-PACKAGES = ("jax", "jaxlib", "numpyro", "optax", "numpy", "arviz")
+PACKAGES = ("jax", "jaxlib", "numpyro", "numpy", "arviz")
 Attributes = dict[str, str | int | float]
 
 
@@ -62,11 +62,9 @@ def posterior_groups(
     """All groups of the ArviZ object of a fit, of draws [chain, draw, ...] of positions."""
     every = thinning(problem, *draws["shared"].shape[:2])
     values = evaluate_cells(problem, tools, data, draws, every)
-    group = posterior_group(problem, data, values)
-    if "population_gap" not in group:  # the model knows no single image of the reference
-        group |= _population_quantities(problem, values, seed)
     return {
-        "posterior": group,
+        "posterior": posterior_group(problem, data, values)
+        | _population_quantities(problem, values, seed),
         "log_prior": {
             "shared": (("chain", "draw"), values[f"{PRIOR}shared"]),
             "own": (("chain", "draw", "classifier"), values[f"{PRIOR}own"].astype(np.float32)),
@@ -102,13 +100,12 @@ def coordinates(problem: Problem) -> dict[str, Coordinate]:
     return coordinates
 
 
-def _traits(problem: Problem, data: Data) -> Traits:
+def _traits(problem: Problem, data: Data) -> dict[str, Any]:
     """What reading the posterior has to know of its model."""
     model, options = problem.model, problem.options
     dims = model.dims(data, options)
     sites = [name for name in model.start(data, options) if name in dims]
-    shared = tuple(name for name in sites if "classifier" not in dims[name])
-    return Traits(model.collapsed, model.of_images, shared)
+    return {"shared": [name for name in sites if "classifier" not in dims[name]]}
 
 
 def attributes(problem: Problem, data: Data, *, method: str, seed: int, **more: Any) -> Attributes:
@@ -117,7 +114,7 @@ def attributes(problem: Problem, data: Data, *, method: str, seed: int, **more: 
         "model": problem.name,
         "method": method,
         "options": json.dumps(dataclasses.asdict(problem.options)),
-        "traits": json.dumps(_traits(problem, data)._asdict()),
+        "traits": json.dumps(_traits(problem, data)),
         "datasets": json.dumps(problem.roles),
         "groups": problem.grouping or "",
         "classifier_weight": float(problem.model.weight(data)),

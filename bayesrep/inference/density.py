@@ -21,7 +21,7 @@ from numpyro import handlers
 from numpyro.distributions import constraints
 from numpyro.infer.util import constrain_fn
 
-from bayesrep.models.model import TRACING, Data
+from bayesrep.models.model import TRACING, Data, take_rows
 from bayesrep.types import Float, Ints
 
 Position: TypeAlias = dict[str, Array]
@@ -72,7 +72,7 @@ class Density:
         P, C and Q of the pair of arrays; C = 0 when no site lies in the unit plate.
     select
         `select(data, rows)`: the data of some of the units, with which the potential takes these
-        units' coordinates; None where units meet in the likelihood.
+        units' coordinates.
     weight
         `weight(data)`: w, at most 1. Shared parameters x have the density p(x) Π_c p(data_c | x)^w,
         and a unit's own, given these, that of all its data.
@@ -87,7 +87,7 @@ class Density:
     shared: int
     units: int
     per_unit: int
-    select: Select | None = None
+    select: Select
     weight: Weight = lambda data: jnp.ones(())
     identity: str = ""
 
@@ -183,7 +183,7 @@ def build_density(
     *,
     offsets: Offsets = lambda _: {},
     unit_plate: str = "classifier",
-    select: Select | None = None,
+    select: Select = take_rows,
     weight: Weight = lambda data: jnp.ones(()),
     identity: str = "",
 ) -> Density:

@@ -39,12 +39,9 @@ class Choice:
 
 
 def find_devices() -> dict[str, Any]:
-    """The first device of every platform that JAX can use here, by platform name.
-
-    Those of this process: where it is one of several, JAX lists the others' too.
-    """
-    devices = {device.platform: device for device in reversed(jax.local_devices())}
-    return {**devices, "cpu": jax.local_devices(backend="cpu")[0]}
+    """The first device of every platform that JAX can use here, by platform name."""
+    devices = {device.platform: device for device in reversed(jax.devices())}
+    return {**devices, "cpu": jax.devices("cpu")[0]}
 
 
 def default_platform() -> str:
@@ -102,34 +99,32 @@ def find_platform(device: str) -> str:
 
 
 def spread_over(device: str, count: int) -> Mesh:
-    """A mesh of the first `count` devices of a kind, for images or chains to be spread over.
+    """A mesh of the first `count` devices of a kind, for chains to be spread over.
 
     Parameters
     ----------
     device
         A platform of JAX; `"auto"` for JAX's default.
     count
-        At least 1. Of several processes (`jax.distributed`) each must have one among them.
+        At least 1.
 
     Raises
     ------
     OptionError
-        If there are not as many, or a process would be left without one.
+        If there are not as many.
     """
     name = jax.default_backend() if device == "auto" else find_platform(device)
     devices = jax.devices(name)
-    owners = [one.process_index for one in devices]
-    least = 1 + max(owners.index(process) for process in owners)
-    if not least <= count <= len(devices):
+    if not 1 <= count <= len(devices):
         raise OptionError(
-            "device-count-out-of-range", least=least, most=len(devices), platform=name, count=count
+            "device-count-out-of-range", most=len(devices), platform=name, count=count
         )
     return Mesh(np.array(devices[:count]), ("devices",))
 
 
 def use_all(mesh: Mesh) -> Choice:
-    """All devices of a mesh; what they need not share each process does on its own first one."""
-    return Choice(mesh.local_devices[0], f"{mesh.size} devices, as asked", mesh)
+    """All devices of a mesh; what they need not share is done on the first one."""
+    return Choice(mesh.devices.flat[0], f"{mesh.size} devices, as asked", mesh)
 
 
 def choose_fastest(devices: Mapping[str, Any], seconds: Mapping[str, float]) -> Choice:

@@ -17,20 +17,19 @@ from jax.sharding import Mesh
 from bayesrep import bounds
 from bayesrep.choices import Feedback, Method
 from bayesrep.errors import ConvergenceWarning, OptionError
-from bayesrep.inference.arrowhead import shift_map
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import open_checkpoint
 from bayesrep.inference.compiling import compilation_timed, compiler_options, kept_programs
 from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.device import STEPS, Choice, choose, spread_over, use_all
-from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.methods import cut, laplace, nuts, sample_around_mode
 from bayesrep.inference.modes import mass_elsewhere
+from bayesrep.inference.nuts import blank_target
 from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.inference.run import Drawn, Run
 from bayesrep.inference.schedule import BLOCK, MANY, Schedule
 from bayesrep.inference.spread import widen_priors
-from bayesrep.inference.surrogate import Surrogate, blank_surrogate, surrogate_potential
+from bayesrep.inference.surrogate import Surrogate, surrogate_potential
 from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.files import build_tree, in_arviz
 from bayesrep.posterior.groups import need_group
@@ -94,9 +93,6 @@ def fit(
     model
         "joint": `bayesrep.models.joint`. Draws of all classifiers are joint
         (`bayesrep.inference.image_weights`).
-        "shared-difficulty": `bayesrep.models.shared_difficulty`, whose likelihood knows single
-        images. It needs the study itself, and time and memory grow with the number of images
-        that differ in counts or answers; chains keep every draw. Further variable: `loading`.
         "workers": `bayesrep.models.workers`, for answers by worker: every answer counts for what
         its worker's leniency makes of it. It needs the study itself. Further variable:
         `leniency_score`, from which summaries know what leniencies add to the spread.
@@ -106,17 +102,15 @@ def fit(
         `pareto_k` below 0.7 and `ess` of at least 400 (both attributes) they have converged, and
         with others they have not. "nuts": chains (`bayesrep.inference.nuts`). "auto": the former
         where its weights hold, else chains, up to 16 times as long, until they agree. The attribute
-        `method` says which made the draws, and `tried` what came before. The shared-difficulty
-        model and a cut feedback take chains at once, and so does whoever names `chains` or
-        `warmup`.
+        `method` says which made the draws, and `tried` what came before. A cut feedback takes
+        chains at once, and so does whoever names `chains` or `warmup`.
     chains, warmup, draws
         Number of chains (4), and of adaptation steps (250, of 32 chains and more 100; rounded up
         to blocks of 25) and kept draws in each (750; of more than four chains 3,000 in all, and 12
         of each at least). Two transitions are made for every kept draw, more with three mixture
-        components or more, and one by the shared-difficulty model. 32 chains and more begin in
-        eight groups, which nested R-hat compares. Laplace makes half of chains × draws (1,000 at
-        least), or more until their weights hold, and returns chains × draws of equal weight as one
-        chain.
+        components or more. 32 chains and more begin in eight groups, which nested R-hat compares.
+        Laplace makes half of chains × draws (1,000 at least), or more until their weights hold, and
+        returns chains × draws of equal weight as one chain.
     seed
         Seed of everything random.
     progress
@@ -137,18 +131,14 @@ def fit(
         GPU if it is twice as fast; or a platform, "cpu" or "gpu". The attribute `device_choice`
         says why.
     devices
-        Spread chains, or the images of `model="shared-difficulty"`, over this many devices of the
-        kind chosen (`jax.sharding`); chains then run as one batch, of which each device has a part.
-        For images there may be several processes (`jax.distributed`): every one makes this call,
-        with devices of all of them, and ends with the same draws.
+        Spread chains over this many devices of the kind chosen (`jax.sharding`); they then run as
+        one batch, of which each device has a part.
     checkpoint
         A folder for the draws as they are made. After an interruption of any kind the same call
         goes on there and ends with the same draws.
     **options
         Sizes, families and priors: fields of `bayesrep.models.options.JointOptions`, such as
-        `curve="gp"` or `slope=(3.0, 2.5)`, or of
-        `bayesrep.models.shared_difficulty.SharedDifficultyOptions`, such as `factors=2`. The
-        workers model has the joint model's, but for `dependence`. Where `components` is not among
+        `curve="gp"` or `slope=(3.0, 2.5)`. Where `components` is not among
         them, mixtures have two, or up to four where the counts insist: the attribute
         `components_choice` then says so (`bayesrep.inference.components`). Where
         `classifier_level` or `classifier_slope` are not, they are as wide as classifiers differ
@@ -252,7 +242,7 @@ class Attempt(NamedTuple):
 
 
 def _attempt(strategy: "Strategy", run: Run, *, is_last: bool) -> Attempt:
-    """Draw by a strategy; draws of importance weights that fail are evaluated only if it is last."""
+    """Draw by a strategy; draws whose importance weights fail are evaluated if it is the last."""
     drawn = strategy.draw(run)
     # Weights tell for themselves; chains when everything is known of their draws.
     verdict = None if strategy.stages else judge_weights(**drawn.facts)
@@ -376,8 +366,6 @@ def _check_spread(mesh: Mesh | None, method: str, chains: int) -> None:
         return
     if method == "laplace":
         raise OptionError("devices-without-chains", method=method)
-    if mesh.is_multi_process:
-        raise OptionError("chains-over-several-processes")
     if chains % mesh.size:
         raise OptionError("chains-not-shared-evenly", devices=mesh.size, chains=chains)
 
@@ -394,8 +382,7 @@ def _choose_device(device: str, chains: int, problem: Problem) -> Choice:
         """Down the potential that chains follow: as much work as their leapfrogs."""
         data = problem.data()
         tools = programs(problem, data)
-        setting = Marginal(tools.density).setting(data, shift_map(tools.start(problem.start(data))))
-        surrogate = blank_surrogate(tools.density, setting)
+        surrogate = blank_target(tools.density, data, tools.start(problem.start(data))).surrogate
 
         def descend(surrogate: Surrogate, point: Array) -> Array:
             slope = jax.grad(partial(surrogate_potential, tools.density), argnums=1)

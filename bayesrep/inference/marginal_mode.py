@@ -48,9 +48,7 @@ def evaluate_marginal(
     return evaluate_points(evaluation_program(density), setting, shared)
 
 
-def find_marginal_mode(
-    density: Density, normal: Whitening, data: Data, expand: Expand
-) -> Setting:
+def find_marginal_mode(density: Density, normal: Whitening, data: Data, expand: Expand) -> Setting:
     """Find coordinates around the mode of the Laplace marginal, from those of a joint mode.
 
     Parameters

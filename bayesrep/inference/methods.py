@@ -41,7 +41,7 @@ from bayesrep.inference.nested_laplace import (
     sample_marginal,
 )
 from bayesrep.inference.nuts import Sampler, Target, Transition, build_sampler, compile_sampler
-from bayesrep.inference.problem import Problem, Programs, find_mode, mixture_size
+from bayesrep.inference.problem import Problem, Programs, around_mode, mixture_size
 from bayesrep.inference.run import Drawn, Run
 from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.inference.surrogate import count_features, fit_surrogate
@@ -58,8 +58,7 @@ def sample_around_mode(
     problem: Problem, tools: Programs, data: Data, seed: list[int]
 ) -> MarginalSample:
     """Sample the Laplace marginal around the mode above the prior means."""
-    mode = find_mode(problem, tools, data)
-    normal = whitening(mode.there.hessian, mode.position)
+    normal = around_mode(problem, tools, data)
     setting = find_marginal_mode(tools.density, normal, data, tools.expand)
     return sample_marginal(
         tools.density,
@@ -144,9 +143,7 @@ def build_target(density: Density, sample: MarginalSample) -> Target:
     proposal = fit_proposal(sample.points.shared, sample.points.psis)
     setting = move_coordinates(sample.setting, proposal.center, proposal.root)
     shared = np.linalg.solve(proposal.root, (sample.points.shared - proposal.center).T).T
-    return Target(
-        setting, fit_surrogate(density, setting, shared, sample.potential, sample.center)
-    )
+    return Target(setting, fit_surrogate(density, setting, shared, sample.potential, sample.center))
 
 
 def _sample_around(run: Run, marginal: MarginalSample, *, part: str, stage: int) -> Transition:

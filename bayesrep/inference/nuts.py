@@ -33,11 +33,13 @@ from jax.sharding import Mesh, PartitionSpec
 from numpyro.infer.hmc import hmc
 from numpyro.infer.util import ParamInfo
 
+from bayesrep.inference.arrowhead import shift_map
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.laplace_marginal import Marginal, MarginalDraw, Setting
 from bayesrep.inference.program import Compiled, kept_jit
 from bayesrep.inference.schedule import Schedule
-from bayesrep.inference.surrogate import Surrogate, surrogate_potential
+from bayesrep.inference.surrogate import Surrogate, blank_surrogate, surrogate_potential
+from bayesrep.models.model import Data
 from bayesrep.types import Float, Shaped
 
 MAX_TREE_DEPTH = 10
@@ -68,6 +70,12 @@ class Target(NamedTuple):
 
     setting: Setting
     surrogate: Surrogate
+
+
+def blank_target(density: Density, data: Data, center: Position) -> Target:
+    """Build the target of coordinates of no scale around a centre, with nothing regressed."""
+    setting = Marginal(density).setting(data, shift_map(center))
+    return Target(setting, blank_surrogate(density, setting))
 
 
 class State(NamedTuple):

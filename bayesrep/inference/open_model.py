@@ -18,13 +18,13 @@ from numpyro import handlers
 from numpyro.infer.util import constrain_fn, log_density
 
 from bayesrep.errors import OptionError
-from bayesrep.inference.arrowhead import Whitening, by_unit, whitening
+from bayesrep.inference.arrowhead import Whitening, by_unit
 from bayesrep.inference.compiling import kept_programs
 from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.laplace_marginal import Marginal, Setting
 from bayesrep.inference.marginal_mode import find_marginal_mode
-from bayesrep.inference.problem import Problem, find_mode, pose, programs
+from bayesrep.inference.problem import Problem, around_mode, pose, programs
 from bayesrep.inference.spread import widen_priors
 from bayesrep.models.model import TRACING, Data
 from bayesrep.numerics.settings import own_settings
@@ -130,8 +130,8 @@ def numpyro_model(
     Classifiers answer about the same images, so that their answers count with w for x and in full
     for y_c. Z_c stands for ∫ exp(−φ_c(y_c | x)) dy_c: the mean of two ratios to a normal that is
     near, at y_c and mirrored at the normal's centre. Integrated over y_c the density has Z_c's
-    power w, as the chains have it. Where w = 1 (one classifier, or the shared-difficulty model)
-    nothing is left of this and the density is the NumPyro model's own.
+    power w, as the chains have it. Where w = 1 (one classifier) nothing is left of this and the
+    density is the NumPyro model's own.
 
     Parameters
     ----------
@@ -156,8 +156,7 @@ def numpyro_model(
         data = problem.data()
         tools = programs(problem, data)
         weight = float(problem.model.weight(data))
-        mode = find_mode(problem, tools, data)
-        normal = whitening(mode.there.hessian, mode.position)
+        normal = around_mode(problem, tools, data)
         setting = find_marginal_mode(tools.density, normal, data, tools.expand)
         middle, function = setting.whitening.center, _plain(problem)
         if weight != 1:

@@ -7,28 +7,24 @@ compiled programs, so problems of the same shape share them.
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.sharding import Mesh
 from jax.typing import ArrayLike
-from numpyro import handlers
 
 from bayesrep.errors import OptionError, StudyError, did_you_mean, listing
-from bayesrep.inference.arrowhead import SecondOrder, Whitening, second_order
-from bayesrep.inference.dense import climb_from, dense_hessian
+from bayesrep.inference.arrowhead import SecondOrder, Whitening, second_order, whitening
 from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.device import default_platform
 from bayesrep.inference.mode import Climb, climb
 from bayesrep.inference.program import Program, kept_jit
 from bayesrep.models import MODELS, Model
-from bayesrep.models.model import TRACING, Data, Form, Options
+from bayesrep.models.model import Data, Form, Options
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.posterior.groups import thinned_draws
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.statistics import Cells, SufficientStatistics
@@ -59,13 +55,11 @@ class Problem:
     cells
         For every group its tables by role.
     distinct
-        What the model needs to know of single images, by role; empty where cells are enough.
+        What the model needs to know of single images; empty where cells are enough.
     fingerprint
         Fingerprint of the study; empty where only its statistics are known.
     study
         The study, where more than its statistics is known.
-    mesh
-        Devices over which the images are spread; None for one device.
     mixtures
         Values of the mixtures' sites where climbs begin; empty: at the prior means.
     """
@@ -81,7 +75,6 @@ class Problem:
     distinct: Mapping[str, Any]
     fingerprint: str
     study: Study | None = None
-    mesh: Mesh | None = None
     mixtures: Mapping[str, ArrayLike] = field(default_factory=dict)
 
     @property
@@ -92,7 +85,7 @@ class Problem:
 
     def data(self) -> Data:
         """The arrays the model conditions on; call it with 64-bit floats enabled."""
-        return self.model.data(self.cells, self.distinct, self.options, self.mesh)
+        return self.model.data(self.cells, self.distinct, self.options)
 
     def start(self, data: Data) -> dict[str, ArrayLike]:
         """Values of all sites where the search for the mode begins."""
@@ -111,7 +104,6 @@ def pose(
     options: Mapping[str, Any],
     groups: str | None = None,
     datasets: Sequence[str] = REQUIRED_ROLES,
-    mesh: Mesh | None = None,
 ) -> Problem:
     """Check what is asked and gather the data for it; see [bayesrep.fit][].
 
@@ -153,7 +145,6 @@ def pose(
         distinct,
         study.fingerprint() if isinstance(study, Study) else "",
         study if isinstance(study, Study) else None,
-        mesh,
     )
 
 
@@ -220,34 +211,6 @@ def pose_again(fitted: Fitted) -> Problem:
     )
 
 
-def at_draws(
-    problem: Problem, fitted: Fitted, function: Callable[[Data, Options], Any], draws: int
-) -> Any:
-    """What `function(data, options)` returns at some of the posterior's draws, [draw, ...].
-
-    Parameters
-    ----------
-    problem, fitted
-        As `pose_again` gives and takes them.
-    function
-        Samples all sites of the model; here they have the values of the draws.
-    draws
-        How many, at most, evenly spaced.
-    """
-    group, data = fitted.group, problem.data()
-    sites = {str(n): jnp.asarray(thinned_draws(group[n], draws)) for n in group.data_vars}
-    size = len(next(iter(sites.values())))
-    for name, value in problem.model.start(data, problem.options).items():
-        if jnp.size(value) == 0:  # such as the steps between one component: no posterior holds them
-            sites[name] = jnp.zeros((size, *jnp.shape(value)))
-
-    def one(sites: dict[str, Any]) -> Any:
-        with TRACING:
-            return handlers.substitute(function, data=sites)(data, problem.options)
-
-    return jax.tree.map(np.asarray, jax.jit(lambda sites: jax.lax.map(one, sites))(sites))
-
-
 class Programs(NamedTuple):
     """What is compiled for a model, its options and the shapes of the data.
 
@@ -255,28 +218,19 @@ class Programs(NamedTuple):
     ----------
     density
         Density of the model.
-    separable
-        Whether its units meet only through what they share.
     start
         `start(values)`: the position of sites' values.
     expand
-        `expand(position, data)`: value, gradient and arrowhead Hessian of the potential, or, where
-        units meet in the likelihood, of that of the model's independent counterpart.
+        `expand(position, data)`: value, gradient and arrowhead Hessian of the potential.
     quantities
         `quantities(draws, data)`: all sites and deterministic quantities of draws [S, ...] of
         positions.
-    onward, hessian
-        `onward(whitening, data)` goes from the counterpart's mode to the model's, and
-        `hessian(position, data)` is the whole Hessian there; None where units are separable.
     """
 
     density: Density
-    separable: bool
     start: Callable[[Mapping[str, ArrayLike]], Position]
     expand: Program
     quantities: Program
-    onward: Callable[[Whitening, Data], tuple[Position, Array]] | None
-    hessian: Callable[[Position, Data], Array] | None
 
 
 def programs(problem: Problem, data: Data) -> Programs:
@@ -287,51 +241,33 @@ def programs(problem: Problem, data: Data) -> Programs:
     leaves, structure = jax.tree.flatten(data)
     shapes = tuple(jnp.shape(leaf) for leaf in leaves)
     form = Form(len(problem.statistics.classifiers), problem.roles, len(problem.groups))
-    shared = problem.model, problem.options, form, structure, shapes, default_platform()
-    return _programs(*shared, spread=problem.mesh is not None and problem.model.of_images)
+    return _programs(problem.model, problem.options, form, structure, shapes, default_platform())
 
 
 @lru_cache(maxsize=16)
 def _programs(
-    model: Model,
-    options: Options,
-    form: Form,
-    structure: Any,
-    shapes: Any,
-    platform: str,
-    *,
-    spread: bool,
+    model: Model, options: Options, form: Form, structure: Any, shapes: Any, platform: str
 ) -> Programs:
     del platform  # part of the cache's key: so are the compiler's options
     example = jax.tree.unflatten(structure, [np.zeros(shape) for shape in shapes])
     made_from = ""
-    # What a kept program returns stays on its device; of other code no name tells.
-    if not spread and any(model is own for own in MODELS.list_own()):
+    if any(model is own for own in MODELS.list_own()):  # of other code no name tells
         made_from = f"{model.function.__qualname__} {options!r} {form!r} {structure} {shapes}"
-
-    def build(function: Callable[[Data, Options], None]) -> Density:
-        return build_density(
-            lambda data: function(data, options),
-            example,
-            offsets=lambda values: model.offsets(values, options),
-            select=model.select,
-            weight=model.weight,
-            identity=made_from,
-        )
+    density = build_density(
+        lambda data: model.function(data, options),
+        example,
+        offsets=lambda values: model.offsets(values, options),
+        select=model.select,
+        weight=model.weight,
+        identity=made_from,
+    )
 
     def keep(name: str, function: Callable[..., Any], *, quick: bool = False) -> Program:
         return kept_jit(function, name, made_from, quick=quick)
 
-    density = near = build(model.function)
-    onward = hessian = None
-    if model.independent is not None:
-        near = build(model.independent)
-        onward = keep("onward", partial(climb_from, density))
-        hessian = keep("hessian", partial(dense_hessian, density))
-
     def expand(position: Position, data: Data) -> SecondOrder:
-        weight = near.weight(data)
-        return second_order(lambda at: near.potential(at, data), position, weight)
+        weight = density.weight(data)
+        return second_order(lambda at: density.potential(at, data), position, weight)
 
     def quantities(draws: Position, data: Data) -> dict[str, Array]:
         def one(position: Position) -> dict[str, Array]:
@@ -345,12 +281,9 @@ def _programs(
 
     return Programs(
         density,
-        model.independent is None,
         keep("start", density.to_position),
         keep("expand", expand, quick=True),
         keep("quantities", quantities),
-        onward,
-        hessian,
     )
 
 
@@ -377,7 +310,8 @@ def mixture_size(density: Density, model: Model) -> int:
     return sum(site.size for name, site in density.sites.items() if name in model.mixture_sites)
 
 
-def find_mode(problem: Problem, compiled: Programs, data: Data) -> Climb:
-    """Find the mode above the prior means."""
+def around_mode(problem: Problem, compiled: Programs, data: Data) -> Whitening:
+    """Coordinates in which the normal at the mode above the prior means is standard."""
     start = compiled.start(problem.start(data))
-    return climb_from_annotations(problem, compiled, start, data)
+    mode = climb_from_annotations(problem, compiled, start, data)
+    return whitening(mode.there.hessian, mode.position)

@@ -60,10 +60,3 @@ class Schedule:
             return self
         warmup = self.warmup * min(times, LONGEST_WARMUP)
         return replace(self, warmup=warmup, thinning=self.thinning * times, dense=True)
-
-    def for_dear_gradient(self) -> "Schedule":
-        """The same for a model whose gradient is dear.
-
-        Its posterior is sampled as it is, so steps are smaller.
-        """
-        return replace(self, thinning=1, target_accept=0.95)

@@ -59,7 +59,7 @@ class Surrogate(NamedTuple):
 
 
 def soft_clip_norm(shared: Any) -> Any:
-    """Shorten ξ [..., shared] of NumPy or JAX to a length that normals have: no polynomial runs away."""
+    """Shorten ξ [..., shared], of NumPy or JAX, to where normals are: no polynomial runs away."""
     xp: Any = np if isinstance(shared, np.ndarray) else jnp
     squares = xp.sum(xp.square(shared), axis=-1, keepdims=True)
     longest = max(CLIP_NORM, np.sqrt(shared.shape[-1]) + 4.0)

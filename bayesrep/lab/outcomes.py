@@ -17,12 +17,11 @@ import numpy as np
 
 from bayesrep.errors import ConvergenceWarning, EstimateWarning, IdentificationWarning
 from bayesrep.inference import fit
-from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups
 from bayesrep.inference.compiling import kept_programs
 from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.image_weights import share_images
-from bayesrep.inference.marginal import Marginal, sample_size
+from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.problem import around_mode, pose, programs
 from bayesrep.lab.worlds import Design, adjusted_accuracies, draw_study
 from bayesrep.numerics.estimands import INTERVAL
@@ -98,9 +97,7 @@ def normal_posterior(study: Study, *, seed: int, draws: int = DRAWS) -> Posterio
             for name, leaf in normal.center.items()
         }
         marginal = Marginal(tools.density)
-        assert isinstance(normal, Whitening)  # the joint model is separable
-        setting = marginal.setting(data, normal, np.arange(sample_size(tools.density.units)))
-        setting = share_images(tools.density, setting, problem)
+        setting = share_images(tools.density, marginal.setting(data, normal), problem)
         half["units"] = np.asarray(setting.noise.draw(jax.random.key(seed), draws // 2))
         standard = {name: jnp.asarray(np.concatenate([each, -each])) for name, each in half.items()}
         position = jax.tree.map(lambda leaf: np.asarray(leaf)[None], jax.vmap(normal)(standard))

@@ -76,7 +76,7 @@ def _find_installed(name: str) -> EntryPoint | None:
     return points[0] if points else None
 
 
-MODELS = _Models("joint", "shared-difficulty", "workers")
+MODELS = _Models("joint", "workers")
 
 
 def __getattr__(name: str) -> object:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.scipy.special import betaln, logsumexp
+from jax.scipy.special import logsumexp
 
 from bayesrep.models.curves import Curves, curve_family
 from bayesrep.models.mixtures import Mixtures
@@ -346,37 +346,3 @@ def _selected_and_rejected(pairs: GridPairs | ListedPairs) -> tuple[PerCell, Per
     k = np.tile(np.arange(pairs.shown[-1] + 1.0), len(pairs.shown))
     n = np.repeat(pairs.shown, pairs.shown[-1] + 1)
     return jnp.asarray(k), jnp.asarray(np.maximum(n - k, 0))
-
-
-def selection_moments(
-    mixtures: Mixtures, pairs: Pairs, family: Curves
-) -> Float[Array, "moment cell point"]:
-    """E[s | k, n, point of the curves] and E[s² | …] under the first group's mixture.
-
-    Where the points are numbers j of d further annotators, s is a mixture of
-    Beta(a + k + j, b + n − k + d − j). Otherwise the point is s. Where answers depend on each
-    other, quadrature.
-    """
-    if not family.is_exact:
-        moments = jnp.stack([family.points, jnp.square(family.points)])
-        size = len(pairs.log_choices)
-        return jnp.broadcast_to(moments[:, None, :], (2, size, len(family.points)))
-    if isinstance(pairs, DependentPairs):
-        given = jax.nn.softmax(log_nodes(mixtures, pairs)[0], axis=-1)
-        s, some = (
-            np.exp(logit_quadrature.nodes()[0]),
-            logit_quadrature.virtual_annotators(family.degree),
-        )
-        total = jnp.maximum(given @ some, SMALLEST)
-        return jnp.stack(
-            [((given * power) @ some) / total for power in (s[None, :], np.square(s)[None, :])]
-        )
-    selected, rejected = _selected_and_rejected(pairs)
-    further = jnp.arange(len(family.points), dtype=selected.dtype)
-    a = mixtures.a[:, None, None] + (selected[:, None] + further[None, :])[None]
-    b = mixtures.b[:, None, None] + (rejected[:, None] + further[None, ::-1])[None]
-    mass = betaln(a, b) - betaln(mixtures.a, mixtures.b)[:, None, None]
-    share = jax.nn.softmax(mixtures.log_weights[0][:, None, None] + mass, axis=0)
-    mean = a / (a + b)
-    square = mean * (a + 1) / (a + b + 1)
-    return jnp.stack([jnp.sum(share * mean, axis=0), jnp.sum(share * square, axis=0)])

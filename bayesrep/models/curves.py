@@ -38,9 +38,8 @@ import numpyro
 import numpyro.distributions as dist
 from jax import Array
 from jax.typing import ArrayLike
-from numpyro.distributions import constraints, transforms
-from numpyro.infer.reparam import Reparam
-from scipy.special import digamma, gammaln
+from numpyro.distributions import constraints
+from scipy.special import gammaln
 
 from bayesrep.models.curve_bases import At, Points, integral_matrix, list_terms
 from bayesrep.models.priors import Prior, law_of, locate
@@ -243,104 +242,17 @@ class OwnLaw(dist.Distribution):
         return normal + _log_prob_of(self.priors.own_laws, from_population)
 
 
-class EvenBends(transforms.Transform[Array]):
-    """From coordinates in which the population's prior is close to a normal to its terms.
-
-    Level and slope are their own coordinates. The bends together are a Student t of ν degrees of
-    freedom, whose tails no normal approximation has; their coordinates z are the same direction at
-    another length,
-
-        |bends / scale|² = ν (exp(|z|² / c) − 1),    c = B / (ψ((ν + B) / 2) − ψ(ν / 2))
-
-    of B bends, where c makes the mean of |z|² that of B standard normals: log(1 + |t|² / ν) is the
-    negative logarithm of a beta variable.
-    """
-
-    domain: Any = constraints.real_vector
-    codomain: Any = constraints.real_vector
-
-    def __init__(self, priors: Priors) -> None:
-        self.priors = priors
-        bends = len(priors.mean) - LINE
-        spread = digamma((FREEDOM + bends) / 2) - digamma(FREEDOM / 2)
-        self.stretch = bends / spread if bends else 1.0
-
-    def __call__(self, x: Terms) -> Terms:
-        """Terms at coordinates."""
-        mean, scale = (np.broadcast_to(each, x.shape)[..., LINE:] for each in self.priors[:2])
-        grown = jnp.sqrt(FREEDOM / self.stretch * jnp.exp(self._log_growth(x)))[..., None]
-        return jnp.concatenate([x[..., :LINE], mean + scale * grown * x[..., LINE:]], axis=-1)
-
-    def _inverse(self, y: Terms) -> Terms:
-        mean, scale = (np.broadcast_to(each, y.shape)[..., LINE:] for each in self.priors[:2])
-        t = (y[..., LINE:] - mean) / scale
-        squares = jnp.square(t).sum(axis=-1, keepdims=True)
-        away = jnp.where(squares > 0, squares, 1.0)
-        shrunk = jnp.where(squares > 0, jnp.log1p(away / FREEDOM) / away, 1 / FREEDOM)
-        return jnp.concatenate([y[..., :LINE], t * jnp.sqrt(self.stretch * shrunk)], axis=-1)
-
-    def log_abs_det_jacobian(self, x: Terms, y: Terms, intermediates: Any = None) -> Array:
-        """|dt / dz| = |t / z|^(B − 2) d|t|² / d|z|², times the scales."""
-        bends = x[..., LINE:]
-        constant = np.log(self.priors.population[LINE:]).sum()
-        constant += bends.shape[-1] / 2 * np.log(FREEDOM / self.stretch)
-        growth = (bends.shape[-1] - 2) / 2 * self._log_growth(x)
-        return constant + growth + jnp.square(bends).sum(axis=-1) / self.stretch
-
-    def tree_flatten(self) -> Any:
-        """As NumPyro wants it of transforms."""
-        return (), ((), {"priors": self.priors, "stretch": self.stretch})
-
-    def _log_growth(self, x: Terms) -> Float[Array, "*batch"]:
-        """log((exp(y) − 1) / y) at y = |z|² / c, by its series where y is small."""
-        y = jnp.square(x[..., LINE:]).sum(axis=-1) / self.stretch
-        small = y < 0.05
-        near, away = jnp.where(small, y, 0.0), jnp.where(small, 1.0, y)
-        series = near / 2 + near**2 / 24 - near**4 / 2880 + near**6 / 181440
-        return jnp.where(small, series, away + jnp.log(-jnp.expm1(-away) / away))
-
-
-class Evened(Reparam):
-    """Sample the population's terms by their even coordinates, the site `…_base`.
-
-    For draws of a normal at the mode of all parameters.
-    """
-
-    def __call__(self, name: str, fn: Any, obs: Any) -> tuple[None, Terms]:
-        """The terms, which are no site then."""
-        terms = EvenBends(fn.priors)
-        coordinates = dist.TransformedDistribution(fn, terms.inv)
-        return None, terms(jnp.asarray(numpyro.sample(f"{name}_base", coordinates)))
-
-
-def evened_offset(
-    base: Float[Array, "*batch term"], priors: Priors
-) -> Float[Array, "*batch 1 own_term"]:
-    """Where to measure classifiers' own terms from: the population's, at its coordinates.
-
-    Bends far from zero are a curved function of their coordinates, which classifiers follow.
-    """
-    return EvenBends(priors)(base)[..., None, : len(priors.own)]
-
-
 def sample_curves(
-    family: Curves,
-    priors: Priors,
-    classifiers: int,
-    *,
-    names: tuple[str, str] = ("population_curve", "classifier_curve"),
+    family: Curves, priors: Priors, classifiers: int
 ) -> Float[Array, "classifier point"]:
-    """Sample the logits η of every classifier's curve at the family's points.
-
-    `names` are those of the sites of the population's terms and of the classifiers'.
-    """
-    population = jnp.asarray(numpyro.sample(names[0], PopulationLaw(priors)))
+    """Sample the logits η of every classifier's curve at the family's points."""
+    population = jnp.asarray(numpyro.sample("population_curve", PopulationLaw(priors)))
     shape = (classifiers, len(priors.own))
     around = jnp.broadcast_to(population[: len(priors.own)], shape)
     normal = dist.Normal(around, np.broadcast_to(priors.own, shape)).to_event(1)
     law = OwnLaw(around, priors) if priors.own_laws else normal
     with numpyro.plate("classifier", classifiers):
-        own = jnp.asarray(numpyro.sample(names[1], law))
+        own = jnp.asarray(numpyro.sample("classifier_curve", law))
     return family.logit(complete_terms(own, population))
 
 

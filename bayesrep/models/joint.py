@@ -316,7 +316,7 @@ def joint_dims(data: JointData, options: JointOptions) -> dict[str, tuple[str, .
 MODEL = Model(
     function=joint,
     options=JointOptions,
-    data=lambda cells, _, options, __: joint_data(cells, options.dependence),
+    data=lambda cells, _, options: joint_data(cells, options.dependence),
     annotations=annotations_only,
     select=of_classifiers,
     weight=lambda data: data.weight,
@@ -326,8 +326,6 @@ MODEL = Model(
     dims=joint_dims,
     curves=joint_curves,
     methods=("nuts", "cut", "laplace"),
-    collapsed=True,
     takes_groups=True,
-    of_images=False,
     takes_selection=True,
 )

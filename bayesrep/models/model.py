@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from numpyro import handlers
 
 from bayesrep.numerics.leniency import CrowdAnswers, Leniencies
-from bayesrep.studies.statistics import Cells, Patterns
+from bayesrep.studies.statistics import Cells
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Ints
 
@@ -67,14 +67,12 @@ class Model:
     options
         Frozen dataclass of sizes and priors; its defaults are the recommended model.
     data
-        `data(cells, distinct, options, mesh)`: from the cells of each group of images and what
-        `distinct` says of single ones, both by data set, to the arrays that `function` conditions
-        on; a mesh of devices spreads the images over them.
+        `data(cells, distinct, options)`: from the cells of each group of images and what `distinct`
+        says of single ones, both by data set, to the arrays that `function` conditions on.
     annotations
         The same data without any classifier's answers.
     select
-        `select(data, rows)`: the data of some of the classifiers; None where they meet in the
-        likelihood.
+        `select(data, rows)`: the data of some of the classifiers.
     weight
         `weight(data)`: what a classifier's answers count for what all share
         (`bayesrep.studies.overlap`).
@@ -96,40 +94,23 @@ class Model:
     methods
         Ways to its posterior: names of `bayesrep.fit`'s methods, and "cut" where its mixtures can
         be fitted to the annotations alone.
-    collapsed
-        Whether the likelihood is a product over classifiers of their counts on cells. Then an
-        answer can be left out alone.
     takes_groups
         Whether the images may be divided into groups.
     takes_selection
         Whether the likelihood allows for a rule by which the counts at hand selected the images.
-    of_images
-        Whether the likelihood is a sum over distinct images. Then it may be spread over devices,
-        and a gradient costs so much that every transition is kept.
     distinct
-        `distinct(study, roles, options)`: what the model needs to know of single images, by data
-        set. None where their cells are enough.
+        `distinct(study, roles, options)`: what the model needs to know of single images. None where
+        their cells are enough.
     crowd
         `crowd(study, roles)`: the workers' leniencies, where the model knows who answered; draws
         are given these, and what is uncertain about them is added to what draws say. Else None.
-    independent
-        A NumPyro model of the same sites in which classifiers meet only through the sites outside
-        their plate, and whose mode is near; None where `function` is such a model.
-    answers
-        `answers(data, options)`, called with the sites of a draw: for each data set whose answers
-        are modelled, from what all classifiers' answers to an image are drawn together: logits
-        [C, X] at the points of the curves, loadings [C, F] of a standard normal difficulty, and
-        P(point | cell) [M, X]. None where answers are independent given the cell.
-    images
-        `images(data, options)`, called with the sites of a draw: posterior moments of s and of
-        the difficulty of every distinct image; None where the model knows no single image.
     """
 
     function: Callable[[Data, Options], None]
     options: Callable[..., Options]
     data: Callable[..., Data]
     annotations: Callable[[Data], Data]
-    select: Callable[[Data, Ints], Data] | None
+    select: Callable[[Data, Ints], Data]
     weight: Callable[[Data], Float[Array, ""]]
     start: Callable[[Data, Options], Mapping[str, ArrayLike]]
     offsets: Callable[[Mapping[str, Array], Options], Mapping[str, Array]]
@@ -137,15 +118,10 @@ class Model:
     dims: Callable[[Data, Options], Mapping[str, tuple[str, ...]]]
     curves: Callable[[Mapping[str, ArrayLike], Options, np.ndarray, np.ndarray], Array]
     methods: tuple[str, ...]
-    collapsed: bool
     takes_groups: bool
-    of_images: bool
     takes_selection: bool
     distinct: Callable[[Study, Sequence[str], Options], Mapping[str, Any]] | None = None
     crowd: Callable[[Study, Sequence[str]], Crowd] | None = None
-    independent: Callable[[Data, Options], None] | None = None
-    answers: Callable[[Data, Options], Sequence[Any]] | None = None
-    images: Callable[[Data, Options], Sequence[Any]] | None = None
 
     def sites(self, options: Options, form: Form) -> tuple[str, ...]:
         """Names of the latent sites for studies of this form."""
@@ -171,10 +147,7 @@ def _any_data(model: Model, options: Options, form: Form) -> Data:
     """Data of the right form: one image each. A prior does not look at them."""
     one = np.ones(1, dtype=np.int64)
     cells = Cells(one, one, one, np.ones((1, form.classifiers), dtype=np.int64))
-    image = Patterns(one, one, np.ones((1, form.classifiers), dtype=bool), one, one - 1)
-    by_group = [dict.fromkeys(form.roles, cells)] * form.groups
-    distinct = dict.fromkeys(form.roles, image) if model.of_images else {}
-    return model.data(by_group, distinct, options, None)
+    return model.data([dict.fromkeys(form.roles, cells)] * form.groups, {}, options)
 
 
 _Tree = TypeVar("_Tree")

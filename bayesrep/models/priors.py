@@ -121,15 +121,6 @@ def law_of(prior: Prior, around: ArrayLike | None = None) -> dist.Distribution:
     return dist.TransformedDistribution(law.expand(np.shape(around)), shift)
 
 
-def unit_law(prior: Prior) -> tuple[float, dist.Distribution]:
-    """An sd and the standard normal that it multiplies; or 1, and a distribution as it is."""
-    return (
-        (1.0, _read(prior))
-        if isinstance(prior, str)
-        else (locate(prior).scale, dist.Normal(0.0, 1.0))
-    )
-
-
 def shift_prior(prior: Prior, by: float) -> Prior:
     """The prior of the same quantity plus a number."""
     if isinstance(prior, tuple):

@@ -112,7 +112,6 @@ def worker_data(
     groups: Sequence[Mapping[str, Cells]],
     distinct: Mapping[str, Any],
     options: WorkerOptions,
-    _: Any = None,
 ) -> WorkerData:
     """The arrays of the likelihood; a prior looks at no image."""
     cells = joint_data(groups)
@@ -262,9 +261,7 @@ MODEL = Model(
     dims=_dims,
     curves=joint_curves,
     methods=("nuts", "cut", "laplace"),
-    collapsed=True,
     takes_groups=False,
-    of_images=False,
     takes_selection=False,
     distinct=lambda study, roles, options: {
         "crowd": crowd_of(study, tuple(roles)),

@@ -85,8 +85,6 @@ class Fitted:
         vars(self).pop("group")  # of the order before
         if not 0 <= self.crowd_sd <= 0.5:
             raise OptionError("crowd-sd-out-of-range", crowd_sd=self.crowd_sd)
-        if self.crowd_sd and not self.record.traits.collapsed:
-            raise OptionError("crowd-sd-without-joint-model", model=self.record.name)
         if self.crowd_sd and not self._nameless:
             raise OptionError("crowd-sd-with-known-workers")
 
@@ -134,14 +132,6 @@ class Fitted:
             verdict = self.group.attrs.get("verdict", "the fit carries no verdict")
             raise ConvergenceError("not-converged", verdict=verdict)
         return self
-
-    @property
-    def right_about_slopes(self) -> bool:
-        """Whether a line over classifiers may be told: not of a model that sums over images.
-
-        Its slope is too low by 0.03 with 10 classifiers (docs/model.md).
-        """
-        return not self.record.traits.of_images
 
     @property
     def images(self) -> Study:
@@ -220,7 +210,7 @@ class Fitted:
         """What classifiers' answers do to the adjusted accuracies."""
         group, made = self.need("posterior", "population_curve"), self.record
         kept = draws_of(self.need("log_density"), group)
-        sites = [group[name].values for name in made.traits.shared if name in group]
+        sites = [group[name].values for name in made.shared if name in group]
         flat = [site[:, kept].reshape(len(site), len(kept), -1) for site in sites]
         shared = np.concatenate(flat, axis=2).astype(float)
         return Influences.from_draws(self._kept_draws, shared, self.record.weight)
@@ -233,7 +223,7 @@ class Fitted:
     @property
     def knows_workers(self) -> bool:
         """Whether the intervals allow for workers who answered many images each."""
-        if not isinstance(self.study, Study) or not self.record.traits.collapsed:
+        if not isinstance(self.study, Study):
             return False
         return any(self.study.datasets[role].answers for role in self.record.roles)
 

@@ -136,8 +136,8 @@ class FitRecord:
     name, given
         Name of the model, and its options as they are recorded. `model` and `options` are the
         model itself and what it makes of them; asking for them imports JAX.
-    traits
-        What reading a posterior has to know of its model.
+    shared
+        The latent sites that all classifiers share.
     roles
         Roles of the data sets in the model.
     grouping
@@ -158,7 +158,7 @@ class FitRecord:
 
     name: str
     given: Mapping[str, Any]
-    traits: "Traits"
+    shared: tuple[str, ...]
     roles: tuple[str, ...]
     grouping: str | None
     method: str
@@ -194,22 +194,6 @@ class FitRecord:
         return float(self.given.get("dependence", 0.0))
 
 
-class Traits(NamedTuple):
-    """What reading a posterior has to know of its model, recorded so that none is imported.
-
-    Attributes
-    ----------
-    collapsed, of_images
-        As `bayesrep.models.model.Model` has them.
-    shared
-        The latent sites that all classifiers share.
-    """
-
-    collapsed: bool
-    of_images: bool
-    shared: tuple[str, ...]
-
-
 def read_record(posterior: Posterior) -> FitRecord:
     """What a posterior records of how it was made.
 
@@ -223,11 +207,10 @@ def read_record(posterior: Posterior) -> FitRecord:
         name = str(attributes["model"])
         if name not in MODELS:
             raise KeyError(name)
-        traits = json.loads(str(attributes["traits"]))
         return FitRecord(
             name,
             dict(json.loads(str(attributes["options"]))),
-            Traits(shared=tuple(map(str, traits.pop("shared"))), **traits),
+            tuple(map(str, json.loads(str(attributes["traits"]))["shared"])),
             tuple(map(str, json.loads(str(attributes["datasets"])))),
             str(attributes["groups"]) or None,
             str(attributes.get("method", "nuts")),

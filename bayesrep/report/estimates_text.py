@@ -219,10 +219,10 @@ def images_table(table: pl.DataFrame, words: Words = IMAGES, shown: int = 10) ->
             rows.head(shown),
             {
                 words.image: "{image}",
-                "data set": "{dataset}",
                 "selected": "{selected}/{shown}",
                 "frequency": "{selection_frequency:1p} ± {selection_frequency_sd:1p}",
                 f"{words.classifiers} right": "{right:0p}",
+                "expected": "{expected:0p}",
                 "difficulty": "{difficulty:.2f} ± {difficulty_sd:.2f}",
             },
         )

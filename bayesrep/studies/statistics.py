@@ -23,7 +23,7 @@ from bayesrep.studies.selection import Selection, truncating
 from bayesrep.studies.shown import Compared, brief, number
 from bayesrep.studies.study import Study, need_study
 from bayesrep.studies.words import IMAGES, Words, words_of
-from bayesrep.types import Bools, Floats, Ints
+from bayesrep.types import Floats, Ints
 
 _CHUNK = 16_384  # images reduced at a time: bounds the memory and keeps the copy inside the cache
 
@@ -264,49 +264,6 @@ class SufficientStatistics(Compared):
         """The mean over images of selected / shown on one data set."""
         cells = self.cells[role]
         return float(cells.images @ (cells.selected / cells.shown) / cells.images.sum())
-
-
-@dataclass(frozen=True, eq=False)
-class Patterns:
-    """One data set's distinct images: what models of all classifiers together need.
-
-    Attributes
-    ----------
-    selected, shown : int64 [N]
-        Annotation counts, sorted by (shown, selected).
-    correct : bool [N, C]
-        Which classifiers are right.
-    images : int64 [N]
-        Images that are alike in all of these.
-    pattern : intp [images]
-        The pattern of every image of the data set, in its order.
-    """
-
-    selected: Ints
-    shown: Ints
-    correct: Bools
-    images: Ints
-    pattern: NDArray[np.intp]
-
-
-def patterns_of(data: AnnotatedSet) -> Patterns:
-    """Merge the images of a data set that agree in counts and in every classifier's answer."""
-    counts = np.column_stack([data.shown, data.selected]).astype(">i8")
-    answers = np.packbits(data.correct, axis=1)
-    key = np.concatenate([counts.view(np.uint8).reshape(len(counts), -1), answers], axis=1)
-    _, first, pattern, images = np.unique(
-        np.ascontiguousarray(key).view(f"V{key.shape[1]}").ravel(),
-        return_index=True,
-        return_inverse=True,
-        return_counts=True,
-    )
-    return Patterns(
-        selected=data.selected[first],
-        shown=data.shown[first],
-        correct=np.asarray(data.correct[first], dtype=bool),
-        images=images,
-        pattern=pattern,
-    )
 
 
 def count_cells(data: AnnotatedSet, rows: NDArray[np.intp] | None = None) -> Cells:

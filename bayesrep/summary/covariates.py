@@ -94,8 +94,6 @@ def regress_classifiers(
     fitted = Fitted(study, posterior, crowd_sd).require_convergence(
         allow_unconverged=allow_unconverged
     )
-    if not fitted.right_about_slopes:
-        raise OptionError("regression-of-image-model", model=fitted.record.name)
     classifiers = fitted.statistics.classifiers
     terms = make_terms(_read_table(covariates), classifiers)
     design = make_design(terms, len(classifiers))

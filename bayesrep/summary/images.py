@@ -1,22 +1,43 @@
-"""Single images: how often people select them, and how hard classifiers find them beyond that."""
+"""Single images: how often people select them, and how hard classifiers find them beyond that.
 
-from collections.abc import Sequence
-from typing import Any
+A fit says how probable a right answer of each classifier is in a cell (k, n), q_c. What all
+classifiers answer about one image adds how much harder it is than others of its cell: z in
+
+    P(correct_xc | z)  =  σ(a_c − τ z),        z ~ Normal(0, 1),        E_z σ(a_c − τ z) = q_c
+
+with a_c = logit q_c √(1 + κ τ²), which keeps the mean to about a hundredth, and τ, by how much
+images of a cell differ on the logit scale, that under which all answers are most probable
+(empirical Bayes). Of a cell's images the number of right answers alone decides z, which is drawn to
+0 by as much as these could have come about by chance.
+
+References
+----------
+Zeger, Liang, Albert (1988), "Models for longitudinal data: a generalized estimating equation
+approach", Biometrics 44: κ = (16 √3 / 15 π)².
+"""
+
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, logsumexp
 
-from bayesrep.errors import PosteriorError
-from bayesrep.inference.problem import at_draws, pose_again
-from bayesrep.models import MODELS
-from bayesrep.numerics.settings import own_settings
+from bayesrep.numerics import logit_quadrature
+from bayesrep.numerics.codes import decode
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.posterior.groups import Posterior
-from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.studies.study import AnnotatedSet, Study
-from bayesrep.types import Floats, Ints
+from bayesrep.posterior.groups import Posterior, thinned_draws
+from bayesrep.posterior.likelihood import logit_codes
+from bayesrep.studies.study import Study
+from bayesrep.summary.remeasured import frequency_given_counts, log_densities
+from bayesrep.types import Bools, Float, Floats, Int, Ints
 
 DRAWS = 100
+NODES = np.linspace(-5, 5, 41)
+"""Of z."""
+WIDEST = 8.0
+"""τ at most."""
+KAPPA = (16 * 3**0.5 / (15 * np.pi)) ** 2
 
 
 def describe_images(study: Study, posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFrame:
@@ -27,63 +48,98 @@ def describe_images(study: Study, posterior: Posterior, *, draws: int = DRAWS) -
     study
         The study that was fitted.
     posterior
-        From `bayesrep.fit` with a model of single images, such as `model="shared-difficulty"`.
+        From `bayesrep.fit`.
     draws
         Posterior draws to average over, at most.
 
     Returns
     -------
     polars.DataFrame
-        One row an image of every data set whose answers are modelled: dataset, image, label (where
-        there are labels), selected, shown, `right` (share of the classifiers that are),
-        `selection_frequency` and its `selection_frequency_sd`: posterior mean and standard
-        deviation of s; `difficulty` and `difficulty_sd`, of −u: 0 for the average image, 1 for
-        one that is harder for classifiers by a standard deviation than s makes it. Further factors
-        are `difficulty_2` and `difficulty_3`.
+        One row an image of the replication, whose answers are modelled: dataset, image, label
+        (where there are labels), selected, shown, `right` (share of the classifiers that are),
+        `expected` (mean over classifiers of their probability to be right on images of its
+        counts); `selection_frequency` and its `selection_frequency_sd`: posterior mean and standard
+        deviation of s, given its counts; `difficulty` and `difficulty_sd`, of z: 0 for an average
+        image of its counts, 1 for one that is harder for classifiers by a standard deviation of
+        such images. Few classifiers leave much open, and then it is drawn to 0.
 
     Raises
     ------
     PosteriorError
-        If the posterior is of another study or model.
+        If the posterior is of another study or lacks a group.
     """
     fitted = Fitted(study, posterior)
-    made = fitted.record
-    if made.model.images is None:
-        others = " or ".join(name for name, model in MODELS.items() if model.images)
-        raise PosteriorError("model-without-image-difficulty", model=made.name, models=others)
-    problem = pose_again(fitted)
-    with own_settings():
-        moments = at_draws(problem, fitted, made.model.images, draws)
-    roles = REQUIRED_ROLES[-len(moments) :]
-    return pl.concat(
-        [
-            _table(study.datasets[role], problem.distinct[role].pattern, each)
-            for role, each in zip(roles, moments, strict=True)
-        ]
-    )
-
-
-def _table(data: AnnotatedSet, pattern: Ints, moments: Sequence[Floats]) -> pl.DataFrame:
-    """One data set's rows; moments [draw, mean and square of each, X] of its distinct images X."""
-    frequency, difficulty = (each.mean(axis=0)[:, pattern] for each in moments)
-    factors = len(difficulty) // 2
+    data, cell = fitted.images.replication, fitted.cell_of_images("replication")
+    right, wrong = _probabilities(fitted, draws)
+    logit = np.log(right) - np.log(wrong)
+    difficulty, difficulty_sd = _difficulties(data.correct, logit, cell)
+    frequency, frequency_sd = _frequencies(fitted, draws)
     columns: dict[str, Any] = {
-        "dataset": [data.name] * len(pattern),
+        "dataset": [data.name] * len(cell),
         "image": data.images,
         **({} if data.labels is None else {"label": data.labels}),
         "selected": data.selected,
         "shown": data.shown,
-        "right": np.asarray(data.correct).mean(axis=1),
-        "selection_frequency": frequency[0],
-        "selection_frequency_sd": _sd(*frequency),
+        "right": data.correct.mean(axis=1),
+        "expected": right.mean(axis=0)[cell],
+        "selection_frequency": frequency,
+        "selection_frequency_sd": frequency_sd,
+        "difficulty": difficulty,
+        "difficulty_sd": difficulty_sd,
     }
-    for factor in range(factors):
-        suffix = f"_{factor + 1}" if factor else ""
-        mean, square = difficulty[factor], difficulty[factors + factor]
-        columns[f"difficulty{suffix}"] = -mean
-        columns[f"difficulty{suffix}_sd"] = _sd(mean, square)
     return pl.DataFrame(columns)
 
 
-def _sd(mean: Floats, square: Floats) -> Floats:
-    return np.sqrt(np.clip(square - np.square(mean), 0, None))
+def _probabilities(fitted: Fitted, draws: int) -> Float[np.ndarray, "2 classifier cell"]:
+    """Posterior means of the probabilities to be right and to be wrong, given the cell."""
+    some = thinned_draws(fitted.need("log_density")["logit_right"], draws)[None]
+    logits = decode(logit_codes(fitted.posterior)._replace(code=some))[0].astype(float)
+    return np.stack([expit(logits).mean(axis=0), expit(-logits).mean(axis=0)])
+
+
+def _frequencies(fitted: Fitted, draws: int) -> tuple[Floats, Floats]:
+    """Posterior mean and standard deviation of every image's s."""
+    data, cells = fitted.images.replication, fitted.statistics.replication
+    density = log_densities(fitted, fitted.record.roles.index("replication"), draws)
+    rejected = cells.shown - cells.selected
+    given = frequency_given_counts(density, cells.selected, rejected, fitted.record.dependence)
+    s, given = np.exp(logit_quadrature.nodes()[0]), given.mean(axis=0)
+    mean, square = given @ s, given @ np.square(s)
+    place = cells.find(data.selected, data.shown)
+    return mean[place], np.sqrt(np.clip(square - np.square(mean), 0, None))[place]
+
+
+class _Answers(NamedTuple):
+    """What is known of the images: their cell, right answers, and Σ_c correct_xc logit q_c."""
+
+    logit: Float[np.ndarray, "classifier cell"]
+    cell: Int[np.ndarray, "image"]
+    right: Int[np.ndarray, "image"]
+    along: Float[np.ndarray, "image"]
+
+    def log_joint(self, spread: float) -> Float[np.ndarray, "image node"]:
+        """log P(answers, z) at the nodes, but for a constant."""
+        stretch = np.sqrt(1 + KAPPA * spread**2)
+        level = stretch * self.logit.T[:, None, :] - spread * NODES[:, None]
+        wrong = np.logaddexp(0, level).sum(axis=2)
+        answers = stretch * self.along[:, None] - spread * self.right[:, None] * NODES
+        return answers - wrong[self.cell] - NODES**2 / 2
+
+
+def _difficulties(
+    correct: Bools, logit: Float[np.ndarray, "classifier cell"], cell: Ints
+) -> tuple[Floats, Floats]:
+    """Posterior mean and standard deviation of every image's z."""
+    along = np.empty(len(cell))
+    for each in np.unique(cell):
+        along[cell == each] = correct[cell == each] @ logit[:, each]
+    answers = _Answers(logit, cell, correct.sum(axis=1), along)
+    found: Any = minimize_scalar(
+        lambda spread: -logsumexp(answers.log_joint(spread), axis=1).sum(),
+        bounds=(0, WIDEST),
+        method="bounded",
+    )
+    log_joint = answers.log_joint(float(found.x))
+    given = np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True))
+    mean = given @ NODES
+    return mean, np.sqrt(np.clip(given @ NODES**2 - mean**2, 0, None))

@@ -72,17 +72,17 @@ def remeasure(study: Study, posterior: Posterior, *, seed: int = 0) -> pl.DataFr
     """
     fitted = Fitted(study, posterior)
     rng = np.random.default_rng(seed)
-    draws = {role: _log_densities(fitted, d) for d, role in enumerate(fitted.record.roles)}
+    draws = {role: log_densities(fitted, d, DRAWS) for d, role in enumerate(fitted.record.roles)}
     dependence = fitted.record.dependence
     rows = [_row(study, role, draws[role], dependence, rng) for role in draws]
     return pl.DataFrame(rows)
 
 
-def _log_densities(fitted: Fitted, which: int) -> Float[np.ndarray, "draw node"]:
-    """A data set's density of s before selection, at the nodes, of some of the draws."""
+def log_densities(fitted: Fitted, which: int, draws: int) -> Float[np.ndarray, "draw node"]:
+    """A data set's log density of s before selection, at the nodes, of some of the draws."""
     names = [f"component_{name}" for name in ("mean", "concentration", "weight")]
     group = fitted.need("posterior", *names)
-    mean, total, weight = (thinned_draws(group[name], DRAWS)[:, which] for name in names)
+    mean, total, weight = (thinned_draws(group[name], draws)[:, which] for name in names)
     with own_settings():
         mixtures = map(jnp.asarray, (np.log(weight), mean * total, (1 - mean) * total))
         return np.asarray(jax.vmap(logit_quadrature.log_mixture_weights)(*mixtures))
@@ -96,7 +96,7 @@ def _row(
         np.stack([data.shown, data.selected], axis=1), axis=0, return_counts=True
     )
     shown, selected = pairs.T
-    given = _posterior_at_nodes(log_density, selected, shown, dependence)
+    given = frequency_given_counts(log_density, selected, shown - selected, dependence)
     measured = float((data.selected / data.shown).mean())
     at = np.exp(logit_quadrature.nodes()[0])
     frequency = _draw_means(_moments(given, at[None, :], images, sure=False), rng)
@@ -123,11 +123,11 @@ def _columns(name: str, draws: Floats | None) -> dict[str, float | None]:
     return {name: middle, f"{name}_lower": lower, f"{name}_upper": upper}
 
 
-def _posterior_at_nodes(
-    log_density: Floats, selected: Ints, shown: Ints, dependence: float
+def frequency_given_counts(
+    log_density: Floats, selected: Ints, rejected: Ints, dependence: float
 ) -> Float[np.ndarray, "draw cell node"]:
     """P(node | k, n) by every draw's mixture."""
-    told = _log_answers(selected, shown - selected, dependence)
+    told = _log_answers(selected, rejected, dependence)
     log_joint = log_density[:, None, :] + told[None]
     return np.exp(log_joint - logsumexp(log_joint, axis=-1, keepdims=True))
 

@@ -131,8 +131,7 @@ def summarize_gaps(
         classifiers whose reference accuracies differ (on the population by much more than they
         are uncertain), and is null without them. Two lie on their
         line whatever they are: its interval is that of their images, and says nothing of other
-        classifiers. Of the shared-difficulty model all lines are null: its slopes come out too low
-        (`bayesrep.models.shared_difficulty`), and the joint model's do not.
+        classifiers.
 
     Raises
     ------
@@ -148,11 +147,8 @@ def gaps(fitted: Fitted) -> pl.DataFrame:
     adjusted, population = fitted.draws_over_crowds, fitted.population_draws
     statistics = fitted.statistics
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
-    lines = [accuracy_line(reference, adjusted), line_of_draws(population, adjusted)]
-    # Slopes of the shared-difficulty model come out too low: better none than a wrong one.
-    if not fitted.right_about_slopes:
-        lines = [(np.full_like(slope, np.nan), np.full_like(slope, np.nan)) for slope, _ in lines]
-    (slope, intercept), (population_slope, population_intercept) = lines
+    slope, intercept = accuracy_line(reference, adjusted)
+    population_slope, population_intercept = line_of_draws(population, adjusted)
     rows = {
         "bias_corrected_gap": bias_corrected_gap(reference, adjusted).mean(axis=-1),
         "selection_gap": selection_gap(adjusted, replication).mean(axis=-1),

@@ -131,8 +131,6 @@ def _fit(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
     fitted = Fitted(study, posterior)
     adjusted = fitted.draws_over_crowds.reshape(-1, len(study.classifiers))
     draws = quantities(fitted.statistics.accuracy("reference"), adjusted)
-    if not fitted.right_about_slopes:
-        draws[:, -1] = np.nan
     lower, upper = np.quantile(draws, INTERVAL, axis=0)
     made = fitted.group.attrs
     return {

@@ -12,14 +12,12 @@ from toys import (
     around_mass,
     drawn,
     log_own,
-    of,
     skewed,
     some,
     whitened,
 )
 
 from bayesrep.inference import laplace
-from bayesrep.inference.dense import dense_whitening
 from bayesrep.inference.density import build_density
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -42,15 +40,6 @@ def hold(found, judged, mean, spread):
     np.testing.assert_allclose((weight @ values - mean) / spread, 0, atol=error)
     squares = weight @ np.square(values - mean) / spread**2
     np.testing.assert_allclose(squares, 1, atol=2 * error)
-
-
-def test_draws_of_a_mode_of_units_that_meet_are_weighted(normal, unannotated):
-    center = normal.at(normal.mean)
-    exact = dense_whitening(center, np.linalg.inv(normal.covariance))
-    wide = exact._replace(root=1.3 * exact.root)
-    source = laplace._mode_source(of(normal.density, normal.data), wide)
-    found, judged = drawn(source, 4000)
-    hold(found, judged, normal.mean, np.sqrt(np.diag(normal.covariance)))
 
 
 def test_nested_draws_of_a_normal_posterior(normal, unannotated):

@@ -8,7 +8,7 @@ from scipy import stats
 from bayesrep import simulate_study
 from bayesrep.inference.mode import climb
 from bayesrep.inference.problem import climb_from_annotations, mixture_size, pose, programs
-from bayesrep.models.curves import EvenBends, PopulationLaw
+from bayesrep.models.curves import PopulationLaw
 from bayesrep.models.mixtures import mixture_start
 from bayesrep.models.options import JointOptions
 
@@ -53,18 +53,3 @@ def test_bends_of_the_population_are_a_student_t():
     theirs = t.rvs(200_000, random_state=1)
     both = [np.mean((np.abs(x) > 0.6).all(axis=1)) for x in (draws[:, 2:], theirs)]
     assert abs(both[0] - both[1]) < 5 * np.sqrt(2 * both[0] / 200_000)
-
-
-@pytest.mark.parametrize("terms", [3, 4, 7])
-def test_even_coordinates_of_bends(terms):
-    """Nearly a normal law: the mean of |z|² exactly."""
-    options = JointOptions(terms=terms, bend=0.3, curve="bernstein")
-    law, bends = PopulationLaw(options.curve_priors()), terms - 2
-    even = EvenBends(law.priors)
-    keys = jax.random.split(jax.random.key(1), 100_000)
-    drawn = jax.jit(jax.vmap(lambda key: even.inv(law.sample(key))))(keys)
-    squares = np.square(np.asarray(drawn)[:, 2:]).sum(axis=1)
-    assert abs(squares.mean() - bends) < 5 * squares.std() / np.sqrt(len(squares))
-    levels = np.array([0.05, 0.5, 0.95, 0.999])
-    reached = (squares[:, None] <= stats.chi2(bends).ppf(levels)).mean(axis=0)
-    np.testing.assert_allclose(reached, levels, atol=0.03)

@@ -192,8 +192,6 @@ def _adjust_replication(arguments: Namespace, shifts: Any, reference: Any) -> li
     if reference.dataset != study.reference.name:
         raise OptionError("posterior-of-another-reference", reference=study.reference.name)
     fitted = Fitted(study, read_draws(arguments.posterior)).require_convergence()
-    if not fitted.right_about_slopes:
-        raise OptionError("posterior-tells-no-line")
     columns = [study.classifiers.index(name) for name in reference.classifiers]
     known, adjusted = (
         each.reshape(-1, len(study.classifiers))[:, columns]
