@@ -32,7 +32,6 @@ from scipy.special import expit
 
 import bayesrep
 from bayesrep import ConvergenceWarning, Study
-from bayesrep.report.text import columns, percent
 
 LOGIT_S = np.linspace(-6, 8, 43)
 S = expit(LOGIT_S)
@@ -98,13 +97,13 @@ def compare(study: Study, draws: int) -> str:
     print(f"{time.perf_counter() - begin:.0f} s by NUTS", file=sys.stderr)
     fitted = posterior["adjusted_accuracy"].values.reshape(-1, len(study.classifiers))
     assert study.truth is not None
-    rows = [
-        [name, percent(true, 1), *(f"{percent(d.mean(), 1)} ± {percent(d.std(), 1)}" for d in both)]
-        for name, true, *both in zip(
-            study.classifiers, study.truth.adjusted_accuracy, own.T, fitted.T, strict=True
-        )
-    ]
-    return columns(["classifier", "truth", "shared difficulty", "bayesrep.fit"], rows)
+    lines = [f"{'classifier':32} {'truth':>6} {'shared difficulty':>18} {'bayesrep.fit':>18}"]
+    for name, true, *both in zip(
+        study.classifiers, study.truth.adjusted_accuracy, own.T, fitted.T, strict=True
+    ):
+        told = (f"{100 * each.mean():12.1f} ± {100 * each.std():.1f}" for each in both)
+        lines.append(f"{name[:32]:32} {100 * true:6.1f} {' '.join(told)}")
+    return "\n".join(lines)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -95,3 +95,19 @@ def test_difficulties_follow_those_that_answers_were_drawn_with(table, monkeypat
     monkeypatch.setattr(simulate, "draw_correct", draw)
     assert zoo._tiny().fingerprint() == zoo.study("tiny").fingerprint()
     assert np.corrcoef(table["difficulty"], -drawn["replication"])[0, 1] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("workers", {"model": "workers", **zoo.QUICK}),
+        ("grouped", {"groups": "breed", **zoo.SHORT}),
+    ],
+)
+def test_so_are_images_of_other_fits(name, options):
+    study = zoo.study(name)
+    found = describe_images(study, zoo.posterior(name, **options))
+    assert len(found) == len(study.replication.images)
+    assert found["expected"].mean() == pytest.approx(found["right"].mean(), abs=0.05)
+    assert found["difficulty"].mean() == pytest.approx(0, abs=0.1)
+    assert found["difficulty_sd"].is_between(0.2, 1).all()

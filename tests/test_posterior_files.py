@@ -174,6 +174,6 @@ def test_options_of_another_model_are_told_where_they_are_asked_for(tmp_path):
     write_posterior(posterior, tmp_path / "odd.nc")
     made = read_record(read_tree(tmp_path / "odd.nc"))
     assert made.dependence == 0.1
-    assert made.traits.shared == ("population_curve",)
+    assert made.shared == ("population_curve",)
     with refused(PosteriorError, "posterior-options-of-other-model", {"model": "joint"}):
         _ = made.options

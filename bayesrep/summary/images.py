@@ -16,12 +16,12 @@ Zeger, Liang, Albert (1988), "Models for longitudinal data: a generalized estima
 approach", Biometrics 44: κ = (16 √3 / 15 π)².
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
 from scipy.optimize import minimize_scalar
-from scipy.special import expit, logsumexp
+from scipy.special import expit, logsumexp, softmax
 
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.codes import decode
@@ -30,7 +30,7 @@ from bayesrep.posterior.groups import Posterior, thinned_draws
 from bayesrep.posterior.likelihood import logit_codes
 from bayesrep.studies.study import Study
 from bayesrep.summary.remeasured import frequency_given_counts, log_densities
-from bayesrep.types import Bools, Float, Floats, Int, Ints
+from bayesrep.types import Bools, Float, Floats, Ints
 
 DRAWS = 100
 NODES = np.linspace(-5, 5, 41)
@@ -109,37 +109,31 @@ def _frequencies(fitted: Fitted, draws: int) -> tuple[Floats, Floats]:
     return mean[place], np.sqrt(np.clip(square - np.square(mean), 0, None))[place]
 
 
-class _Answers(NamedTuple):
-    """What is known of the images: their cell, right answers, and Σ_c correct_xc logit q_c."""
-
-    logit: Float[np.ndarray, "classifier cell"]
-    cell: Int[np.ndarray, "image"]
-    right: Int[np.ndarray, "image"]
-    along: Float[np.ndarray, "image"]
-
-    def log_joint(self, spread: float) -> Float[np.ndarray, "image node"]:
-        """log P(answers, z) at the nodes, but for a constant."""
-        stretch = np.sqrt(1 + KAPPA * spread**2)
-        level = stretch * self.logit.T[:, None, :] - spread * NODES[:, None]
-        wrong = np.logaddexp(0, level).sum(axis=2)
-        answers = stretch * self.along[:, None] - spread * self.right[:, None] * NODES
-        return answers - wrong[self.cell] - NODES**2 / 2
-
-
 def _difficulties(
     correct: Bools, logit: Float[np.ndarray, "classifier cell"], cell: Ints
 ) -> tuple[Floats, Floats]:
     """Posterior mean and standard deviation of every image's z."""
-    along = np.empty(len(cell))
-    for each in np.unique(cell):
-        along[cell == each] = correct[cell == each] @ logit[:, each]
-    answers = _Answers(logit, cell, correct.sum(axis=1), along)
-    found: Any = minimize_scalar(
-        lambda spread: -logsumexp(answers.log_joint(spread), axis=1).sum(),
-        bounds=(0, WIDEST),
-        method="bounded",
-    )
-    log_joint = answers.log_joint(float(found.x))
-    given = np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True))
-    mean = given @ NODES
-    return mean, np.sqrt(np.clip(given @ NODES**2 - mean**2, 0, None))
+    right = correct.sum(axis=1)
+    base = len(logit) + 1
+    pairs, place, images = np.unique(cell * base + right, return_inverse=True, return_counts=True)
+    of, number = np.divmod(pairs, base)
+    told = sum(correct[cell == each].sum(axis=0) @ logit[:, each] for each in np.unique(of))
+
+    def log_joint(spread: float) -> Float[np.ndarray, "pair node"]:
+        """log P(answers, z), but for what z leaves as it is."""
+        level = _stretch(spread) * logit
+        wrong = [np.logaddexp(0, level - spread * z).sum(axis=0) for z in NODES]
+        return -spread * np.outer(number, NODES) - np.stack(wrong, axis=1)[of] - NODES**2 / 2
+
+    def unlikely(spread: float) -> float:
+        return -_stretch(spread) * told - images @ logsumexp(log_joint(spread), axis=1)
+
+    found: Any = minimize_scalar(unlikely, bounds=(0, WIDEST), method="bounded")
+    given = softmax(log_joint(float(found.x)), axis=1)
+    mean, square = given @ NODES, given @ NODES**2
+    return mean[place], np.sqrt(np.clip(square - mean**2, 0, None))[place]
+
+
+def _stretch(spread: float) -> float:
+    """By what a logit is multiplied so that its mean probability stays what it is."""
+    return float(np.sqrt(1 + KAPPA * spread**2))
