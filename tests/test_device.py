@@ -24,9 +24,8 @@ ON_THE_SECOND = """
     import numpyro.distributions as dist
     from jax.sharding import Mesh
 
-    from bayesrep.inference import device, nuts, sampling, settle
+    from bayesrep.inference import chains, device, nuts, points
     from bayesrep.inference.density import build_density
-    from bayesrep.inference.marginal import Marginal
     from bayesrep.inference.schedule import BLOCK, Schedule
 
     first, second = jax.devices()
@@ -46,36 +45,37 @@ ON_THE_SECOND = """
     with jax.enable_x64(True), jax.default_device(second), ThreadPoolExecutor(2) as pool:
         data = jnp.zeros(3)
         density = build_density(model, data, select=lambda data, rows: data[rows])
-        marginal = Marginal(density)
-        setting = marginal.first_setting(data, density.origin())
-        assert {d for x in jax.tree.leaves(setting) for d in x.devices()} == {second}
-        program = settle.compile_for_points(lambda s, p: s.data + p[0].sum(), density, "sum")
+        setting = nuts.blank_target(density, data, density.origin()).setting
+        arrays = [x for x in jax.tree.leaves(setting) if isinstance(x, jax.Array)]
+        assert {d for x in arrays for d in x.devices()} == {second}
+        program = points.compile_for_points(lambda s, p: s.data + p[0].sum(), density, "sum")
         found = []
 
         def call(*given):
             found.append(program.call(*given))
             return found[-1]
 
-        points = np.arange(80.0)[:, None]
-        sums = settle.evaluate_points(program._replace(call=call), setting, points)
-        np.testing.assert_array_equal(sums, np.repeat(points, 3, axis=1))
+        places = np.arange(80.0)[:, None]
+        sums = points.evaluate_points(program._replace(call=call), setting, places)
+        np.testing.assert_array_equal(sums, np.repeat(places, 3, axis=1))
         assert len(found) == 10 and {d for x in found for d in x.devices()} == {second}
-        chains = sampling._run_jobs(pool, Event(), [(lambda: jnp.ones(1).devices(),)] * 3)
-        assert chains == [{second}] * 3, chains
+        used = chains._run_jobs(pool, Event(), [(lambda: jnp.ones(1).devices(),)] * 3)
+        assert used == [{second}] * 3, used
 
     # Chains that two devices share are those of one batch.
     schedule = Schedule(chains=4, warmup=25, draws=10)
     given = jnp.zeros((4, BLOCK, 0))
     with jax.enable_x64(True):
-        target, keys = nuts.of_marginal(marginal), schedule.keys(jax.random.key(0))
+        target = nuts.blank_target(density, data, density.origin())
+        keys = schedule.keys(jax.random.key(0))
         made = []
         for mesh in (None, Mesh(jax.devices(), ("devices",))):
-            whole = nuts.build_sampler(target, schedule, vectorized=True, mesh=mesh)
-            sampler = nuts.compile_sampler(whole, keys, setting, given)
+            whole = nuts.build_sampler(density, schedule, vectorized=True, mesh=mesh)
+            sampler = nuts.compile_sampler(whole, keys, target, given)
             made.append(
-                sampling.sample(
-                    sampler, sampler.states(keys), setting, lambda chain, begin: given, schedule,
-                    lambda draws, divergences: None, tune=lambda setting, draws: setting, workers=1,
+                chains.sample(
+                    sampler, sampler.states(keys), target, lambda chain, begin: given, schedule,
+                    lambda draws, divergences: None, workers=1,
                 )
             )
         assert made[1].position["units"].shape == (4, 10, 3, 1)

@@ -27,7 +27,7 @@ from refusals import refused
 from toys import Toy, counts, following
 
 import bayesrep
-import bayesrep.inference.marginal as marginals
+import bayesrep.inference.laplace_marginal as laplace_marginal
 from bayesrep import (
     ConvergenceError,
     ConvergenceWarning,
@@ -191,17 +191,17 @@ def test_chains_begin_in_the_groups_that_are_compared(chains):
     assert len(np.unique(place, axis=0)) == (chains if chains < 32 else 8)
 
 
-@pytest.mark.parametrize("kind", ["all units", "some units", "density"])
-def test_workers_do_not_change_draws(kind, float64, monkeypatch):
+@pytest.mark.parametrize("subsample", [2, 3])
+def test_workers_do_not_change_draws(subsample, float64, monkeypatch):
     """Chains run one after the other or side by side, or as one batch: the same numbers.
 
-    The surrogate looks at all units, or at two of three.
+    The surrogate has a subsample of three units.
     """
-    monkeypatch.setattr(marginals, "sample_size", lambda _: 2 if kind == "some units" else 3)
+    monkeypatch.setattr(laplace_marginal, "MIN_SUBSAMPLE", subsample)
     toy = Toy(counts, jnp.asarray([0.0, 2.0, 5.0]))
     schedule = Schedule(chains=3, warmup=100, draws=40)
     one, two, batch = (
-        toy.draws(schedule, kind, vectorized=vectorized, workers=workers)
+        toy.draws(schedule, vectorized=vectorized, workers=workers)
         for vectorized, workers in ((False, 1), (False, 3), (True, 1))
     )
     for name in ("shared", "units"):
@@ -220,7 +220,7 @@ def test_held_coordinates_are_followed_draw_by_draw(float64):
     wanted = np.asarray(toy.white.center["shared"])[0] + put
     for vectorized in (False, True):
         how = {"vectorized": vectorized, "workers": 2, "given": given}
-        drawn = toy.draws(schedule, "all units", **how).position
+        drawn = toy.draws(schedule, **how).position
         np.testing.assert_allclose(drawn["shared"][..., 0], wanted, rtol=1e-9)
         assert np.ptp(drawn["shared"][..., 1], axis=1).min() > 0
 

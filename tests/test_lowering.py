@@ -4,18 +4,20 @@ A program that is new joins by a line in `PROGRAMS`.
 """
 
 import re
-from functools import cache
+from functools import cache, partial
 
 import jax
 import pytest
 import zoo
 from jax import export
 
-from bayesrep.inference import laplace, settle
-from bayesrep.inference.marginal import Marginal
-from bayesrep.inference.nuts import build_sampler, of_marginal
+from bayesrep.inference import surrogate as surrogates
+from bayesrep.inference.marginal_mode import evaluation_program
+from bayesrep.inference.nested_laplace import draw_program
+from bayesrep.inference.nuts import blank_target, build_sampler
 from bayesrep.inference.problem import pose, programs
 from bayesrep.inference.schedule import BLOCK, Schedule
+from bayesrep.inference.surrogate import surrogate_potential
 from bayesrep.models import MODELS
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -43,63 +45,53 @@ class Case:
         )
         self.keys = Schedule(CHAINS, warmup=50, draws=50).keys(jax.random.key(0))
 
-    @property
-    def near(self):
-        """Coordinates of an arrowhead, and what else a marginal is computed from."""
-        return jax.eval_shape(Marginal(self.density).first_setting, self.data, self.position)
-
-    def target(self):
-        """What NUTS sees; the setting that goes with it."""
-        return of_marginal(Marginal(self.density)), self.near
+        self.target = blank_target(self.density, self.data, self.density.origin())
 
     def gradients(self, *, surrogate=False):
         """Those of all chains, as where chains run as one batch."""
         if not surrogate:
             one = jax.value_and_grad(self.density.potential)
             return jax.jit(jax.vmap(one, in_axes=(0, None))), self.positions, self.data
-        target, setting = self.target()
-        one = jax.value_and_grad(target.potential, argnums=1)
-        places = jax.ShapeDtypeStruct((CHAINS, target.size), float)
-        return jax.jit(jax.vmap(one, in_axes=(None, 0))), setting, places
+        one = jax.value_and_grad(partial(surrogate_potential, self.density), argnums=1)
+        places = jax.ShapeDtypeStruct((CHAINS, self.density.shared), float)
+        return jax.jit(jax.vmap(one, in_axes=(None, 0))), self.target.surrogate, places
 
     def sampler(self):
         schedule = Schedule(CHAINS, warmup=50, draws=50)
-        return build_sampler(self.target()[0], schedule, vectorized=True)
+        return build_sampler(self.density, schedule, vectorized=True)
 
     def first_states(self):
         return self.sampler().start, self.keys
 
     def block(self):
-        sampler, (_, setting) = self.sampler(), self.target()
+        sampler = self.sampler()
         state = jax.eval_shape(sampler.start, self.keys)
-        return sampler.block, state, setting, jax.ShapeDtypeStruct((CHAINS, BLOCK, 0), float)
+        held = jax.ShapeDtypeStruct((CHAINS, BLOCK, 0), float)
+        return sampler.block, state, self.target, held
 
-    def at_points(self, program):
-        points = jax.ShapeDtypeStruct((program.size, self.density.shared), float)
-        return program.call, self.near, (points,)
+    def points(self, program):
+        return jax.ShapeDtypeStruct((program.size, self.density.shared), float)
 
-    def looking(self):
-        return self.at_points(settle.look_program(self.density))
+    def evaluation(self):
+        program = evaluation_program(self.density)
+        return program.call, self.target.setting, (self.points(program),)
 
     def drawing(self):
-        look, program = settle.look_program(self.density), laplace.draw_program(self.density)
-        _, setting, points = self.at_points(look._replace(size=program.size))
-        seen = jax.eval_shape(look.call, setting, points)
-        return program.call, setting, (seen, jax.ShapeDtypeStruct((program.size, 2), "uint32"))
+        program = draw_program(self.density)
+        keys = jax.ShapeDtypeStruct((program.size, 2), "uint32")
+        return program.call, self.target.setting, (self.points(program), keys)
 
-    def surrogate(self):
-        program = settle.look_program(self.density)
-        surrogate = jax.vmap(Marginal(self.density).surrogate, in_axes=(None, 0))
-        _, setting, (points,) = self.at_points(program)
-        return jax.jit(surrogate), setting, points
+    def subsample(self):
+        program = surrogates._subsample_program(self.density)
+        return program.call, self.target.surrogate, (self.points(program),)
 
 
 PROGRAMS = {
     ("joint", "start"): lambda c: (c.tools.start, c.values),
     ("joint", "expand"): lambda c: (c.tools.expand, c.position, c.data),
-    ("joint", "looking around"): Case.looking,
+    ("joint", "Laplace marginal"): Case.evaluation,
     ("joint", "weighted draws"): Case.drawing,
-    ("joint", "surrogate"): Case.surrogate,
+    ("joint", "surrogate"): Case.subsample,
     ("joint", "first states"): Case.first_states,
     ("joint", "block of draws"): Case.block,
     ("joint", "quantities"): lambda c: (c.tools.quantities, c.positions, c.data),

@@ -10,8 +10,8 @@ from refusals import refused
 
 import bayesrep
 from bayesrep.errors import OptionError
-from bayesrep.inference.marginal import Marginal
-from bayesrep.inference.open_model import _settle
+from bayesrep.inference.laplace_marginal import Marginal
+from bayesrep.inference.marginal_mode import find_marginal_mode
 from bayesrep.inference.problem import around_mode, pose, programs
 
 SMALL = {"degree": 8, "terms": 3, "components": 2}
@@ -50,15 +50,17 @@ def log_law_of_chains(study, model, points, options):
     data = problem.data()
     tools = programs(problem, data)
     marginal = Marginal(tools.density)
-    setting = _settle(tools, around_mode(problem, tools, data), data)
+    normal = around_mode(problem, tools, data)
+    setting = find_marginal_mode(tools.density, normal, data, tools.expand)
+    w = tools.density.weight(data)
 
     def one(shared, z):
-        units = marginal.guess_units(setting, shared)
-        known = marginal.estimate(setting, shared, units, z[None])
-        here, there = known.estimates.log_ratio
-        law = -known.estimates.potential - 0.5 * jnp.square(z).sum()
-        law += jnp.sum(here - jnp.logaddexp(here, there)) - units.log_volume.sum()
-        position = marginal.position(setting, shared, units.place_units(z))
+        units, _ = marginal.conditional_normals(setting, shared)
+        (here, there), own = marginal.log_ratios(setting, shared, units, jnp.stack([z, -z]))
+        both = jnp.logaddexp(here, there)
+        law = w * (both - jnp.log(2)).sum() - own - 0.5 * jnp.square(z).sum()
+        law += jnp.sum(here - both) - units.log_volume.sum()
+        position = marginal.position(setting, shared, units.place(z))
         return tools.density.to_sites(position), law
 
     return [jax.jit(one)(*point) for point in points]

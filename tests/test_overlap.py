@@ -1,7 +1,12 @@
 """How much classifiers say together: closed forms of the weight, and what is sampled with it."""
 
 import dataclasses
+import inspect
+import warnings
+from functools import partial
+from importlib import import_module
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,15 +16,17 @@ from toys import COUNTS, Normal, expanding, log_own, skewed, some, whitened
 
 import bayesrep
 from bayesrep.inference.density import build_density
+from bayesrep.inference.laplace_marginal import Marginal
+from bayesrep.inference.marginal_mode import evaluate_marginal, find_marginal_mode
 from bayesrep.inference.problem import pose
-from bayesrep.inference.settle import make_look, settle
 from bayesrep.inference.spread import logit_spread, widen_priors
-from bayesrep.inference.ways import LONGER, METHODS, Found, find_first_that_holds, list_ways
 from bayesrep.numerics.estimands import accuracy_line, line_of_draws
 from bayesrep.posterior.verdict import Verdict
 from bayesrep.report.figure_names import find_figure
 from bayesrep.studies.overlap import overlap_weight
 from bayesrep.studies.statistics import Cells, SufficientStatistics
+
+fit_module = import_module("bayesrep.inference.fit")
 
 
 def cells_of(correct, selected=None, shown=4):
@@ -104,9 +111,9 @@ def test_what_units_say_of_what_they_share_is_raised_to_the_weight():
     weight, counts = 0.4, jnp.asarray(COUNTS)
     density = build_density(skewed, counts, select=some, weight=lambda data: jnp.asarray(weight))
     mode = whitened(density, counts, density.origin())
-    settled = settle(density, mode, counts, make_look(density), 0, expand=expanding(density))
+    setting = find_marginal_mode(density, mode, counts, expanding(density))
     points = np.linspace(-1.5, 1.5, 7)[:, None]
-    white = settled.setting.whitening
+    white = setting.whitening
     levels = np.asarray(white.center["shared"]) + points @ np.asarray(white.to_shared).T
     grid = np.linspace(-15, 15, 20_001)
     wanted = []
@@ -115,9 +122,13 @@ def test_what_units_say_of_what_they_share_is_raised_to_the_weight():
             np.log(np.trapezoid(np.exp(log_own(level, count, grid)), grid)) for count in COUNTS
         ]
         wanted.append(-stats.norm.logpdf(level, 0, 3.0) - weight * sum(masses))
-    found = make_look(density)(settled.setting, points).potential
-    # The units' normals miss a little of each, w of which is left.
-    np.testing.assert_allclose(found - found[3], np.array(wanted) - wanted[3], atol=0.08)
+    # The units' normals miss a little of each, w of which is left; estimates from draws do not.
+    laplace = evaluate_marginal(density, setting, points).potential
+    draw = jax.vmap(partial(Marginal(density).draw, setting), (None, 0))
+    keys = jax.random.split(jax.random.key(0), 1000)
+    drawn = jax.jit(lambda at: jax.lax.map(lambda each: draw(each, keys).log_marginal, at))(points)
+    for found, error in ((laplace, 0.2), (-np.asarray(drawn).mean(axis=1), 0.1)):
+        np.testing.assert_allclose(found - found[3], np.array(wanted) - wanted[3], atol=error)
     estimate = np.array(wanted) - 0.5 * np.square(points[:, 0])
     assert np.ptp(estimate[1:-1]) < 0.3  # and the coordinates are those of the weighted density
 
@@ -167,46 +178,48 @@ def test_priors_are_as_wide_as_classifiers_differ_and_no_narrower():
 # --- until it holds
 
 
-def test_ways_are_gone_until_one_holds_and_the_last_counts_whatever_it_is():
-    chains = METHODS["nuts"]
-    ways = [METHODS["laplace"], *(chains._replace(times=times) for times in LONGER)]
+def test_strategies_are_tried_until_one_is_reliable_and_the_last_counts_whatever_it_is(
+    monkeypatch,
+):
+    study = zoo.cut(zoo.study("tiny"), images=60)
 
-    def going(holding):
-        gone = []
+    def attempt(reliable):
+        tried = []
 
-        def make(way, *, last):
-            gone.append((way.description, last))
-            return Found(
-                Verdict(converged=way.description in holding, sentence=f"No, {len(gone)}.")
+        def pretend(strategy, run, *, warmup, is_last):
+            tried.append((strategy.description, is_last, run.times))
+            verdict = Verdict(
+                converged=strategy.description in reliable, sentence=f"No, {len(tried)}."
             )
+            return fit_module.Attempt(verdict, {}, {})
 
-        found, tried = find_first_that_holds(ways, make)
-        return found.verdict.converged, tried, gone
+        monkeypatch.setattr(fit_module, "_attempt", pretend)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", bayesrep.ConvergenceWarning)
+            tree = inspect.unwrap(bayesrep.fit)(study, progress=False)
+        return tree.attrs, tried
 
-    assert going(["Weighted draws of the normal approximation"])[1:] == (
-        [],
-        [("Weighted draws of the normal approximation", False)],
-    )
-    good, tried, gone = going(["Chains 4 times as long"])
-    assert good
-    assert len(gone) == 3
-    assert tried[1] == "Chains: No, 2."
-    bad, tried, gone = going([])
-    assert not bad
-    assert len(tried) == 3
-    assert [last for _, last in gone] == [False, False, False, True]
+    first = "Weighted draws of the normal approximation"
+    assert attempt([first])[1] == [(first, False, 1)]
+    made, tried = attempt(["Chains 4 times as long"])
+    assert made["converged"]
+    assert made["tried"] == f"{first}: No, 1. Chains: No, 2."
+    assert [times for *_, times in tried] == [1, 1, 4]
+    made, tried = attempt([])
+    assert not made["converged"]
+    assert [last for _, last, _ in tried] == [False, False, False, True]
 
 
 def test_who_names_chains_or_a_warm_up_gets_chains():
     problem = pose(zoo.study("tiny"), model="joint", options={})
     for of_chains, first in ((False, "laplace"), (True, "nuts")):
-        ways = list_ways(problem, "auto", "full", of_chains=of_chains)
-        assert ways[0].name == first
-        assert [way.times for way in ways if way.stages] == [*LONGER]
-    cut = list_ways(problem, "auto", "cut", of_chains=False)
-    assert {way.name for way in cut} == {"cut"}
-    quick = list_ways(problem, "laplace", "full", of_chains=True)
-    assert [way.name for way in quick] == ["laplace"]
+        every = fit_module._list_strategies(problem, "auto", "full", of_chains=of_chains)
+        assert every[0].name == first
+        assert [each.times for each in every if each.stages] == [*fit_module.CHAIN_LENGTHS]
+    cut = fit_module._list_strategies(problem, "auto", "cut", of_chains=False)
+    assert {each.name for each in cut} == {"cut"}
+    quick = fit_module._list_strategies(problem, "laplace", "full", of_chains=True)
+    assert [each.name for each in quick] == ["laplace"]
 
 
 def test_by_default_weights_decide_and_tables_speak_of_them():

@@ -5,6 +5,7 @@ cells alone can tell them apart.
 """
 
 import json
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -15,7 +16,6 @@ import bayesrep
 from bayesrep import PosteriorError, SufficientStatistics
 from bayesrep.checks import compare_fits
 from bayesrep.cli import main
-from bayesrep.inference.ways import METHODS
 from bayesrep.posterior import read_posterior, write_posterior
 from bayesrep.report.figure_names import FIGURES
 from bayesrep.report.sections import gather
@@ -23,6 +23,8 @@ from bayesrep.report.sections import gather
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
 
 FEW = zoo.cut(zoo.study("tiny"), images=60)
+
+fit_module = import_module("bayesrep.inference.fit")
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +178,7 @@ def test_a_checkpoint_goes_on_with_its_own_study_only(study, other, tmp_path, mo
     def stopped(*_):
         raise Stopped
 
-    monkeypatch.setitem(METHODS, "nuts", METHODS["nuts"]._replace(draw=stopped))
+    monkeypatch.setattr(fit_module, "NUTS", fit_module.NUTS._replace(draw=stopped))
 
     def fit(study):
         how = {"method": "nuts", "checkpoint": tmp_path / "checkpoint", "progress": False}

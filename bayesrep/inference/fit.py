@@ -205,8 +205,8 @@ def fit(
             identity = _identity(facts, schedule)
             if checkpoint is not None and Path(checkpoint).exists():
                 open_checkpoint(checkpoint, identity)  # refuses at once what is another's
-            facts["elsewhere"] = mass_elsewhere(problem, tools, data, seed)
-            marginal, tried = None, list[str]()
+            elsewhere = facts["elsewhere"] = mass_elsewhere(problem, tools, data, seed)
+            marginal, attempt, tried = None, None, list[str]()
             for strategy in strategies:
                 longer = schedule.lengthen(strategy.times)
                 counted = ("draw", "divergences") if strategy.stages else ("fit", "")
@@ -222,14 +222,13 @@ def fit(
                         times=strategy.times,
                     )
                     is_last = strategy is strategies[-1]
-                    attempt = _attempt(strategy, run, is_last=is_last)
+                    attempt = _attempt(strategy, run, warmup=schedule.warmup, is_last=is_last)
                 if attempt.verdict.converged or is_last:
                     break
                 tried.append(f"{strategy.description}: {attempt.verdict.sentence}")
-    made = json.dumps(asdict(replace(longer, warmup=schedule.warmup)))
-    facts |= {"method": strategy.method, "schedule": made, **attempt.facts}
-    facts |= {"tried": " ".join(tried), **_trust(problem, attempt.verdict, facts["elsewhere"])}
-    facts["seconds"] = json.dumps(watch.seconds())
+    assert attempt is not None  # there is a strategy
+    facts |= {"tried": " ".join(tried), **_trust(problem, attempt.verdict, elsewhere)}
+    facts |= {**attempt.facts, "seconds": json.dumps(watch.seconds())}
     return build_tree(attempt.contents, coordinates(problem), facts)
 
 
@@ -241,7 +240,7 @@ class Attempt(NamedTuple):
     facts: Mapping[str, Any] = {}
 
 
-def _attempt(strategy: "Strategy", run: Run, *, is_last: bool) -> Attempt:
+def _attempt(strategy: "Strategy", run: Run, *, warmup: int, is_last: bool) -> Attempt:
     """Draw by a strategy; draws whose importance weights fail are evaluated if it is the last."""
     drawn = strategy.draw(run)
     # Weights tell for themselves; chains when everything is known of their draws.
@@ -253,14 +252,16 @@ def _attempt(strategy: "Strategy", run: Run, *, is_last: bool) -> Attempt:
         run.problem, run.tools, run.data, drawn.position, drawn.stats, seed=run.seed
     )
     run.bar.stage("judging")
+    made = json.dumps(asdict(replace(run.schedule, warmup=warmup)))
+    facts = {"method": strategy.method, "schedule": made, **drawn.facts}
     if verdict is not None:
-        return Attempt(verdict, contents, drawn.facts)
+        return Attempt(verdict, contents, facts)
     superchains = run.schedule.superchains
     tree = build_tree(contents, coordinates(run.problem), {"superchains": superchains})
     diverging = need_group(tree, "sample_stats")["diverging"].values
     checks = diagnostics(need_group(tree, "posterior"))
     verdict = judge(checks, int(diverging.sum()), diverging.size)
-    return Attempt(verdict, contents, {**drawn.facts, "superchains": superchains})
+    return Attempt(verdict, contents, {**facts, "superchains": superchains})
 
 
 class Strategy(NamedTuple):

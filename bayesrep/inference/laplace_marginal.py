@@ -26,7 +26,7 @@ computations", Annals of Statistics 37.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,9 +42,9 @@ MIN_PIVOT = 0.1
 """Smallest Cholesky pivot: whitened Hessians are near the identity."""
 MAX_NEWTON_STEP = 3.0
 """Trust radius of a Newton step, in conditional standard deviations."""
-N_PAIRS = 2
+N_PAIRS = 4
 """Antithetic pairs of z of every classifier in an estimate."""
-N_JOINT_STEPS = 2
+N_JOINT_STEPS = 4
 """Metropolis steps of a draw: nearly every classifier ends at one of the last proposals."""
 N_FACTORS = 64
 """Directions in which classifiers' noise hangs together, at most."""
@@ -118,10 +118,10 @@ class ConditionalNormals(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """The Laplace marginal at ξ: −log p̂(ξ | y), and the centres m of the subsample."""
+    """The Laplace marginal at ξ, of JAX or NumPy: −log p̂(ξ | y), and the subsample's centres m."""
 
-    potential: Float[Array, ""]
-    center: Float[Array, "sampled own"]
+    potential: Float[Any, "*point"]
+    center: Float[Any, "*point sampled own"]
 
 
 class MarginalDraw(NamedTuple):
@@ -204,12 +204,13 @@ class Marginal:
             return jnp.where(down[:, None], at + step, at), jnp.where(down, further, value)
 
         zero = jnp.zeros_like(setting.whitening.center["units"])
-        size, identity = zero.shape[1], jnp.eye(zero.shape[1])
+        size, units = zero.shape[1], len(zero)
+        identity = jnp.broadcast_to(jnp.eye(size), (units, size, size))
         value, back = jax.vjp(each, zero)
         gradient = back(jnp.ones_like(value))[0]
-        start, value = lower(zero, value, _newton_step(identity[None], gradient))
+        start, value = lower(zero, value, _newton_step(identity, gradient))
         gradient, product = jax.linearize(jax.grad(lambda units: each(units).sum()), start)
-        axes = jnp.broadcast_to(identity[:, None, :], (size, *zero.shape))
+        axes = identity.swapaxes(0, 1)
         hessian = jnp.moveaxis(jax.vmap(product)(axes), 0, 2)
         root = _inverse_root((hessian + hessian.swapaxes(1, 2)) / 2)
         center, value = lower(start, value, _newton_step(root, gradient))
@@ -276,7 +277,7 @@ class Marginal:
 
 
 def _newton_step(
-    root: Float[Array, "some own own"], gradient: Float[Array, "unit own"]
+    root: Float[Array, "unit own own"], gradient: Float[Array, "unit own"]
 ) -> Float[Array, "unit own"]:
     """Compute steps −R Rᵀ gradient of all classifiers, in their trust radius."""
     half = by_unit(root.swapaxes(1, 2), gradient)

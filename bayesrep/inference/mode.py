@@ -1,10 +1,11 @@
 """Climb to a mode by Newton steps on the arrowhead Hessian, one compiled program in a host loop."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
 import jax
 import numpy as np
+from jax.typing import ArrayLike
 
 from bayesrep.inference.arrowhead import SecondOrder, newton_direction, whitening
 from bayesrep.inference.density import Position
@@ -31,7 +32,7 @@ class Climb(NamedTuple):
 
 def climb(
     expand: Expand,
-    start: Position,
+    start: Mapping[str, ArrayLike],
     data: Data,
     *,
     held: int = 0,

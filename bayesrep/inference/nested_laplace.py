@@ -43,7 +43,7 @@ from bayesrep.types import Float, Floats, Int
 
 N_POINTS, MAX_PROPOSALS = 1024, 16
 """Points of a proposal, and how many proposals there are at most."""
-MIN_POINT_ESS = 1000
+MIN_POINT_ESS = 1000.0
 """Effective number of points at which no further proposal is made."""
 DEGREES_OF_FREEDOM = 10.0
 """Those of the proposals' Student t."""

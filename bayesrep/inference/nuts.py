@@ -208,8 +208,9 @@ def build_kernel(density: Density, schedule: Schedule, *, held: int = 0) -> Kern
     """Build the functions of `build_sampler`, of one chain."""
     marginal = Marginal(density)
 
-    def potential(target: Target, fixed: Array) -> Callable[[Array], Array]:
+    def potential(target: Target | None, fixed: Array) -> Callable[[Array], Array]:
         def of_free(free: Array) -> Array:
+            assert target is not None  # NumPyro starts without it, and then calls nothing
             at = jnp.concatenate([fixed, free])
             return surrogate_potential(density, target.surrogate, at)
 

@@ -10,15 +10,19 @@ from toys import (
     COUNTS,
     Normal,
     around_mass,
-    drawn,
     log_own,
     skewed,
     some,
     whitened,
 )
 
-from bayesrep.inference import laplace
 from bayesrep.inference.density import build_density
+from bayesrep.inference.nested_laplace import (
+    adaptive_importance_sampling,
+    draw_weighted,
+    resample,
+    smooth_weights,
+)
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -29,14 +33,13 @@ def normal():
         return Normal()
 
 
-def hold(found, judged, mean, spread):
+def hold(found, mean, spread):
     """Weighted means and spreads are the exact ones, as far as so many draws can say."""
-    assert judged.holds
-    values = np.concatenate(
-        [np.asarray(leaf).reshape(len(found.lp), -1) for leaf in found.position.values()], axis=1
-    )
-    weight = np.exp(judged.log_weight)
-    error = 4.5 / np.sqrt(judged.ess)
+    assert found.psis.is_reliable
+    leaves = found.drawn.position.values()
+    values = np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
+    weight = np.exp(found.psis.log_weight)
+    error = 4.5 / np.sqrt(found.psis.ess)
     np.testing.assert_allclose((weight @ values - mean) / spread, 0, atol=error)
     squares = weight @ np.square(values - mean) / spread**2
     np.testing.assert_allclose(squares, 1, atol=2 * error)
@@ -44,26 +47,27 @@ def hold(found, judged, mean, spread):
 
 def test_nested_draws_of_a_normal_posterior(normal, unannotated):
     mode = whitened(normal.density, normal.data, normal.at(normal.mean))
-    found, judged = drawn(around_mass(normal.density, normal.data, mode), 2000)
-    hold(found, judged, normal.mean, np.sqrt(np.diag(normal.covariance)))
+    sample = around_mass(normal.density, normal.data, mode)
+    found = draw_weighted(normal.density, sample, np.random.default_rng(4), 2000)
+    hold(found, normal.mean, np.sqrt(np.diag(normal.covariance)))
 
 
 @pytest.mark.parametrize("shape", [-0.3, 0.2, 1.0])
 def test_pareto_shape_finds_the_shape_it_was_made_with(shape):
     excess = stats.genpareto(shape).rvs(20_000, random_state=np.random.default_rng(1))
-    assert laplace.certify(np.log(1 + excess)).pareto_k == pytest.approx(shape, abs=0.15)
+    assert smooth_weights(np.log(1 + excess)).pareto_k == pytest.approx(shape, abs=0.15)
 
 
 def test_certificates_tell_good_from_bad():
     random = np.random.default_rng(2)
     narrow = 0.2 * random.standard_normal(4000)  # k = 1 - 0.2²
-    bad = laplace.certify(stats.norm.logpdf(narrow) - stats.norm.logpdf(narrow, scale=0.2))
+    bad = smooth_weights(stats.norm.logpdf(narrow) - stats.norm.logpdf(narrow, scale=0.2))
     assert bad.pareto_k > 0.7
-    assert not bad.holds
+    assert not bad.is_reliable
     broad = 1.5 * random.standard_normal(4000)
-    good = laplace.certify(stats.norm.logpdf(broad) - stats.norm.logpdf(broad, scale=1.5))
+    good = smooth_weights(stats.norm.logpdf(broad) - stats.norm.logpdf(broad, scale=1.5))
     assert good.pareto_k < 0.2
-    assert good.holds
+    assert good.is_reliable
     assert np.exp(good.log_weight).sum() == pytest.approx(1)
     # Of a normal and one 1.5 times as wide, ∫ p²/q = 1.5² / √(2 · 1.5² − 1).
     assert good.ess == pytest.approx(4000 * np.sqrt(2 * 1.5**2 - 1) / 1.5**2, rel=0.05)
@@ -74,10 +78,10 @@ def test_a_shape_is_hopeless_only_by_more_than_its_error():
     for shape, least, most in ((0.5, 0, 2), (0.75, 0, 40), (1.5, 190, 200)):
         random = np.random.default_rng(3)
         sets = np.log(1 + stats.genpareto(shape).rvs((200, 1000), random_state=random))
-        found = [laplace.certify(log_weight) for log_weight in sets]
-        assert least <= sum(each.hopeless for each in found) <= most
+        found = [smooth_weights(log_weight) for log_weight in sets]
+        assert least <= sum(each.is_hopeless for each in found) <= most
         # The prior of ten observations makes the shape surer than its likelihood.
-        error = np.mean([each.error for each in found]) / (1 + 10 / 95)
+        error = np.mean([each.standard_error for each in found]) / (1 + 10 / 95)
         assert np.std([each.pareto_k for each in found]) == pytest.approx(error, rel=1 / 6)
 
 
@@ -86,17 +90,14 @@ def test_resampling_is_unbiased_and_stratified():
     weight = random.dirichlet(np.full(12, 0.5))
     size, times = 50, 4000
     counts = np.array(
-        [
-            np.bincount(laplace.resample(random, np.log(weight), size), minlength=12)
-            for _ in range(times)
-        ]
+        [np.bincount(resample(random, np.log(weight), size), minlength=12) for _ in range(times)]
     )
     assert (counts.sum(axis=1) == size).all()
     # A draw fills its strata but for the two at its ends, each a coin's toss at most.
     error = np.sqrt(0.5 / times)
     np.testing.assert_allclose(counts.mean(axis=0), size * weight, rtol=0, atol=4.5 * error)
     assert np.abs(counts - size * weight).max() < 2
-    order = [laplace.resample(random, np.log(weight), size)[0] for _ in range(200)]
+    order = [resample(random, np.log(weight), size)[0] for _ in range(200)]
     assert len(set(order)) > 3
 
 
@@ -118,9 +119,9 @@ def test_nested_draws_of_a_skewed_posterior_have_its_means(unannotated):
     target = build_density(skewed, jnp.asarray(COUNTS), select=some)
     near = {"shared": jnp.asarray(mean[:1]), "units": jnp.asarray(mean[1:, None])}
     mode = whitened(target, jnp.asarray(COUNTS), near)
-    source = around_mass(target, jnp.asarray(COUNTS), mode)
-    found, judged = drawn(source, 8000)
-    hold(found, judged, mean, np.sqrt(square - mean**2))
+    sample = around_mass(target, jnp.asarray(COUNTS), mode)
+    found = draw_weighted(target, sample, np.random.default_rng(4), 8000)
+    hold(found, mean, np.sqrt(square - mean**2))
 
 
 def test_points_of_learnt_proposals_are_worth_draws_of_a_skewed_density():
@@ -131,13 +132,13 @@ def test_points_of_learnt_proposals_are_worth_draws_of_a_skewed_density():
         skewed = points[:, 0]
         return 2 * skewed - np.exp(skewed) + stats.norm.logpdf(points[:, 1], skewed, 0.5)
 
-    points = laplace.adaptive_importance_sampling(evaluate, 2, random, 4000)
-    assert points.judged.holds
-    weight = np.exp(points.judged.log_weight + evaluate(points.shared) - points.log_density)
+    points = adaptive_importance_sampling(evaluate, 2, random, 4000.0)
+    assert points.psis.is_reliable
+    weight = np.exp(points.psis.log_weight + evaluate(points.shared) - points.log_density)
     weight /= weight.sum()
     mean = digamma(2.0), digamma(2.0)
     variance = polygamma(1, 2), polygamma(1, 2) + 0.25
-    error = 4.5 / np.sqrt(points.judged.ess)
+    error = 4.5 / np.sqrt(points.psis.ess)
     standard = (weight @ points.shared - mean) / np.sqrt(variance)
     np.testing.assert_allclose(standard, 0, atol=error)
     squares = weight @ np.square(points.shared - mean) / variance

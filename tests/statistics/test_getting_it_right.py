@@ -17,6 +17,7 @@ their means is an honest standard error, however slowly they mix.
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -25,15 +26,14 @@ import pytest
 from jax.tree_util import Partial
 
 import bayesrep
-import bayesrep.inference.marginal as marginal_module
-import bayesrep.inference.settle as settle_module
-from bayesrep.inference.marginal import Marginal
-from bayesrep.inference.marginal import Setting as Settings
-from bayesrep.inference.nuts import State, build_kernel, of_marginal
+from bayesrep.inference import laplace_marginal, nuts
+from bayesrep.inference.laplace_marginal import N_PAIRS, Marginal, MarginalDraw
+from bayesrep.inference.laplace_marginal import Setting as Settings
+from bayesrep.inference.methods import build_target, sample_around_mode
+from bayesrep.inference.nuts import State, Target, build_kernel
 from bayesrep.inference.prior import prior_positions
-from bayesrep.inference.problem import around_mode, pose, programs
+from bayesrep.inference.problem import pose, programs
 from bayesrep.inference.schedule import Schedule
-from bayesrep.inference.settle import make_look, settle
 
 IMAGES, ANNOTATORS = 60, 4
 TURNS, CHAINS = 60, 512
@@ -172,60 +172,60 @@ class Mistaken(Marginal):
 
     volume: Any
 
-    def estimates(self, setting, shared, given, standard):
-        right = super().estimates(setting, shared, given, standard)
-        wrong = (1 - self.volume) * given.log_volume
-        return right._replace(log_ratio=right.log_ratio - wrong[None, :])
+    def log_ratios(self, setting, shared, normals, standard):
+        ratios, own = super().log_ratios(setting, shared, normals, standard)
+        return ratios - (1 - self.volume) * normals.log_volume[None, :], own
 
 
-def from_position(key, position, data, *, density, whitening, sample, guide, accept, volume):
+def from_position(key, position, data, *, density, whitening, noise, surrogate, accept, volume):
     """What the sampler does between two draws, begun at a position.
 
     Wrong if asked to: without `accept` whatever NUTS proposes under the surrogate is taken, and
     with another `volume` than 1 the Jacobian of the units' coordinates is another.
     """
     marginal = Mistaken(density, volume)
-    target = of_marginal(marginal)
-    kernel = build_kernel(target, Schedule(chains=1, warmup=0, draws=1, thinning=1))
-    some = sample._replace(data=density.select(data, ROWS))
-    settings = Settings(data, whitening, some, guide)
+    with mock.patch.object(nuts, "Marginal", lambda _: marginal):
+        kernel = build_kernel(density, Schedule(chains=1, warmup=0, draws=1, thinning=1))
+    surrogate = surrogate._replace(data=density.select(data, ROWS))
+    target = Target(Settings(data, whitening, noise, ROWS), surrogate)
 
     center, drag = whitening.center, whitening.drag
     shared = jnp.linalg.solve(whitening.to_shared, position["shared"] - center["shared"])
     units = position["units"] - center["units"] + drag @ shared
     units = jnp.linalg.solve(whitening.to_units, units[..., None])[..., 0]
-    given = marginal.guess_units(settings, shared)
-    # Which of the two mirrored z a position is makes no difference to the sampler.
-    half = jnp.linalg.solve(given.root, (units - given.center)[..., None])[None, ..., 0]
-    known = marginal.estimate(settings, shared, given, half)
+    normals, _ = marginal.conditional_normals(target.setting, shared)
+    # Given the z of a position, which is in one of the pairs, the others are standard normal.
+    key, other = jax.random.split(key)
+    z = jnp.linalg.solve(normals.root, (units - normals.center)[..., None])[..., 0]
+    half = jax.random.normal(other, (N_PAIRS, *z.shape)).at[0].set(z)
+    both = jnp.concatenate([half, -half])
+    ratios, own = marginal.log_ratios(target.setting, shared, normals, both)
+    log_marginal = jnp.sum(jax.nn.logsumexp(ratios, axis=0) - jnp.log(2 * N_PAIRS)) - own
     # The sampler takes its first proposal because where it begins is infinitely unlikely.
-    begin = jnp.where(accept, known.estimates.shared, jnp.inf)
-    known = known._replace(estimates=known.estimates._replace(shared=begin))
+    log_marginal = jnp.where(accept, log_marginal, -jnp.inf)
 
     state = kernel.start(jnp.stack([key, key]))
-    potential, slope = jax.value_and_grad(lambda at: target.potential(settings, at))(shared)
     steps = state.hmc.adapt_state._replace(step_size=jnp.asarray(STEP))
-    hmc = state.hmc._replace(z=shared, z_grad=slope, potential_energy=potential, adapt_state=steps)
-    return kernel.draw(State(hmc, known, state.key), settings, jnp.zeros(0))[1].position
+    hmc = state.hmc._replace(z=shared, adapt_state=steps)
+    drawn = MarginalDraw(position, log_marginal, jnp.zeros(()))
+    held = jnp.zeros(0)
+    state = kernel.evaluate(State(hmc, drawn, state.key), target, held)
+    return kernel.draw(state, target, held)[1].position
 
 
 @pytest.fixture(scope="module")
 def sampler(setting):
-    """The transition above, right or wrong, as it was settled for the study."""
-    with jax.enable_x64(True):
-        mode = around_mode(setting.problem, setting.tools, setting.data)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(marginal_module, "sample_size", lambda _: len(ROWS))
-            patch.setattr(settle_module, "sampled_rows", lambda _: ROWS)
-            look = make_look(setting.density)
-            expand = setting.tools.expand
-            settled = settle(setting.density, mode, setting.data, look, 0, expand=expand).setting
+    """The transition above, right or wrong, in the coordinates of the study."""
+    with jax.enable_x64(True), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(laplace_marginal, "choose_subsample", lambda _: ROWS)
+        sample = sample_around_mode(setting.problem, setting.tools, setting.data, [0, 4])
+        target = build_target(setting.density, sample)
     move = partial(from_position, density=setting.density)  # once: another one is compiled anew
 
     def bound(*, accept=True, volume=1.0):
         mistake = {"accept": jnp.asarray(accept), "volume": jnp.asarray(volume)}
-        known = {name: getattr(settled, name) for name in ("whitening", "sample", "guide")}
-        return Partial(move, **known, **mistake)
+        known = {name: getattr(target.setting, name) for name in ("whitening", "noise")}
+        return Partial(move, surrogate=target.surrogate, **known, **mistake)
 
     return bound
 
