@@ -184,7 +184,7 @@ def from_position(key, position, data, *, density, whitening, noise, surrogate, 
     with another `volume` than 1 the Jacobian of the units' coordinates is another.
     """
     marginal = Mistaken(density, volume)
-    with mock.patch.object(nuts, "Marginal", lambda _: marginal):
+    with mock.patch.object(nuts, "Marginal", return_value=marginal):
         kernel = build_kernel(density, Schedule(chains=1, warmup=0, draws=1, thinning=1))
     surrogate = surrogate._replace(data=density.select(data, ROWS))
     target = Target(Settings(data, whitening, noise, ROWS), surrogate)
