@@ -95,7 +95,7 @@ WRITERS = {
 ELSEWHERE = {
     "vision/prediction.py save": "a function of ours, which does it",
     "vision/run.py save": "the same",
-    "inference/sampling.py save": "the same",
+    "inference/chains.py save": "the same",
     "report/notebook.py save": "the same",
     "report/sections/photographs.py save": "into memory",
     "collect/grids.py write_csv": "into memory, for a digest",

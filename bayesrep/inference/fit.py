@@ -98,7 +98,7 @@ def fit(
         `leniency_score`, from which summaries know what leniencies add to the spread.
     method
         "laplace": weighted independent draws of normal approximations
-        (`bayesrep.inference.laplace`), which take seconds. Their weights certify them: with
+        (`bayesrep.inference.nested_laplace`), which take seconds. Their weights certify them: with
         `pareto_k` below 0.7 and `ess` of at least 400 (both attributes) they have converged, and
         with others they have not. "nuts": chains (`bayesrep.inference.nuts`). "auto": the former
         where its weights hold, else chains, up to 16 times as long, until they agree. The attribute
