@@ -6,7 +6,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import version
-from threading import current_thread
 from typing import Any
 
 import jax
@@ -19,8 +18,6 @@ from bayesrep.progress import Stopwatch
 CompilerOptions = dict[str, int | bool]
 """Options of XLA for one program, as `jax.jit(..., compiler_options=...)` takes them."""
 
-AHEAD = "programs ahead"
-"""Name of the thread that makes programs before they are asked for."""
 COMPILATION = "/jax/core/compile/"
 """How JAX's events begin that tell of tracing and compilation."""
 
@@ -94,14 +91,10 @@ def _configure(settings: dict[str, Any]) -> None:
 
 @contextmanager
 def compilation_timed(watch: Stopwatch) -> Generator[None]:
-    """Count as a stage of its own what JAX traces and compiles inside, in whatever stage.
-
-    What a thread called `AHEAD` makes counts as far as somebody waits for it.
-    """
+    """Count as a stage of its own what JAX traces and compiles inside, in whatever stage."""
 
     def hear(event: str, start_time: float, end_time: float, **_: str | int) -> None:
-        ahead = current_thread().name.startswith(AHEAD)
-        if event.startswith(COMPILATION) and not ahead:
+        if event.startswith(COMPILATION):
             watch.span("compiling", start_time, end_time)
 
     jax.monitoring.register_event_time_span_listener(hear)

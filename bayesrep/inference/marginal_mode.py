@@ -5,9 +5,7 @@ deviations where classifiers are many. So coordinates walk down the marginal pot
 steps from differences: of the joint density the curvature may even have another sign.
 """
 
-from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
 
 import jax
 import numpy as np
@@ -29,9 +27,6 @@ CURVATURES = 0.2, 25.0
 """Bounds of a quadratic's curvatures, in coordinates where they should be 1."""
 SUBSAMPLE_ABOVE = 2048
 """With more classifiers than this, the first steps use the subsample: all would take minutes."""
-
-Evaluate: TypeAlias = Callable[[Setting, Float[np.ndarray, "point shared"]], Evaluation]
-"""Evaluations of the Laplace marginal at points ξ, of NumPy arrays [point, ...]."""
 
 
 @lru_cache(maxsize=16)
@@ -83,49 +78,49 @@ def _descend(
         curvature[first, second] = curvature[second, first] = mixed
         if not np.isfinite(curvature).all():
             break
-        minimum = _minimize_quadratic((up - down) / 2, curvature)
-        if np.linalg.norm(minimum.step) < MODE_TOLERANCE:
-            return move_coordinates(setting, minimum.step, minimum.root)
-        line = potential_at(HALVINGS[:, None] * minimum.step)
+        step, root = _minimize_quadratic((up - down) / 2, curvature)
+        if np.linalg.norm(step) < MODE_TOLERANCE:
+            return move_coordinates(setting, step, root)
+        line = potential_at(HALVINGS[:, None] * step)
         line = np.where(np.isfinite(line), line, np.inf)
         best = int(np.argmin(line))
         if not line[best] < here:
             break
-        minimum = minimum._replace(step=HALVINGS[best] * minimum.step)
-        setting = _rewhiten_at(setting, minimum, expand)
+        setting = _rewhiten_at(setting, HALVINGS[best] * step, root, expand)
     return setting
-
-
-class _Minimum(NamedTuple):
-    """Where a quadratic is lowest, and the lower root of its inverse curvature."""
-
-    step: Float[np.ndarray, "shared"]
-    root: Float[np.ndarray, "shared shared"]
 
 
 def _minimize_quadratic(
     gradient: Float[np.ndarray, "shared"], curvature: Float[np.ndarray, "shared shared"]
-) -> _Minimum:
-    """Minimise a quadratic, its curvatures within bounds and up where they are down."""
+) -> tuple[Float[np.ndarray, "shared"], Float[np.ndarray, "shared shared"]]:
+    """Minimise a quadratic, its curvatures within bounds and up where they are down.
+
+    Returns the step to where it is lowest, and the lower root of its inverse curvature.
+    """
     values, vectors = np.linalg.eigh(curvature)
     values = np.clip(np.abs(values), *CURVATURES)
     step = -(vectors / values) @ vectors.T @ gradient
-    return _Minimum(step, lower_root(vectors / np.sqrt(values)))
+    return step, lower_root(vectors / np.sqrt(values))
 
 
-def _rewhiten_at(setting: Setting, minimum: _Minimum, expand: Expand) -> Setting:
-    """Build coordinates in which the quadratic is standard and classifiers are at their modes.
+def _rewhiten_at(
+    setting: Setting,
+    step: Float[np.ndarray, "shared"],
+    root: Float[np.ndarray, "shared shared"],
+    expand: Expand,
+) -> Setting:
+    """Build coordinates around a step, of that root, in which classifiers are at their modes.
 
     The same as before where the density cannot be expanded there.
     """
     white = jax.tree.map(np.asarray, setting.whitening)
     units = np.zeros_like(white.center["units"])
-    start = white({"shared": minimum.step, "units": units})
-    mode = climb(expand, start, setting.data, held=len(minimum.step))
+    start = white({"shared": step, "units": units})
+    mode = climb(expand, start, setting.data, held=len(step))
     if not all(np.isfinite(leaf).all() for leaf in mode.there.hessian):
         return setting
-    root = white.to_shared @ minimum.root
-    return setting._replace(whitening=whitening(mode.there.hessian, mode.position, held=root))
+    held = white.to_shared @ root
+    return setting._replace(whitening=whitening(mode.there.hessian, mode.position, held=held))
 
 
 def move_coordinates(

@@ -8,19 +8,23 @@ triangular, so holding a mixture is holding the first coordinates, and the other
 it: they are measured from where it puts the mode, to first order.
 """
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.sharding import Mesh
 
 from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
 from bayesrep.inference.chains import Feed, sample
 from bayesrep.inference.checkpoint import Checkpoint
-from bayesrep.inference.density import Density
+from bayesrep.inference.density import Density, Draws
+from bayesrep.inference.device import Choice
 from bayesrep.inference.image_weights import share_images
 from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.marginal_mode import (
@@ -42,16 +46,54 @@ from bayesrep.inference.nested_laplace import (
 )
 from bayesrep.inference.nuts import Sampler, Target, Transition, build_sampler, compile_sampler
 from bayesrep.inference.problem import Problem, Programs, around_mode, mixture_size
-from bayesrep.inference.run import Drawn, Run
 from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.inference.surrogate import count_features, fit_surrogate
 from bayesrep.machine import cores
 from bayesrep.models.model import Data
-from bayesrep.types import Float
+from bayesrep.progress import Progress
+from bayesrep.types import Float, Shaped
 
 STATISTICS = ("diverging", "num_steps", "acceptance_rate", "energy", "step_size", "lp")
 POINTS_PER_COEFFICIENT = 8
 """Points at which a surrogate is fitted around a mixture that is held."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What to sample and how.
+
+    `marginal` is a sample of the Laplace marginal given everything, None with cut feedback;
+    `folder` is that of the checkpoint, if there is one, and `times` how much longer than usual
+    chains are.
+    """
+
+    problem: Problem
+    tools: Programs
+    data: Data
+    schedule: Schedule
+    seed: int
+    device: Choice
+    bar: Progress
+    marginal: MarginalSample | None
+    folder: Path | None
+    times: int = 1
+
+    @property
+    def vectorized(self) -> bool:
+        """Whether chains run as one batch."""
+        return self.device.mesh is not None or self.device.device.platform != "cpu"
+
+    def keys(self, stage: int) -> Array:
+        """Build keys [chain, 2] of a stage of the fit."""
+        return self.schedule.keys(jax.random.fold_in(jax.random.key(self.seed), stage))
+
+
+class Drawn(NamedTuple):
+    """Draws [chain, draw, ...] in the density's coordinates, and what more to record of them."""
+
+    position: Draws
+    stats: Mapping[str, Shaped[np.ndarray, "chain draw"]]
+    facts: Mapping[str, float]
 
 
 def sample_around_mode(
@@ -112,7 +154,7 @@ def cut(run: Run) -> Drawn:
     last = np.broadcast_to(given[:, -1:], (schedule.chains, BLOCK, size))
     held = np.concatenate([early, given, last], axis=1)
 
-    def feed(chain: int, begin: int) -> Float[jax.Array, "*chain draw held"]:
+    def feed(chain: int, begin: int) -> Float[Array, "*chain draw held"]:
         block = slice(begin, begin + BLOCK)
         return jnp.asarray(held[:, block] if run.vectorized else held[chain, block])
 

@@ -9,7 +9,6 @@ which finds what XLA compiled before.
 import hashlib
 import json
 import os
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from jax import export
 from jax.core import Tracer
 
 from bayesrep.atomic import replaced_file
-from bayesrep.inference.compiling import COMPILATION, CompilerOptions, compiler_options
+from bayesrep.inference.compiling import CompilerOptions, compiler_options
 from bayesrep.inference.device import default_platform
 
 ROOMS = ("inference", "models", "numerics")
@@ -40,8 +39,6 @@ SETTINGS = (
     "jax_disable_jit",
 )
 """JAX's settings that programs depend on."""
-WAIT = 1e-3
-"""Seconds of waiting for a program that count."""
 TRUSTED = ("bayesrep.", "numpyro.")
 """Where the types of results come from."""
 
@@ -118,17 +115,6 @@ class Program:
         """Trace it for such arguments, as functions of `jax.jit` are traced."""
         return self.jitted.trace(*arguments)
 
-    def make_for(self, *arguments: Any) -> Any:
-        """Have what is kept at hand for arguments like these: arrays, or their shapes and types.
-
-        Returns
-        -------
-        tree
-            Shapes and types of the results; None where nothing is kept.
-        """
-        found = self._find(*jax.tree.flatten(arguments))
-        return None if found is None else found.shape
-
     def compile_for(self, *arguments: Any) -> Compiled:
         """Compile for arguments like these: arrays, or their shapes and types."""
         leaves, structure = jax.tree.flatten(arguments)
@@ -147,10 +133,7 @@ class Program:
         if not self.identity or not _is_on_first_cpu(leaves):
             return None
         signature = (structure, tuple(map(_describe_leaf, leaves)), _read_settings())
-        begin = time.time()
         with self._making:
-            if (reached := time.time()) > begin + WAIT:  # for another thread, which makes it
-                jax.monitoring.record_event_time_span(f"{COMPILATION}wait", begin, reached)
             if signature not in self._known:
                 folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
                 if folder is None or not jax.config.jax_enable_compilation_cache:  # type: ignore[attr-defined]
