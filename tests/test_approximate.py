@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import zoo
 from jax.flatten_util import ravel_pytree
 from refusals import refused
 from scipy import special, stats
@@ -21,7 +22,6 @@ from toys import (
     whitened,
 )
 
-import bayesrep
 from bayesrep.errors import PosteriorError
 from bayesrep.inference import approximate, nested_laplace, surrogate
 from bayesrep.inference.density import build_density
@@ -254,8 +254,7 @@ def test_a_surrogate_is_fitted_where_points_are():
 
 def test_a_step_that_only_a_broken_hessian_promises_is_not_taken():
     """Far out, where the Hessian is of no minimum, no classifier's V is below its potential."""
-    study = bayesrep.simulate_study(seed=7, classifiers=2, images=300, annotators=5)
-    problem = pose(study, model="joint", options={})
+    problem = pose(zoo.cut(zoo.study("tiny"), images=60), model="joint", options={})
     data = problem.data()
     tools = programs(problem, data)
     marginal = Marginal(tools.density)

@@ -227,8 +227,8 @@ def test_programs_are_kept_for_our_own_models_alone(own_models, way):
     assert tools.expand.identity == tools.quantities.identity == tools.density.identity == ""
 
 
-def test_what_is_made_ahead_is_what_a_fit_asks_for(folder, monkeypatch):
-    """Each program once: one of other shapes would be made again."""
+def test_a_fit_makes_each_program_once(folder, monkeypatch):
+    """One of other shapes would be made again."""
     made, make = [], program.Program._make
 
     def noted(self, *given):
@@ -241,5 +241,5 @@ def test_what_is_made_ahead_is_what_a_fit_asks_for(folder, monkeypatch):
     fit(study, method="laplace", slope=(2.5, 2.0), progress=False)  # of no other test's options
     _programs.cache_clear()
     names = [identity.split()[0] for identity in made]
-    assert {"look", "slopes", "draw", "quantities"} <= set(names)
+    assert {"evaluate", "slopes", "draw", "quantities"} <= set(names)
     assert len(set(made)) == len(made) == len(kept(folder)), names

@@ -125,10 +125,10 @@ def _difficulties(
         wrong = [np.logaddexp(0, level - spread * z).sum(axis=0) for z in NODES]
         return -spread * np.outer(number, NODES) - np.stack(wrong, axis=1)[of] - NODES**2 / 2
 
-    def unlikely(spread: float) -> float:
+    def negative_log_likelihood(spread: float) -> float:
         return -_stretch(spread) * told - images @ logsumexp(log_joint(spread), axis=1)
 
-    found: Any = minimize_scalar(unlikely, bounds=(0, WIDEST), method="bounded")
+    found: Any = minimize_scalar(negative_log_likelihood, bounds=(0, WIDEST), method="bounded")
     given = softmax(log_joint(float(found.x)), axis=1)
     mean, square = given @ NODES, given @ NODES**2
     return mean[place], np.sqrt(np.clip(square - mean**2, 0, None))[place]
