@@ -21,9 +21,11 @@ from toys import (
     some,
     whitened,
 )
+from toys import counts as of_one_rate
 
 from bayesrep.errors import PosteriorError
 from bayesrep.inference import approximate, nested_laplace, surrogate
+from bayesrep.inference.arrowhead import shift_map
 from bayesrep.inference.density import build_density
 from bayesrep.inference.laplace_marginal import MIN_PIVOT, FactorNoise, Marginal
 from bayesrep.inference.marginal_mode import evaluate_marginal, find_marginal_mode
@@ -137,6 +139,18 @@ def test_a_conditional_normal_is_two_newton_steps_that_lead_down(own, far):
         assert float(normals.log_volume[c]) == pytest.approx(-np.linalg.slogdet(last)[1] / 2)
 
 
+def test_one_of_units_that_are_alike_stands_for_all():
+    data = jnp.full(5, 2.0)
+    density = build_density(of_one_rate, data, select=some, weight=lambda data: jnp.asarray(0.4))
+    setting = Marginal(density).setting(data, shift_map(density.origin()))
+    one = Marginal(density).subsample(setting._replace(subsample=np.array([3])))
+    points = np.linspace(-3, 3, 5)[:, None]
+    alone, together = (
+        evaluate_marginal(density, each, points).potential for each in (one, setting)
+    )
+    np.testing.assert_allclose(alone, together, rtol=1e-10)
+
+
 @pytest.mark.parametrize("own", [1, 2])
 @pytest.mark.parametrize("far", [-1.0, 0.3])
 def test_the_mean_ratio_of_a_unit_is_its_marginal(own, far):
@@ -187,13 +201,18 @@ def test_a_units_draws_are_of_its_posterior_whatever_units_share(common):
     # Pseudo-marginal: a point's weight is its estimate's.
     weight = np.exp(np.asarray(log_marginal) - np.max(log_marginal))
     weight /= weight.sum()
+    evidence = stats.norm.logpdf(level, 0, 3.0)
     for c, found in enumerate(np.asarray(at["units"])[:, :, 0].T):
         mass = np.exp(log_own(level, counts[c], y))
+        scale = float(setting.whitening.to_units[c, 0, 0]) * np.sqrt(2 * np.pi)
+        evidence += np.log(mass.sum() * (y[1] - y[0]) / scale)
         mean = (mass @ y) / mass.sum()
         sd = np.sqrt(mass @ (y - mean) ** 2 / mass.sum())
         error = 4.5 / np.sqrt(1 / np.square(weight).sum())
         assert abs(weight @ found - mean) < error * sd
         assert weight @ (found - mean) ** 2 / sd**2 == pytest.approx(1, abs=2 * error)
+    found = special.logsumexp(log_marginal) - np.log(size)  # estimates are unbiased
+    assert found == pytest.approx(evidence, abs=0.02)
     together = np.corrcoef(np.asarray(at["units"])[:, :, 0].T)[np.triu_indices(UNITS, 1)]
     if common:  # what refused proposals leave of it
         assert (together > 0.5 * common).all()

@@ -121,6 +121,16 @@ def test_counts_are_compared_by_their_quadratic_form(sizes, images):
         assert fit.bins == len(shown)
 
 
+def test_p_values_are_uniform_however_much_of_z_the_posterior_leaves():
+    """z at the truth is standard normal, and draws of it vary by 0.7 about their mean."""
+    random = np.random.default_rng(0)
+    center = np.sqrt(0.3) * random.normal(size=(400, 1))
+    z = center + np.sqrt(0.7) * random.normal(size=(400, 500))
+    x2 = stats.chi2(9).isf(stats.norm.sf(z))
+    p = [discrepancy.calibrated_p(each, 9.0, 18.0) for each in x2]
+    assert stats.kstest(p, stats.uniform.cdf).pvalue > 0.01
+
+
 def test_answers_are_compared_by_the_moments_of_binomials():
     """Known accuracies: p is that of the gamma distribution with the mean and variance of X²."""
     images, q = np.array([40, 50, 60, 45]), np.array([0.3, 0.6, 0.7, 0.8])

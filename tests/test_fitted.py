@@ -15,7 +15,7 @@ from bayesrep.errors import StudyError
 from bayesrep.posterior.files import build_posterior, read_posterior, write_posterior
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import CellNames, draws_of, find_group, place_of_cells, read_record
-from bayesrep.summary.tables import accuracies, gaps
+from bayesrep.summary.tables import accuracies, gaps, rank_classifiers
 from experiments.fuzzing import samples
 
 
@@ -51,6 +51,20 @@ def test_what_is_no_posterior_is_refused_too(study):
         PosteriorError, "posterior-part-missing", {"missing_part": "posterior (adjusted_accuracy)"}
     ):
         Fitted(study, build_posterior({"posterior": {}}, {}, {}))
+
+
+def test_ranks_are_counted_draw_by_draw(study):
+    """Below an interval are fewer than 2.5 % of the draws, and with its end more; above, too."""
+    posterior = samples.posterior()
+    draws = Fitted(study, posterior).draws_over_crowds.reshape(-1, 3)
+    table = rank_classifiers(study, posterior, allow_unconverged=True)
+    for row in table.iter_rows(named=True):
+        own = draws[:, [study.classifiers.index(row["classifier"])]]
+        rank = 1 + (draws > own).sum(axis=1)
+        assert row["rank"] == pytest.approx(rank.mean())
+        assert row["best"] == pytest.approx((rank == 1).mean())
+        assert np.mean(rank < row["lower"]) < 0.025 < np.mean(rank <= row["lower"])
+        assert np.mean(rank > row["upper"]) < 0.025 < np.mean(rank >= row["upper"])
 
 
 def test_statistics_have_no_images(study):

@@ -404,7 +404,7 @@ def test_curves_on_quadrature_nodes_are_integrated(curve, monotone):
 
 
 def test_bends_of_the_population_are_a_student_t():
-    """Density by SciPy's."""
+    """Density and draws by SciPy's."""
     options = JointOptions(terms=4, bend=0.3)
     priors = options.curve_priors()
     law = PopulationLaw(priors)
@@ -413,6 +413,10 @@ def test_bends_of_the_population_are_a_student_t():
     t = stats.multivariate_t(shape=0.09 * np.diag([1, 1 / 2]), df=4)
     line = stats.norm.logpdf(points[:, :2], priors.mean[:2], priors.population[:2]).sum(axis=1)
     np.testing.assert_allclose(found, line + t.logpdf(points[:, 2:]), rtol=1e-10)
+    draws = np.asarray(law.sample(jax.random.key(0), (4000,)))
+    squares = np.square((draws - priors.mean) / priors.population)
+    assert stats.kstest(squares[:, :2].sum(axis=1), stats.chi2(2).cdf).pvalue > 0.01
+    assert stats.kstest(squares[:, 2:].sum(axis=1) / 2, stats.f(2, 4).cdf).pvalue > 0.01
 
 
 def test_hilbert_space_basis_is_numpyros():
@@ -529,6 +533,24 @@ def test_overall_accuracy_is_the_groups_by_their_share_of_the_reference():
     assert problem.groups == ("bird", "dog")
     parts = statistics_by_group(study, "superclass")
     assert sum(part.reference.images.sum() for part in parts.values()) == 400
+
+
+def test_accuracy_under_a_data_set_is_the_groups_by_its_own_shares():
+    """Of data sets with the same mixtures, one of them with other shares of the groups."""
+    study = _grouped()
+    most = {"superclass": np.repeat(["bird", "dog"], [300, 100])}
+    more = {**study.datasets, "top-images": replace(_renamed(study.reference), groups=most)}
+    problem, data, tools = _posed(
+        Study(more, study.classifiers), groups="superclass", datasets=[*more]
+    )
+    sites = dict(joint_start(data, problem.options))
+    sites["classifier_group_effect"] = np.array([[0.5, -1.0], [-0.3, 0.8]])
+    position = placed(tools.density, jax.tree.map(np.asarray, sites))
+    values = evaluate(tools, jax.tree.map(lambda leaf: leaf[None, None], position), data)
+    by_group, found = (values[name][0, 0] for name in ("group_adjusted_accuracy", "accuracy_under"))
+    for place, each in enumerate(more.values()):
+        share = [np.mean(each.groups["superclass"] == name) for name in problem.groups]
+        np.testing.assert_allclose(found[:, place], by_group @ share, rtol=1e-10)
 
 
 def test_groups_refused():

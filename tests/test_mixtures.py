@@ -17,7 +17,7 @@ from scipy import optimize, stats
 from bayesrep import OptionError, Study
 from bayesrep.errors import EstimateWarning
 from bayesrep.estimators import IdentificationWarning
-from bayesrep.estimators.components import compare_components
+from bayesrep.estimators.components import _distance_from_best, compare_components
 from bayesrep.estimators.em import CellMatrices, ascend
 from bayesrep.estimators.mixtures import (
     CellTable,
@@ -309,6 +309,19 @@ def test_held_out_likelihood_by_hand():
         fit = fit_mixtures(table_of(less), components=1)
         expected += 40 * stats.betabinom.logpmf(count, 6, fit.a[0, 0, 0], fit.b[0, 0, 0])
     assert row["held_out_log_likelihood"] == pytest.approx(expected, abs=1e-3)
+
+
+def test_the_error_of_a_distance_is_that_of_its_images():
+    """The standard error of a sum of differences, as if all images were listed."""
+    rng = np.random.default_rng(0)
+    images, value = rng.integers(0, 6, (2, 7)).astype(float), rng.normal(size=(3, 2, 7))
+    behind, error = _distance_from_best(images * value, images)
+    for role in range(2):
+        by_image = np.repeat(value[:, role], images[role].astype(int), axis=1)
+        lead = by_image[by_image.sum(axis=1).argmax()] - by_image
+        np.testing.assert_allclose(behind[:, role], lead.sum(axis=1), atol=1e-12)
+        wanted = lead.std(axis=1) * np.sqrt(images[role].sum())
+        np.testing.assert_allclose(error[:, role], wanted, atol=1e-12)
 
 
 def test_folds_must_fit(small: Study):

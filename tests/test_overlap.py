@@ -11,13 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import zoo
-from scipy import stats
-from toys import COUNTS, Normal, expanding, log_own, skewed, some, whitened
+from scipy import special, stats
+from toys import COUNTS, DATA, Normal, expanding, log_own, skewed, some, whitened
 
 import bayesrep
 from bayesrep.inference.density import build_density
 from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.marginal_mode import evaluate_marginal, find_marginal_mode
+from bayesrep.inference.mode import climb, log_mass
 from bayesrep.inference.problem import pose
 from bayesrep.inference.spread import logit_spread, widen_priors
 from bayesrep.numerics.estimands import accuracy_line, line_of_draws
@@ -140,7 +141,8 @@ def test_the_mode_and_the_coordinates_of_normal_units_are_by_the_weight():
     density = build_density(
         toy.density.model, toy.data, select=some, weight=lambda data: jnp.asarray(weight)
     )
-    there = expanding(density)(density.origin(), toy.data)
+    expand = expanding(density)
+    there = expand(density.origin(), toy.data)
     white = whitened(density, toy.data, density.origin())
     spread = np.asarray(white.to_shared @ white.to_shared.T)
     units = len(toy.data)
@@ -149,6 +151,15 @@ def test_the_mode_and_the_coordinates_of_normal_units_are_by_the_weight():
     wanted = np.broadcast_to(np.eye(2) / (1 / 0.49 + 1 / 0.25), own.shape)
     np.testing.assert_allclose(own, wanted, rtol=1e-9)
     assert float(there.hessian.weight) == weight
+    # The mass, by quadrature over each mean of what units say of it, raised to the weight.
+    grid = np.linspace(-9, 9, 2001)[:, None]
+    wanted = 0.0
+    for seen in DATA.T:
+        said = weight * stats.norm.logpdf(seen, grid, np.sqrt(0.74)).sum(axis=1)
+        mass = np.exp(said + stats.norm.logpdf(grid[:, 0], 0, 2.0))
+        wanted += np.log(np.trapezoid(mass, grid[:, 0]))
+    found = log_mass(climb(expand, density.origin(), toy.data))
+    assert found == pytest.approx(wanted, rel=1e-9)
 
 
 # --- how far classifiers differ
@@ -173,6 +184,14 @@ def test_priors_are_as_wide_as_classifiers_differ_and_no_narrower():
     assert options.classifier_slope == pytest.approx(0.5 * np.sqrt(ratio))
     kept = widen_priors(wide, ("classifier_level",)).options
     assert (kept.classifier_level, kept.classifier_slope) == (0.75, options.classifier_slope)
+
+
+def test_what_chance_adds_is_no_difference_of_classifiers():
+    """Logits of sd 0.5, counted on 50 images, of which chance would make 0.6."""
+    random = np.random.default_rng(0)
+    right = random.binomial(50, special.expit(0.8 + 0.5 * random.normal(size=4000)))
+    cells = Cells(*(np.array([each]) for each in (2, 4, 50)), right[None])
+    assert logit_spread(cells) == pytest.approx(0.5, rel=0.05)
 
 
 # --- until it holds
@@ -242,21 +261,26 @@ def test_by_default_weights_decide_and_tables_speak_of_them():
 # --- slopes of what is uncertain
 
 
-def test_a_line_of_draws_is_not_attenuated_by_their_spread():
-    """Truth on a line, estimates about it, draws about these: slopes are right on average."""
+@pytest.mark.parametrize("common", [0.0, 0.8])
+def test_a_line_of_draws_is_not_attenuated_by_their_spread(common):
+    """Truth on a line, estimates about it, draws about these: slopes are right on average.
+
+    Also where a classifier's two accuracies err together.
+    """
     rng = np.random.default_rng(5)
     slopes, plain = [], []
     for _ in range(60):
         x = 0.7 + 0.05 * rng.normal(size=40)
         y = 0.1 + 0.8 * x
-        noise = 0.015
-        means = [each + noise * rng.normal(size=40) for each in (x, y)]
-        draws = [each + noise * rng.normal(size=(1, 400, 40)) for each in means]
+        noise = 0.015 * np.linalg.cholesky([[1.0, common], [common, 1.0]])
+        means = np.stack([x, y]) + noise @ rng.normal(size=(2, 40))
+        draws = means[:, None, None] + np.tensordot(noise, rng.normal(size=(2, 1, 400, 40)), 1)
         slopes.append(line_of_draws(*draws)[0].mean())
         plain.append(np.mean(accuracy_line(*draws)[0]))
     error = np.std(slopes) / np.sqrt(len(slopes))
     assert abs(np.mean(slopes) - 0.8) < 4 * error
-    assert np.mean(plain) < 0.8 - 0.08  # 2 · 0.015² / 0.05² of it is lost
+    added = 2 * 0.015**2 / 0.05**2  # to the spread of x, and as much in common to both
+    assert np.mean(plain) == pytest.approx((0.8 + added * common) / (1 + added), abs=0.04)
 
 
 def test_classifiers_too_alike_have_no_line():

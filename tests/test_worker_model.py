@@ -34,6 +34,7 @@ from bayesrep.numerics.leniency import (
 )
 from bayesrep.posterior.files import StoredPosterior
 from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.workers import leniency_covariance
 
 FIT = {"model": "workers", **zoo.QUICK, "degree": 8, "terms": 3, "draws": 50}
 
@@ -113,6 +114,14 @@ def test_what_is_known_of_crowds(one_crowd):
         found.spread / np.sqrt(size), rel=0.05
     )
     assert np.linalg.eigvalsh(found.covariance).min() > 0
+
+
+def test_judges_who_answer_everything_have_the_spread_of_their_sample():
+    """In crowds of four, each about a mean of its own: of n leniencies n − 1 are free."""
+    answers, _ = lenient_crowd(4, images=400, workers=4, shown=4, spread=0.7)
+    found = find_leniencies(answers)
+    variance = found.mean.reshape(2, 4).var(axis=1, ddof=1).mean()
+    assert found.spread == pytest.approx(np.sqrt(variance), rel=0.05)
 
 
 @pytest.mark.parametrize("shown", [1, 3, 5])
@@ -281,6 +290,29 @@ def test_intervals_know_what_is_not_known_of_crowds(two_panels, fitted):
     assert (table["lower"] < table["upper"]).all()
     checks = bayesrep.diagnose(fitted.posterior, two_panels).checks
     assert "workers who answered many images" in checks["check"].to_list()
+
+
+def test_what_each_answer_may_err_by_alone_is_in_the_draws_already(two_panels):
+    """A leniency that errs as the mean of independent answers does adds nothing to theirs."""
+    crowd = pose(two_panels, model="workers", options={}).distinct["crowd"]
+    found = crowd.leniencies
+    random = np.random.default_rng(0)
+    scores = random.normal(size=(4, 500, len(found.known)))
+    adjusted = scores[:, :, :3] + random.normal(size=(4, 500, 3))
+    alone = np.diag(0.2 / np.bincount(crowd.answers.worker)[found.known])
+
+    def of(covariance, variance):
+        changed = replace(
+            found,
+            covariance=covariance,
+            cavity_variance=np.full(len(crowd.answers.worker), variance),
+        )
+        return leniency_covariance(scores, crowd._replace(leniencies=changed), adjusted, np.eye(3))
+
+    np.testing.assert_allclose(of(alone, 0.2), 0, atol=1e-12)
+    np.testing.assert_allclose(
+        of(found.covariance + alone, 0.2), of(found.covariance, 0.0), rtol=1e-9
+    )
 
 
 def test_a_posterior_with_other_workers_is_refused(fitted, two_panels):
