@@ -41,7 +41,7 @@ from bayesrep.numerics.pareto import pareto_smooth, tail_length
 from bayesrep.posterior.verdict import MAX_PARETO_K, MIN_ESS
 from bayesrep.types import Float, Floats, Int
 
-N_POINTS, MAX_PROPOSALS = 1024, 16
+N_POINTS, MAX_PROPOSALS = 256, 64
 """Points of a proposal, and how many proposals there are at most."""
 MIN_POINT_ESS = 1000.0
 """Effective number of points at which no further proposal is made."""
