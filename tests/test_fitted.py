@@ -12,9 +12,11 @@ from refusals import refused
 from bayesrep import ConvergenceError, PosteriorError, SufficientStatistics
 from bayesrep.checks import compare_fits
 from bayesrep.errors import StudyError
+from bayesrep.numerics.codes import decode
 from bayesrep.posterior.files import build_posterior, read_posterior, write_posterior
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import CellNames, draws_of, find_group, place_of_cells, read_record
+from bayesrep.posterior.likelihood import thinned_codes
 from bayesrep.summary.tables import accuracies, gaps, rank_classifiers
 from experiments.fuzzing import samples
 
@@ -286,6 +288,8 @@ def test_chains_of_two_runs_have_a_certificate_of_their_own(study):
     assert runs.group.attrs["ess"] == 500
     first, second = np.split(runs._logit_right(0), 2)
     np.testing.assert_allclose(second, first + 1, atol=1e-4)
+    one_of_each = decode(thinned_codes(runs.posterior, 4))[0]
+    np.testing.assert_allclose(one_of_each[2:], one_of_each[:2] + 1, atol=1e-4)
     with refused(PosteriorError, "posterior-chains-repeated"):
         Fitted(study, join(lambda group: group))
     with refused(PosteriorError, "posterior-of-two-fits", {"setting": "options"}):

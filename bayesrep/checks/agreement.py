@@ -18,8 +18,8 @@ from bayesrep.checks.finding import ALPHA, Finding
 from bayesrep.numerics.codes import decode
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.posterior.groups import Posterior, thinned_draws
-from bayesrep.posterior.likelihood import logit_codes
+from bayesrep.posterior.groups import Posterior
+from bayesrep.posterior.likelihood import thinned_codes
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats
 
@@ -123,8 +123,7 @@ def _predictions(
 ) -> Iterator[NDArray[np.bool_]]:
     """Answers [N, C] on the replication's images, draw by draw."""
     cell = fitted.cell_of_images("replication")
-    some = thinned_draws(fitted.need("log_density")["logit_right"], draws)[None]
-    for logit in decode(logit_codes(fitted.posterior)._replace(code=some))[0]:
+    for logit in decode(thinned_codes(fitted.posterior, draws))[0]:
         chance = expit(logit.astype(float)).T[cell]
         yield random.random(chance.shape) < chance
 

@@ -21,7 +21,7 @@ from bayesrep.posterior.groups import (
     right_answers,
     thinned_draws,
 )
-from bayesrep.posterior.likelihood import decode_some, logit_codes
+from bayesrep.posterior.likelihood import decode_some, thinned_codes
 from bayesrep.types import Float, Floats, Int
 
 SMALLEST = 1e-300
@@ -83,8 +83,7 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     are approximate.
     """
     observed = need_group(posterior, "observed_data", "correct")
-    codes, likelihood = logit_codes(posterior), need_group(posterior, "log_density")
-    codes = codes._replace(code=thinned_draws(likelihood["logit_right"], draws)[None])
+    codes, likelihood = thinned_codes(posterior, draws), need_group(posterior, "log_density")
     roles = read_record(posterior).roles
     cells = {role: cells_along(observed, role) for role in roles}
     alike = {role for role in roles if _are_equal(cells[role], cells["replication"])}

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import log_expit
 
+from bayesrep.files.netcdf import Variable
 from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.codes import Codes, decode
-from bayesrep.posterior.groups import Posterior, need_group
+from bayesrep.posterior.groups import Posterior, need_group, thinned_draws
 from bayesrep.types import Float
 
 if TYPE_CHECKING:
@@ -39,6 +40,23 @@ def logit_codes(posterior: Posterior) -> Codes:
     code, *meanings = (group[name].values for name in LOGITS)
     # Of several runs that were put together, each chain's codes have a meaning of their own.
     return Codes(code, *(each.reshape(-1, 1, *code.shape[2:]) for each in meanings))
+
+
+def thinned_codes(posterior: Posterior, draws: int) -> Codes:
+    """Codes of at most so many draws, evenly spaced, as of one chain.
+
+    Raises
+    ------
+    PosteriorError
+        If the posterior lacks them.
+    """
+    code, *meanings = logit_codes(posterior)
+    chains, length = code.shape[:2]
+    places = Variable(("chain", "draw"), np.arange(chains * length).reshape(chains, length))
+    chain, draw = np.divmod(thinned_draws(places, draws), length)
+    # Draws of one run share a meaning; of several, each keeps its own.
+    of_draws = (each[chain if len(each) > 1 else [0], 0][None] for each in meanings)
+    return Codes(code[chain, draw][None], *of_draws)
 
 
 def decode_some(codes: Codes, *place: Any) -> Float[np.ndarray, "chain draw *quantity"]:
