@@ -108,8 +108,8 @@ def fit(
         to blocks of 25) and kept draws in each (750; of more than four chains 3,000 in all, and 12
         of each at least). Two transitions are made for every kept draw, more with three mixture
         components or more. 32 chains and more begin in eight groups, which nested R-hat compares.
-        Laplace makes half of chains × draws (1,000 at least), or more until their weights hold, and
-        returns chains × draws of equal weight as one chain.
+        Laplace makes a third of chains × draws (1,000 at least), or more until their weights hold,
+        and returns chains × draws of equal weight as one chain.
     seed
         Seed of everything random.
     progress
@@ -187,7 +187,9 @@ def fit(
     if checkpoint is not None and method == "laplace":
         raise OptionError("cut-or-checkpoint-without-nuts", method=method)
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
-    strategies = _list_strategies(problem, method, feedback, of_chains=of_chains or bool(mesh))
+    strategies = _list_strategies(
+        problem, method, feedback, of_chains=of_chains or mesh is not None
+    )
     with kept_programs(), compilation_timed(watch), own_settings():
         problem = widen_priors(problem, options)
         problem, why_components = settled_by_counts(problem, choose="components" not in options)
@@ -214,10 +216,19 @@ def fit(
                     if marginal is None and feedback == "full":
                         bar.stage("finding the mode")
                         marginal = sample_around_mode(problem, tools, data, [seed, 4])
-                    keep = checkpoint if strategy.stages else None
-                    folder = None if keep is None else open_checkpoint(keep, identity)
+                    folder = None
+                    if checkpoint is not None and strategy.stages:
+                        folder = open_checkpoint(checkpoint, identity)
                     run = Run(
-                        *(problem, tools, data, longer, seed, chosen, bar, marginal, folder),
+                        problem=problem,
+                        tools=tools,
+                        data=data,
+                        schedule=longer,
+                        seed=seed,
+                        device=chosen,
+                        bar=bar,
+                        marginal=marginal,
+                        folder=folder,
                         times=strategy.times,
                     )
                     is_last = strategy is strategies[-1]

@@ -198,7 +198,7 @@ class Marginal:
         def each(units: Array) -> Array:
             return self.unit_potentials(setting, shared, units)
 
-        def lower(at: Array, value: Array, step: Array) -> tuple[Array, Array]:
+        def descend(at: Array, value: Array, step: Array) -> tuple[Array, Array]:
             further = each(at + step)
             down = further < value
             return jnp.where(down[:, None], at + step, at), jnp.where(down, further, value)
@@ -208,12 +208,12 @@ class Marginal:
         identity = jnp.broadcast_to(jnp.eye(size), (units, size, size))
         value, back = jax.vjp(each, zero)
         gradient = back(jnp.ones_like(value))[0]
-        start, value = lower(zero, value, _newton_step(identity, gradient))
+        start, value = descend(zero, value, _newton_step(identity, gradient))
         gradient, product = jax.linearize(jax.grad(lambda units: each(units).sum()), start)
         axes = identity.swapaxes(0, 1)
         hessian = jnp.moveaxis(jax.vmap(product)(axes), 0, 2)
         root = _inverse_root((hessian + hessian.swapaxes(1, 2)) / 2)
-        center, value = lower(start, value, _newton_step(root, gradient))
+        center, value = descend(start, value, _newton_step(root, gradient))
         normals = ConditionalNormals(center, root)
         return normals, value - normals.log_volume
 
@@ -234,13 +234,13 @@ class Marginal:
     ) -> tuple[Float[Array, "z unit"], Float[Array, ""]]:
         """Compute log r_c of every z_c, and −log p(ξ) with the annotations' likelihood."""
 
-        def at(standard: Array) -> tuple[Array, Array]:
+        def potentials_at(standard: Array) -> tuple[Array, Array]:
             position = self.position(setting, shared, normals.place(standard))
             parts = self.density.potentials(position, setting.data)
             return parts.units, parts.shared
 
         # All in one array: an estimate after the other compiles twice as long and runs no faster.
-        units, own = jax.vmap(at, out_axes=(0, None))(standard)
+        units, own = jax.vmap(potentials_at, out_axes=(0, None))(standard)
         normal = 0.5 * jnp.square(standard).sum(axis=2)
         return normal + normals.log_volume[None, :] - units, own
 
@@ -258,7 +258,7 @@ class Marginal:
         proposals = setting.noise.draw(noise, N_JOINT_STEPS)
         standard = jnp.concatenate([half, -half, proposals])
         ratios, own = self.log_ratios(setting, shared, normals, standard)
-        ratios, fresh = jnp.split(ratios, [2 * N_PAIRS])
+        ratios, of_proposals = jnp.split(ratios, [2 * N_PAIRS])
         log_evidence = jax.nn.logsumexp(ratios, axis=0) - jnp.log(2 * N_PAIRS)
 
         chosen = jnp.argmax(ratios + jax.random.gumbel(pick, ratios.shape), axis=0)
@@ -266,7 +266,7 @@ class Marginal:
         z = jnp.sum(standard[: 2 * N_PAIRS] * mask[:, :, None], axis=0)
         ratio = jnp.sum(ratios * mask, axis=0)
         bounds = jnp.log(jax.random.uniform(accept, (N_JOINT_STEPS,)))
-        for bound, proposal, new in zip(bounds, proposals, fresh, strict=True):
+        for bound, proposal, new in zip(bounds, proposals, of_proposals, strict=True):
             accepted = bound < new - ratio
             z = jnp.where(accepted[:, None], proposal, z)
             ratio = jnp.where(accepted, new, ratio)

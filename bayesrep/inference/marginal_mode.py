@@ -66,8 +66,8 @@ def _descend(
     marginal, size = Marginal(density), density.shared
 
     def potential_at(points: Float[np.ndarray, "point shared"]) -> Float[np.ndarray, "point"]:
-        there = marginal.subsample(setting) if by_subsample else setting
-        return evaluate_marginal(density, there, points).potential
+        of_some = marginal.subsample(setting) if by_subsample else setting
+        return evaluate_marginal(density, of_some, points).potential
 
     axes, (first, second) = np.eye(size), np.triu_indices(size, 1)
     points = np.concatenate([np.zeros((1, size)), axes, -axes, axes[first] + axes[second]])
@@ -113,13 +113,11 @@ def _rewhiten_at(
 
     The same as before where the density cannot be expanded there.
     """
-    white = jax.tree.map(np.asarray, setting.whitening)
-    units = np.zeros_like(white.center["units"])
-    start = white({"shared": step, "units": units})
-    mode = climb(expand, start, setting.data, held=len(step))
+    moved = move_coordinates(setting, step, root)
+    mode = climb(expand, moved.whitening.center, setting.data, held=len(step))
     if not all(np.isfinite(leaf).all() for leaf in mode.there.hessian):
         return setting
-    held = white.to_shared @ root
+    held = np.asarray(moved.whitening.to_shared)
     return setting._replace(whitening=whitening(mode.there.hessian, mode.position, held=held))
 
 

@@ -55,7 +55,7 @@ from bayesrep.types import Float, Shaped
 
 STATISTICS = ("diverging", "num_steps", "acceptance_rate", "energy", "step_size", "lp")
 POINTS_PER_COEFFICIENT = 8
-"""Points at which a surrogate is fitted around a mixture that is held."""
+"""Points for each coefficient of a surrogate that is fitted around a mixture that is held."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -218,9 +218,9 @@ def sample_marginal(
     evaluations = []
 
     def log_density(shared: Floats) -> Floats:
-        there = evaluate_marginal(density, setting, shared)
-        evaluations.append(there)
-        return np.where(np.isfinite(there.potential), -there.potential, MIN_LOG_DENSITY)
+        evaluations.append(evaluate_marginal(density, setting, shared))
+        potential = evaluations[-1].potential
+        return np.where(np.isfinite(potential), -potential, MIN_LOG_DENSITY)
 
     points = adaptive_importance_sampling(log_density, density.shared, random)
     return MarginalSample(setting, points, *map(np.concatenate, zip(*evaluations, strict=True)))
@@ -275,13 +275,13 @@ def draw_program(density: Density) -> PointProgram:
 
 
 def resample_equally(
-    found: WeightedDraws, random: np.random.Generator, count: int
+    weighted: WeightedDraws, random: np.random.Generator, count: int
 ) -> tuple[MarginalDraw, Float[np.ndarray, "draw"]]:
     """Resample draws of equal weight, and their log weights.
 
     Where weights are not reliable draws are taken as they come, but for those that are no numbers.
     """
-    drawn, _, log_weight, psis = found
+    drawn, _, log_weight, psis = weighted
     if psis.pareto_k < MAX_PARETO_K:
         rows = resample(random, psis.log_weight, count)
     else:

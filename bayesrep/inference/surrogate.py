@@ -147,13 +147,14 @@ def fit_surrogate(
     surrogate = surrogate._replace(center=jax.device_put(of_center))
 
     parts = evaluate_points(_subsample_program(density), surrogate, shared)
-    own, sampled = (np.asarray(each) for each in (parts.shared, parts.units.sum(axis=1)))
+    of_all = potential - np.asarray(parts.shared)
+    of_subsample = float(surrogate.scale) * np.asarray(parts.units).sum(axis=1)
     # How much of what the subsample says beyond a quadratic all classifiers say, too.
-    both = np.stack([potential - own, float(surrogate.scale) * sampled], axis=1)
-    beyond = both - inputs @ ridge(inputs, both, weight)
-    covariance, variance = (beyond.T * weight) @ beyond[:, 1]
+    levels = np.stack([of_all, of_subsample], axis=1)
+    residuals = levels - inputs @ ridge(inputs, levels, weight)
+    covariance, variance = (residuals.T * weight) @ residuals[:, 1]
     share = float(np.clip(covariance / max(variance, 1e-300), 0.0, 1.0))
-    quadratic = ridge(inputs, both @ [[1.0], [-share]], weight)[:, 0]
+    quadratic = ridge(inputs, levels @ [[1.0], [-share]], weight)[:, 0]
     scale, quadratic = jax.device_put((np.asarray(share * float(surrogate.scale)), quadratic))
     return surrogate._replace(scale=scale, quadratic=quadratic)
 

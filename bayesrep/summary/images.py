@@ -26,17 +26,17 @@ from scipy.special import expit, logsumexp, softmax
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.codes import decode
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.posterior.groups import Posterior, thinned_draws
-from bayesrep.posterior.likelihood import logit_codes
+from bayesrep.posterior.groups import Posterior
+from bayesrep.posterior.likelihood import thinned_codes
 from bayesrep.studies.study import Study
 from bayesrep.summary.remeasured import frequency_given_counts, log_densities
 from bayesrep.types import Bools, Float, Floats, Ints
 
 DRAWS = 100
 NODES = np.linspace(-5, 5, 41)
-"""Of z."""
-WIDEST = 8.0
-"""τ at most."""
+"""Grid of z."""
+MAX_SPREAD = 8.0
+"""Largest τ that is tried."""
 KAPPA = (16 * 3**0.5 / (15 * np.pi)) ** 2
 
 
@@ -92,8 +92,7 @@ def describe_images(study: Study, posterior: Posterior, *, draws: int = DRAWS) -
 
 def _probabilities(fitted: Fitted, draws: int) -> Float[np.ndarray, "2 classifier cell"]:
     """Posterior means of the probabilities to be right and to be wrong, given the cell."""
-    some = thinned_draws(fitted.need("log_density")["logit_right"], draws)[None]
-    logits = decode(logit_codes(fitted.posterior)._replace(code=some))[0].astype(float)
+    logits = decode(thinned_codes(fitted.posterior, draws))[0].astype(float)
     return np.stack([expit(logits).mean(axis=0), expit(-logits).mean(axis=0)])
 
 
@@ -102,9 +101,9 @@ def _frequencies(fitted: Fitted, draws: int) -> tuple[Floats, Floats]:
     data, cells = fitted.images.replication, fitted.statistics.replication
     density = log_densities(fitted, fitted.record.roles.index("replication"), draws)
     rejected = cells.shown - cells.selected
-    given = frequency_given_counts(density, cells.selected, rejected, fitted.record.dependence)
-    s, given = np.exp(logit_quadrature.nodes()[0]), given.mean(axis=0)
-    mean, square = given @ s, given @ np.square(s)
+    by_draw = frequency_given_counts(density, cells.selected, rejected, fitted.record.dependence)
+    s, mass = np.exp(logit_quadrature.nodes()[0]), by_draw.mean(axis=0)
+    mean, square = mass @ s, mass @ np.square(s)
     place = cells.find(data.selected, data.shown)
     return mean[place], np.sqrt(np.clip(square - np.square(mean), 0, None))[place]
 
@@ -116,24 +115,28 @@ def _difficulties(
     right = correct.sum(axis=1)
     base = len(logit) + 1
     pairs, place, images = np.unique(cell * base + right, return_inverse=True, return_counts=True)
-    of, number = np.divmod(pairs, base)
-    told = sum(correct[cell == each].sum(axis=0) @ logit[:, each] for each in np.unique(of))
+    cells, number = np.divmod(pairs, base)
+    right_logits = sum(
+        correct[cell == each].sum(axis=0) @ logit[:, each] for each in np.unique(cells)
+    )
 
     def log_joint(spread: float) -> Float[np.ndarray, "pair node"]:
         """log P(answers, z), but for what z leaves as it is."""
         level = _stretch(spread) * logit
         wrong = [np.logaddexp(0, level - spread * z).sum(axis=0) for z in NODES]
-        return -spread * np.outer(number, NODES) - np.stack(wrong, axis=1)[of] - NODES**2 / 2
+        return -spread * np.outer(number, NODES) - np.stack(wrong, axis=1)[cells] - NODES**2 / 2
 
     def negative_log_likelihood(spread: float) -> float:
-        return -_stretch(spread) * told - images @ logsumexp(log_joint(spread), axis=1)
+        return -_stretch(spread) * right_logits - images @ logsumexp(log_joint(spread), axis=1)
 
-    found: Any = minimize_scalar(negative_log_likelihood, bounds=(0, WIDEST), method="bounded")
-    given = softmax(log_joint(float(found.x)), axis=1)
-    mean, square = given @ NODES, given @ NODES**2
+    optimum: Any = minimize_scalar(
+        negative_log_likelihood, bounds=(0, MAX_SPREAD), method="bounded"
+    )
+    posterior = softmax(log_joint(float(optimum.x)), axis=1)
+    mean, square = posterior @ NODES, posterior @ NODES**2
     return mean[place], np.sqrt(np.clip(square - mean**2, 0, None))[place]
 
 
 def _stretch(spread: float) -> float:
-    """By what a logit is multiplied so that its mean probability stays what it is."""
+    """Factor of a logit that keeps its mean probability where z spreads it."""
     return float(np.sqrt(1 + KAPPA * spread**2))
