@@ -47,15 +47,6 @@ from bayesrep.studies.study import Study
 from bayesrep.studies.words import vocabulary_of
 from bayesrep.types import no_type_check
 
-LARGEST_CHAINS = 4_096
-FEW = 64
-"""Classifiers, up to which posteriors may be far from normal."""
-CHAINS = 4
-WARMUP, WARMUP_OF_MANY = 250, 100
-"""Many chains learn from each other."""
-LEAST_DRAWS, MOST_DRAWS, DRAWS_IN_ALL = 12, 750, 3000
-"""Draws of a chain where nobody says how many, and of all chains between these."""
-
 
 @no_type_check
 @in_arviz
@@ -312,22 +303,17 @@ class Strategy(NamedTuple):
         return max(1, self.stages * schedule.chains * (schedule.warmup + schedule.draws))
 
 
-NUTS, CUT = Strategy("nuts", nuts, 1), Strategy("cut", cut, 2)
-LAPLACE = Strategy("laplace", laplace, 0)
-CHAIN_LENGTHS = 1, 4, 16
-"""How long chains are made until they agree, where no method is named."""
-
-
 def _list_strategies(
     problem: Problem, method: str, feedback: str, *, of_chains: bool
 ) -> list[Strategy]:
     """List what is tried until draws are reliable, the quickest first."""
-    chains = CUT if feedback == "cut" else NUTS
-    strategies = [chains._replace(times=times) for times in CHAIN_LENGTHS]
+    weighted = Strategy("laplace", laplace, 0)
+    chains = Strategy("cut", cut, 2) if feedback == "cut" else Strategy("nuts", nuts, 1)
+    strategies = [chains._replace(times=times) for times in (1, 4, 16)]
     if method != "auto":
-        strategies = [LAPLACE if method == "laplace" else chains]
+        strategies = [weighted if method == "laplace" else chains]
     elif feedback == "full" and "laplace" in problem.model.methods and not of_chains:
-        strategies = [LAPLACE, *strategies]
+        strategies = [weighted, *strategies]
     if strategies[-1].name in (known := problem.model.methods):
         return strategies
     allowed = "method=" + " or ".join(repr(name) for name in known if name != "cut")
@@ -338,11 +324,11 @@ def _list_strategies(
 
 def _fill_sizes(chains: int | None, warmup: int | None, draws: int | None) -> tuple[int, int, int]:
     """Chains, warm-up and draws of each, as they are where nobody says how many."""
-    chains = CHAINS if chains is None else chains
+    chains = 4 if chains is None else chains
     if warmup is None:
-        warmup = WARMUP_OF_MANY if chains >= MANY else WARMUP
+        warmup = 100 if chains >= MANY else 250  # many chains learn from each other
     if draws is None:  # so many that those of all chains together are enough
-        draws = min(max(-(-DRAWS_IN_ALL // max(chains, 1)), LEAST_DRAWS), MOST_DRAWS)
+        draws = min(max(-(-3000 // max(chains, 1)), 12), 750)
     return chains, warmup, draws
 
 
@@ -350,7 +336,8 @@ def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedul
     """How many transitions of how many chains; warm-up in whole blocks."""
     components = problem.options.components
     schedule = Schedule(chains=chains, warmup=BLOCK * -(-warmup // BLOCK), draws=draws)
-    if components > 2 or len(problem.statistics.classifiers) <= FEW:
+    # Posteriors of few classifiers may be far from normal.
+    if components > 2 or len(problem.statistics.classifiers) <= 64:
         return schedule.for_hard_posterior(components)
     return schedule
 
@@ -359,7 +346,7 @@ def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> 
     """Refuse what is out of range."""
     if chains < 1 or warmup < 10 or draws < 10:
         raise OptionError("chains-or-draws-too-few", chains=chains, warmup=warmup, draws=draws)
-    bounds.refuse_above("chains", chains, LARGEST_CHAINS)
+    bounds.refuse_above("chains", chains, 4_096)
     bounds.refuse_above("warmup", warmup, bounds.DRAWS)
     bounds.refuse_above("draws", draws, bounds.DRAWS)
     if feedback not in get_args(Feedback):

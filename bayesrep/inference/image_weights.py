@@ -45,7 +45,6 @@ from bayesrep.models.counts import pair_of_cells
 from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Floats, Ints
 
-N_OVERSAMPLES, N_POWER_ITERATIONS = 16, 2
 MIN_VARIANCE = 1e-12
 """Of an answer, below which it is taken for sure."""
 
@@ -160,9 +159,9 @@ def _leading_factors(
             total += at[:, :, None] * (factor.T @ moved)[:, None, :]
         return total
 
-    count = min(N_FACTORS + N_OVERSAMPLES, classifiers * own)
+    count = min(N_FACTORS + 16, classifiers * own)  # oversampled, as algorithm 4.4 has it
     image = np.random.default_rng(0).standard_normal((classifiers * own, count))
-    for _ in range(N_POWER_ITERATIONS):
+    for _ in range(2):
         basis = np.linalg.qr(image)[0].reshape(classifiers, own, count)
         image = gram_times(basis).reshape(-1, count)
     basis = np.linalg.qr(image)[0]

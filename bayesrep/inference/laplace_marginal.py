@@ -40,16 +40,14 @@ from bayesrep.types import Float, Ints
 
 MIN_PIVOT = 0.1
 """Smallest Cholesky pivot: whitened Hessians are near the identity."""
-MAX_NEWTON_STEP = 3.0
-"""Trust radius of a Newton step, in conditional standard deviations."""
 N_PAIRS = 4
 """Antithetic pairs of z of every classifier in an estimate."""
 N_JOINT_STEPS = 4
 """Metropolis steps of a draw: nearly every classifier ends at one of the last proposals."""
 N_FACTORS = 64
 """Directions in which classifiers' noise hangs together, at most."""
-MIN_SUBSAMPLE, SUBSAMPLE_RATIO = 16, 16
-"""Classifiers that stand for all: so many at least, or one in so many."""
+MIN_SUBSAMPLE = 16
+"""Classifiers that stand for all, at least."""
 
 
 class FactorNoise(NamedTuple):
@@ -144,7 +142,7 @@ class MarginalDraw(NamedTuple):
 
 def choose_subsample(values: Float[np.ndarray, "unit"]) -> Ints:
     """Rows of classifiers evenly among all, by a value of each."""
-    size = min(max(MIN_SUBSAMPLE, len(values) // SUBSAMPLE_RATIO), len(values))
+    size = min(max(MIN_SUBSAMPLE, len(values) // 16), len(values))
     middles = ((np.arange(size) + 0.5) * len(values) / max(size, 1)).astype(np.int64)
     return np.sort(np.argsort(values, kind="stable")[middles])
 
@@ -279,10 +277,10 @@ class Marginal:
 def _newton_step(
     root: Float[Array, "unit own own"], gradient: Float[Array, "unit own"]
 ) -> Float[Array, "unit own"]:
-    """Compute steps −R Rᵀ gradient of all classifiers, in their trust radius."""
+    """Compute steps −R Rᵀ gradient of all classifiers, of 3 conditional sd at most."""
     half = by_unit(root.swapaxes(1, 2), gradient)
     length = jnp.sqrt(jnp.maximum(jnp.sum(jnp.square(half), axis=1), 1e-300))
-    return -by_unit(root, half) * jnp.minimum(1.0, MAX_NEWTON_STEP / length)[:, None]
+    return -by_unit(root, half) * jnp.minimum(1.0, 3.0 / length)[:, None]
 
 
 def _inverse_root(matrix: Float[Array, "unit own own"]) -> Float[Array, "unit own own"]:

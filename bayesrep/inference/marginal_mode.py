@@ -18,16 +18,6 @@ from bayesrep.inference.points import PointProgram, compile_for_points, evaluate
 from bayesrep.models.model import Data
 from bayesrep.types import Float
 
-MAX_STEPS = 20
-HALVINGS = 0.5 ** np.arange(8)
-"""Shares of a step at which the potential is evaluated."""
-MODE_TOLERANCE = 0.5
-"""Stop when a step is shorter than this many standard deviations."""
-CURVATURES = 0.2, 25.0
-"""Bounds of a quadratic's curvatures, in coordinates where they should be 1."""
-SUBSAMPLE_ABOVE = 2048
-"""With more classifiers than this, the first steps use the subsample: all would take minutes."""
-
 
 @lru_cache(maxsize=16)
 def evaluation_program(density: Density) -> PointProgram:
@@ -54,7 +44,7 @@ def find_marginal_mode(density: Density, normal: Whitening, data: Data, expand: 
         The joint potential's second order.
     """
     setting = Marginal(density).setting(data, normal)
-    if density.units > SUBSAMPLE_ABOVE:
+    if density.units > 2048:  # the first steps of all of them would take minutes
         setting = _descend(density, setting, expand, by_subsample=True)
     return _descend(density, setting, expand)
 
@@ -71,7 +61,7 @@ def _descend(
 
     axes, (first, second) = np.eye(size), np.triu_indices(size, 1)
     points = np.concatenate([np.zeros((1, size)), axes, -axes, axes[first] + axes[second]])
-    for _ in range(MAX_STEPS):
+    for _ in range(20):
         (here,), up, down, both = np.split(potential_at(points), [1, 1 + size, 1 + 2 * size])
         curvature = np.diag(up + down - 2 * here)
         mixed = both - up[first] - up[second] + here
@@ -79,14 +69,15 @@ def _descend(
         if not np.isfinite(curvature).all():
             break
         step, root = _minimize_quadratic((up - down) / 2, curvature)
-        if np.linalg.norm(step) < MODE_TOLERANCE:
+        if np.linalg.norm(step) < 0.5:  # standard deviations
             return move_coordinates(setting, step, root)
-        line = potential_at(HALVINGS[:, None] * step)
+        halvings = 0.5 ** np.arange(8)
+        line = potential_at(halvings[:, None] * step)
         line = np.where(np.isfinite(line), line, np.inf)
         best = int(np.argmin(line))
         if not line[best] < here:
             break
-        setting = _rewhiten_at(setting, HALVINGS[best] * step, root, expand)
+        setting = _rewhiten_at(setting, halvings[best] * step, root, expand)
     return setting
 
 
@@ -98,7 +89,7 @@ def _minimize_quadratic(
     Returns the step to where it is lowest, and the lower root of its inverse curvature.
     """
     values, vectors = np.linalg.eigh(curvature)
-    values = np.clip(np.abs(values), *CURVATURES)
+    values = np.clip(np.abs(values), 0.2, 25.0)  # in these coordinates they should be 1
     step = -(vectors / values) @ vectors.T @ gradient
     return step, lower_root(vectors / np.sqrt(values))
 

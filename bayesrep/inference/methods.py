@@ -34,8 +34,6 @@ from bayesrep.inference.marginal_mode import (
 )
 from bayesrep.inference.mode import climb
 from bayesrep.inference.nested_laplace import (
-    DRAWS_PER_POINT,
-    MIN_BATCH,
     N_POINTS,
     MarginalSample,
     Proposal,
@@ -52,10 +50,6 @@ from bayesrep.machine import cores
 from bayesrep.models.model import Data
 from bayesrep.progress import Progress
 from bayesrep.types import Float, Shaped
-
-STATISTICS = ("diverging", "num_steps", "acceptance_rate", "energy", "step_size", "lp")
-POINTS_PER_COEFFICIENT = 8
-"""Points for each coefficient of a surrogate that is fitted around a mixture that is held."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +109,8 @@ def laplace(run: Run) -> Drawn:
     run.bar.stage("sampling")
     random = np.random.default_rng([run.seed, 2])
     wanted = run.schedule.chains * run.schedule.draws
-    count = max(wanted // DRAWS_PER_POINT, MIN_BATCH)
+    # A batch is a third of what is returned: weights make few of the draws be there twice.
+    count = max(wanted // 3, 1000)
     found = draw_weighted(run.tools.density, run.marginal, random, count)
     drawn, log_weight = resample_equally(found, random, wanted)
     run.bar.advance(1)
@@ -159,7 +154,8 @@ def cut(run: Run) -> Drawn:
         return jnp.asarray(held[:, block] if run.vectorized else held[chain, block])
 
     setting = Marginal(density).setting(run.data, normal)
-    count = max(N_POINTS, POINTS_PER_COEFFICIENT * count_features(density.shared))
+    # Points are not the posterior's: a surrogate takes several for each coefficient.
+    count = max(N_POINTS, 8 * count_features(density.shared))
     origin = Proposal(np.zeros(density.shared), np.eye(density.shared))
     points = origin.draw(random, count)
     surrogate = fit_surrogate(
@@ -248,4 +244,5 @@ def _compile(
 
 def _record(result: Transition) -> Drawn:
     """Record the sampler's statistics beside the draws."""
-    return Drawn(result.position, {name: getattr(result, name) for name in STATISTICS}, {})
+    statistics = result._asdict()
+    return Drawn(statistics.pop("position"), statistics, {})

@@ -41,19 +41,12 @@ from bayesrep.numerics.pareto import pareto_smooth, tail_length
 from bayesrep.posterior.verdict import MAX_PARETO_K, MIN_ESS
 from bayesrep.types import Float, Floats, Int
 
-N_POINTS, MAX_PROPOSALS = 256, 64
-"""Points of a proposal, and how many proposals there are at most."""
-MIN_POINT_ESS = 1000.0
-"""Effective number of points at which no further proposal is made."""
+N_POINTS = 256
+"""Points of a proposal."""
 DEGREES_OF_FREEDOM = 10.0
 """Those of the proposals' Student t."""
 DEFENSIVE_SHARE = 0.1
 """Share of the proposals' mixture in what is resampled (Hesterberg 1995)."""
-MIN_LOG_DENSITY = -1e9
-"""Log density where Laplace's marginal is not a number."""
-MAX_BATCHES, MIN_BATCH, DRAWS_PER_POINT = 4, 1000, 3
-"""Batches of draws, at most: more would repeat the same points. Draws of one, at least, and how
-many returned ones each is."""
 
 
 class PSISResult(NamedTuple):
@@ -163,7 +156,9 @@ def adaptive_importance_sampling(
     log_density: Callable[[Float[np.ndarray, "point shared"]], Float[np.ndarray, "point"]],
     size: int,
     random: np.random.Generator,
-    min_ess: float = MIN_POINT_ESS,
+    min_ess: float = 1000.0,
+    *,
+    max_proposals: int = 64,
 ) -> ImportanceSample:
     """Sample points of ever better proposals, until they have an effective number.
 
@@ -184,7 +179,7 @@ def adaptive_importance_sampling(
         mixture = np.logaddexp(np.append(mixture, before), proposals[-1].log_density(shared))
         psis = smooth_weights(density - mixture)
         is_enough = psis.pareto_k < MAX_PARETO_K and psis.ess >= min_ess
-        if is_enough or len(proposals) == MAX_PROPOSALS or psis.ess == 0:
+        if is_enough or len(proposals) == max_proposals or psis.ess == 0:
             break
         proposals.append(fit_proposal(shared, psis))
     weight = (1 - DEFENSIVE_SHARE) * np.exp(psis.log_weight) + DEFENSIVE_SHARE / len(shared)
@@ -220,7 +215,7 @@ def sample_marginal(
     def log_density(shared: Floats) -> Floats:
         evaluations.append(evaluate_marginal(density, setting, shared))
         potential = evaluations[-1].potential
-        return np.where(np.isfinite(potential), -potential, MIN_LOG_DENSITY)
+        return np.where(np.isfinite(potential), -potential, -1e9)  # no weight, but a number
 
     points = adaptive_importance_sampling(log_density, density.shared, random)
     return MarginalSample(setting, points, *map(np.concatenate, zip(*evaluations, strict=True)))
@@ -247,7 +242,7 @@ def draw_weighted(
     random
         Randomness.
     count
-        Draws of a batch, of which there are at most `MAX_BATCHES`.
+        Draws of a batch, of which there are at most four: more would repeat the same points.
     """
     setting, points, batches = sample.setting, sample.points, list[tuple[MarginalDraw, Floats]]()
     while True:
@@ -259,7 +254,7 @@ def draw_weighted(
         drawn, places = jax.tree.map(lambda *each: np.concatenate(each), *batches)
         log_weight = drawn.log_marginal - points.log_density[places]
         psis = points.diagnose(log_weight, places)
-        if psis.is_reliable or psis.is_hopeless or len(batches) == MAX_BATCHES:
+        if psis.is_reliable or psis.is_hopeless or len(batches) == 4:
             return WeightedDraws(drawn, places, log_weight, psis)
 
 

@@ -30,10 +30,6 @@ from bayesrep.types import Float, Floats
 CLIP_NORM = 11.0
 """Length of ξ beyond which features stay what they are; at least, 4 sd of its own."""
 PENALTIES = 10.0 ** np.arange(-4, 5)
-MIN_EIGENVALUE = 1e-13
-"""Share of the largest of the features' products below which a direction is rounding."""
-POINTS_PER_FEATURE = 3
-"""With fewer points than this, centres are linear in ξ."""
 
 
 class Surrogate(NamedTuple):
@@ -140,7 +136,8 @@ def fit_surrogate(
     if len(potential) < 2 * (1 + size):
         return surrogate
     inputs, weight = features(shared), importance(potential, size)
-    some = inputs if len(inputs) > POINTS_PER_FEATURE * inputs.shape[1] else inputs[:, : 1 + size]
+    # Of few points centres are linear in ξ.
+    some = inputs if len(inputs) > 3 * inputs.shape[1] else inputs[:, : 1 + size]
     coefficients = np.zeros((inputs.shape[1], center[0].size))
     coefficients[: some.shape[1]] = ridge(some, center.reshape(len(center), -1), weight)
     of_center = coefficients.reshape(-1, *center.shape[1:])
@@ -178,7 +175,7 @@ def ridge(
     # By the features' products, not the singular values: a fifth of the time, and what rounding
     # leaves of the smallest is far below the least penalty.
     squared, axes = np.linalg.eigh(left.T @ left)
-    squared = np.where(squared > MIN_EIGENVALUE * squared[-1], squared, 0.0)
+    squared = np.where(squared > 1e-13 * squared[-1], squared, 0.0)
     projected = axes.T @ (left.T @ right)
     inverse = np.divide(1.0, squared, out=np.zeros_like(squared), where=squared > 0)
     explained = inverse * np.square(projected).sum(axis=1)
