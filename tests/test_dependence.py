@@ -137,10 +137,10 @@ def test_counts_can_speak_against_a_correlation():
     [
         (-0.1, ("dependence-out-of-range", {"dependence": -0.1})),
         (1.0, ("dependence-out-of-range", {"dependence": 1.0})),
-        (float("nan"), ("dependence-not-number",)),
-        ("much", ("dependence-not-number", {"value": "much"})),
-        (True, ("dependence-not-number", {"value": True})),
-        ((0.1, 0.2), ("dependence-not-number",)),
+        (float("nan"), ("option-not-number",)),
+        ("much", ("option-not-number", {"value": "much"})),
+        (True, ("option-not-number", {"value": True})),
+        ((0.1, 0.2), ("option-not-number",)),
     ],
 )
 def test_impossible_correlations_are_refused(value, broken):

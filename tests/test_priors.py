@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from bayesrep.inference.spread import widen_priors
 from bayesrep.models.curves import OwnLaw, PopulationLaw
 from bayesrep.models.model import Form
 from bayesrep.models.options import JointOptions
-from bayesrep.models.priors import law_of, locate
+from bayesrep.models.priors import Prior, law_of, locate
 
 SMALL = {"degree": 8, "terms": 4, "components": 2}
 
@@ -151,7 +151,7 @@ REFUSED = [
         {"reason": "'True' is not a number"},
     ),
     (lambda: {"components": True}, "model-option-not-whole", {"value": True}),
-    (lambda: {"dependence": True}, "dependence-not-number", {"value": True}),
+    (lambda: {"dependence": True}, "option-not-number", {"value": True}),
     (lambda: {"weight": True}, "standard-deviation-not-positive", {"value": True}),
     (lambda: {"level": (True, 1.0)}, "prior-not-mean-and-sd", {}),
     (lambda: {"slope": "spline"}, "prior-not-readable", {"option": "slope"}),
@@ -166,6 +166,20 @@ REFUSED = [
 def test_what_is_no_prior_is_refused_by_rule(options, rule, facts):
     with refused(OptionError, rule, facts):
         JointOptions(**options())
+
+
+def test_in_a_class_of_ones_own_the_annotation_says_what_is_a_prior():
+    @dataclass(frozen=True)
+    class Mine(JointOptions):
+        effect: Prior = 0.5
+        answer_rho: float = 0.0
+
+    assert Mine().answer_rho == 0.0
+    assert Mine(effect="StudentT(4, 0, 1)").effect == "StudentT(df=4.0, loc=0.0, scale=1.0)"
+    with refused(OptionError, "standard-deviation-not-positive", {"option": "effect"}):
+        Mine(effect=0.0)
+    with refused(OptionError, "option-not-number", {"option": "answer_rho"}):
+        Mine(answer_rho="StudentT(4, 0, 1)")
 
 
 def test_a_distribution_of_ones_own_making_cannot_be_recorded():

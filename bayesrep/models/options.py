@@ -100,14 +100,15 @@ class JointOptions:
             if option.default is MISSING:  # what a class that adds to these checks itself
                 continue
             value = getattr(self, option.name)
-            if option.name != "dependence" and isinstance(option.default, tuple | float):
-                # Bends that are normal are not the Student t that their scale means.
-                form = None if option.name == "bend" else option.default
-                value = settle_prior(option.name, value, form)
-                object.__setattr__(self, option.name, value)
-                if isinstance(value, str):
-                    continue
-            _check_option(option.name, value, option.default)
+            if option.type not in (Prior, "Prior"):
+                _check_structure(option.name, value, option.default)
+                continue
+            # Bends that are normal are not the Student t that their scale means.
+            form = None if option.name == "bend" else option.default
+            value = settle_prior(option.name, value, form)
+            object.__setattr__(self, option.name, value)
+            if not isinstance(value, str):
+                _check_prior(option.name, value, option.default)
         if not 1 <= self.components <= LARGEST_COMPONENTS or self.degree < 1:
             raise OptionError(
                 "components-or-degree-out-of-range",
@@ -171,26 +172,29 @@ RELATIVE = ("slope", "bend", "classifier_slope", "classifier_bend")
 """Priors that a monotone curve takes relative to the slope."""
 
 
-def _check_option(name: str, value: Any, default: Any) -> None:
-    """Refuse a value of the wrong kind, or a standard deviation that is not one."""
-    if isinstance(default, tuple):
-        if (
-            not isinstance(value, tuple)
-            or len(value) != 2
-            or not all(is_of_kind(number, float) for number in value)
-            or not abs(value[0]) <= LARGEST_NUMBER
-            or not 0 < value[1] <= LARGEST_NUMBER
-        ):
-            raise OptionError("prior-not-mean-and-sd", option=name, value=value)
-    elif isinstance(default, bool):
-        if not isinstance(value, bool):
-            raise OptionError("option-not-true-or-false", option=name, value=value)
-    elif name == "dependence":
-        if not is_of_kind(value, float):
-            raise OptionError("dependence-not-number", value=value)
-    elif isinstance(default, float):
+def _check_prior(name: str, value: Any, default: Any) -> None:
+    """Refuse what is no mean and standard deviation, or no standard deviation."""
+    if not isinstance(default, tuple):
         if not is_of_kind(value, float) or not 0 < value <= LARGEST_NUMBER:
             raise OptionError("standard-deviation-not-positive", option=name, value=value)
+    elif (
+        not isinstance(value, tuple)
+        or len(value) != 2
+        or not all(is_of_kind(number, float) for number in value)
+        or not abs(value[0]) <= LARGEST_NUMBER
+        or not 0 < value[1] <= LARGEST_NUMBER
+    ):
+        raise OptionError("prior-not-mean-and-sd", option=name, value=value)
+
+
+def _check_structure(name: str, value: Any, default: Any) -> None:
+    """Refuse a value that is not of its default's kind."""
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise OptionError("option-not-true-or-false", option=name, value=value)
+    elif isinstance(default, float):
+        if not is_of_kind(value, float):
+            raise OptionError("option-not-number", option=name, value=value)
     elif not isinstance(default, str) and not (
         is_of_kind(value, int) or (default is None and value is None)
     ):
