@@ -24,6 +24,12 @@ class PointProgram(NamedTuple):
     size: int
     workers: int
 
+    def __call__(self, setting: Any, *points: Any) -> Any:
+        """Evaluate points [point, ...]: trees of arrays go in, of NumPy's come out."""
+        return in_batches(
+            lambda *some: self.call(setting, some), points, self.size, workers=self.workers
+        )
+
 
 def compile_for_points(
     function: Callable[..., Any],
@@ -53,10 +59,3 @@ def compile_for_points(
     most = min(MAX_POINTS_PER_CALL, MAX_CLASSIFIERS_PER_CALL // max(density.units, 1))
     size = size if on_cpu else max(size, most)
     return PointProgram(kept_jit(some, name, density.identity), size, cores() if on_cpu else 1)
-
-
-def evaluate_points(program: PointProgram, setting: Any, *points: Any) -> Any:
-    """Evaluate a program for points [point, ...]: trees of arrays go in, of NumPy's come out."""
-    return in_batches(
-        lambda *some: program.call(setting, some), points, program.size, workers=program.workers
-    )
