@@ -89,12 +89,8 @@ class Whitening(NamedTuple):
 def shift_map(center: Position) -> Whitening:
     """The map that only shifts."""
     size, (units, own) = len(center["shared"]), center["units"].shape
-    return Whitening(
-        center,
-        jnp.eye(size),
-        jnp.broadcast_to(jnp.eye(own), (units, own, own)),
-        jnp.zeros((units, own, size)),
-    )
+    to_units = jnp.broadcast_to(jnp.eye(own), (units, own, own))
+    return Whitening(center, jnp.eye(size), to_units, jnp.zeros((units, own, size)))
 
 
 def second_order(

@@ -23,7 +23,6 @@ from bayesrep.types import Float, Int, Shaped
 
 MAX_DRAWS_PER_CALL, MAX_NUMBERS_PER_CALL = 50, 2**24
 """Draws that are evaluated together: so many, or as many as the data fit into the latter."""
-PREDICTIVE_EVERY = 10
 MAX_PREDICTIONS = 2**22
 """Answers that are predicted of every draw at most, 16 MB."""
 MAX_LOGITS = 2**27
@@ -56,7 +55,8 @@ def evaluate(
     # One shape, and one program: of too few the first are there twice, and the last part begins
     # within the one before it.
     first = np.resize(first, max(size, len(first)))
-    replaced = {source for source, _, _ in (thinned or {}).values()}
+    thinned = thinned or {}
+    replaced = {source for source, _, _ in thinned.values()}
     whole: dict[str, NDArray[Any]] = {}
     for start in range(0, len(first), size):
         begin = min(start, len(first) - size)
@@ -64,7 +64,7 @@ def evaluate(
         values = {name: np.asarray(v) for name, v in compiled.quantities(some, data).items()}
         rows = np.flatnonzero((same >= start) & (same < begin + size))
         kept = {name: (name, 1, np.asarray) for name in values.keys() - replaced}
-        for name, (source, step, function) in (kept | dict(thinned or {})).items():
+        for name, (source, step, function) in {**kept, **thinned}.items():
             at = rows[rows % length % step == 0]
             if not len(at):
                 continue
@@ -141,7 +141,7 @@ def thinning(problem: Problem, chains: int, length: int) -> Thinning:
     numbers = chains * length * answers
     kept = min(length, -(-numbers // MAX_LOGITS))
     few = numbers <= MAX_PREDICTIONS
-    return Thinning(kept, 1 if few else kept * -(-PREDICTIVE_EVERY // kept))
+    return Thinning(kept, 1 if few else kept * -(-10 // kept))
 
 
 def evaluate_cells(

@@ -19,12 +19,10 @@ from bayesrep.inference.problem import Problem, Programs, prior_positions
 from bayesrep.models.model import Data, Model
 from bayesrep.types import Float
 
-MAX_HALVINGS, SUFFICIENT_DECREASE = 20, 1e-4
-"""Halvings of a Newton step, and the share of the promised decrease that is enough (Armijo)."""
-N_PRIOR_CLIMBS, MIN_MODE_DISTANCE = 12, 0.5
-"""Climbs from draws of the prior, and the standard deviations between two modes' shared parameters.
-"""
-
+N_PRIOR_CLIMBS = 12
+"""Climbs from draws of the prior, where there may be several modes."""
+MIN_MODE_DISTANCE = 0.5
+"""Standard deviations between the shared parameters of two modes."""
 Expand: TypeAlias = Callable[[Position, Data], SecondOrder]
 """Value, gradient and Hessian of a potential."""
 
@@ -75,11 +73,12 @@ def climb(
         decrement = -sum(float(np.vdot(there.gradient[name], along[name])) for name in along)
         if decrement <= tolerance:
             return Climb(position, there, decrement, step)
-        for size in 0.5 ** np.arange(MAX_HALVINGS):
+        for size in 0.5 ** np.arange(20):
             further = jax.device_put(
                 {name: np.asarray(position[name]) + size * along[name] for name in along}
             )
-            expansion, enough = expand(further, data), SUFFICIENT_DECREASE * size * decrement
+            expansion = expand(further, data)
+            enough = 1e-4 * size * decrement  # Armijo's rule
             lower = float(expansion.value) < float(there.value) - enough
             if lower and np.isfinite(expansion.hessian.shared).all():
                 break

@@ -1,7 +1,6 @@
 """What `fit` samples, as NumPyro code and as functions of a flat vector, for one's own sampler."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,9 +121,7 @@ def numpyro_model(
         If the study lacks what is asked for.
     """
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
-    with ExitStack() as stack:
-        stack.enter_context(kept_programs())
-        stack.enter_context(own_settings())
+    with kept_programs(), own_settings():
         problem = widen_priors(problem, options)
         problem, _ = settled_by_counts(problem, choose="components" not in options)
         data = problem.data()
@@ -144,10 +141,9 @@ def numpyro_model(
             return jnp.asarray(log_density(function, (data,), {}, unravel(flat))[0])
 
     def quantities(flat: ArrayLike) -> dict[str, Array]:
+        sites = unravel(flat)
         with TRACING:
-            return dict(
-                constrain_fn(function, (data,), {}, unravel(flat), return_deterministic=True)
-            )
+            return dict(constrain_fn(function, (data,), {}, sites, return_deterministic=True))
 
     dims = {n: list(names) for n, names in problem.model.dims(data, problem.options).items()}
     dims |= {f"log_mass_{i}": ["group", f"{role}_pair"] for i, role in enumerate(problem.roles)}

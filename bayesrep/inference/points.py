@@ -11,11 +11,6 @@ from bayesrep.inference.program import Program, kept_jit
 from bayesrep.machine import cores
 from bayesrep.numerics.batches import in_batches
 
-MAX_POINTS_PER_CALL = 256
-"""Points that one call of a program takes elsewhere than on a CPU."""
-MAX_CLASSIFIERS_PER_CALL = 2**20
-"""Classifiers of all points at once, at most, elsewhere than on a CPU."""
-
 
 class PointProgram(NamedTuple):
     """A compiled program of some points at once, and on how many cores calls of it may run."""
@@ -56,6 +51,6 @@ def compile_for_points(
             return jax.lax.map(lambda point: function(setting, *point), points, batch_size=abreast)
         return jax.vmap(lambda point: function(setting, *point))(points)
 
-    most = min(MAX_POINTS_PER_CALL, MAX_CLASSIFIERS_PER_CALL // max(density.units, 1))
+    most = min(256, 2**20 // max(density.units, 1))  # so many classifiers of all points at most
     size = size if on_cpu else max(size, most)
     return PointProgram(kept_jit(some, name, density.identity), size, cores() if on_cpu else 1)

@@ -102,7 +102,12 @@ def pose(
     # What is asked of the model comes first: it is known without the study.
     chosen = _find_model(model, options, groups)
     statistics = SufficientStatistics.of(study)
-    roles = _order_roles(statistics, datasets)
+    roles = (*REQUIRED_ROLES, *(role for role in datasets if role not in REQUIRED_ROLES))
+    if missing := [role for role in roles if role not in statistics.cells]:
+        has = ", ".join(statistics.cells)
+        raise StudyError(
+            "study-lacks-data-sets", data_sets=listing(missing, "data set"), known_data_sets=has
+        )
     selected = [role for role in roles if statistics.cells[role].selection is not None]
     if selected and not chosen.takes_selection:
         others = _name_models("takes_selection")
@@ -154,17 +159,6 @@ def _find_model(model: str, options: Mapping[str, Any], groups: str | None) -> M
 def _name_models(trait: str) -> str:
     """Name the models that have a trait, as arguments."""
     return " or ".join(f"model={name!r}" for name, model in MODELS.items() if getattr(model, trait))
-
-
-def _order_roles(statistics: SufficientStatistics, datasets: Sequence[str]) -> tuple[str, ...]:
-    """The roles of the data sets, in the order in which arrays are stacked."""
-    roles = (*REQUIRED_ROLES, *(role for role in datasets if role not in REQUIRED_ROLES))
-    if missing := [role for role in roles if role not in statistics.cells]:
-        has = ", ".join(statistics.cells)
-        raise StudyError(
-            "study-lacks-data-sets", data_sets=listing(missing, "data set"), known_data_sets=has
-        )
-    return roles
 
 
 class Programs(NamedTuple):
