@@ -24,14 +24,15 @@ from toys import (
 from toys import counts as of_one_rate
 
 from bayesrep.errors import PosteriorError
-from bayesrep.inference import approximate, nested_laplace, surrogate
+from bayesrep.inference import distance, nested_laplace, surrogate
 from bayesrep.inference.arrowhead import shift_map
 from bayesrep.inference.density import build_density
 from bayesrep.inference.laplace_marginal import MIN_PIVOT, FactorNoise, Marginal
 from bayesrep.inference.marginal_mode import evaluate_marginal, find_marginal_mode
 from bayesrep.inference.methods import build_target
+from bayesrep.inference.mode import around_mode
 from bayesrep.inference.nested_laplace import PSISResult, draw_weighted, smooth_weights
-from bayesrep.inference.problem import around_mode, pose, programs
+from bayesrep.inference.problem import pose, programs
 from bayesrep.inference.surrogate import (
     CLIP_NORM,
     count_features,
@@ -450,11 +451,11 @@ def posterior(draws, names):
 def test_distances_are_in_the_references_standard_deviations():
     draws = np.random.default_rng(0).normal(0.7, 0.02, size=(2, 500, 2))
     ours = posterior(draws, ["a", "b"])
-    same = approximate.distance(ours, ours)
+    same = distance(ours, ours)
     assert same["classifier"].to_list() == ["a", "b"]
     assert same["mean_difference"].abs().max() == 0
     assert same["wasserstein"].max() == 0
-    moved = approximate.distance(ours, posterior(draws + 0.5 * draws.std(axis=(0, 1)), ["a", "b"]))
+    moved = distance(ours, posterior(draws + 0.5 * draws.std(axis=(0, 1)), ["a", "b"]))
     np.testing.assert_allclose(moved["mean_difference"], 0.5)
     np.testing.assert_allclose(moved["wasserstein"], 0.5)
     np.testing.assert_allclose(moved["sd_ratio"], 1)
@@ -463,4 +464,4 @@ def test_distances_are_in_the_references_standard_deviations():
 def test_distance_of_different_studies_is_refused():
     draws = np.random.default_rng(0).uniform(size=(2, 5, 1))
     with refused(PosteriorError, "posteriors-of-different-classifiers"):
-        approximate.distance(posterior(draws, ["a"]), posterior(draws, ["b"]))
+        distance(posterior(draws, ["a"]), posterior(draws, ["b"]))

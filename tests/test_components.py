@@ -14,7 +14,7 @@ from scipy.special import expit, log_softmax, logsumexp
 import bayesrep
 from bayesrep.errors import OptionError
 from bayesrep.inference import components
-from bayesrep.inference.components import MOST, Peak, peak_of, settled_by_counts
+from bayesrep.inference.components import MAX_COMPONENTS, find_peak, settled_by_counts
 from bayesrep.inference.problem import pose
 from bayesrep.models.mixtures import contrasts
 from bayesrep.models.options import JointOptions
@@ -104,7 +104,7 @@ def test_evidence_is_the_integral_of_prior_and_likelihood(components, within):
         truth, effective = by_importance(study, components, start)
     assert effective > 300  # the estimate's own error is below 0.06
     options = JointOptions(components=components)
-    found = peak_of(datasets_of(study, options), options).log_evidence
+    found, _ = find_peak(datasets_of(study, options), options)
     assert found == pytest.approx(truth, abs=within)
 
 
@@ -115,9 +115,9 @@ def posed(monkeypatch, evidence, elsewhere=None):
     def peak(datasets, options):
         assert [float(each.images.sum()) for each in datasets] == [500, 500]
         asked.append(options.components)
-        return Peak(evidence[options.components], elsewhere or {})
+        return evidence[options.components], elsewhere or {}
 
-    monkeypatch.setattr(components, "peak_of", peak)
+    monkeypatch.setattr(components, "find_peak", peak)
     return pose(zoo.study("tiny"), model="joint", options={}), asked
 
 
@@ -126,7 +126,7 @@ def posed(monkeypatch, evidence, elsewhere=None):
     [
         ({2: -100.0, 3: -80.0}, 2, [2, 3]),
         ({2: -100.0, 3: -79.9, 4: -60.0}, 3, [2, 3, 4]),
-        ({2: -100.0, 3: -70.0, 4: -40.0}, MOST, [2, 3, 4]),
+        ({2: -100.0, 3: -70.0, 4: -40.0}, MAX_COMPONENTS, [2, 3, 4]),
         ({2: -100.0, 3: np.nan}, 2, [2, 3]),
     ],
 )
@@ -160,7 +160,7 @@ def test_climbs_begin_below_the_higher_of_two_modes(monkeypatch):
 
 
 def test_the_highest_of_several_climbs_is_the_peak(monkeypatch):
-    """Its sites are named where it is better by more than `BETTER` than that of the prior means."""
+    """Its sites are named where it is better by `MIN_ADVANTAGE` than that of the prior means."""
     study = study_of((peaks(0.35, 0.9, images=100),) * 2, 8)
     options = JointOptions()
     datasets = datasets_of(study, options)
@@ -168,9 +168,9 @@ def test_the_highest_of_several_climbs_is_the_peak(monkeypatch):
         with monkeypatch.context() as patched:
             told = iter(masses)
             patched.setattr(components, "log_mass", lambda _, told=told: next(told))
-            found = peak_of(datasets, options)
-        assert found.log_evidence == (2.1 if far else 1.0)
-        assert bool(found.elsewhere) == far
+            evidence, elsewhere = find_peak(datasets, options)
+        assert evidence == (2.1 if far else 1.0)
+        assert bool(elsewhere) == far
 
 
 def test_groups_begin_with_the_weights_of_their_data_set():

@@ -56,7 +56,7 @@ ON_THE_SECOND = """
             return found[-1]
 
         places = np.arange(80.0)[:, None]
-        sums = points.evaluate_points(program._replace(call=call), setting, places)
+        sums = program._replace(call=call)(setting, places)
         np.testing.assert_array_equal(sums, np.repeat(places, 3, axis=1))
         assert len(found) == 10 and {d for x in found for d in x.devices()} == {second}
         used = chains._run_jobs(pool, Event(), [(lambda: jnp.ones(1).devices(),)] * 3)

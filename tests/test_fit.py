@@ -38,7 +38,7 @@ from bayesrep import (
 )
 from bayesrep.errors import EstimateWarning
 from bayesrep.files.netcdf import Variable
-from bayesrep.inference import components, modes
+from bayesrep.inference import components, mode
 from bayesrep.inference.cells import cell_names
 from bayesrep.inference.density import build_density
 from bayesrep.inference.prior import prior_predictive
@@ -330,7 +330,7 @@ def test_the_number_of_components_is_told_where_the_counts_ask_for_it(monkeypatc
     """As where three are said to be worth e^30 times two."""
     evidence = {2: -100.0, 3: -70.0, 4: -60.0}
     monkeypatch.setattr(
-        components, "peak_of", lambda _, options: components.Peak(evidence[options.components], {})
+        components, "find_peak", lambda _, options: (evidence[options.components], {})
     )
     study = hard_study(selected=np.arange(50) % 2, shown=1)
     asked = short_fit(study, **FEW_DRAWS).posterior.attrs
@@ -496,19 +496,19 @@ def test_the_share_of_other_modes_is_that_of_their_masses(unannotated, monkeypat
         for at, mass in ends
     ]
     climbs = iter(found)
-    monkeypatch.setattr(modes, "climb_from_annotations", lambda *_: next(climbs))
-    monkeypatch.setattr(modes, "log_mass", lambda end: np.log(end.mass))
+    monkeypatch.setattr(mode, "climb_from_annotations", lambda *_: next(climbs))
+    monkeypatch.setattr(mode, "log_mass", lambda end: np.log(end.mass))
     two = SimpleNamespace(to_shared=np.array([[2.0]]))
-    monkeypatch.setattr(modes, "whitening", lambda *_: two)
-    drawn = {"shared": np.zeros((1, modes.STARTS, 1))}
-    monkeypatch.setattr(modes, "prior_positions", lambda *_: drawn)
+    monkeypatch.setattr(mode, "whitening", lambda *_: two)
+    drawn = {"shared": np.zeros((1, mode.N_PRIOR_CLIMBS, 1))}
+    monkeypatch.setattr(mode, "prior_positions", lambda *_: drawn)
     tools = SimpleNamespace(start=lambda _: {"shared": np.zeros(1)})
     options = SimpleNamespace(shared_components=False)
     problem = SimpleNamespace(options=options, start=lambda _: None)
-    assert modes.mass_elsewhere(problem, tools, None, 0) == pytest.approx(0.4)
+    assert mode.mass_elsewhere(problem, tools, None, 0) == pytest.approx(0.4)
     assert next(climbs, None) is None
     options.shared_components = True
-    assert modes.mass_elsewhere(problem, tools, None, 0) == 0.0
+    assert mode.mass_elsewhere(problem, tools, None, 0) == 0.0
 
 
 @pytest.mark.parametrize("options", [zoo.SHORT, {**zoo.QUICK, **SMALL}], ids=["nuts", "laplace"])

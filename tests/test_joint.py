@@ -11,18 +11,12 @@ from refusals import refused
 from scipy import integrate, special, stats
 
 from bayesrep import OptionError, Study, StudyError, SufficientStatistics
-from bayesrep.inference import quantities
+from bayesrep.inference import cells as cells_module
 from bayesrep.inference.arrowhead import newton_direction, second_order, whitening
+from bayesrep.inference.cells import evaluate
 from bayesrep.inference.density import build_density
-from bayesrep.inference.mode import climb
-from bayesrep.inference.problem import (
-    Problem,
-    climb_from_annotations,
-    mixture_size,
-    pose,
-    programs,
-)
-from bayesrep.inference.quantities import evaluate
+from bayesrep.inference.mode import climb, climb_from_annotations, mixture_size
+from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.models import counts
 from bayesrep.models.curves import PopulationLaw, complete_terms, curve_family
 from bayesrep.models.joint import joint, joint_data, joint_start
@@ -340,7 +334,7 @@ def test_equal_draws_are_evaluated_once(monkeypatch):
         for name, leaf in start.items()
     }
     again = random.permutation(np.repeat(np.arange(9), [1, 3, 1, 1, 7, 1, 2, 1, 1]))
-    monkeypatch.setattr(quantities, "MOST_AT_ONCE", 4)
+    monkeypatch.setattr(cells_module, "MAX_DRAWS_PER_CALL", 4)
     wanted = evaluate(tools, draws, data)
     made = []
 

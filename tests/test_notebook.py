@@ -340,9 +340,9 @@ def test_predictions_are_of_some_draws_where_they_are_many(monkeypatch, study):
 
     problem = pose(study, model="joint", options={})
     assert cells.thinning(problem, 4, 750) == (1, 1)
-    monkeypatch.setattr(cells, "LARGEST_PREDICTIONS", 1000)
+    monkeypatch.setattr(cells, "MAX_PREDICTIONS", 1000)
     assert cells.thinning(problem, 4, 750) == (1, 10)
-    monkeypatch.setattr(cells, "LARGEST_LIKELIHOOD", 4 * 750 * 3 * 9 // 3)
+    monkeypatch.setattr(cells, "MAX_LOGITS", 4 * 750 * 3 * 9 // 3)
     kept, predicted = cells.thinning(problem, 4, 750)
     assert kept > 1
     assert predicted % kept == 0

@@ -12,7 +12,8 @@ import bayesrep
 from bayesrep.errors import OptionError
 from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.marginal_mode import find_marginal_mode
-from bayesrep.inference.problem import around_mode, pose, programs
+from bayesrep.inference.mode import around_mode
+from bayesrep.inference.problem import pose, programs
 
 SMALL = {"degree": 8, "terms": 3, "components": 2}
 

@@ -119,9 +119,9 @@ def _scan_levels(
     import jax.numpy as jnp
 
     from bayesrep.inference.arrowhead import whitening
-    from bayesrep.inference.mode import climb
-    from bayesrep.inference.problem import climb_from_annotations, programs
-    from bayesrep.inference.quantities import evaluate
+    from bayesrep.inference.cells import evaluate
+    from bayesrep.inference.mode import climb, climb_from_annotations
+    from bayesrep.inference.problem import programs
 
     def weighted_data(problem: "Problem") -> "Data":
         return problem.data()._replace(weight=jnp.asarray(weight))

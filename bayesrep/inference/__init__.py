@@ -1,10 +1,10 @@
 """From a model to draws: one door, `fit`; its posteriors are written and read again."""
 
-from bayesrep.inference.approximate import distance
 from bayesrep.inference.fit import fit
 from bayesrep.inference.open_model import NumpyroModel, numpyro_model
 from bayesrep.inference.prior import prior_predictive
 from bayesrep.posterior import read_posterior, write_posterior
+from bayesrep.posterior.distance import distance
 
 __all__ = [
     "NumpyroModel",

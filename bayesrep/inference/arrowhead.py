@@ -15,7 +15,7 @@ inverse of.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,8 +28,8 @@ from bayesrep.inference.density import Position
 from bayesrep.models.model import take_rows
 from bayesrep.types import Float, Ints
 
-Potential: TypeAlias = Callable[[Position], Array]
-Matrix: TypeAlias = Float[np.ndarray, "n n"]
+MIN_CURVATURE = 1e-2
+"""Curvatures below this are raised to it: the priors of our models have precisions near 1."""
 
 
 class Arrowhead(NamedTuple):
@@ -89,105 +89,85 @@ class Whitening(NamedTuple):
 def shift_map(center: Position) -> Whitening:
     """The map that only shifts."""
     size, (units, own) = len(center["shared"]), center["units"].shape
-    return Whitening(
-        center,
-        jnp.eye(size),
-        jnp.broadcast_to(jnp.eye(own), (units, own, own)),
-        jnp.zeros((units, own, size)),
-    )
+    to_units = jnp.broadcast_to(jnp.eye(own), (units, own, own))
+    return Whitening(center, jnp.eye(size), to_units, jnp.zeros((units, own, size)))
 
 
 def second_order(
-    potential: Potential, position: Position, weight: float | Array = 1.0
+    potential: Callable[[Position], Array], position: Position, weight: float | Array = 1.0
 ) -> SecondOrder:
     """What a Newton step needs of a potential whose units meet only through what they share.
 
     `weight` is what the units' part counts in it.
     """
-    shared, (units, per_unit) = position["shared"].shape[0], position["units"].shape
+    shared, (units, own) = len(position["shared"]), position["units"].shape
+    size = shared + own
     # One linear map for both kinds of directions, so that the gradient is traced once.
     (value, gradient), product = jax.linearize(jax.value_and_grad(potential), position)
-    size = shared + per_unit
+    of_units = jnp.eye(size, own, -shared)[:, None, :]
     axes = {
         "shared": jnp.eye(size, shared),
-        "units": jnp.broadcast_to(
-            jnp.eye(size, per_unit, -shared)[:, None, :], (size, units, per_unit)
-        ),
+        "units": jnp.broadcast_to(of_units, (size, units, own)),
     }
     products = jax.vmap(lambda axis: product(axis)[1])(axes)
     blocks = jnp.moveaxis(products["units"], 0, 2)
-    by_shared = products["shared"][:shared]
-    by_units = blocks[:, :, shared:]
-    return SecondOrder(
-        value,
-        gradient,
-        Arrowhead(
-            (by_shared + by_shared.T) / 2,
-            blocks[:, :, :shared],
-            (by_units + by_units.swapaxes(1, 2)) / 2,
-            jnp.asarray(weight, dtype=float),
-        ),
+    by_shared, by_units = products["shared"][:shared], blocks[:, :, shared:]
+    hessian = Arrowhead(
+        (by_shared + by_shared.T) / 2,
+        blocks[:, :, :shared],
+        (by_units + by_units.swapaxes(1, 2)) / 2,
+        jnp.asarray(weight, dtype=float),
     )
+    return SecondOrder(value, gradient, hessian)
 
 
-def inverse_root(
-    matrix: Float[np.ndarray, "*batch n n"], floor: float = 1e-2
-) -> Float[np.ndarray, "*batch n n"]:
-    """M with M Mᵀ = |matrix|⁻¹, eigenvalues below `floor` raised to it."""
+def _inverse_root(matrix: Float[np.ndarray, "*batch n n"]) -> Float[np.ndarray, "*batch n n"]:
+    """M with M Mᵀ = |matrix|⁻¹, small eigenvalues raised to `MIN_CURVATURE`."""
     values, vectors = np.linalg.eigh(matrix)
-    return vectors / np.sqrt(np.maximum(np.abs(values), floor))[..., None, :]
+    return vectors / np.sqrt(np.maximum(np.abs(values), MIN_CURVATURE))[..., None, :]
 
 
-def lower_root(root: Float[np.ndarray, "n column"]) -> Matrix:
+def lower_root(root: Float[np.ndarray, "n column"]) -> Float[np.ndarray, "n n"]:
     """The lower triangular M with M Mᵀ = root rootᵀ."""
     triangle: Any = np.linalg.qr(root.T, mode="r")
     return triangle.T
 
 
-class _Eliminated(NamedTuple):
-    """An arrowhead with the units eliminated: R of each at weight 1, Rᵀ B / √w, S, and √w."""
-
-    to_units: Float[np.ndarray, "unit own own"]
-    half: Float[np.ndarray, "unit own shared"]
-    shared: Matrix
-    root_weight: float
-
-
-def _eliminate(hessian: Arrowhead, floor: float) -> _Eliminated:
+def _eliminate(hessian: Arrowhead) -> tuple[Any, Any, Any, float]:
+    """Eliminate the units: R of each at weight 1, Rᵀ B / √w, S, and √w."""
     shared, cross, units, weight = map(np.asarray, hessian)
     root_weight = float(np.sqrt(weight))
-    to_units = inverse_root(units / weight, floor)
+    to_units = _inverse_root(units / weight)
     half = to_units.swapaxes(1, 2) @ cross / root_weight
     flat = half.reshape(-1, half.shape[2])
-    return _Eliminated(to_units, half, shared - flat.T @ flat, root_weight)
+    return to_units, half, shared - flat.T @ flat, root_weight
 
 
 def whitening(
     hessian: Arrowhead,
     center: Mapping[str, ArrayLike],
     *,
-    floor: float = 1e-2,
-    held: Matrix | None = None,
+    held: Float[np.ndarray, "held held"] | None = None,
 ) -> Whitening:
     """The change of variables that makes a normal with this precision standard.
 
-    Negative curvature is replaced by its absolute value and curvature below `floor` by the floor
-    (the priors of our models have precisions near 1), so the result is usable away from a mode.
+    Negative curvature is replaced by its absolute value and small curvature raised, so the result
+    is usable away from a mode.
 
     Parameters
     ----------
-    hessian, center, floor
+    hessian, center
         The precision, and where.
     held
         A lower root of the covariance of the first shared parameters, where it is not the
         Hessian that tells their spread. The others then have their conditional precision.
     """
-    to_units, half, precision, root_weight = _eliminate(hessian, floor)
+    to_units, half, precision, root_weight = _eliminate(hessian)
     if held is None:
-        to_shared = lower_root(inverse_root(precision, floor))
+        to_shared = lower_root(_inverse_root(precision))
     else:
         size = len(held)
-        free = inverse_root(precision[size:, size:], floor)
+        free = _inverse_root(precision[size:, size:])
         to_shared = np.zeros_like(precision)
         to_shared[:size, :size] = held
         to_shared[size:, size:] = lower_root(free)
@@ -199,14 +179,14 @@ def whitening(
 
 
 def newton_direction(
-    hessian: Arrowhead, gradient: Position, *, floor: float = 1e-2, held: int = 0
+    hessian: Arrowhead, gradient: Position, *, held: int = 0
 ) -> dict[str, NDArray[Any]]:
     """−|H|⁻¹ gradient, with the whitening's guards; the first `held` shared ones do not move."""
-    to_units, half, precision, root_weight = _eliminate(hessian, floor)
+    to_units, half, precision, root_weight = _eliminate(hessian)
     by_shared, by_units = (np.asarray(gradient[name]) for name in ("shared", "units"))
     inner = np.einsum("cqr,cq->cr", to_units, by_units) / root_weight
     reduced = by_shared - np.einsum("crp,cr->p", half, inner)
-    root = inverse_root(precision[held:, held:], floor)
+    root = _inverse_root(precision[held:, held:])
     shared = np.zeros_like(by_shared)
     shared[held:] = -root @ (root.T @ reduced[held:])
     return {

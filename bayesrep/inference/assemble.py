@@ -14,22 +14,18 @@ from numpy.typing import NDArray
 from bayesrep.inference.cells import cell_groups, cell_names, evaluate_cells, thinning
 from bayesrep.inference.density import Draws
 from bayesrep.inference.image_weights import population_accuracy
-from bayesrep.inference.problem import PRIOR, Problem, Programs
+from bayesrep.inference.problem import Problem, Programs
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import Coordinate
 from bayesrep.posterior.groups import cell_coordinates
 from bayesrep.version import __version__
 
-PACKAGES = ("jax", "jaxlib", "numpyro", "numpy", "arviz")
-Attributes = dict[str, str | int | float]
 
-
+@lru_cache  # reads a file of every package
 def versions() -> dict[str, str]:
     """What the numbers were made with."""
-    return {"bayesrep": __version__, **{name: _version(name) for name in PACKAGES}}
-
-
-_version = lru_cache(version)  # reads a file of its package
+    packages = ("jax", "jaxlib", "numpyro", "numpy", "arviz")
+    return {"bayesrep": __version__, **{name: version(name) for name in packages}}
 
 
 def posterior_group(
@@ -62,29 +58,22 @@ def posterior_groups(
     """All groups of the ArviZ object of a fit, of draws [chain, draw, ...] of positions."""
     every = thinning(problem, *draws["shared"].shape[:2])
     values = evaluate_cells(problem, tools, data, draws, every)
-    return {
-        "posterior": posterior_group(problem, data, values)
-        | _population_quantities(problem, values, seed),
-        "log_prior": {
-            "shared": (("chain", "draw"), values[f"{PRIOR}shared"]),
-            "own": (("chain", "draw", "classifier"), values[f"{PRIOR}own"].astype(np.float32)),
-        },
-        "sample_stats": {name: (("chain", "draw"), value) for name, value in stats.items()},
-        **cell_groups(problem, values, every, seed=seed),
-    }
-
-
-def _population_quantities(
-    problem: Problem, values: Mapping[str, NDArray[Any]], seed: int
-) -> dict[str, tuple[tuple[str, ...], NDArray[Any]]]:
-    """Accuracies on the reference's population, and their gaps to the adjusted ones."""
     log_mass, adjusted = values["log_mass_0"], values["adjusted_accuracy"]
     by_classifier, random = ("chain", "draw", "classifier"), np.random.default_rng([seed, 5])
     flat = population_accuracy(problem, log_mass.reshape(-1, *log_mass.shape[2:]), random)
-    accuracy = flat.reshape(adjusted.shape)
+    population = flat.reshape(adjusted.shape)
     return {
-        "population_reference_accuracy": (by_classifier, accuracy),
-        "population_gap": (by_classifier, accuracy - adjusted),
+        "posterior": {
+            **posterior_group(problem, data, values),
+            "population_reference_accuracy": (by_classifier, population),
+            "population_gap": (by_classifier, population - adjusted),
+        },
+        "log_prior": {
+            "shared": (("chain", "draw"), values["log_prior_shared"]),
+            "own": (by_classifier, values["log_prior_own"].astype(np.float32)),
+        },
+        "sample_stats": {name: (("chain", "draw"), value) for name, value in stats.items()},
+        **cell_groups(problem, values, every, seed=seed),
     }
 
 
@@ -100,32 +89,29 @@ def coordinates(problem: Problem) -> dict[str, Coordinate]:
     return coordinates
 
 
-def _traits(problem: Problem, data: Data) -> dict[str, Any]:
-    """What reading the posterior has to know of its model."""
+def attributes(
+    problem: Problem, data: Data, *, method: str, seed: int, **more: Any
+) -> dict[str, str | int | float]:
+    """How the fit was made; enough to make it again."""
     model, options = problem.model, problem.options
     dims = model.dims(data, options)
     sites = [name for name in model.start(data, options) if name in dims]
-    return {"shared": [name for name in sites if "classifier" not in dims[name]]}
-
-
-def attributes(problem: Problem, data: Data, *, method: str, seed: int, **more: Any) -> Attributes:
-    """How the fit was made; enough to make it again."""
+    shared = [name for name in sites if "classifier" not in dims[name]]
+    rules = {role: problem.statistics.cells[role].selection for role in problem.roles}
     return {
         "model": problem.name,
         "method": method,
-        "options": json.dumps(dataclasses.asdict(problem.options)),
-        "traits": json.dumps(_traits(problem, data)),
+        "options": json.dumps(dataclasses.asdict(options)),
+        "traits": json.dumps({"shared": shared}),  # what reading has to know of the model
         "datasets": json.dumps(problem.roles),
         "groups": problem.grouping or "",
-        "classifier_weight": float(problem.model.weight(data)),
+        "classifier_weight": float(model.weight(data)),
         "seed": seed,
         "precision": "float64",
         "machine": platform.machine(),
         "versions": json.dumps(versions()),
-        "study_fingerprint": problem.fingerprint,
+        "study_fingerprint": "" if problem.study is None else problem.study.fingerprint(),
         "statistics_digest": problem.statistics.digest(),
-        "selection": json.dumps(
-            {role: rule.content() for role, rule in problem.selections.items()}
-        ),
+        "selection": json.dumps({role: r.content() for role, r in rules.items() if r is not None}),
         **{k: v if isinstance(v, str | int | float) else json.dumps(v) for k, v in more.items()},
     }

@@ -1,29 +1,91 @@
-"""Pointwise log likelihood and posterior predictive draws, one entry per (k, n) cell.
+"""Quantities at many draws, and what they say of the (k, n) cells: likelihood and predictions.
 
 With groups of images a cell belongs to one group.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.inference.density import Draws
 from bayesrep.inference.problem import Problem, Programs
-from bayesrep.inference.quantities import Part, gather, in_parts
 from bayesrep.models.counts import complete, pair_of_cells
 from bayesrep.models.model import Data
 from bayesrep.numerics.codes import encode
 from bayesrep.posterior.groups import CellNames
 from bayesrep.studies.statistics import Cells
-from bayesrep.types import Float, Int
+from bayesrep.types import Float, Int, Shaped
 
-PREDICTIVE_EVERY = 10
-LARGEST_PREDICTIONS = 2**22
+MAX_DRAWS_PER_CALL, MAX_NUMBERS_PER_CALL = 50, 2**24
+"""Draws that are evaluated together: so many, or as many as the data fit into the latter."""
+MAX_PREDICTIONS = 2**22
 """Answers that are predicted of every draw at most, 16 MB."""
-LARGEST_LIKELIHOOD = 2**27
+MAX_LOGITS = 2**27
 """Numbers that the logits of right answers hold at most, half a gigabyte."""
+
+
+def evaluate(
+    compiled: Programs,
+    draws: Draws,
+    data: Data,
+    thinned: Mapping[str, tuple[str, int, Callable[[NDArray[Any]], NDArray[Any]]]] | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Compute sites and quantities at positions [chain, draw, ...], as arrays of that form.
+
+    Draws that are equal, as in a resample of weighted ones, are computed once.
+
+    Parameters
+    ----------
+    compiled, draws, data
+        The programs, the positions and the data.
+    thinned
+        What to keep in place of large quantities, by name: the quantity, every how many draws of a
+        chain, and a function of its values [draw, ...]. The quantities are never whole in memory.
+    """
+    chains, length = draws["shared"].shape[:2]
+    flat = {name: np.asarray(leaf).reshape(-1, *leaf.shape[2:]) for name, leaf in draws.items()}
+    first, same = _find_distinct(flat)
+    a_draw = sum(jnp.size(leaf) for leaf in jax.tree.leaves(data))
+    size = min(len(same), max(1, min(MAX_DRAWS_PER_CALL, MAX_NUMBERS_PER_CALL // a_draw)))
+    # One shape, and one program: of too few the first are there twice, and the last part begins
+    # within the one before it.
+    first = np.resize(first, max(size, len(first)))
+    thinned = thinned or {}
+    replaced = {source for source, _, _ in thinned.values()}
+    whole: dict[str, NDArray[Any]] = {}
+    for start in range(0, len(first), size):
+        begin = min(start, len(first) - size)
+        some = {name: leaf[first[begin : begin + size]] for name, leaf in flat.items()}
+        values = {name: np.asarray(v) for name, v in compiled.quantities(some, data).items()}
+        rows = np.flatnonzero((same >= start) & (same < begin + size))
+        kept = {name: (name, 1, np.asarray) for name in values.keys() - replaced}
+        for name, (source, step, function) in {**kept, **thinned}.items():
+            at = rows[rows % length % step == 0]
+            if not len(at):
+                continue
+            known, place = np.unique(same[at] - begin, return_inverse=True)
+            found = function(values[source][known])
+            if name not in whole:
+                shape = chains, -(-length // step), *found.shape[1:]
+                whole[name] = np.empty(shape, found.dtype)
+            whole[name][at // length, at % length // step] = found[place]
+    return dict(sorted(whole.items()))
+
+
+def _find_distinct(
+    draws: Mapping[str, Shaped[np.ndarray, "draw ..."]],
+) -> tuple[Int[np.ndarray, "distinct"], Int[np.ndarray, "draw"]]:
+    """Where each distinct draw is first, and which of them every draw is."""
+    rows = zip(*draws.values(), strict=True)
+    digests = (hashlib.blake2b(b"".join(leaf.tobytes() for leaf in row)).digest() for row in rows)
+    known: dict[bytes, int] = {}
+    same = np.array([known.setdefault(digest, len(known)) for digest in digests])
+    return np.unique(same, return_index=True)[1], same
 
 
 def completed_cells(problem: Problem) -> dict[str, list[Cells]]:
@@ -39,12 +101,13 @@ def cell_names(problem: Problem) -> dict[str, CellNames]:
         groups = np.repeat(np.array(problem.groups), len(tables[0].shown))
         counts = (np.tile(each, len(tables)) for each in (tables[0].selected, tables[0].shown))
         names[role] = CellNames(groups, *counts)
-    some = np.flatnonzero(_answers(every["replication"])[0])  # of the others nobody answered
+    images = np.concatenate([cells.images for cells in every["replication"]])
+    some = np.flatnonzero(images)  # of the others nobody answered
     names["answered"] = CellNames(*(each[some] for each in names["replication"]))
     return names
 
 
-def _predict_counts(
+def _predict_images(
     rng: np.random.Generator, cells: Cells, log_mass: Float[np.ndarray, "draw cell"]
 ) -> Int[np.ndarray, "draw cell"]:
     """Images per cell given how many images were shown to n annotators."""
@@ -58,17 +121,6 @@ def _predict_counts(
         drawn = rng.multinomial(int(cells.images[chosen].sum()), complete_mass)
         counts[:, chosen] = drawn[:, :-1]
     return counts
-
-
-def predicted_images(
-    rng: np.random.Generator,
-    tables: Sequence[Cells],
-    log_mass: Float[np.ndarray, "draw group cell"],
-) -> Int[np.ndarray, "draw all_cells"]:
-    """Images per cell, groups one after another, of draws of log masses."""
-    by_group = zip(tables, log_mass.swapaxes(0, 1), strict=True)
-    parts = [_predict_counts(rng, cells, masses) for cells, masses in by_group]
-    return np.concatenate(parts, axis=1)
 
 
 class Thinning(NamedTuple):
@@ -87,9 +139,9 @@ def thinning(problem: Problem, chains: int, length: int) -> Thinning:
     cells = completed_cells(problem)["replication"]
     answers = len(problem.statistics.classifiers) * sum(len(each.images) for each in cells)
     numbers = chains * length * answers
-    kept = min(length, -(-numbers // LARGEST_LIKELIHOOD))
-    few = numbers <= LARGEST_PREDICTIONS
-    return Thinning(kept, 1 if few else kept * -(-PREDICTIVE_EVERY // kept))
+    kept = min(length, -(-numbers // MAX_LOGITS))
+    few = numbers <= MAX_PREDICTIONS
+    return Thinning(kept, 1 if few else kept * -(-10 // kept))
 
 
 def evaluate_cells(
@@ -97,41 +149,29 @@ def evaluate_cells(
 ) -> dict[str, NDArray[Any]]:
     """Sites and quantities at positions [chain, draw, ...]; of the cells what `cell_groups` takes.
 
-    In place of `cell_accuracy` stand `accuracy` [chain, draw, C, cell] at the draws that predict,
-    and `logit_right` at those of which the log likelihood is kept. All of it is never in memory: of
-    ten thousand classifiers it is more than all else together.
+    In place of `cell_accuracy`, which of ten thousand classifiers is more than all else together,
+    stand `accuracy` [chain, draw, C, cell] at the draws that predict, and `logit_right` at those of
+    which the log likelihood is kept.
     """
-    chains, length = draws["shared"].shape[:2]
-    tables = completed_cells(problem)["replication"]
-    pairs = pair_of_cells(tables[0])
+    pairs = pair_of_cells(completed_cells(problem)["replication"][0])
 
-    def parts() -> Iterator[Part]:
-        for rows, places, values in in_parts(tools, draws, data):
-            accuracy = values["cell_accuracy"]
-            yield Part(rows, places, {name: v for name, v in values.items() if v is not accuracy})
-            if len(pairs) < accuracy.shape[3]:
-                accuracy = accuracy[..., pairs]
-            accuracy = accuracy.reshape(*accuracy.shape[:2], -1)
-            predicting, kept = (rows % length % step == 0 for step in every[::-1])
-            yield Part(rows[predicting], places[predicting], {"accuracy": accuracy})
-            # Draws that no weight holds back may be so far out that a curve rounds to 0 or 1.
-            precision = np.finfo(np.float64)
-            some, places = np.unique(places[kept], return_inverse=True)
-            accuracy = np.clip(accuracy[some], precision.tiny, 1 - precision.epsneg)
-            logit = np.log(accuracy)
-            logit -= np.log1p(-accuracy)
-            yield Part(rows[kept], places, {"logit_right": logit.astype(np.float32)})
+    def on_cells(accuracy: NDArray[Any]) -> NDArray[Any]:
+        some = accuracy[..., pairs] if len(pairs) < accuracy.shape[3] else accuracy
+        return some.reshape(*some.shape[:2], -1)
 
-    steps = {"accuracy": every.predictive, "logit_right": every.likelihood}
-    return gather(parts(), chains, length, steps)
+    def logit_on_cells(accuracy: NDArray[Any]) -> NDArray[Any]:
+        # Draws that no weight holds back may be so far out that a curve rounds to 0 or 1.
+        precision = np.finfo(np.float64)
+        accuracy = np.clip(on_cells(accuracy), precision.tiny, 1 - precision.epsneg)
+        logit = np.log(accuracy)
+        logit -= np.log1p(-accuracy)
+        return logit.astype(np.float32)
 
-
-def _answers(
-    tables: Sequence[Cells],
-) -> tuple[Int[np.ndarray, "all_cells"], Int[np.ndarray, "classifier all_cells"]]:
-    """Images, and right answers, groups one after another."""
-    images = np.concatenate([cells.images for cells in tables])
-    return images, np.concatenate([cells.correct for cells in tables]).T
+    thinned = {
+        "accuracy": ("cell_accuracy", every.predictive, on_cells),
+        "logit_right": ("cell_accuracy", every.likelihood, logit_on_cells),
+    }
+    return evaluate(tools, draws, data, thinned)
 
 
 def cell_groups(
@@ -170,20 +210,21 @@ def cell_groups(
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
     log_density, predictive, observed = {}, {}, {}
-    tables = completed_cells(problem)
-    for index, (role, groups) in enumerate(tables.items()):
-        log_mass = values[f"log_mass_{index}"][..., pair_of_cells(groups[0])]
+    for index, (role, tables) in enumerate(completed_cells(problem).items()):
+        log_mass = values[f"log_mass_{index}"][..., pair_of_cells(tables[0])]
+        images = np.concatenate([cells.images for cells in tables])
+        kept, thin = (log_mass[:, ::step] for step in every)
+        flat = thin.reshape(-1, *thin.shape[2:])
+        drawn = [_predict_images(rng, cells, flat[:, g]) for g, cells in enumerate(tables)]
+        drawn = np.concatenate(drawn, axis=1).reshape(*thin.shape[:2], -1)
         name, dims = f"{role}_images", (f"{role}_cell",)
-        images = np.concatenate([cells.images for cells in groups])
-        thin = log_mass[:, :: every.predictive]
-        drawn = predicted_images(rng, groups, thin.reshape(-1, *thin.shape[2:]))
-        kept = log_mass[:, :: every.likelihood]
-        kept = images * kept.reshape(*kept.shape[:2], -1)
-        log_density[name] = (("chain", "draw", *dims), kept)
-        predictive[name] = (("chain", "draw", *dims), drawn.reshape(*thin.shape[:2], -1))
+        of_draws = ("chain", "draw", *dims)
+        log_density[name] = (of_draws, images * kept.reshape(*kept.shape[:2], -1))
+        predictive[name] = (of_draws, drawn)
         observed[name] = (dims, images)
 
-    images, right = _answers(tables["replication"])
+    images = observed["replication_images"][1]
+    right = np.concatenate([cells.correct for cells in completed_cells(problem)["replication"]]).T
     some, dims = np.flatnonzero(images), ("classifier", "answered_cell")
     by_cell = ("classifier", "replication_cell")
     coded = encode(values["logit_right"])
@@ -199,10 +240,10 @@ def cell_groups(
     for place in np.ndindex(drawn.shape[:2]):  # all at once take twice the memory
         drawn[place] = rng.binomial(shown[place], values["accuracy"][place])
     predictive["correct"] = (("chain", "draw", *dims), drawn[..., some])
+    observed["correct"] = (dims, right[:, some])
     if new_images:
         predictive["replication_right"] = (("chain", "draw", *by_cell), drawn)
         observed["replication_right"] = (by_cell, right)
-    observed["correct"] = (dims, right[:, some])
     return {
         "log_density": log_density,
         "posterior_predictive": predictive,

@@ -6,6 +6,7 @@ parameters are therefore kept as `{"shared": [P], "units": [C, Q]}`; everything 
 works on that pair and knows no model.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,13 +28,6 @@ from bayesrep.types import Float, Ints
 Position: TypeAlias = dict[str, Array]
 Draws: TypeAlias = Mapping[str, Array] | Mapping[str, NDArray[np.float64]]
 """Positions [chain, draw, ...]; what samplers return is NumPy's."""
-Program: TypeAlias = Callable[[Data], None]
-Offsets: TypeAlias = Callable[[Mapping[str, Array]], Mapping[str, Array]]
-"""Shifts of some sites computed from the others."""
-Select: TypeAlias = Callable[[Data, Ints], Data]
-"""The data of some of the units."""
-Weight: TypeAlias = Callable[[Data], Float[Array, ""]]
-"""What a unit's part of the density counts for what all share."""
 
 
 class Potentials(NamedTuple):
@@ -41,16 +35,6 @@ class Potentials(NamedTuple):
 
     shared: Float[Array, ""]
     units: Float[Array, "unit"]
-
-
-@dataclass(frozen=True)
-class _Site:
-    """Where a site's values lie: `size` entries from `start` of its block."""
-
-    shape: tuple[int, ...]
-    unit_axis: int | None
-    start: int
-    size: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +45,9 @@ class Density:
     ----------
     model
         NumPyro model of one argument, the data; all latent sites have real support.
-    sites
-        Layout by site name.
     offsets
         A site's value is its coordinate plus its offset; no offset depends on a site that has one,
         so the change of variables keeps volumes.
-    plate
-        Name of the plate over units.
-    shared, units, per_unit
-        P, C and Q of the pair of arrays; C = 0 when no site lies in the unit plate.
     select
         `select(data, rows)`: the data of some of the units, with which the potential takes these
         units' coordinates.
@@ -78,33 +56,49 @@ class Density:
         and a unit's own, given these, that of all its data.
     identity
         All that the model closes over, as text (`bayesrep.inference.program`); empty if unknown.
+    sites
+        Shapes of the latent sites' values, in the order in which positions hold them.
+    unit_axes
+        Which axis of a value is that of the units, of sites in their plate.
+    shared, units, per_unit
+        P, C and Q of the pair of arrays; C = 0 when no site lies in the unit plate.
     """
 
-    model: Program
-    offsets: Offsets
-    sites: Mapping[str, _Site]
-    plate: str
+    model: Callable[[Data], None]
+    offsets: Callable[[Mapping[str, Array]], Mapping[str, Array]]
+    select: Callable[[Data, Ints], Data]
+    weight: Callable[[Data], Float[Array, ""]]
+    identity: str
+    sites: Mapping[str, tuple[int, ...]]
+    unit_axes: Mapping[str, int]
     shared: int
     units: int
     per_unit: int
-    select: Select
-    weight: Weight = lambda data: jnp.ones(())
-    identity: str = ""
 
     def to_sites(self, position: Position) -> dict[str, Array]:
         """Values of the model's (unconstrained) sites at a position; works on one draw."""
-        values = {name: _take(site, position) for name, site in self.sites.items()}
+        values: dict[str, Array] = {}
+        shared, units = position["shared"], position["units"]
+        of_shared = of_units = 0
+        for name, shape in self.sites.items():
+            if (axis := self.unit_axes.get(name)) is None:
+                begin, of_shared = of_shared, of_shared + math.prod(shape)
+                values[name] = shared[begin:of_shared].reshape(shape)
+            else:
+                own = shape[:axis] + shape[axis + 1 :]
+                begin, of_units = of_units, of_units + math.prod(own)
+                block = units[:, begin:of_units].reshape(len(units), *own)
+                values[name] = jnp.moveaxis(block, 0, axis)
         return values | {name: values[name] + by for name, by in self.offsets(values).items()}
 
     def to_position(self, values: Mapping[str, ArrayLike]) -> Position:
         """Inverse of `to_sites`."""
         arrays = {name: jnp.asarray(value) for name, value in values.items()}
         arrays |= {name: arrays[name] - by for name, by in self.offsets(arrays).items()}
-        shared = [jnp.ravel(arrays[n]) for n, s in self.sites.items() if s.unit_axis is None]
+        shared = [jnp.ravel(arrays[name]) for name in self.sites if name not in self.unit_axes]
         units = [
-            jnp.moveaxis(arrays[n], s.unit_axis, 0).reshape(self.units, -1)
-            for n, s in self.sites.items()
-            if s.unit_axis is not None
+            jnp.moveaxis(arrays[name], axis, 0).reshape(self.units, -1)
+            for name, axis in self.unit_axes.items()
         ]
         return {
             "shared": jnp.concatenate(shared) if shared else jnp.zeros(0),
@@ -141,7 +135,7 @@ class Density:
             if site["type"] != "sample":
                 continue
             log_density = jnp.asarray(site["fn"].log_prob(site["value"]))
-            axis = _plate_axis(site, self.plate)
+            axis = _unit_axis(site)
             if axis is None:
                 shared = shared - log_density.sum()
             else:
@@ -157,34 +151,18 @@ class Density:
             return dict(constrain_fn(self.model, (data,), {}, sites, return_deterministic=True))
 
 
-def _take(site: _Site, position: Position) -> Array:
-    stop = site.start + site.size
-    if site.unit_axis is None:
-        return position["shared"][site.start : stop].reshape(site.shape)
-    block = position["units"][:, site.start : stop]
-    rest = site.shape[: site.unit_axis] + site.shape[site.unit_axis + 1 :]
-    return jnp.moveaxis(block.reshape(block.shape[0], *rest), 0, site.unit_axis)
-
-
-def _plate_axis(site: Mapping[str, Any], plate: str) -> int | None:
-    """Of the log density, counted from the right."""
-    return next((f.dim for f in site["cond_indep_stack"] if f.name == plate), None)
-
-
-def _unit_axis(site: Mapping[str, Any], plate: str) -> int | None:
-    """Of the value, counted from the left."""
-    axis = _plate_axis(site, plate)
-    return None if axis is None else len(jnp.shape(site["value"])) - site["fn"].event_dim + axis
+def _unit_axis(site: Mapping[str, Any]) -> int | None:
+    """Of a site's log density, counted from the right; None outside the units' plate."""
+    return next((f.dim for f in site["cond_indep_stack"] if f.name == "classifier"), None)
 
 
 def build_density(
-    model: Program,
+    model: Callable[[Data], None],
     data: Data,
     *,
-    offsets: Offsets = lambda _: {},
-    unit_plate: str = "classifier",
-    select: Select = take_rows,
-    weight: Weight = lambda data: jnp.ones(()),
+    offsets: Callable[[Mapping[str, Array]], Mapping[str, Array]] = lambda _: {},
+    select: Callable[[Data, Ints], Data] = take_rows,
+    weight: Callable[[Data], Float[Array, ""]] = lambda data: jnp.ones(()),
     identity: str = "",
 ) -> Density:
     """Trace `model(data)` once and lay out its latent sites.
@@ -192,13 +170,11 @@ def build_density(
     Parameters
     ----------
     model
-        NumPyro model of one argument.
+        NumPyro model of one argument; units lie in its plate "classifier".
     data
         Anything the model takes; only its shapes matter here.
     offsets, select, weight, identity
         As in `Density`.
-    unit_plate
-        Name of the plate over units.
 
     Raises
     ------
@@ -212,22 +188,29 @@ def build_density(
             trace.update(handlers.trace(model).get_trace(data))
 
     jax.eval_shape(shapes_only, data)  # evaluating operation by operation takes seconds
-    latent = {n: s for n, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
-    sites: dict[str, _Site] = {}
-    shared = units = per_unit = 0
-    for name, site in latent.items():
+    sites: dict[str, tuple[int, ...]] = {}
+    unit_axes: dict[str, int] = {}
+    for name, site in trace.items():
+        if site["type"] != "sample" or site["is_observed"]:
+            continue
         support = site["fn"].support
         if getattr(support, "base_constraint", support) is not constraints.real:
             raise ValueError(f"site {name!r} must have real support; got {support}")
-        shape, axis = jnp.shape(site["value"]), _unit_axis(site, unit_plate)
-        size = int(np.prod(shape, dtype=int))
-        if axis is None:
-            sites[name] = _Site(shape, None, shared, size)
-            shared += size
-        else:
-            units = shape[axis]
-            sites[name] = _Site(shape, axis, per_unit, size // units)
-            per_unit += size // units
+        sites[name] = jnp.shape(site["value"])
+        if (axis := _unit_axis(site)) is not None:
+            unit_axes[name] = len(sites[name]) - site["fn"].event_dim + axis
+    sizes = {name: math.prod(shape) for name, shape in sites.items()}
+    units = max((sites[name][axis] for name, axis in unit_axes.items()), default=0)
+    own = sum(sizes[name] for name in unit_axes)
     return Density(
-        model, offsets, sites, unit_plate, shared, units, per_unit, select, weight, identity
+        model,
+        offsets,
+        select,
+        weight,
+        identity,
+        sites,
+        unit_axes,
+        shared=sum(sizes.values()) - own,
+        units=units,
+        per_unit=own // max(units, 1),
     )

@@ -23,7 +23,7 @@ from bayesrep.inference.compiling import compilation_timed, compiler_options, ke
 from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.device import STEPS, Choice, choose, spread_over, use_all
 from bayesrep.inference.methods import Drawn, Run, cut, laplace, nuts, sample_around_mode
-from bayesrep.inference.modes import mass_elsewhere
+from bayesrep.inference.mode import mass_elsewhere
 from bayesrep.inference.nuts import blank_target
 from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.inference.schedule import BLOCK, MANY, Schedule

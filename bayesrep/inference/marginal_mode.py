@@ -14,7 +14,7 @@ from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
 from bayesrep.inference.density import Density
 from bayesrep.inference.laplace_marginal import Evaluation, Marginal, Setting
 from bayesrep.inference.mode import Expand, climb
-from bayesrep.inference.points import PointProgram, compile_for_points, evaluate_points
+from bayesrep.inference.points import PointProgram, compile_for_points
 from bayesrep.models.model import Data
 from bayesrep.types import Float
 
@@ -30,7 +30,7 @@ def evaluate_marginal(
     density: Density, setting: Setting, shared: Float[np.ndarray, "point shared"]
 ) -> Evaluation:
     """Evaluate the Laplace marginal at points ξ; NumPy arrays [point, ...]."""
-    return evaluate_points(evaluation_program(density), setting, shared)
+    return evaluation_program(density)(setting, shared)
 
 
 def find_marginal_mode(density: Density, normal: Whitening, data: Data, expand: Expand) -> Setting:

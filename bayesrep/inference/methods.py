@@ -32,7 +32,7 @@ from bayesrep.inference.marginal_mode import (
     find_marginal_mode,
     move_coordinates,
 )
-from bayesrep.inference.mode import climb
+from bayesrep.inference.mode import around_mode, climb, mixture_size
 from bayesrep.inference.nested_laplace import (
     N_POINTS,
     MarginalSample,
@@ -43,7 +43,7 @@ from bayesrep.inference.nested_laplace import (
     sample_marginal,
 )
 from bayesrep.inference.nuts import Sampler, Target, Transition, build_sampler, compile_sampler
-from bayesrep.inference.problem import Problem, Programs, around_mode, mixture_size
+from bayesrep.inference.problem import Problem, Programs
 from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.inference.surrogate import count_features, fit_surrogate
 from bayesrep.machine import cores

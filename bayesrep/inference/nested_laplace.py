@@ -36,7 +36,7 @@ from jax import Array
 from bayesrep.inference.density import Density
 from bayesrep.inference.laplace_marginal import Marginal, MarginalDraw, Setting
 from bayesrep.inference.marginal_mode import evaluate_marginal
-from bayesrep.inference.points import PointProgram, compile_for_points, evaluate_points
+from bayesrep.inference.points import PointProgram, compile_for_points
 from bayesrep.numerics.pareto import pareto_smooth, tail_length
 from bayesrep.posterior.verdict import MAX_PARETO_K, MIN_ESS
 from bayesrep.types import Float, Floats, Int
@@ -248,9 +248,7 @@ def draw_weighted(
     while True:
         places = resample(random, points.psis.log_weight, count)
         keys = random.integers(2**32, size=(count, 2), dtype=np.uint32)
-        batches.append(
-            (evaluate_points(draw_program(density), setting, points.shared[places], keys), places)
-        )
+        batches.append((draw_program(density)(setting, points.shared[places], keys), places))
         drawn, places = jax.tree.map(lambda *each: np.concatenate(each), *batches)
         log_weight = drawn.log_marginal - points.log_density[places]
         psis = points.diagnose(log_weight, places)

@@ -1,9 +1,7 @@
 """What `fit` samples, as NumPyro code and as functions of a flat vector, for one's own sampler."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -18,13 +16,14 @@ from numpyro import handlers
 from numpyro.infer.util import constrain_fn, log_density
 
 from bayesrep.errors import OptionError
-from bayesrep.inference.arrowhead import Whitening, by_unit
+from bayesrep.inference.arrowhead import by_unit
 from bayesrep.inference.compiling import kept_programs
 from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.laplace_marginal import Marginal, Setting
 from bayesrep.inference.marginal_mode import find_marginal_mode
-from bayesrep.inference.problem import Problem, around_mode, pose, programs
+from bayesrep.inference.mode import around_mode
+from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.inference.spread import widen_priors
 from bayesrep.models.model import TRACING, Data
 from bayesrep.numerics.settings import own_settings
@@ -56,6 +55,14 @@ class NumpyroModel:
         (`classifier_weight` of a fit).
     start
         A flat vector in the middle of the posterior.
+    log_density, gradient
+        Log of the density that `function` defines, of a flat vector, and its gradient; jitted.
+    unravel
+        Values of the latent sites, by name, at a flat vector; jitted.
+    ravel
+        The flat vector of latent sites' values.
+    quantities
+        What `unravel` gives, and deterministic quantities such as `adjusted_accuracy`; jitted.
     """
 
     function: Callable[[Data], None]
@@ -64,48 +71,14 @@ class NumpyroModel:
     coords: Mapping[str, Sequence[str]]
     weight: float
     start: Float[np.ndarray, "parameter"]
-    _back: Callable[[Array], dict[str, Array]] = field(repr=False)
+    log_density: Callable[[ArrayLike], Array]
+    gradient: Callable[[ArrayLike], Array]
+    unravel: Callable[[ArrayLike], dict[str, Array]]
+    ravel: Callable[[Mapping[str, ArrayLike]], Float[Array, "parameter"]]
+    quantities: Callable[[ArrayLike], dict[str, Array]]
 
     def __repr__(self) -> str:
         return brief(self, number(len(self.start), "parameter"), f"weight {self.weight:.3g}")
-
-    @cached_property
-    def log_density(self) -> Callable[[ArrayLike], Array]:
-        """Log of the density that `function` defines, of a flat vector; jitted."""
-        return jax.jit(self._log_density)
-
-    @cached_property
-    def gradient(self) -> Callable[[ArrayLike], Array]:
-        """Its gradient, of a flat vector; jitted."""
-        return jax.jit(jax.grad(self._log_density))
-
-    @cached_property
-    def unravel(self) -> Callable[[ArrayLike], dict[str, Array]]:
-        """Values of the latent sites, by name, at a flat vector; jitted."""
-        return jax.jit(lambda flat: self._back(_in_float64(flat)))
-
-    @cached_property
-    def quantities(self) -> Callable[[ArrayLike], dict[str, Array]]:
-        """Those, and deterministic quantities such as `adjusted_accuracy`; jitted."""
-        return jax.jit(self._quantities)
-
-    def ravel(self, values: Mapping[str, ArrayLike]) -> Float[Array, "parameter"]:
-        """The flat vector of latent sites' values: what `unravel` takes apart."""
-        sites = self._back(jnp.asarray(self.start))
-        return ravel_pytree({name: jnp.asarray(values[name]) for name in sites})[0]
-
-    def _log_density(self, flat: ArrayLike) -> Array:
-        sites = self._back(_in_float64(flat))
-        with TRACING:
-            return jnp.asarray(log_density(self.function, self.arguments, {}, sites)[0])
-
-    def _quantities(self, flat: ArrayLike) -> dict[str, Array]:
-        sites = self._back(_in_float64(flat))
-        with TRACING:
-            found = constrain_fn(
-                self.function, self.arguments, {}, sites, return_deterministic=True
-            )
-        return dict(found)
 
 
 @no_type_check
@@ -148,57 +121,82 @@ def numpyro_model(
         If the study lacks what is asked for.
     """
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
-    with ExitStack() as stack:
-        stack.enter_context(kept_programs())
-        stack.enter_context(own_settings())
+    with kept_programs(), own_settings():
         problem = widen_priors(problem, options)
         problem, _ = settled_by_counts(problem, choose="components" not in options)
         data = problem.data()
         tools = programs(problem, data)
-        weight = float(problem.model.weight(data))
         normal = around_mode(problem, tools, data)
         setting = find_marginal_mode(tools.density, normal, data, tools.expand)
-        middle, function = setting.whitening.center, _plain(problem)
-        if weight != 1:
-            function = _weighted(function, tools.density, setting)
-        sites = {name: jnp.asarray(v) for name, v in tools.density.to_sites(middle).items()}
-        flat, back = ravel_pytree(sites)
-    named = {
-        "classifier": list(problem.statistics.classifiers),
-        "dataset": list(problem.roles),
-        "group": list(problem.groups),
-    }
+        sites = tools.density.to_sites(setting.whitening.center)
+        start, back = ravel_pytree(sites)
+        weight = float(problem.model.weight(data))
+    function = _weighted(problem, tools.density, setting if weight != 1 else None)
+
+    def unravel(flat: ArrayLike) -> dict[str, Array]:
+        return back(_in_float64(flat))
+
+    def log_density_at(flat: ArrayLike) -> Array:
+        with TRACING:
+            return jnp.asarray(log_density(function, (data,), {}, unravel(flat))[0])
+
+    def quantities(flat: ArrayLike) -> dict[str, Array]:
+        sites = unravel(flat)
+        with TRACING:
+            return dict(constrain_fn(function, (data,), {}, sites, return_deterministic=True))
+
+    dims = {n: list(names) for n, names in problem.model.dims(data, problem.options).items()}
+    dims |= {f"log_mass_{i}": ["group", f"{role}_pair"] for i, role in enumerate(problem.roles)}
+    dims["cell_accuracy"] = ["classifier", "group", "replication_pair"]
     return NumpyroModel(
-        function, (data,), _name_dims(problem, data), named, weight, np.asarray(flat), back
+        function,
+        (data,),
+        dims,
+        {
+            "classifier": list(problem.statistics.classifiers),
+            "dataset": list(problem.roles),
+            "group": list(problem.groups),
+        },
+        weight,
+        np.asarray(start),
+        jax.jit(log_density_at),
+        jax.jit(jax.grad(log_density_at)),
+        jax.jit(unravel),
+        lambda values: ravel_pytree({name: jnp.asarray(values[name]) for name in sites})[0],
+        jax.jit(quantities),
     )
 
 
-def _plain(problem: Problem) -> Callable[[Data], None]:
-    """The NumPyro model as a function of the data alone."""
-    model, options = problem.model, problem.options
-
-    def function(data: Data) -> None:
-        _in_float64(0.0)
-        model.function(data, options)
-
-    return function
-
-
 def _weighted(
-    function: Callable[[Data], None], density: Density, setting: Setting
+    problem: Problem, density: Density, setting: Setting | None
 ) -> Callable[[Data], None]:
-    """The same with what shared images take off as a factor."""
-    coordinates, marginal = _coordinates_of(setting.whitening), Marginal(density)
+    """The NumPyro model as a function of the data, with what shared images take off as a factor.
+
+    Without a setting nothing is taken off.
+    """
+
+    def plain(data: Data) -> None:
+        _in_float64(0.0)
+        problem.model.function(data, problem.options)
+
+    if setting is None:
+        return plain
+    white, marginal = setting.whitening, Marginal(density)
+    to_shared, to_units = (np.linalg.inv(np.asarray(x)) for x in (white.to_shared, white.to_units))
 
     @jax.jit  # NumPyro runs the model again and again, at first each operation by itself
     def log_factor(position: Position, data: Data) -> Array:
-        there = setting._replace(data=data)
-        log_z = _log_integrals(marginal, there, *coordinates(position))
+        # ξ and ζ, by the whitening's inverse.
+        shared = jnp.asarray(to_shared @ (position["shared"] - white.center["shared"]))
+        around = position["units"] - white.center["units"] + white.drag @ shared
+        log_z = _log_integrals(
+            marginal, setting._replace(data=data), shared, by_unit(to_units, around)
+        )
         return (density.weight(data) - 1) * log_z.sum()
 
     def weighted(data: Data) -> None:
         with handlers.trace() as trace:
-            function(data)
+            plain(data)
         values = {name: trace[name]["value"] for name in density.sites}
         with handlers.block(), TRACING:  # the density traces the model again
             factor = log_factor(density.to_position(values), data)
@@ -222,29 +220,8 @@ def _log_integrals(
     return jax.nn.logsumexp(ratios, axis=0) - jnp.log(2)
 
 
-def _coordinates_of(whitening: Whitening) -> Callable[[Position], tuple[Array, Array]]:
-    """From a position to coordinates ξ and ζ: the whitening's inverse."""
-    to_shared = np.linalg.inv(np.asarray(whitening.to_shared))
-    to_units = np.linalg.inv(np.asarray(whitening.to_units))
-
-    def coordinates(position: Position) -> tuple[Array, Array]:
-        shared = to_shared @ (position["shared"] - whitening.center["shared"])
-        around = position["units"] - whitening.center["units"] + whitening.drag @ shared
-        return jnp.asarray(shared), by_unit(to_units, around)
-
-    return coordinates
-
-
 def _in_float64(value: ArrayLike) -> Array:
     """A value in float64, which JAX has to have."""
     if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise OptionError("model-needs-float64")
     return jnp.asarray(value, dtype=float)
-
-
-def _name_dims(problem: Problem, data: Data) -> dict[str, list[str]]:
-    """Dimensions of every site and quantity."""
-    dims = {n: list(names) for n, names in problem.model.dims(data, problem.options).items()}
-    for index, role in enumerate(problem.roles):
-        dims[f"log_mass_{index}"] = ["group", f"{role}_pair"]
-    return dims | {"cell_accuracy": ["classifier", "group", "replication_pair"]}

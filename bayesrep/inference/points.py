@@ -11,11 +11,6 @@ from bayesrep.inference.program import Program, kept_jit
 from bayesrep.machine import cores
 from bayesrep.numerics.batches import in_batches
 
-MAX_POINTS_PER_CALL = 256
-"""Points that one call of a program takes elsewhere than on a CPU."""
-MAX_CLASSIFIERS_PER_CALL = 2**20
-"""Classifiers of all points at once, at most, elsewhere than on a CPU."""
-
 
 class PointProgram(NamedTuple):
     """A compiled program of some points at once, and on how many cores calls of it may run."""
@@ -23,6 +18,12 @@ class PointProgram(NamedTuple):
     call: Program
     size: int
     workers: int
+
+    def __call__(self, setting: Any, *points: Any) -> Any:
+        """Evaluate points [point, ...]: trees of arrays go in, of NumPy's come out."""
+        return in_batches(
+            lambda *some: self.call(setting, some), points, self.size, workers=self.workers
+        )
 
 
 def compile_for_points(
@@ -50,13 +51,6 @@ def compile_for_points(
             return jax.lax.map(lambda point: function(setting, *point), points, batch_size=abreast)
         return jax.vmap(lambda point: function(setting, *point))(points)
 
-    most = min(MAX_POINTS_PER_CALL, MAX_CLASSIFIERS_PER_CALL // max(density.units, 1))
+    most = min(256, 2**20 // max(density.units, 1))  # so many classifiers of all points at most
     size = size if on_cpu else max(size, most)
     return PointProgram(kept_jit(some, name, density.identity), size, cores() if on_cpu else 1)
-
-
-def evaluate_points(program: PointProgram, setting: Any, *points: Any) -> Any:
-    """Evaluate a program for points [point, ...]: trees of arrays go in, of NumPy's come out."""
-    return in_batches(
-        lambda *some: program.call(setting, some), points, program.size, workers=program.workers
-    )

@@ -4,16 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-from jax import Array
-from numpyro import handlers
 
 from bayesrep import bounds
 from bayesrep.errors import OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_group
 from bayesrep.inference.cells import Thinning, cell_groups, evaluate_cells
-from bayesrep.inference.density import Position
-from bayesrep.inference.problem import Problem, Programs, pose, programs
-from bayesrep.models.model import TRACING, Data
+from bayesrep.inference.problem import pose, prior_positions, programs
 from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.files import build_posterior
 from bayesrep.posterior.groups import Posterior
@@ -71,18 +67,3 @@ def prior_predictive(
     }
     facts = attributes(problem, data, method="prior", seed=seed)
     return build_posterior(contents, coordinates(problem), facts)
-
-
-def prior_positions(
-    problem: Problem, tools: Programs, data: Data, key: Array, draws: int
-) -> Position:
-    """Positions [1, draws, ...] drawn from the prior."""
-
-    def one(key: Array) -> Position:
-        with TRACING, handlers.seed(rng_seed=key), handlers.trace() as trace:
-            problem.model.function(data, problem.options)
-        values = {name: trace[name]["value"] for name in tools.density.sites}
-        return tools.density.to_position(values)
-
-    positions = jax.jit(jax.vmap(one))(jax.random.split(key, draws))
-    return jax.tree.map(lambda leaf: leaf[None], positions)

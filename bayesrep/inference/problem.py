@@ -4,7 +4,6 @@ Every way to the posterior starts from a `Problem`. Data are arguments of the
 compiled programs, so problems of the same shape share them.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,25 +14,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
+from numpyro import handlers
 
 from bayesrep.errors import OptionError, StudyError, did_you_mean, listing
-from bayesrep.inference.arrowhead import SecondOrder, Whitening, second_order, whitening
+from bayesrep.inference.arrowhead import SecondOrder, second_order
 from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.device import default_platform
-from bayesrep.inference.mode import Climb, climb
 from bayesrep.inference.program import Program, kept_jit
 from bayesrep.models import MODELS, Model
-from bayesrep.models.model import Data, Form, Options
-from bayesrep.posterior.fitted import Fitted
+from bayesrep.models.model import TRACING, Data, Form, Options
 from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.studies.selection import Selection
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.studies.subset_statistics import statistics_by_group
 from bayesrep.types import no_type_check
-
-PRIOR = "log_prior_"
-"""What the names of prior densities among the quantities begin with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +50,6 @@ class Problem:
         For every group its tables by role.
     distinct
         What the model needs to know of single images; empty where cells are enough.
-    fingerprint
-        Fingerprint of the study; empty where only its statistics are known.
     study
         The study, where more than its statistics is known.
     mixtures
@@ -73,15 +65,8 @@ class Problem:
     grouping: str | None
     cells: Sequence[Mapping[str, Cells]]
     distinct: Mapping[str, Any]
-    fingerprint: str
     study: Study | None = None
     mixtures: Mapping[str, ArrayLike] = field(default_factory=dict)
-
-    @property
-    def selections(self) -> dict[str, Selection]:
-        """The rules by which the counts at hand selected images, by role."""
-        cells = {role: self.statistics.cells[role] for role in self.roles}
-        return {role: c.selection for role, c in cells.items() if c.selection is not None}
 
     def data(self) -> Data:
         """The arrays the model conditions on; call it with 64-bit floats enabled."""
@@ -117,34 +102,37 @@ def pose(
     # What is asked of the model comes first: it is known without the study.
     chosen = _find_model(model, options, groups)
     statistics = SufficientStatistics.of(study)
-    roles = _order_roles(statistics, datasets)
-    _refuse_selections(statistics, roles, model, groups)
+    roles = (*REQUIRED_ROLES, *(role for role in datasets if role not in REQUIRED_ROLES))
+    if missing := [role for role in roles if role not in statistics.cells]:
+        has = ", ".join(statistics.cells)
+        raise StudyError(
+            "study-lacks-data-sets", data_sets=listing(missing, "data set"), known_data_sets=has
+        )
+    selected = [role for role in roles if statistics.cells[role].selection is not None]
+    if selected and not chosen.takes_selection:
+        others = _name_models("takes_selection")
+        raise OptionError(
+            "model-ignores-selection", dataset=selected[0], model=model, other_models=others
+        )
+    if selected and groups is not None:
+        raise OptionError("groups-with-selected-data-set", dataset=selected[0])
+    given = study if isinstance(study, Study) else None
     # Without groups all images are one part, so that nothing below asks whether there are any.
     parts = {"": statistics}
     if groups is not None:
-        if not isinstance(study, Study):
+        if given is None:
             raise OptionError("groups-need-study")
-        parts = statistics_by_group(study, groups, roles)
-    cells = [{role: part.cells[role] for role in roles} for part in parts.values()]
+        parts = statistics_by_group(given, groups, roles)
     settings = chosen.options(**options)
     # Counts are enough for most models; some need what tells images apart, which a study has.
     distinct: Mapping[str, Any] = {}
     if chosen.distinct is not None:
-        if not isinstance(study, Study):
+        if given is None:
             raise OptionError("model-needs-study", model=model)
-        distinct = chosen.distinct(study, roles, settings)
+        distinct = chosen.distinct(given, roles, settings)
+    cells = [{role: part.cells[role] for role in roles} for part in parts.values()]
     return Problem(
-        model,
-        chosen,
-        settings,
-        statistics,
-        roles,
-        tuple(parts),
-        groups,
-        cells,
-        distinct,
-        study.fingerprint() if isinstance(study, Study) else "",
-        study if isinstance(study, Study) else None,
+        model, chosen, settings, statistics, roles, tuple(parts), groups, cells, distinct, given
     )
 
 
@@ -154,7 +142,7 @@ def _find_model(model: str, options: Mapping[str, Any], groups: str | None) -> M
         raise OptionError("unknown-model", choices=", ".join(MODELS), model=model)
     chosen = MODELS[model]
     if groups is not None and not chosen.takes_groups:
-        others = " or ".join(f"model={name!r}" for name, m in MODELS.items() if m.takes_groups)
+        others = _name_models("takes_groups")
         raise OptionError("model-takes-no-groups", model=model, other_models=others)
     known = set(chosen.options.__dataclass_fields__)  # type: ignore[attr-defined]
     if unknown := sorted(set(options) - known):
@@ -168,51 +156,13 @@ def _find_model(model: str, options: Mapping[str, Any], groups: str | None) -> M
     return chosen
 
 
-def _order_roles(statistics: SufficientStatistics, datasets: Sequence[str]) -> tuple[str, ...]:
-    """The roles of the data sets, in the order in which arrays are stacked."""
-    roles = (*REQUIRED_ROLES, *(role for role in datasets if role not in REQUIRED_ROLES))
-    if missing := [role for role in roles if role not in statistics.cells]:
-        has = ", ".join(statistics.cells)
-        raise StudyError(
-            "study-lacks-data-sets", data_sets=listing(missing, "data set"), known_data_sets=has
-        )
-    return roles
-
-
-def _refuse_selections(
-    statistics: SufficientStatistics, roles: Sequence[str], model: str, groups: str | None
-) -> None:
-    """Refuse counts that chose their images where the model would take them for all images."""
-    selected = [role for role in roles if statistics.cells[role].selection is not None]
-    if selected and not MODELS[model].takes_selection:
-        others = " or ".join(f"model={name!r}" for name, m in MODELS.items() if m.takes_selection)
-        raise OptionError(
-            "model-ignores-selection", dataset=selected[0], model=model, other_models=others
-        )
-    if selected and groups is not None:
-        raise OptionError("groups-with-selected-data-set", dataset=selected[0])
-
-
-def pose_again(fitted: Fitted) -> Problem:
-    """The problem whose posterior this is.
-
-    Raises
-    ------
-    PosteriorError
-        If the posterior was written by another version.
-    """
-    made = fitted.record
-    return pose(
-        fitted.study,
-        model=made.name,
-        options=dataclasses.asdict(made.options),
-        groups=made.grouping,
-        datasets=made.roles,
-    )
+def _name_models(trait: str) -> str:
+    """Name the models that have a trait, as arguments."""
+    return " or ".join(f"model={name!r}" for name, model in MODELS.items() if getattr(model, trait))
 
 
 class Programs(NamedTuple):
-    """What is compiled for a model, its options and the shapes of the data.
+    """What is compiled for a density.
 
     Attributes
     ----------
@@ -262,8 +212,18 @@ def _programs(
         identity=made_from,
     )
 
-    def keep(name: str, function: Callable[..., Any], *, quick: bool = False) -> Program:
-        return kept_jit(function, name, made_from, quick=quick)
+    def log_prior(latent: Mapping[str, Array]) -> dict[str, Array]:
+        prior = model.log_prior(latent, options, form)
+        return {f"log_prior_{name}": value for name, value in prior._asdict().items()}
+
+    return compile_programs(density, log_prior)
+
+
+def compile_programs(
+    density: Density,
+    more: Callable[[Mapping[str, Array]], Mapping[str, Array]] = lambda latent: {},
+) -> Programs:
+    """The programs of a density; `more` computes further quantities from the latent sites."""
 
     def expand(position: Position, data: Data) -> SecondOrder:
         weight = density.weight(data)
@@ -272,46 +232,29 @@ def _programs(
     def quantities(draws: Position, data: Data) -> dict[str, Array]:
         def one(position: Position) -> dict[str, Array]:
             values = density.quantities(position, data)
-            latent = {name: values[name] for name in density.sites}
-            prior = model.log_prior(latent, options, form)
-            values |= {PRIOR + name: value for name, value in prior._asdict().items()}
+            values |= more({name: values[name] for name in density.sites})
             return {name: value for name, value in values.items() if jnp.size(value)}
 
         return jax.vmap(one)(draws)
 
     return Programs(
         density,
-        keep("start", density.to_position),
-        keep("expand", expand, quick=True),
-        keep("quantities", quantities),
+        kept_jit(density.to_position, "start", density.identity),
+        kept_jit(expand, "expand", density.identity, quick=True),
+        kept_jit(quantities, "quantities", density.identity),
     )
 
 
-def climb_from_annotations(
-    problem: Problem, compiled: Programs, start: Position, data: Data
-) -> Climb:
-    """Climb from a position on the annotations alone, then on everything, by two ways.
+def prior_positions(
+    problem: Problem, tools: Programs, data: Data, key: Array, draws: int
+) -> Position:
+    """Positions [1, draws, ...] drawn from the prior."""
 
-    Of a hundred classifiers the product of likelihoods can have two modes, so far apart in height
-    that one has all the mass. One way leads through the curves given the annotators' mixtures; the
-    other lets curves that are still far from the answers drive the mixtures, now and then to where
-    there is no way back: components so near 1 that their betas are not numbers. The better end
-    counts.
-    """
-    mixtures = climb(compiled.expand, start, problem.model.annotations(data))
-    held = mixture_size(compiled.density, problem.model)
-    curves = climb(compiled.expand, mixtures.position, data, held=held)
-    ends = [climb(compiled.expand, begin.position, data) for begin in (curves, mixtures)]
-    return min(ends, key=lambda end: np.nan_to_num(float(end.there.value), nan=np.inf))
+    def one(key: Array) -> Position:
+        with TRACING, handlers.seed(rng_seed=key), handlers.trace() as trace:
+            problem.model.function(data, problem.options)
+        values = {name: trace[name]["value"] for name in tools.density.sites}
+        return tools.density.to_position(values)
 
-
-def mixture_size(density: Density, model: Model) -> int:
-    """How many of the shared parameters are the mixtures', which come first."""
-    return sum(site.size for name, site in density.sites.items() if name in model.mixture_sites)
-
-
-def around_mode(problem: Problem, compiled: Programs, data: Data) -> Whitening:
-    """Coordinates in which the normal at the mode above the prior means is standard."""
-    start = compiled.start(problem.start(data))
-    mode = climb_from_annotations(problem, compiled, start, data)
-    return whitening(mode.there.hessian, mode.position)
+    positions = jax.jit(jax.vmap(one))(jax.random.split(key, draws))
+    return jax.tree.map(lambda leaf: leaf[None], positions)

@@ -3,10 +3,10 @@
 `classifier_level` and `classifier_slope` are standard deviations of a classifier's own terms around
 the population's. As they are by default they suit classifiers of one kind. Where accuracies run
 from 0.1 % to 99.9 % they pull the extreme ones to the middle by more than these have answers to
-resist: of simulated studies of that kind no interval of theirs held the truth. The spread cannot be
-sampled with what classifiers share, whose data count with a weight for the images they have in
-common; it is taken from the accuracies beforehand. Classifiers that the prior may well have made
-leave it as it is, and others widen it in steps of √2, so that studies share programs.
+resist. The spread cannot be sampled with what classifiers share, whose data count with a weight for
+the images they have in common; it is taken from the accuracies beforehand. Classifiers that the
+prior may well have made leave it as it is. Others widen it in steps of √2, so that studies share
+programs.
 """
 
 import math
@@ -18,9 +18,6 @@ import numpy as np
 from bayesrep.inference.problem import Problem
 from bayesrep.models.priors import locate
 from bayesrep.studies.statistics import Cells
-
-MIDDLE = 0.5
-"""Of 2 s − 1, where most images lie: an accuracy is about that of the curve there."""
 
 
 def widen_priors(problem: Problem, named: Collection[str]) -> Problem:
@@ -41,7 +38,8 @@ def widen_priors(problem: Problem, named: Collection[str]) -> Problem:
     level, slope = (
         locate(each).scale for each in (options.classifier_level, options.classifier_slope)
     )
-    usual = math.hypot(level, MIDDLE * slope)
+    # Most images lie about 2 s − 1 = 0.5: an accuracy is about that of the curve there.
+    usual = math.hypot(level, 0.5 * slope)
     ratio = logit_spread(problem.statistics.replication) / usual
     steps = max(0, math.floor(2 * math.log2(max(ratio, 1e-3))))
     wider = {

@@ -23,7 +23,7 @@ from jax import Array
 from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.density import Density, Potentials
 from bayesrep.inference.laplace_marginal import Marginal, Setting
-from bayesrep.inference.points import PointProgram, compile_for_points, evaluate_points
+from bayesrep.inference.points import PointProgram, compile_for_points
 from bayesrep.models.model import Data
 from bayesrep.types import Float, Floats
 
@@ -143,7 +143,7 @@ def fit_surrogate(
     of_center = coefficients.reshape(-1, *center.shape[1:])
     surrogate = surrogate._replace(center=jax.device_put(of_center))
 
-    parts = evaluate_points(_subsample_program(density), surrogate, shared)
+    parts = _subsample_program(density)(surrogate, shared)
     of_all = potential - np.asarray(parts.shared)
     of_subsample = float(surrogate.scale) * np.asarray(parts.units).sum(axis=1)
     # How much of what the subsample says beyond a quadratic all classifiers say, too.

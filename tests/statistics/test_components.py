@@ -9,7 +9,7 @@ from count_peaks import datasets_of, peaks, study_of
 
 import bayesrep
 from bayesrep.inference import components
-from bayesrep.inference.components import MOST, peak_of, settled_by_counts
+from bayesrep.inference.components import MAX_COMPONENTS, find_peak, settled_by_counts
 from bayesrep.inference.problem import pose
 from bayesrep.models.options import JointOptions
 
@@ -31,7 +31,7 @@ def test_as_many_components_as_there_are_peaks(means, asked):
 def test_many_peaks_ask_for_no_more_than_the_most():
     draw = peaks(0.03, 0.2, 0.4, 0.6, 0.8, 0.97, spread=0.01)
     problem = pose(study_of((draw, draw), 100), model="joint", options={})
-    assert settled_by_counts(problem, choose=True)[0].options.components == MOST
+    assert settled_by_counts(problem, choose=True)[0].options.components == MAX_COMPONENTS
 
 
 @pytest.mark.parametrize("scenario", ["plain", "unimodal", "u-shaped", "near-one", "pool"])
@@ -47,16 +47,14 @@ def test_studies_of_a_usual_size_keep_two(scenario):
 @pytest.mark.parametrize("decisive", [1.0, 20.0])
 def test_a_component_is_taken_where_it_is_worth_what_is_decisive(monkeypatch, decisive):
     """The rule, by the evidence itself."""
-    monkeypatch.setattr(components, "DECISIVE", decisive)
+    monkeypatch.setattr(components, "MIN_LOG_BAYES_FACTOR", decisive)
     for seed in range(2):
         study = bayesrep.simulate_study(
             seed=seed, images=3_000, classifiers=2, annotators=36, process="inside"
         )
         options = JointOptions()
         datasets = datasets_of(study, options)
-        by_size = [
-            peak_of(datasets, replace(options, components=k)).log_evidence for k in (2, 3, 4)
-        ]
+        by_size = [find_peak(datasets, replace(options, components=k))[0] for k in (2, 3, 4)]
         gains = np.diff(by_size) > decisive
         asked = 2 + (int(gains.argmin()) if not gains.all() else len(gains))
         settled, _ = settled_by_counts(pose(study, model="joint", options={}), choose=True)
@@ -82,12 +80,12 @@ def test_climbs_begin_below_the_higher_of_two_modes(monkeypatch):
         for name, value in settled.mixtures.items():
             np.testing.assert_array_equal(start[name], value)
         datasets = datasets_of(study, problem.options)
-        highest = peak_of(datasets, problem.options).log_evidence
+        highest, _ = find_peak(datasets, problem.options)
         with monkeypatch.context() as patched:
-            patched.setattr(components, "STARTS", 1)
-            from_prior_means = peak_of(datasets, problem.options)
-        assert from_prior_means.elsewhere == {}
-        assert from_prior_means.log_evidence < highest - components.BETTER
+            patched.setattr(components, "N_CLIMBS", 1)
+            from_prior_means, elsewhere = find_peak(datasets, problem.options)
+        assert elsewhere == {}
+        assert from_prior_means < highest - components.MIN_ADVANTAGE
     assert found
 
 

@@ -31,8 +31,7 @@ from bayesrep.inference.laplace_marginal import N_PAIRS, Marginal, MarginalDraw
 from bayesrep.inference.laplace_marginal import Setting as Settings
 from bayesrep.inference.methods import build_target, sample_around_mode
 from bayesrep.inference.nuts import State, Target, build_kernel
-from bayesrep.inference.prior import prior_positions
-from bayesrep.inference.problem import pose, programs
+from bayesrep.inference.problem import pose, prior_positions, programs
 from bayesrep.inference.schedule import Schedule
 
 IMAGES, ANNOTATORS = 60, 4

@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 from bayesrep import simulate_study
-from bayesrep.inference.mode import climb
-from bayesrep.inference.problem import climb_from_annotations, mixture_size, pose, programs
+from bayesrep.inference.mode import climb, climb_from_annotations, mixture_size
+from bayesrep.inference.problem import pose, programs
 from bayesrep.models.curves import PopulationLaw
 from bayesrep.models.mixtures import mixture_start
 from bayesrep.models.options import JointOptions
