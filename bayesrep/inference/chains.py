@@ -53,7 +53,7 @@ class _Runner:
             raise InterruptedError
         begin, warmup = number * BLOCK, self.schedule.warmup
         end = min(begin + BLOCK, warmup + self.schedule.draws)
-        last = self.checkpoint and self.checkpoint.load(chain, number, self.sampler.shape)
+        last = self.checkpoint and self.checkpoint.load(chain, number, self.sampler.block.out_info)
         if last is None:
             last = self.sampler.block(state, self.target, self.feed(chain, begin))
             if self.checkpoint is not None:

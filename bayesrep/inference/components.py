@@ -41,7 +41,7 @@ from bayesrep.inference.arrowhead import SecondOrder, second_order
 from bayesrep.inference.density import Position, build_density
 from bayesrep.inference.mode import climb, log_mass
 from bayesrep.inference.problem import Problem
-from bayesrep.inference.program import Program, kept_jit
+from bayesrep.inference.program import Program
 from bayesrep.models import MODELS
 from bayesrep.models.counts import Counts, complete, counts_of, log_likelihood_of, log_pair_masses
 from bayesrep.models.mixtures import mixture_offsets, mixture_start, sample_mixtures
@@ -160,7 +160,7 @@ def _programs(options: JointOptions, structure: Any, shapes: Any) -> _Programs:
         # Options of other code may read the same and mean something else.
         is_own = any(type(options) is model.options for model in MODELS.list_own())
         made_from = f"counts alone {options!r} {structure} {shapes}" if is_own else ""
-        return kept_jit(function, function.__name__, made_from, quick=True)
+        return Program(function, function.__name__, made_from, quick=True)
 
     return _Programs(keep(density.to_position), keep(expand), keep(density.to_sites))
 

@@ -19,13 +19,13 @@ from bayesrep.choices import Feedback, Method
 from bayesrep.errors import ConvergenceWarning, OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import open_checkpoint
-from bayesrep.inference.compiling import compilation_timed, compiler_options, kept_programs
 from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.device import STEPS, Choice, choose, spread_over, use_all
 from bayesrep.inference.methods import Drawn, Run, cut, laplace, nuts, sample_around_mode
 from bayesrep.inference.modes import mass_elsewhere
 from bayesrep.inference.nuts import blank_target
 from bayesrep.inference.problem import Problem, pose, programs
+from bayesrep.inference.program import compilation_timed, compiler_options, kept_programs
 from bayesrep.inference.schedule import BLOCK, MANY, Schedule
 from bayesrep.inference.spread import widen_priors
 from bayesrep.inference.surrogate import Surrogate, surrogate_potential

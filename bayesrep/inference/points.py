@@ -7,7 +7,7 @@ import jax
 
 from bayesrep.inference.density import Density
 from bayesrep.inference.device import default_platform
-from bayesrep.inference.program import Program, kept_jit
+from bayesrep.inference.program import Program
 from bayesrep.machine import cores
 from bayesrep.numerics.batches import in_batches
 
@@ -52,7 +52,7 @@ def compile_for_points(
 
     most = min(MAX_POINTS_PER_CALL, MAX_CLASSIFIERS_PER_CALL // max(density.units, 1))
     size = size if on_cpu else max(size, most)
-    return PointProgram(kept_jit(some, name, density.identity), size, cores() if on_cpu else 1)
+    return PointProgram(Program(some, name, density.identity), size, cores() if on_cpu else 1)
 
 
 def evaluate_points(program: PointProgram, setting: Any, *points: Any) -> Any:

@@ -21,7 +21,7 @@ from bayesrep.inference.arrowhead import SecondOrder, Whitening, second_order, w
 from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.device import default_platform
 from bayesrep.inference.mode import Climb, climb
-from bayesrep.inference.program import Program, kept_jit
+from bayesrep.inference.program import Program
 from bayesrep.models import MODELS, Model
 from bayesrep.models.model import Data, Form, Options
 from bayesrep.posterior.fitted import Fitted
@@ -263,7 +263,7 @@ def _programs(
     )
 
     def keep(name: str, function: Callable[..., Any], *, quick: bool = False) -> Program:
-        return kept_jit(function, name, made_from, quick=quick)
+        return Program(function, name, made_from, quick=quick)
 
     def expand(position: Position, data: Data) -> SecondOrder:
         weight = density.weight(data)
