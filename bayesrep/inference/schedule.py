@@ -31,7 +31,7 @@ class Schedule:
 
     @property
     def superchains(self) -> int:
-        """Eight groups of many chains, that begin at one point each; 0 where every chain has its own.
+        """How many groups of chains begin at one point each; 0 where every chain has its own.
 
         Many chains are too short to be compared one by one; groups that forget where they began
         tell that all do (Margossian and others 2024).
