@@ -25,7 +25,7 @@ from jax.experimental import topologies
 
 import bayesrep
 from bayesrep.bench.hlo import Loop, read_loops
-from bayesrep.inference import compiling, points, problem
+from bayesrep.inference import points, problem, program
 from bayesrep.inference.marginal_mode import evaluation_program
 from bayesrep.inference.nested_laplace import draw_program
 from bayesrep.inference.nuts import blank_target, build_sampler
@@ -51,7 +51,7 @@ runtime_version { major: 12 minor: 9 }
 device_description_str: "NVIDIA H100 80GB HBM3"
 """
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
-"""A jitted function, and its arguments or their shapes."""
+"""A `Program` or a jitted function, and its arguments or their shapes."""
 
 
 def list_calls(study: bayesrep.Study) -> Iterator[tuple[str, Call]]:
@@ -117,8 +117,8 @@ def main() -> int:
             if quick and "gradient" not in name:
                 continue
             begin = time.perf_counter()
-            lowered: Any = function
-            text = lowered.lower(*jax.tree.map(placed, arguments)).compile().as_text()
+            jitted: Any = getattr(function, "jitted", function)
+            text = jitted.lower(*jax.tree.map(placed, arguments)).compile().as_text()
             loops = read_loops(text)
             seconds = time.perf_counter() - begin
             found[name] = {"loops": [x._asdict() for x in loops], "seconds": seconds}
@@ -131,7 +131,7 @@ def main() -> int:
     return 0
 
 
-HERE = (points, compiling, problem)
+HERE = (points, problem, program)
 REMARKS = f"""{CHAINS} chains in one batch, 136 classifiers, 10,000 images in each data set;
 compiled for an H100 on a machine that has none. Where the turns of a loop are not known, the data
 decide, and the host waits at each."""

@@ -18,21 +18,21 @@ from refusals import refused
 
 import bayesrep
 from bayesrep import ConvergenceWarning, PosteriorError
-from bayesrep.inference import checkpoint
+from bayesrep.inference.checkpoint import save_block
 
 SCRIPT = """
 import json, os, signal, sys
 sys.path.insert(0, sys.argv[1])
 import zoo
 import bayesrep
-from bayesrep.inference import checkpoint
+from bayesrep.inference import chains
 
-def killed(path, arrays, write=checkpoint.write_arrays):
-    write(path, arrays)
+def killed(path, tree, save=chains.save_block):
+    save(path, tree)
     if len(list(path.parent.glob("*.npz"))) >= int(sys.argv[3]):
         os.kill(os.getpid(), signal.SIGKILL)
 
-checkpoint.write_arrays = killed
+chains.save_block = killed
 bayesrep.fit(zoo.study("tiny"), checkpoint=sys.argv[2], **json.loads(sys.argv[4]))
 """
 
@@ -80,7 +80,7 @@ def test_it_goes_on_from_any_block(whole, tmp_path, lost):
         number = path.stem.rsplit("-", 1)[-1]
         if not number.isdigit() or int(number) < lost or "chain-1" in path.name:
             (part / path.name).write_bytes(path.read_bytes())
-    (part / ".joint-chain-0-block-00003.npz.part").write_bytes(b"half")
+    (part / ".joint-chain-0-block-00003.npz.0123abcd.partial").write_bytes(b"half")
     _same(posterior, _fit(checkpoint=part))
 
 
@@ -110,7 +110,7 @@ def test_what_breaks_a_block_leaves_nothing_of_it(tmp_path, monkeypatch, broken_
 
     monkeypatch.setattr(np, "savez", broken)
     with pytest.raises((KeyboardInterrupt, PosteriorError)):
-        checkpoint.write_arrays(tmp_path / "block.npz", {})
+        save_block(tmp_path / "block.npz", {})
     assert list(tmp_path.iterdir()) == []
 
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from bayesrep.inference.compiling import compiler_options
+from bayesrep.inference.program import compiler_options
 
 
 @pytest.mark.parametrize("quick", [False, True])

@@ -6,11 +6,13 @@ import sys
 import textwrap
 from types import SimpleNamespace
 
+import jax
 import pytest
 from refusals import refused
 
 from bayesrep.errors import OptionError
-from bayesrep.inference.device import choose_fastest
+from bayesrep.inference import device
+from bayesrep.inference.device import STEPS, choose
 from bayesrep.inference.fit import _check_spread
 
 ON_THE_SECOND = """
@@ -95,13 +97,16 @@ def test_every_thread_keeps_to_the_device_that_was_chosen():
     assert done.returncode == 0, done.stderr
 
 
-def test_the_faster_device_is_chosen_and_the_choice_explained():
-    devices = {"cpu": "a", "gpu": "b"}
-    choice = choose_fastest(devices, {"cpu": 2e-4, "gpu": 1.5e-4})
-    assert choice.device == "a"
-    begin = "cpu: one step of all chains takes 0.20 ms on cpu, 0.15 ms on gpu; "
+@pytest.mark.parametrize(("on_gpu", "chosen"), [("0.15", "cpu"), ("0.05", "gpu")])
+def test_the_faster_device_is_chosen_and_the_choice_explained(monkeypatch, on_gpu, chosen):
+    milliseconds = iter([0.2, float(on_gpu)])
+    timed = lambda *_, **__: [next(milliseconds) / 1e3 * STEPS]  # noqa: E731
+    monkeypatch.setattr(device, "repeat", timed)
+    monkeypatch.setattr(device, "find_devices", lambda: {"cpu": "cpu", "gpu": jax.devices()[0]})
+    choice = choose("auto", 1, lambda batch: lambda: None)
+    assert (choice.device == "cpu") == (chosen == "cpu")
+    begin = f"{chosen}: one step of all chains takes 0.20 ms on cpu, {on_gpu} ms on gpu; "
     assert choice.reason.startswith(begin)
-    assert choose_fastest(devices, {"cpu": 2e-2, "gpu": 3e-3}).device == "b"
 
 
 @pytest.mark.parametrize(

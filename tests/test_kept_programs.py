@@ -92,9 +92,9 @@ def test_programs_for_another_number_of_cores_lie_apart(home, monkeypatch):
 
 PROGRAM = """
 import jax, jax.numpy as jnp
-from bayesrep.inference import compiling
-compiling.LEAST_COMPILATION = 0
-with compiling.kept_programs():
+from bayesrep.inference import program
+program.LEAST_COMPILATION = 0
+with program.kept_programs():
     print(float(jax.jit(lambda x: jnp.sin(x) + 1)(2.0)))
 jax.jit(lambda x: jnp.cos(x) + 1)(2.0)  # the caller's own: not kept
 """
@@ -110,17 +110,17 @@ def compile_here(home, monkeypatch):
     import jax
     import jax.numpy as jnp
 
-    from bayesrep.inference import compiling
+    from bayesrep.inference import program
 
-    monkeypatch.setattr(compiling, "LEAST_COMPILATION", 0)
+    monkeypatch.setattr(program, "LEAST_COMPILATION", 0)
     names = [name for name in jax.config.values if "cache" in name]
 
     def compiled(where=None):
-        compiling._configure({"jax_compilation_cache_dir": where})
+        program._configure({"jax_compilation_cache_dir": where})
         before = {name: jax.config.values[name] for name in names}
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            with compiling.kept_programs():
+            with program.kept_programs():
                 # A new function, compiled as in a process that has just begun.
                 value = float(jax.jit(lambda x: jnp.sin(x) + 1)(2.0))
         assert {name: jax.config.values[name] for name in names} == before
@@ -130,7 +130,7 @@ def compile_here(home, monkeypatch):
 
     set_before = jax.config.jax_compilation_cache_dir
     yield compiled
-    compiling._configure({"jax_compilation_cache_dir": set_before})
+    program._configure({"jax_compilation_cache_dir": set_before})
 
 
 @pytest.mark.compiles
@@ -147,10 +147,10 @@ def test_programs_are_kept_for_later_processes_and_jax_is_left_as_it_was(home, c
     assert done.stderr == ""
     value = float(done.stdout)
     programs = sorted((home / "bayesrep").glob("programs-*/*-cache"))
-    assert any("lambda" in program.name for program in programs)
+    assert any("lambda" in file.name for file in programs)
     assert compile_here() == (value, [], programs)
-    for program in programs:  # as one that was not written to its end
-        program.write_bytes(program.read_bytes()[:100])
+    for file in programs:  # as one that was not written to its end
+        file.write_bytes(file.read_bytes()[:100])
     again, said, _ = compile_here()
     assert again == value
     assert all("Error reading persistent compilation cache entry" in line for line in said)
@@ -164,29 +164,29 @@ def test_a_program_that_is_half_written_is_compiled_without_a_word(home, monkeyp
     import jax.numpy as jnp
 
     from bayesrep import cli
-    from bayesrep.inference import compiling
+    from bayesrep.inference import program
 
     values = []
 
     def run(_):
-        with compiling.kept_programs():
+        with program.kept_programs():
             values.append(float(jax.jit(lambda x: jnp.sin(x) + 1)(2.0)))
         return 0
 
     set_before = jax.config.jax_compilation_cache_dir
-    monkeypatch.setattr(compiling, "LEAST_COMPILATION", 0)
+    monkeypatch.setattr(program, "LEAST_COMPILATION", 0)
     monkeypatch.setattr(cli, "_run", run)
-    compiling._configure({"jax_compilation_cache_dir": None})
+    program._configure({"jax_compilation_cache_dir": None})
     warnings.simplefilter("always")  # until pytest puts its own back
     try:
         cli.main(["demo"])
         programs = list((home / "bayesrep").glob("programs-*/*-cache"))
         assert programs
-        for program in programs:
-            os.truncate(program, program.stat().st_size // 2)
+        for file in programs:
+            os.truncate(file, file.stat().st_size // 2)
         cli.main(["demo"])
     finally:
-        compiling._configure({"jax_compilation_cache_dir": set_before})
+        program._configure({"jax_compilation_cache_dir": set_before})
     assert values[0] == values[1]
     assert capsys.readouterr().err == ""
 
@@ -213,11 +213,11 @@ def test_a_planted_program_is_not_run(home, compile_here, monkeypatch, way):
     import jax
     import jax.numpy as jnp
 
-    from bayesrep.inference import compiling
+    from bayesrep.inference import program
 
     value, _, programs = compile_here()
-    (kept,) = [program for program in programs if "lambda" in program.name]
-    with compiling.kept_programs():
+    (kept,) = [file for file in programs if "lambda" in file.name]
+    with program.kept_programs():
         assert float(jax.jit(lambda x: jnp.sin(x) + 5)(2.0)) == pytest.approx(value + 4)
     (other,) = [p for p in kept.parent.glob("*lambda*-cache") if p != kept]
     kept.write_bytes(other.read_bytes())

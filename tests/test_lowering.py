@@ -103,7 +103,8 @@ case = cache(Case)
 
 def lowered(function, *arguments):
     """StableHLO for CUDA."""
-    return export.export(function, platforms=["cuda"])(*arguments).mlir_module()
+    jitted = getattr(function, "jitted", function)
+    return export.export(jitted, platforms=["cuda"])(*arguments).mlir_module()
 
 
 def called(text):

@@ -95,7 +95,6 @@ WRITERS = {
 ELSEWHERE = {
     "vision/prediction.py save": "a function of ours, which does it",
     "vision/run.py save": "the same",
-    "inference/chains.py save": "the same",
     "report/notebook.py save": "the same",
     "report/sections/photographs.py save": "into memory",
     "collect/grids.py write_csv": "into memory, for a digest",
@@ -103,9 +102,6 @@ ELSEWHERE = {
     "files/netcdf.py open": "appends the seal to a file that has not taken its place yet",
     "files/trial.py open": "the digest of a file found sound; one cut short is no digest",
     "lab/spreading.py open": "a line more of work that is kept; a line cut short is dropped",
-    "inference/checkpoint.py write_text": "a part of its own, of a name that stays the same",
-    "inference/checkpoint.py open": "the same",
-    "inference/checkpoint.py savez": "the same",
     "vision/gzipped.py open": "of a function that is given the partial file",
     "vision/cache.py write_text": "says what a cache holds; nothing reads it",
     "studies/writing.py write_text": "of functions that are given the new folder",

@@ -17,7 +17,7 @@ from numpyro import handlers
 from bayesrep.inference import fit, program
 from bayesrep.inference.mode import Climb
 from bayesrep.inference.problem import _programs, pose, programs
-from bayesrep.inference.program import kept_jit
+from bayesrep.inference.program import Program
 from bayesrep.models import joint
 
 pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.compiles]
@@ -54,21 +54,23 @@ TWO = np.asarray(2)
 
 def test_a_kept_program_is_not_traced_and_gives_the_same_tree(folder):
     plain = jax.jit(sums)(TREE, TWO)
-    first = kept_jit(sums, "sums", "all")(TREE, TWO)
+    first = Program(sums, "sums", "all")(TREE, TWO)
     assert len(kept(folder)) == 1
-    again = kept_jit(never, "sums", "all")
-    for found in (first, again(TREE, TWO), again.compile_for(TREE, TWO).call(TREE, TWO)):
+    again = Program(never, "sums", "all")
+    for found in (first, again(TREE, TWO), again.compile_for(TREE, TWO)(TREE, TWO)):
         assert jax.tree.structure(found) == jax.tree.structure(plain)
         for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(plain), strict=True):
             assert one.dtype == other.dtype
             assert np.array_equal(one, other)
-    shape = again.compile_for(TREE, TWO).shape
-    assert shape == jax.eval_shape(sums, TREE, TWO)
+    told, wanted = again.compile_for(TREE, TWO).out_info, jax.eval_shape(sums, TREE, TWO)
+    assert jax.tree.map(lambda x: (x.shape, x.dtype), told) == jax.tree.map(
+        lambda x: (x.shape, x.dtype), wanted
+    )
 
 
 def test_what_tells_programs_apart(folder):
     tree, two = TREE, TWO
-    kept_jit(sums, "sums", "all")(tree, two)
+    Program(sums, "sums", "all")(tree, two)
     others = [
         (("other", "all"), tree, two),
         (("sums", "some"), tree, two),
@@ -78,18 +80,18 @@ def test_what_tells_programs_apart(folder):
         (("sums", "all"), tree, np.asarray(2.0)),
     ]
     for number, (names, *arguments) in enumerate(others, 2):
-        kept_jit(sums, *names)(*arguments)
+        Program(sums, *names)(*arguments)
         assert len(kept(folder)) == number
     with jax.enable_x64(new_val=False):
-        kept_jit(sums, "sums", "all")(tree, two)
+        Program(sums, "sums", "all")(tree, two)
     assert len(kept(folder)) == len(others) + 2
 
 
 def test_code_that_was_changed_makes_another_program(folder, monkeypatch):
-    kept_jit(sums, "sums", "all")(TREE, TWO)
+    Program(sums, "sums", "all")(TREE, TWO)
     program._digest_sources.cache_clear()
-    monkeypatch.setattr(program, "LIBRARIES", ("jax",))
-    kept_jit(sums, "sums", "all")(TREE, TWO)
+    monkeypatch.setattr(program, "version", lambda name: "another")
+    Program(sums, "sums", "all")(TREE, TWO)
     assert len(kept(folder)) == 2
 
 
@@ -104,7 +106,7 @@ def test_the_code_is_all_of_the_rooms_that_programs_come_from(monkeypatch):
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "bit", "another", "type", "tree"])
 def test_what_is_not_as_it_was_kept_is_made_again(folder, damage):
-    value = kept_jit(sums, "sums", "all")(TREE, TWO)
+    value = Program(sums, "sums", "all")(TREE, TWO)
     (file,) = kept(folder)
     data = file.read_bytes()
     seal, header, rest = data.split(b"\n", 2)
@@ -115,7 +117,7 @@ def test_what_is_not_as_it_was_kept_is_made_again(folder, damage):
     elif damage == "bit":
         data = data[:-100] + bytes([data[-100] ^ 1]) + data[-99:]
     elif damage == "another":
-        kept_jit(lambda tree, power: sums(tree, power + 1), "more", "all")(TREE, TWO)
+        Program(lambda tree, power: sums(tree, power + 1), "more", "all")(TREE, TWO)
         (other,) = set(kept(folder)) - {file}
         data = other.read_bytes()[:-1]
     else:
@@ -123,10 +125,10 @@ def test_what_is_not_as_it_was_kept_is_made_again(folder, damage):
         header = json.dumps(named).encode()
         data = b"\n".join([hashlib.sha256(header + rest).hexdigest().encode(), header, rest])
     file.write_bytes(data)
-    again = kept_jit(sums, "sums", "all")(TREE, TWO)
+    again = Program(sums, "sums", "all")(TREE, TWO)
     assert jax.tree.structure(again) == jax.tree.structure(value)
     assert np.array_equal(again["a"][1], value["a"][1])
-    third = kept_jit(never, "sums", "all")(TREE, TWO)
+    third = Program(never, "sums", "all")(TREE, TWO)
     assert np.array_equal(third["a"][1], value["a"][1])
 
 
@@ -137,14 +139,14 @@ class Foreign(NamedTuple):
 
 
 def test_what_cannot_be_kept_is_computed(folder):
-    unknown = kept_jit(lambda x: x + 1, "plain", "")
+    unknown = Program(lambda x: x + 1, "plain", "")
     assert unknown(np.arange(2.0)).tolist() == [1.0, 2.0]
-    foreign = kept_jit(lambda x: Foreign(x + 1), "foreign", "all")
+    foreign = Program(lambda x: Foreign(x + 1), "foreign", "all")
     assert foreign(np.arange(2.0)).value.tolist() == [1.0, 2.0]
-    traced = kept_jit(jnp.sin, "sine", "all")
+    traced = Program(jnp.sin, "sine", "all")
     assert float(jax.grad(traced)(0.0)) == 1.0
-    assert traced.lower(1.0).compile()(1.0) == jnp.sin(1.0)
-    quick = kept_jit(jnp.sin, "sine", "all", quick=True)  # its options are of whole programs only
+    assert traced.jitted.lower(1.0).compile()(1.0) == jnp.sin(1.0)
+    quick = Program(jnp.sin, "sine", "all", quick=True)  # its options are of whole programs only
     assert float(jax.jit(quick)(0.5)) == float(jnp.sin(0.5))
     assert kept(folder) == []
     jax.config.update("jax_compilation_cache_dir", None)
@@ -224,18 +226,18 @@ def test_another_model_does_not_meet_the_kept_programs_of_ours(folder, own_model
 def test_programs_are_kept_for_our_own_models_alone(own_models, way):
     own_models["mine"] = OTHERS[way]()
     tools = tools_of("mine")[0]
-    assert tools.expand.identity == tools.quantities.identity == tools.density.identity == ""
+    assert tools.expand.made_from == tools.quantities.made_from == tools.density.identity == ""
 
 
 def test_a_fit_makes_each_program_once(folder, monkeypatch):
     """One of other shapes would be made again."""
-    made, make = [], program.Program._make
+    made, make = [], Program._make
 
     def noted(self, *given):
-        made.append(self.identity)
+        made.append(f"{self.name} {self.made_from}")
         return make(self, *given)
 
-    monkeypatch.setattr(program.Program, "_make", noted)
+    monkeypatch.setattr(Program, "_make", noted)
     study = zoo.cut(zoo.study("tiny"), images=60)
     _programs.cache_clear()
     fit(study, method="laplace", slope=(2.5, 2.0), progress=False)  # of no other test's options

@@ -10,7 +10,7 @@ from refusals import refused
 
 from bayesrep import PosteriorError
 from bayesrep.checks import diagnose
-from bayesrep.inference.checkpoint import Checkpoint, open_checkpoint
+from bayesrep.inference.checkpoint import load_block, open_checkpoint
 from bayesrep.posterior import read_posterior, write_posterior
 from bayesrep.posterior.files import build_posterior
 from bayesrep.summary import summarize
@@ -284,11 +284,11 @@ def test_groups_of_different_sizes_are_refused(tmp_path):
 
 @pytest.fixture
 def block(tmp_path):
-    """A checkpoint's folder as it should be; its block."""
+    """A block in a checkpoint's folder as it should be."""
     for name, data in samples.checkpoint_files().items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(data)
-    return Checkpoint(tmp_path / "checkpoint", "part")
+    return tmp_path / "checkpoint" / samples.BLOCK_NAME
 
 
 def rezipped(path, compression=zipfile.ZIP_STORED, **arrays):
@@ -300,35 +300,35 @@ def rezipped(path, compression=zipfile.ZIP_STORED, **arrays):
 
 
 def test_a_block_comes_back(block):
-    for found, kept in zip(block.load(0, 0, samples.BLOCK), samples.BLOCK, strict=True):
+    for found, kept in zip(load_block(block, samples.BLOCK), samples.BLOCK, strict=True):
         np.testing.assert_array_equal(found, kept)
 
 
 @pytest.mark.parametrize("header", ODD_HEADERS, ids=lambda header: repr(header[:20]))
 def test_odd_headers_in_a_block_are_one_line(block, header):
     data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(24)
-    rezipped(block.path(0, 0), **{"0.npy": data})
-    with refused(PosteriorError, "checkpoint-file-damaged", {"path": str(block.path(0, 0))}):
-        block.load(0, 0, samples.BLOCK)
+    rezipped(block, **{"0.npy": data})
+    with refused(PosteriorError, "checkpoint-file-damaged", {"path": str(block)}):
+        load_block(block, samples.BLOCK)
 
 
 @pytest.mark.parametrize(
     "odd", [np.array(["a"]), np.zeros(2, "M8[s]"), np.zeros((2, 12), "c8"), np.zeros(3)]
 )
 def test_arrays_of_another_kind_are_one_line(block, odd):
-    rezipped(block.path(0, 0), **{"0.npy": samples.npy(odd)})
+    rezipped(block, **{"0.npy": samples.npy(odd)})
     with refused(PosteriorError, "checkpoint-arrays-shape-differs"):
-        block.load(0, 0, samples.BLOCK)
+        load_block(block, samples.BLOCK)
 
 
 def test_compressed_blocks_are_refused(block):
-    rezipped(block.path(0, 0), zipfile.ZIP_DEFLATED)
+    rezipped(block, zipfile.ZIP_DEFLATED)
     with refused(
         PosteriorError,
         "checkpoint-file-damaged",
         {"reason": "its arrays are compressed, as none of ours are"},
     ):
-        block.load(0, 0, samples.BLOCK)
+        load_block(block, samples.BLOCK)
 
 
 @pytest.mark.parametrize(
@@ -342,6 +342,6 @@ def test_compressed_blocks_are_refused(block):
     ],
 )
 def test_odd_manifests_are_one_line(block, odd, rule):
-    (block.folder / "checkpoint.json").write_text(odd)
+    (block.parent / "checkpoint.json").write_text(odd)
     with refused(PosteriorError, rule):
-        open_checkpoint(block.folder, samples.IDENTITY)
+        open_checkpoint(block.parent, samples.IDENTITY)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrep.bench.hlo import Launches, launches
-from bayesrep.inference.compiling import compiler_options
+from bayesrep.inference.program import compiler_options
 from bayesrep.machine import cores
 
 PROGRAMS_AT_ONCE = 12
@@ -28,7 +28,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Job:
-    """A program to be compiled: a function, jitted or not, with its arguments' device and bits.
+    """A program to be compiled: a function or a `Program`, with its arguments' device and bits.
 
     `arguments()` makes them, as trees of NumPy's arrays or JAX's. `quick` is `compiler_options`'.
     """
@@ -88,9 +88,9 @@ def compile_job(job: Job) -> CompiledJob:
     """Trace and compile a program for its device."""
     with job.settings():
         arguments = jax.device_put(cast(job.arguments(), job.bits), job.device)
-        plain = not hasattr(job.function, "lower")
         options = compiler_options(quick=job.quick)  # those of a fit
-        function: Any = jax.jit(job.function, compiler_options=options) if plain else job.function
+        plain: Any = jax.jit(job.function, compiler_options=options)
+        function = getattr(job.function, "jitted", plain)
         with TRACING:
             lowered = function.lower(*arguments)
         begin = time.perf_counter()

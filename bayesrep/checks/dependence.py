@@ -72,8 +72,8 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
     PosteriorError
         If the posterior lacks what it was fitted to.
     """
-    from bayesrep.inference.compiling import kept_programs
     from bayesrep.inference.problem import pose
+    from bayesrep.inference.program import kept_programs
     from bayesrep.models.options import JointOptions
 
     made = read_record(posterior)

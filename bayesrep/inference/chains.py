@@ -7,7 +7,7 @@ progress, interruption, checkpoint and draws independent of each other.
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Event
 from typing import Any, TypeAlias
 
@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from bayesrep.inference.checkpoint import Checkpoint
+from bayesrep.inference.checkpoint import load_block, save_block
 from bayesrep.inference.nuts import Sampler, State, Target, Transition
 from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.numerics.batches import keep_settings
@@ -24,71 +24,41 @@ from bayesrep.types import Float
 HALVINGS = 3
 """Of the step size, at most, where draws diverge."""
 
-
-Report: TypeAlias = Callable[[int, int], None]
-"""Called with the number of draws a block finished and its divergences after warm-up; less than
-none where draws are made again."""
-
-
 Feed: TypeAlias = Callable[[int, int], Float[Array, "*chain draw held"]]
 """Held coordinates of the block that begins at a draw (counted from the start of warm-up) of a
 chain; `feed(0, 0)` has the shapes of all."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Runner:
-    """A sampler with all that it needs to run blocks and to keep them."""
-
-    sampler: Sampler
-    target: Target
-    feed: Feed
-    schedule: Schedule
-    report: Report
-    checkpoint: Checkpoint | None
-    stop: Event
-
-    def block(self, chain: int, number: int, state: Any) -> tuple[Any, Transition]:
-        """The next state and the transitions of one block, on the host."""
-        if self.stop.is_set():
-            raise InterruptedError
-        begin, warmup = number * BLOCK, self.schedule.warmup
-        end = min(begin + BLOCK, warmup + self.schedule.draws)
-        last = self.checkpoint and self.checkpoint.load(chain, number, self.sampler.shape)
-        if last is None:
-            last = self.sampler.block(state, self.target, self.feed(chain, begin))
-            if self.checkpoint is not None:
-                self.checkpoint.save(chain, number, last)
-        state, made = last
-        window = (slice(None),) * self.sampler.vectorized + (slice(0, end - begin),)
-        made = jax.tree.map(lambda leaf: np.asarray(leaf[window]), made)
-        self.report(made.diverging.size, int(made.diverging.sum()) if begin >= warmup else 0)
-        return state, made
-
-    def blocks(self, chain: int, numbers: range, state: Any) -> tuple[Any, list[Transition]]:
-        """The state after some blocks, and their transitions."""
-        kept: list[Transition] = []
-        for number in numbers:
-            state, made = self.block(chain, number, state)
-            kept.append(made)
-        return state, kept
-
-
 def sample(
     sampler: Sampler,
-    states: Sequence[Any],
+    states: Sequence[State],
     target: Target,
     feed: Feed,
     schedule: Schedule,
-    report: Report,
+    report: Callable[[int, int], None],
     *,
     workers: int,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: Path | None = None,
 ) -> Transition:
     """Run chains from their first states; a vectorised sampler has one state for all chains.
 
     Otherwise chains run in `workers` threads of this process: XLA releases the interpreter lock,
     so threads use as many cores as there are workers. Draws do not depend on the number of
     workers, on `report` or on `checkpoint`.
+
+    Parameters
+    ----------
+    sampler
+        A compiled one.
+    states, target, feed, schedule
+        What it is given, and for how long.
+    report
+        Called with the number of draws that a block finished and its divergences after warm-up;
+        less than none where draws are made again.
+    workers
+        Chains at a time.
+    checkpoint
+        Where blocks are kept: a folder and how the names of files begin.
 
     Raises
     ------
@@ -100,39 +70,62 @@ def sample(
     Transition
         NumPy arrays [chain, draw, ...].
     """
-    runner = _Runner(sampler, target, feed, schedule, report, checkpoint, Event())
     warm, beyond = divmod(schedule.warmup, BLOCK)
     if beyond:
         raise ValueError(f"a warm-up is of blocks of {BLOCK} draws; got {schedule.warmup}")
-    rest = range(warm, -(-(schedule.warmup + schedule.draws) // BLOCK))
+    length = schedule.warmup + schedule.draws
+    stop = Event()
+    # What comes from one device, or from the host, goes to those that share the work.
+    of_state, of_target, _ = sampler.block.input_shardings[0]
+    states = [jax.device_put(state, of_state) for state in states]
+    target = jax.device_put(target, of_target)
+
+    def block(state: State, chain: int, number: int, again: str) -> tuple[State, Transition]:
+        """The next state and the transitions of one block, found or made."""
+        name = f"-chain-{chain}-block-{number:05d}.npz"
+        file = checkpoint and checkpoint.with_name(f"{checkpoint.name}{again}{name}")
+        if file is not None and file.exists():
+            return load_block(file, sampler.block.out_info)
+        made = sampler.block(state, target, feed(chain, number * BLOCK))
+        if file is not None:
+            save_block(file, made)
+        return made
+
+    def run(state: State, chain: int, numbers: range, again: str) -> tuple[State, Transition]:
+        """The state after some blocks, and their transitions on the host."""
+        kept: list[Transition] = []
+        for number in numbers:
+            if stop.is_set():
+                raise InterruptedError
+            state, made = block(state, chain, number, again)
+            window = (slice(None),) * sampler.vectorized + (slice(0, length - number * BLOCK),)
+            made = jax.tree.map(lambda leaf, at=window: np.asarray(leaf[at]), made)
+            diverging = int(made.diverging.sum()) if number >= warm else 0
+            report(made.diverging.size, diverging)
+            kept.append(made)
+        axis = 1 if sampler.vectorized else 0
+        return state, jax.tree.map(lambda *parts: np.concatenate(parts, axis=axis), *kept)
+
     with ThreadPoolExecutor(workers) as pool:
 
-        def together(numbers: range) -> tuple[list[Any], list[list[Transition]]]:
-            jobs = [(runner.blocks, c, numbers, state) for c, state in enumerate(states)]
-            ended, kept = zip(*_run_jobs(pool, runner.stop, jobs), strict=True)
-            return list(ended), list(kept)
+        def run_all(states: Sequence[State], numbers: range, again: str = "") -> list[Any]:
+            jobs = [(run, state, chain, numbers, again) for chain, state in enumerate(states)]
+            return _run_jobs(pool, stop, jobs)
 
-        states, _ = together(range(warm))
+        if warm:
+            states = [state for state, _ in run_all(states, range(warm))]
         for halvings in range(HALVINGS + 1):
-            made = _all_draws(together(rest)[1], stacked=sampler.vectorized)
+            again = f"-halved{halvings}" if halvings else ""
+            chains = [made for _, made in run_all(states, range(warm, -(-length // BLOCK)), again)]
+            made = chains[0]
+            if not sampler.vectorized:
+                made = jax.tree.map(lambda *each: np.stack(each), *chains)
             diverging = int(made.diverging.sum())
             if not diverging or halvings == HALVINGS:
                 return made
             report(-made.diverging.size, -diverging)
             states = [_halve_step(state) for state in states]
-            if checkpoint is not None:
-                again = replace(checkpoint, part=f"{checkpoint.part}-halved{halvings + 1}")
-                runner = replace(runner, checkpoint=again)
     raise AssertionError  # the last of the loop returns
-
-
-def _all_draws(kept: Sequence[Sequence[Transition]], *, stacked: bool) -> Transition:
-    """The transitions of all chains, from blocks of each, or of all where they are stacked."""
-    axis = 1 if stacked else 0
-    chains = [
-        jax.tree.map(lambda *parts: np.concatenate(parts, axis=axis), *blocks) for blocks in kept
-    ]
-    return chains[0] if stacked else jax.tree.map(lambda *each: np.stack(each), *chains)
 
 
 def _halve_step(state: State) -> State:

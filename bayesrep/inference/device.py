@@ -1,9 +1,8 @@
 """Which device a fit runs on, by timing a few steps on each."""
 
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from timeit import repeat
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -12,26 +11,12 @@ from jax.sharding import Mesh
 from bayesrep.errors import OptionError
 from bayesrep.machine import cores
 
-REPEATS = 5
-WORTH = 2
-"""How many times as fast as the CPU another device has to be."""
 STEPS = 16
 """How many steps are timed: one after the other without the host, as in a trajectory."""
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A device and why it was chosen.
-
-    Attributes
-    ----------
-    device
-        A JAX device.
-    reason
-        One sentence with the times that were compared, if any were.
-    mesh
-        All devices, where it is the first of several.
-    """
+class Choice(NamedTuple):
+    """A device, a sentence why it was chosen, and all devices where it is the first of several."""
 
     device: Any
     reason: str
@@ -52,6 +37,8 @@ def default_platform() -> str:
 
 def choose(device: str, chains: int, build_steps: Callable[[int], Callable[[], Any]]) -> Choice:
     """Decide where to sample.
+
+    Another device than the CPU has to be twice as fast: its programs compile longer.
 
     Parameters
     ----------
@@ -74,13 +61,17 @@ def choose(device: str, chains: int, build_steps: Callable[[int], Callable[[], A
         return Choice(devices[name], f"{name}: as asked")
     if len(devices) == 1:
         return Choice(devices["cpu"], "cpu: the only device that JAX finds here")
-    times: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     for name, one in devices.items():
-        batch = 1 if name == "cpu" else chains
-        turns = -(-chains // min(chains, cores())) if name == "cpu" else 1
+        batch, turns = (1, -(-chains // min(chains, cores()))) if name == "cpu" else (chains, 1)
         with jax.default_device(one):
-            times[name] = turns * _seconds(build_steps(batch)) / STEPS
-    return choose_fastest(devices, times)
+            steps = build_steps(batch)
+            steps()  # compiles
+            seconds[name] = turns * min(repeat(steps, number=1, repeat=5)) / STEPS
+    name = min(seconds, key=lambda key: seconds[key] * (1 if key == "cpu" else 2))
+    listed = ", ".join(f"{1e3 * value:.2f} ms on {key}" for key, value in seconds.items())
+    worth = "others than the cpu have to be 2 times as fast: programs compile longer there"
+    return Choice(devices[name], f"{name}: one step of all chains takes {listed}; {worth}")
 
 
 def find_platform(device: str) -> str:
@@ -98,8 +89,8 @@ def find_platform(device: str) -> str:
     return name
 
 
-def spread_over(device: str, count: int) -> Mesh:
-    """A mesh of the first `count` devices of a kind, for chains to be spread over.
+def spread_over(device: str, count: int) -> Choice:
+    """Take the first `count` devices of a kind; what they need not share is done on the first one.
 
     Parameters
     ----------
@@ -119,30 +110,5 @@ def spread_over(device: str, count: int) -> Mesh:
         raise OptionError(
             "device-count-out-of-range", most=len(devices), platform=name, count=count
         )
-    return Mesh(np.array(devices[:count]), ("devices",))
-
-
-def use_all(mesh: Mesh) -> Choice:
-    """All devices of a mesh; what they need not share is done on the first one."""
-    return Choice(mesh.devices.flat[0], f"{mesh.size} devices, as asked", mesh)
-
-
-def choose_fastest(devices: Mapping[str, Any], seconds: Mapping[str, float]) -> Choice:
-    """The device with the shortest time for one step of every chain.
-
-    Others than the CPU have to be `WORTH` times as fast: their programs compile longer.
-    """
-    name = min(seconds, key=lambda key: seconds[key] * (1 if key == "cpu" else WORTH))
-    listed = ", ".join(f"{1e3 * value:.2f} ms on {key}" for key, value in seconds.items())
-    worth = f"others than the cpu have to be {WORTH} times as fast: programs compile longer there"
-    return Choice(devices[name], f"{name}: one step of all chains takes {listed}; {worth}")
-
-
-def _seconds(call: Callable[[], Any]) -> float:
-    call()
-    times: list[float] = []
-    for _ in range(REPEATS):
-        begin = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - begin)
-    return min(times)
+    mesh = Mesh(np.array(devices[:count]), ("devices",))
+    return Choice(devices[0], f"{count} devices, as asked", mesh)

@@ -19,13 +19,13 @@ from bayesrep.choices import Feedback, Method
 from bayesrep.errors import ConvergenceWarning, OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import open_checkpoint
-from bayesrep.inference.compiling import compilation_timed, compiler_options, kept_programs
 from bayesrep.inference.components import settled_by_counts
-from bayesrep.inference.device import STEPS, Choice, choose, spread_over, use_all
+from bayesrep.inference.device import STEPS, Choice, choose, spread_over
 from bayesrep.inference.methods import Drawn, Run, cut, laplace, nuts, sample_around_mode
 from bayesrep.inference.mode import mass_elsewhere
 from bayesrep.inference.nuts import blank_target
 from bayesrep.inference.problem import Problem, pose, programs
+from bayesrep.inference.program import compilation_timed, compiler_options, kept_programs
 from bayesrep.inference.schedule import BLOCK, MANY, Schedule
 from bayesrep.inference.spread import widen_priors
 from bayesrep.inference.surrogate import Surrogate, surrogate_potential
@@ -173,19 +173,19 @@ def fit(
     of_chains = chains is not None or warmup is not None
     chains, warmup, draws = _fill_sizes(chains, warmup, draws)
     _check(method, feedback, chains, warmup, draws)
-    mesh = None if devices == 1 else spread_over(device, devices)
-    _check_spread(mesh, method, chains)
+    spread = None if devices == 1 else spread_over(device, devices)
+    _check_spread(spread and spread.mesh, method, chains)
     if checkpoint is not None and method == "laplace":
         raise OptionError("cut-or-checkpoint-without-nuts", method=method)
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     strategies = _list_strategies(
-        problem, method, feedback, of_chains=of_chains or mesh is not None
+        problem, method, feedback, of_chains=of_chains or spread is not None
     )
     with kept_programs(), compilation_timed(watch), own_settings():
         problem = widen_priors(problem, options)
         problem, why_components = settled_by_counts(problem, choose="components" not in options)
         schedule = _schedule(problem, chains, warmup, draws)
-        chosen = _choose_device(device, chains, problem) if mesh is None else use_all(mesh)
+        chosen = spread or _choose_device(device, chains, problem)
         with jax.default_device(chosen.device):
             data = problem.data()
             tools = programs(problem, data)

@@ -40,7 +40,7 @@ from bayesrep.inference.cells import completed_cells
 from bayesrep.inference.density import Density
 from bayesrep.inference.laplace_marginal import N_FACTORS, FactorNoise, Marginal, Setting
 from bayesrep.inference.problem import Problem
-from bayesrep.inference.program import Program, kept_jit
+from bayesrep.inference.program import Program
 from bayesrep.models.counts import pair_of_cells
 from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Floats, Ints
@@ -141,7 +141,7 @@ def _slope_program(density: Density) -> Program:
         )
         return along(units.root), right(units.center)
 
-    return kept_jit(slopes, "slopes of P(correct | cell)", density.identity)
+    return Program(slopes, "slopes of P(correct | cell)", density.identity)
 
 
 def _leading_factors(

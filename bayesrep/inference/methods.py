@@ -22,7 +22,6 @@ from jax.sharding import Mesh
 
 from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
 from bayesrep.inference.chains import Feed, sample
-from bayesrep.inference.checkpoint import Checkpoint
 from bayesrep.inference.density import Density, Draws
 from bayesrep.inference.device import Choice
 from bayesrep.inference.image_weights import share_images
@@ -219,7 +218,7 @@ def _run_chains(
         run.schedule,
         run.bar.advance,
         workers=min(len(keys), cores()),
-        checkpoint=None if run.folder is None else Checkpoint(run.folder, prefix),
+        checkpoint=run.folder and run.folder / prefix,
     )
 
 

@@ -22,7 +22,6 @@ Carlo when running many short chains", Bayesian Analysis.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -36,14 +35,13 @@ from numpyro.infer.util import ParamInfo
 from bayesrep.inference.arrowhead import shift_map
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.laplace_marginal import Marginal, MarginalDraw, Setting
-from bayesrep.inference.program import Compiled, kept_jit
+from bayesrep.inference.program import Program
 from bayesrep.inference.schedule import Schedule
 from bayesrep.inference.surrogate import Surrogate, blank_surrogate, surrogate_potential
 from bayesrep.models.model import Data
 from bayesrep.types import Float, Shaped
 
 MAX_TREE_DEPTH = 10
-INITIAL_STEP_SIZE, INITIAL_SD = 0.3, 0.5
 
 Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 
@@ -86,24 +84,6 @@ class State(NamedTuple):
     key: Array
 
 
-class Kernel(NamedTuple):
-    """The functions of a sampler, which JAX can trace.
-
-    Attributes
-    ----------
-    start : (keys [2]) -> State
-        Neither the surrogate nor the marginal is known there.
-    evaluate : (State, target, held coordinates) -> State
-        The same place, with the surrogate that the target says.
-    draw : (State, target, held coordinates) -> State, Transition
-        One kept draw; leaves the posterior invariant once the warm-up is over.
-    """
-
-    start: Callable[[Array], State]
-    evaluate: Callable[[State, Target, Array], State]
-    draw: Callable[[State, Target, Array], tuple[State, Transition]]
-
-
 @dataclass(frozen=True, eq=False)
 class Sampler:
     """NUTS for one density and schedule; both functions are programs, or compiled ones.
@@ -115,17 +95,11 @@ class Sampler:
         `held` [draw, H] are the values of the first H shared coordinates.
     vectorized
         Whether all take keys, states and held values stacked over chains.
-    mesh
-        Devices that share these.
-    shape
-        Shapes and types of what a compiled `block` returns.
     """
 
-    start: Callable[..., Any]
-    block: Callable[..., Any]
+    start: Any
+    block: Any
     vectorized: bool
-    mesh: Mesh | None = None
-    shape: Any = None
 
     def states(self, keys: Array) -> list[Any]:
         """Build first states for keys [chain, 2], as `sample` takes them."""
@@ -154,8 +128,8 @@ def build_sampler(
     held
         H, how many of the first coordinates are not sampled but given, anew for every draw.
     """
-    start, evaluate, draw = build_kernel(density, schedule, held=held)
-    one_start = start
+    one_start, evaluate, draw = build_kernel(density, schedule, held=held)
+    start = one_start
 
     def block(
         state: State, target: Target, given: Float[Array, "draw held"]
@@ -182,12 +156,11 @@ def build_sampler(
                 check_vma=False,  # counts of transitions are everywhere the same
             )
     form = f"{schedule!r} {held} {vectorized}"
-    identity = "" if mesh is not None else density.identity  # kept are programs of one device
+    made_from = "" if mesh is not None else density.identity  # kept are programs of one device
     return Sampler(
-        kept_jit(start, f"first states {form}", density.identity, quick=True),
-        kept_jit(block, f"block of draws {form}", identity),
+        Program(start, f"first states {form}", density.identity, quick=True),
+        Program(block, f"block of draws {form}", made_from),
         vectorized,
-        mesh,
     )
 
 
@@ -204,8 +177,24 @@ def _chain_axes(start: Callable[[Array], State]) -> State:
     return axes._replace(hmc=axes.hmc._replace(i=None, adapt_state=adapt))
 
 
-def build_kernel(density: Density, schedule: Schedule, *, held: int = 0) -> Kernel:
-    """Build the functions of `build_sampler`, of one chain."""
+def build_kernel(
+    density: Density, schedule: Schedule, *, held: int = 0
+) -> tuple[
+    Callable[[Array], State],
+    Callable[[State, Target, Array], State],
+    Callable[[State, Target, Array], tuple[State, Transition]],
+]:
+    """Build the functions of `build_sampler`, of one chain.
+
+    Returns
+    -------
+    start : (keys [2]) -> State
+        Neither the surrogate nor the marginal is known there.
+    evaluate : (State, target, held coordinates) -> State
+        The same place, with the surrogate that the target says.
+    draw : (State, target, held coordinates) -> State, Transition
+        One kept draw; leaves the posterior invariant once the warm-up is over.
+    """
     marginal = Marginal(density)
 
     def potential(target: Target | None, fixed: Array) -> Callable[[Array], Array]:
@@ -221,11 +210,11 @@ def build_kernel(density: Density, schedule: Schedule, *, held: int = 0) -> Kern
     def start(keys: Array) -> State:
         """Begin around the mode, at a density so low that the first proposal is accepted."""
         place, of_nuts, of_draws = keys[0], *jax.random.split(keys[1])
-        free = INITIAL_SD * jax.random.normal(place, (density.shared - held,))
+        free = 0.5 * jax.random.normal(place, (density.shared - held,))
         state = initialize(
             ParamInfo(free, jnp.zeros(()), free),
             schedule.warmup,
-            step_size=INITIAL_STEP_SIZE,
+            step_size=0.3,
             target_accept_prob=schedule.target_accept,
             max_tree_depth=MAX_TREE_DEPTH,
             dense_mass=schedule.dense,
@@ -282,21 +271,11 @@ def build_kernel(density: Density, schedule: Schedule, *, held: int = 0) -> Kern
         state, statistics = propose(state, target, fixed)
         return state, Transition(state.drawn.position, lp=state.drawn.lp, **statistics)
 
-    return Kernel(start, evaluate, draw)
+    return start, evaluate, draw
 
 
 def compile_sampler(sampler: Sampler, keys: Any, target: Any, given: Any) -> Sampler:
     """Compile a sampler for arguments of these shapes (arrays or their shapes and types)."""
-    start: Compiled = sampler.start.compile_for(keys)  # type: ignore[attr-defined]
-    block: Compiled = sampler.block.compile_for(start.shape, target, given)  # type: ignore[attr-defined]
-    call: Any = block.call
-    if sampler.mesh is not None:
-        # What comes from one device, or from the host, goes to those that share the work.
-        places, _ = call.input_shardings
-        call = partial(_call_from_anywhere, call, places)
-    return replace(sampler, start=start.call, block=call, shape=block.shape)
-
-
-def _call_from_anywhere(call: Callable[..., Any], places: Any, *arguments: Any) -> Any:
-    """Call a program whose arguments have to lie on its devices."""
-    return call(*jax.device_put(arguments, places))
+    start = sampler.start.compile_for(keys)
+    states = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), start.out_info)
+    return replace(sampler, start=start, block=sampler.block.compile_for(states, target, given))

@@ -17,13 +17,13 @@ from numpyro.infer.util import constrain_fn, log_density
 
 from bayesrep.errors import OptionError
 from bayesrep.inference.arrowhead import by_unit
-from bayesrep.inference.compiling import kept_programs
 from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.laplace_marginal import Marginal, Setting
 from bayesrep.inference.marginal_mode import find_marginal_mode
 from bayesrep.inference.mode import around_mode
 from bayesrep.inference.problem import Problem, pose, programs
+from bayesrep.inference.program import kept_programs
 from bayesrep.inference.spread import widen_priors
 from bayesrep.models.model import TRACING, Data
 from bayesrep.numerics.settings import own_settings

@@ -7,7 +7,7 @@ import jax
 
 from bayesrep.inference.density import Density
 from bayesrep.inference.device import default_platform
-from bayesrep.inference.program import Program, kept_jit
+from bayesrep.inference.program import Program
 from bayesrep.machine import cores
 from bayesrep.numerics.batches import in_batches
 
@@ -53,4 +53,4 @@ def compile_for_points(
 
     most = min(256, 2**20 // max(density.units, 1))  # so many classifiers of all points at most
     size = size if on_cpu else max(size, most)
-    return PointProgram(kept_jit(some, name, density.identity), size, cores() if on_cpu else 1)
+    return PointProgram(Program(some, name, density.identity), size, cores() if on_cpu else 1)

@@ -20,7 +20,7 @@ from bayesrep.errors import OptionError, StudyError, did_you_mean, listing
 from bayesrep.inference.arrowhead import SecondOrder, second_order
 from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.device import default_platform
-from bayesrep.inference.program import Program, kept_jit
+from bayesrep.inference.program import Program
 from bayesrep.models import MODELS, Model
 from bayesrep.models.model import TRACING, Data, Form, Options
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -239,9 +239,9 @@ def compile_programs(
 
     return Programs(
         density,
-        kept_jit(density.to_position, "start", density.identity),
-        kept_jit(expand, "expand", density.identity, quick=True),
-        kept_jit(quantities, "quantities", density.identity),
+        Program(density.to_position, "start", density.identity),
+        Program(expand, "expand", density.identity, quick=True),
+        Program(quantities, "quantities", density.identity),
     )
 
 

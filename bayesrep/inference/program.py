@@ -1,4 +1,4 @@
-"""Programs that later processes find as they were traced and compiled.
+"""Programs: how they are compiled, and how later processes find them as they were traced.
 
 Tracing a fit's programs and lowering them takes longer than sampling. So beside what XLA compiled,
 which JAX keeps, lies what JAX traced: the program in StableHLO, exported by `jax.export`, under a
@@ -9,128 +9,74 @@ which finds what XLA compiled before.
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 from jax import export
 from jax.core import Tracer
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
+from jax.stages import Compiled
 
-from bayesrep.atomic import replaced_file
-from bayesrep.inference.compiling import CompilerOptions, compiler_options
+from bayesrep.atomic import LEAST_COMPILATION, programs_cache, replaced_file
 from bayesrep.inference.device import default_platform
-
-ROOMS = ("inference", "models", "numerics")
-"""Rooms of the package that programs are made from."""
-LIBRARIES = ("jax", "jaxlib", "numpyro", "numpy")
-SETTINGS = (
-    "jax_enable_x64",
-    "jax_default_prng_impl",
-    "jax_threefry_partitionable",
-    "jax_default_matmul_precision",
-    "jax_numpy_dtype_promotion",
-    "jax_disable_jit",
-)
-"""JAX's settings that programs depend on."""
-TRUSTED = ("bayesrep.", "numpyro.")
-"""Where the types of results come from."""
-
-
-class Compiled(NamedTuple):
-    """A program compiled for arguments of some shapes.
-
-    Attributes
-    ----------
-    call
-        Takes such arguments.
-    shape
-        Shapes and types of what it returns.
-    """
-
-    call: Callable[..., Any]
-    shape: Any
-
-
-class _Kept(NamedTuple):
-    """A program compiled for flat arguments, and the tree of its results."""
-
-    call: Any
-    results: Any
-    shape: Any
+from bayesrep.progress import Stopwatch
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
     """A jitted function that later processes need not trace.
 
-    What is kept lies where JAX keeps what it compiles (`bayesrep.inference.compiling.kept_programs`
-    says where); without such a place, or on other devices than the first CPU, this is `jax.jit`,
-    and with arguments that are being traced the function itself. Where several threads ask for a
-    program, one of them makes it.
+    What is kept lies where JAX keeps what it compiles (`kept_programs` says where); without such a
+    place, or on other devices than the first CPU, this is `jax.jit`, and with arguments that are
+    being traced the function itself. Where several threads ask for a program, one of them makes it.
 
     Attributes
     ----------
     function
         What is computed: arrays in trees go in and come out.
-    identity
-        All that the function closes over, as text: with our code and the shapes of arguments it
-        tells one program from any other. Empty: nothing is kept.
-    options
-        The compiler's.
+    name, made_from
+        What tells it from others of the same model, and all that these close over, as text: with
+        our code and the shapes of arguments they tell one program from any other. Where
+        `made_from` is empty, nothing is kept.
+    quick
+        As [compiler_options][bayesrep.inference.program.compiler_options] has it.
     """
 
     function: Callable[..., Any]
-    identity: str
-    options: CompilerOptions
-    _known: dict[Any, _Kept | None] = field(default_factory=dict[Any, _Kept | None], repr=False)
+    name: str
+    made_from: str
+    quick: bool = field(default=False, kw_only=True)
+    _known: dict[Any, Compiled] = field(default_factory=dict[Any, Compiled], repr=False)
     _making: RLock = field(default_factory=RLock, repr=False)
 
     @cached_property
     def jitted(self) -> Any:
         """The function as `jax.jit` has it."""
-        return jax.jit(self.function, compiler_options=self.options)
+        return jax.jit(self.function, compiler_options=compiler_options(quick=self.quick))
 
     def __call__(self, *arguments: Any) -> Any:
         """What the function returns."""
-        leaves, structure = jax.tree.flatten(arguments)
-        if any(isinstance(leaf, Tracer) for leaf in leaves):
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arguments)):
             return self.function(*arguments)  # a program inside another has no compiler's options
-        found = self._find(leaves, structure)
-        if found is None:
-            return self.jitted(*arguments)
-        return jax.tree.unflatten(found.results, found.call(*leaves))
-
-    def lower(self, *arguments: Any) -> Any:
-        """Lower it for such arguments, as functions of `jax.jit` are lowered."""
-        return self.jitted.lower(*arguments)
-
-    def trace(self, *arguments: Any) -> Any:
-        """Trace it for such arguments, as functions of `jax.jit` are traced."""
-        return self.jitted.trace(*arguments)
+        return (self._find(arguments) or self.jitted)(*arguments)
 
     def compile_for(self, *arguments: Any) -> Compiled:
         """Compile for arguments like these: arrays, or their shapes and types."""
-        leaves, structure = jax.tree.flatten(arguments)
-        found = self._find(leaves, structure)
-        if found is None:
-            lowered = self.jitted.lower(*arguments)
-            return Compiled(lowered.compile(), jax.eval_shape(self.jitted, *arguments))
+        return self._find(arguments) or self.jitted.lower(*arguments).compile()
 
-        def call(*arguments: Any) -> Any:
-            return jax.tree.unflatten(found.results, found.call(*jax.tree.leaves(arguments)))
-
-        return Compiled(call, found.shape)
-
-    def _find(self, leaves: list[Any], structure: Any) -> _Kept | None:
+    def _find(self, arguments: tuple[Any, ...]) -> Compiled | None:
         """The kept program for arguments of these shapes, made where there is none."""
-        if not self.identity or not _is_on_first_cpu(leaves):
+        leaves, structure = jax.tree.flatten(arguments)
+        if not self.made_from or not _is_on_first_cpu(leaves):
             return None
         signature = (structure, tuple(map(_describe_leaf, leaves)), _read_settings())
         with self._making:
@@ -138,64 +84,122 @@ class Program:
                 folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
                 if folder is None or not jax.config.jax_enable_compilation_cache:  # type: ignore[attr-defined]
                     return None
-                parts = _digest_sources(), self.identity, *map(repr, signature)
+                parts = _digest_sources(), self.name, self.made_from, *map(repr, signature)
                 file = Path(folder) / f"{_digest(chr(0).join(parts).encode())}.program"
-                self._known[signature] = self._read(file) or self._make(leaves, structure, file)
+                kept = self._read(file, arguments)
+                self._known[signature] = kept or self._compile(self._make(file, arguments))
             return self._known[signature]
 
-    def _read(self, file: Path) -> _Kept | None:
+    def _read(self, file: Path, arguments: tuple[Any, ...]) -> Compiled | None:
         with suppress(Exception):  # whatever is wrong with it, it is made again
             seal, header, data = file.read_bytes().split(b"\n", 2)
             if seal.decode() == _digest(header + data):
                 os.utime(file)  # the longest unused go first
-                return self._assemble(export.deserialize(bytearray(data)), json.loads(header))
+                trees = {
+                    "in_tree": jax.tree.structure((arguments, {})),
+                    "out_tree": jax.tree.structure(_decode(json.loads(header))),
+                }
+                return self._compile(replace(export.deserialize(bytearray(data)), **trees))
         return None
 
-    def _make(self, leaves: list[Any], structure: Any, file: Path) -> _Kept | None:
-        results: list[Any] = []
+    def _compile(self, exported: export.Exported) -> Compiled:
+        shapes = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in exported.in_avals]
+        arguments, _ = jax.tree.unflatten(exported.in_tree, shapes)
+        options = compiler_options(quick=self.quick)
+        return jax.jit(exported.call, compiler_options=options).lower(*arguments).compile()
 
-        def flat(*leaves: Any) -> list[Any]:
-            found, tree = jax.tree.flatten(self.function(*jax.tree.unflatten(structure, leaves)))
-            results.append(jax.tree.unflatten(tree, list(range(len(found)))))
-            return found
-
-        exported = export.export(jax.jit(flat), platforms=[default_platform()])(*leaves)
+    def _make(self, file: Path, arguments: tuple[Any, ...]) -> export.Exported:
+        """Trace it, and keep it where its results are of types that a later process finds."""
+        exported = export.export(self.jitted, platforms=["cpu"])(*arguments)
+        places = list(range(len(exported.out_avals)))
         try:
-            tree = _encode(results[-1])
-        except TypeError:  # of another type than ours
-            return None
-        header, data = json.dumps(tree).encode(), bytes(exported.serialize())
+            tree = _encode(jax.tree.unflatten(exported.out_tree, places))
+        except TypeError:
+            return exported
+        taken = jax.tree.structure((exported.in_avals, {}))
+        flat = replace(exported, in_tree=taken, out_tree=jax.tree.structure(places))
+        header, data = json.dumps(tree).encode(), bytes(flat.serialize())
         with suppress(OSError), replaced_file(file) as partial:  # without room nothing is kept
             partial.write_bytes(b"\n".join((_digest(header + data).encode(), header, data)))
-        return self._assemble(exported, tree)
-
-    def _assemble(self, exported: export.Exported, tree: Any) -> _Kept:
-        results = jax.tree.structure(_decode(tree))
-        taken, given = (
-            [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in avals]
-            for avals in (exported.in_avals, exported.out_avals)
-        )
-        call = jax.jit(exported.call, compiler_options=self.options).lower(*taken).compile()
-        return _Kept(call, results, jax.tree.unflatten(results, given))
+        return exported
 
 
-def kept_jit(
-    function: Callable[..., Any], name: str, made_from: str, *, quick: bool = False
-) -> Program:
-    """`jax.jit`, for the kind of device that is the default here, and kept for later processes.
+def compiler_options(*, quick: bool = False) -> dict[str, int | bool]:
+    """What has a program compiled sooner that runs no slower, by the version of jaxlib.
+
+    For the device on which the program will run: ask with that as the default.
+
+    Only a program that is called from outside any other takes options. What the environment's
+    `XLA_FLAGS` says of one of them rules.
 
     Parameters
     ----------
-    function
-        As `Program` has it.
-    name, made_from
-        What tells it from others of the same model, and all that these close over, as text; where
-        that is empty, nothing is kept.
     quick
-        As [compiler_options][bayesrep.inference.compiling.compiler_options] has it.
+        For a program that runs a few times only: it compiles in half the time again, and runs half
+        as fast.
     """
-    identity = f"{name} {made_from}" if made_from else ""
-    return Program(function, identity, compiler_options(quick=quick))
+    wanted: dict[str, int | bool] = {}
+    if default_platform() != "cpu":
+        # Kernels of small products are tried in many forms, so that an H200 compiles three to seven
+        # times as long for gradients that run 4 to 23 % faster (docs/results/gpu.md). Products by
+        # cuBLAS need no trying; those by Triton compile for some shapes only where they are tried.
+        wanted = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 0}
+    else:
+        # jaxlib 0.10 has a new way to write kernels, which is slow to compile: without it and with
+        # fewer passes of LLVM the block of draws of 136 classifiers compiles in 3.4 s instead of
+        # 5.8 s and runs as fast. Later versions do not know the first option and gain nothing by
+        # the second.
+        if version("jaxlib").startswith("0.10."):
+            wanted["xla_cpu_use_fusion_emitters"] = False
+        if quick:
+            wanted["xla_backend_optimization_level"] = 0
+    flags = os.environ.get("XLA_FLAGS", "")
+    return {name: value for name, value in wanted.items() if name not in flags}
+
+
+@contextmanager
+def kept_programs() -> Generator[None]:
+    """Keep the programs compiled inside for later processes, unless the user decided where.
+
+    The user decides by JAX's own settings, such as `JAX_COMPILATION_CACHE_DIR`. They are the same
+    afterwards. JAX runs what it finds there: see `bayesrep.atomic.refuse_shared`.
+    """
+    settings: Any = jax.config
+    place, least = "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs"
+    ours: dict[str, Any] = {}
+    if getattr(settings, place) is None and settings.jax_enable_compilation_cache:
+        try:
+            ours = {place: str(programs_cache()), least: LEAST_COMPILATION}
+        except OSError as error:
+            warnings.warn(f"compiled programs are not kept: {error}", stacklevel=6)
+    before = {name: getattr(settings, name) for name in ours}
+    try:
+        _configure(ours)
+        yield
+    finally:
+        _configure(before)
+
+
+def _configure(settings: dict[str, Any]) -> None:
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    if settings:
+        reset_cache()  # JAX reads where its cache is once
+
+
+@contextmanager
+def compilation_timed(watch: Stopwatch) -> Generator[None]:
+    """Count as a stage of its own what JAX traces and compiles inside, in whatever stage."""
+
+    def hear(event: str, start_time: float, end_time: float, **_: str | int) -> None:
+        if event.startswith("/jax/core/compile/"):
+            watch.span("compiling", start_time, end_time)
+
+    jax.monitoring.register_event_time_span_listener(hear)
+    try:
+        yield
+    finally:
+        jax.monitoring.unregister_event_time_span_listener(hear)
 
 
 def _is_on_first_cpu(leaves: Sequence[Any]) -> bool:
@@ -215,17 +219,28 @@ def _describe_leaf(leaf: Any) -> tuple[Any, ...]:
 
 
 def _read_settings() -> tuple[Any, ...]:
-    values = tuple(getattr(jax.config, name) for name in SETTINGS)
-    return (default_platform(), os.environ.get("XLA_FLAGS", ""), *values)
+    """JAX's settings that programs depend on, and XLA's."""
+    settings: Any = jax.config
+    return (
+        default_platform(),
+        os.environ.get("XLA_FLAGS", ""),
+        settings.jax_enable_x64,
+        settings.jax_default_prng_impl,
+        settings.jax_threefry_partitionable,
+        settings.jax_default_matmul_precision,
+        settings.jax_numpy_dtype_promotion,
+        settings.jax_disable_jit,
+    )
 
 
 @cache
 def _digest_sources() -> str:
     """A digest of our code that programs are made from, and versions."""
     package = Path(__file__).parents[1]
-    files = (file for room in ROOMS for file in sorted((package / room).rglob("*.py")))
+    rooms = (package / room for room in ("inference", "models", "numerics"))
+    files = (file for room in rooms for file in sorted(room.rglob("*.py")))
     code = b"".join(_digest(file.read_bytes()).encode() for file in files)
-    return " ".join([_digest(code), *(version(name) for name in LIBRARIES)])
+    return " ".join([_digest(code), *map(version, ("jax", "jaxlib", "numpyro", "numpy"))])
 
 
 def _digest(data: bytes) -> str:
@@ -233,36 +248,38 @@ def _digest(data: bytes) -> str:
 
 
 def _encode(tree: Any) -> Any:
-    """A tree of places as JSON.
+    """A tree of numbers as JSON, in which every part has the name of its type.
 
     Raises
     ------
     TypeError
-        Where a part has a type that cannot be told.
+        Where `_decode` would not take a part for what it is.
     """
-    if tree is None or isinstance(tree, int):
+    if tree is None or isinstance(tree, int | str):
         return tree
-    if type(tree) is dict and all(isinstance(key, str) for key in tree):
-        return {"dict": [[key, _encode(value)] for key, value in tree.items()]}
-    name = f"{type(tree).__module__}:{type(tree).__qualname__}"
-    named = hasattr(tree, "_fields") and name.startswith(TRUSTED)
-    if type(tree) is list or type(tree) is tuple or named:
-        return {name: [_encode(value) for value in tree]}
-    raise TypeError(name)
+    kind: Any = type(tree)
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    if _find_type(name) is not kind:
+        raise TypeError(name)
+    return {name: [_encode(part) for part in (tree.items() if kind is dict else tree)]}
 
 
 def _decode(tree: Any) -> Any:
-    if tree is None or isinstance(tree, int):
+    if not isinstance(tree, dict):
         return tree
     ((name, parts),) = tree.items()
-    if name == "dict":
-        return {key: _decode(value) for key, value in parts}
-    values = [_decode(value) for value in parts]
-    if name == "builtins:list":
-        return values
-    if name == "builtins:tuple":
-        return tuple(values)
+    kind = _find_type(name)
+    return getattr(kind, "_make", kind)(map(_decode, parts))
+
+
+def _find_type(name: str) -> Any:
+    """A plain container, or a NamedTuple of ours or of NumPyro's; a TypeError for what is none."""
+    for plain in (list, tuple, dict):
+        if name == f"builtins:{plain.__qualname__}":
+            return plain
     module, _, kind = name.partition(":")
-    if not module.startswith(TRUSTED):
-        raise ValueError(f"{name} is not a type of ours")
-    return getattr(import_module(module), kind)(*values)
+    ours = module.startswith(("bayesrep.", "numpyro."))
+    found = getattr(import_module(module), kind, None) if ours else None
+    if not hasattr(found, "_make"):
+        raise TypeError(f"{name} is not a type of ours")
+    return found

@@ -10,10 +10,8 @@ from jax import Array
 from bayesrep.numerics.convergence import divide_chains
 
 BLOCK = 25
-LONGEST_WARMUP = 4
-"""How many times as long as usual a warm-up is, at most; draws may be further apart than that."""
-MANY, SUPERCHAINS = 32, 8
-"""Chains from which on they begin in groups, and how many groups."""
+MANY = 32
+"""Chains from which on they begin in groups."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +31,12 @@ class Schedule:
 
     @property
     def superchains(self) -> int:
-        """Groups of chains that begin at one point each; 0 where every chain has its own.
+        """How many groups of chains begin at one point each; 0 where every chain has its own.
 
         Many chains are too short to be compared one by one; groups that forget where they began
         tell that all do (Margossian and others 2024).
         """
-        return SUPERCHAINS if self.chains >= MANY else 0
+        return 8 if self.chains >= MANY else 0
 
     def keys(self, key: Array) -> Array:
         """Two keys [chain, 2] for each chain: of where it begins, and of all else."""
@@ -55,8 +53,11 @@ class Schedule:
         return replace(self, thinning=max(self.thinning, components**2 // 2), dense=True)
 
     def lengthen(self, times: int) -> "Schedule":
-        """The same for chains that did not agree: as many draws, further apart."""
+        """The same for chains that did not agree: as many draws, further apart.
+
+        The warm-up is four times as long at most.
+        """
         if times == 1:
             return self
-        warmup = self.warmup * min(times, LONGEST_WARMUP)
+        warmup = self.warmup * min(times, 4)
         return replace(self, warmup=warmup, thinning=self.thinning * times, dense=True)

@@ -18,12 +18,12 @@ import numpy as np
 from bayesrep.errors import ConvergenceWarning, EstimateWarning, IdentificationWarning
 from bayesrep.inference import fit
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups
-from bayesrep.inference.compiling import kept_programs
 from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.image_weights import share_images
 from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.mode import around_mode
 from bayesrep.inference.problem import pose, programs
+from bayesrep.inference.program import kept_programs
 from bayesrep.lab.worlds import Design, adjusted_accuracies, draw_study
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.numerics.settings import own_settings

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from bayesrep.clusters import join_cluster, map_on_cluster
-from bayesrep.inference.compiling import kept_programs
+from bayesrep.inference.program import kept_programs
 from bayesrep.sweeps.claims import claim, open_claims
 from bayesrep.sweeps.folder import keep, read_results, working_seconds
 from bayesrep.sweeps.one import Result, result_of

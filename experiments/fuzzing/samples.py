@@ -526,6 +526,7 @@ def posterior() -> Any:
     return build_posterior(groups, coordinates, attributes)
 
 
+BLOCK_NAME = "part-chain-0-block-00000.npz"
 BLOCK = [np.arange(24, dtype=np.float32).reshape(2, 12), np.arange(4, dtype=np.uint32)]
 IDENTITY = {"study": "0" * 64, "model": "joint", "seed": 0, "schedule": {"chains": 2, "draws": 20}}
 
@@ -535,8 +536,8 @@ def checkpoint_files() -> Files:
     stream = io.BytesIO()
     np.savez(stream, **{str(number): array for number, array in enumerate(BLOCK)})
     text = json.dumps(IDENTITY, indent=1) + "\n"
-    name = "checkpoint/part-chain-0-block-00000.npz"
-    return {"checkpoint/checkpoint.json": text.encode(), name: stream.getvalue()}
+    block = {f"checkpoint/{BLOCK_NAME}": stream.getvalue()}
+    return {"checkpoint/checkpoint.json": text.encode(), **block}
 
 
 def picture(number: int, kind: str, mode: str = "RGB") -> bytes:

@@ -184,10 +184,10 @@ def _arrays(group: Any) -> dict[str, Any]:
 
 
 def _checkpoint(root: Path) -> Any:
-    from bayesrep.inference.checkpoint import Checkpoint, open_checkpoint
+    from bayesrep.inference.checkpoint import load_block, open_checkpoint
 
     folder = open_checkpoint(root / "checkpoint", samples.IDENTITY)
-    return Checkpoint(folder, "part").load(0, 0, samples.BLOCK)
+    return load_block(folder / samples.BLOCK_NAME, samples.BLOCK)
 
 
 def _layouts(root: Path) -> Any:

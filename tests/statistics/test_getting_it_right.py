@@ -184,7 +184,9 @@ def from_position(key, position, data, *, density, whitening, noise, surrogate, 
     """
     marginal = Mistaken(density, volume)
     with mock.patch.object(nuts, "Marginal", return_value=marginal):
-        kernel = build_kernel(density, Schedule(chains=1, warmup=0, draws=1, thinning=1))
+        start, evaluate, draw = build_kernel(
+            density, Schedule(chains=1, warmup=0, draws=1, thinning=1)
+        )
     surrogate = surrogate._replace(data=density.select(data, ROWS))
     target = Target(Settings(data, whitening, noise, ROWS), surrogate)
 
@@ -203,13 +205,13 @@ def from_position(key, position, data, *, density, whitening, noise, surrogate, 
     # The sampler takes its first proposal because where it begins is infinitely unlikely.
     log_marginal = jnp.where(accept, log_marginal, -jnp.inf)
 
-    state = kernel.start(jnp.stack([key, key]))
+    state = start(jnp.stack([key, key]))
     steps = state.hmc.adapt_state._replace(step_size=jnp.asarray(STEP))
     hmc = state.hmc._replace(z=shared, adapt_state=steps)
     drawn = MarginalDraw(position, log_marginal, jnp.zeros(()))
     held = jnp.zeros(0)
-    state = kernel.evaluate(State(hmc, drawn, state.key), target, held)
-    return kernel.draw(state, target, held)[1].position
+    state = evaluate(State(hmc, drawn, state.key), target, held)
+    return draw(state, target, held)[1].position
 
 
 @pytest.fixture(scope="module")
