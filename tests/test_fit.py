@@ -340,6 +340,21 @@ def test_the_number_of_components_is_told_where_the_counts_ask_for_it(monkeypatc
     assert asked["components_choice"] == why != ""
 
 
+def test_settings_of_nuts_reach_the_sampler(study):
+    """And the checks, which say what the longest trajectory may be."""
+    settings = {"target_accept": 0.6, "max_tree_depth": 2, "dense_mass": False}
+    short = {"draws": 25, "progress": False, **SMALL}
+    posterior = short_fit(study, **short, **settings)
+    made = posterior.posterior.attrs
+    planned = json.loads(made["schedule"])
+    assert made["method"] == "nuts"
+    assert {name: planned[name] for name in settings} == settings
+    longest = planned["thinning"] * (2 ** settings["max_tree_depth"] - 1)
+    assert 0 < posterior.sample_stats["num_steps"].values.max() <= longest
+    checks = bayesrep.diagnose(posterior).checks.rows_by_key("check", named=True, unique=True)
+    assert checks["steps per transition"]["value"].endswith("(limit 3)")
+
+
 def test_one_or_two_annotators_are_warned_of():
     """One annotator cannot tell two components, let alone the three that are fitted here."""
     study = hard_study(selected=np.arange(50) % 2, shown=1)
@@ -455,6 +470,15 @@ def test_file_round_trip_and_refusals(posterior, tmp_path):
         ({"feedback": "half"}, ("unknown-feedback", {"feedback": "half"})),
         ({"degre": 8}, ("unknown-model-option", {"options": ["degre"], "model": "joint"})),
         ({"device": "abacus"}, ("device-not-present", {"device": "abacus", "choices": "cpu"})),
+        ({"target_accept": 1.0}, ("target-accept-out-of-range", {"value": 1.0})),
+        ({"target_accept": True}, ("target-accept-out-of-range", {"value": True})),
+        ({"max_tree_depth": 0}, ("tree-depth-out-of-range", {"value": 0})),
+        ({"max_tree_depth": 2.0}, ("tree-depth-out-of-range", {"value": 2.0})),
+        ({"dense_mass": 1}, ("option-not-true-or-false", {"option": "dense_mass", "value": 1})),
+        (
+            {"method": "laplace", "dense_mass": True},
+            ("nuts-settings-without-nuts", {"option": "dense_mass", "method": "laplace"}),
+        ),
     ],
 )
 def test_bad_arguments(study, changes, broken):

@@ -94,6 +94,16 @@ def test_axes_that_a_method_has_no_use_for_are_dropped(grid):
     }
 
 
+def test_settings_of_nuts_are_axes_of_chains(grid):
+    text = 'target_accept = [0.8, 0.95]\nmax_tree_depth = 8\ndense_mass = ["default", false]\n'
+    runs = runs_of(grid(f'method = ["laplace", "nuts"]\n{text}'))
+    found = [dict(run.settings) for run in runs]
+    of_nuts = [{"target_accept": a, "max_tree_depth": 8} for a in (0.8, 0.95)]
+    assert found == [{}, *(each | more for each in of_nuts for more in ({}, {"dense_mass": False}))]
+    with refused(OptionError, "grid-value-of-wrong-kind", {"wanted": "true or false"}):
+        runs_of(grid('method = "nuts"\ndense_mass = 1\n'))
+
+
 def test_options_are_those_of_models_that_have_them(grid):
     text = 'method = "nuts"\nmodel = ["joint", "workers"]\n'
     runs = runs_of(grid(f"{text}[options]\npanel = [false, true]\nslope = [1, 2.5]\n"))

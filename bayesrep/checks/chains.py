@@ -44,7 +44,10 @@ def check_draws(posterior: Posterior) -> list[Finding]:
     checks = {
         "diverging": ("diverging", _check_divergences),
         "energy": ("energy", _check_energy),
-        "num_steps": ("tree depth", partial(_check_steps, thinning=made.thinning)),
+        "num_steps": (
+            "tree depth",
+            partial(_check_steps, thinning=made.thinning, limit=2**made.max_tree_depth - 1),
+        ),
     }
     findings += [
         check(stats[name].values)
@@ -129,11 +132,8 @@ def _check_energy(energy: Float[np.ndarray, "chain draw"]) -> Finding:
     return Finding(check, value, wanted, "with care", sentence)
 
 
-def _check_steps(steps: Int[np.ndarray, "chain draw"], *, thinning: int) -> Finding:
+def _check_steps(steps: Int[np.ndarray, "chain draw"], *, thinning: int, limit: int) -> Finding:
     """Steps are summed over the transitions of a kept draw, so a single long one may hide."""
-    from bayesrep.inference.nuts import MAX_TREE_DEPTH  # which imports JAX
-
-    limit = 2**MAX_TREE_DEPTH - 1
     average = steps / thinning
     share, check = float((average > limit / 2).mean()), "steps per transition"
     value, wanted = f"{average.mean():.0f} (limit {limit:,})", f"< {limit // 2}"

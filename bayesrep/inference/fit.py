@@ -58,6 +58,9 @@ def fit(
     chains: int | None = None,
     warmup: int | None = None,
     draws: int | None = None,
+    target_accept: float | None = None,
+    max_tree_depth: int | None = None,
+    dense_mass: bool | None = None,
     seed: int = 0,
     progress: bool = True,
     feedback: Feedback = "full",
@@ -93,7 +96,7 @@ def fit(
         with others they have not. "nuts": chains (`bayesrep.inference.nuts`). "auto": the former
         where its weights hold, else chains, up to 16 times as long, until they agree. The attribute
         `method` says which made the draws, and `tried` what came before. A cut feedback takes
-        chains at once, and so does whoever names `chains` or `warmup`.
+        chains at once, and so does whoever names `chains`, `warmup` or a setting of NUTS.
     chains, warmup, draws
         Number of chains (4), and of adaptation steps (250, of 32 chains and more 100; rounded up
         to blocks of 25) and kept draws in each (750; of more than four chains 3,000 in all, and 12
@@ -101,6 +104,11 @@ def fit(
         components or more. 32 chains and more begin in eight groups, which nested R-hat compares.
         Laplace makes a third of chains × draws (1,000 at least), or more until their weights hold,
         and returns chains × draws of equal weight as one chain.
+    target_accept, max_tree_depth, dense_mass
+        Settings of NUTS, as NumPyro has them: the mean acceptance probability that the step size
+        is adapted to (0.9), the most doublings of a trajectory (10), and whether the mass matrix
+        is dense (where classifiers are 64 or fewer, components more than two, or chains longer
+        than usual).
     seed
         Seed of everything random.
     progress
@@ -170,9 +178,16 @@ def fit(
         identify the mixture.
     """
     watch = Stopwatch("posing")
-    of_chains = chains is not None or warmup is not None
+    of_nuts = {
+        "target_accept": target_accept,
+        "max_tree_depth": max_tree_depth,
+        "dense_mass": dense_mass,
+    }
+    settings = {name: value for name, value in of_nuts.items() if value is not None}
+    of_chains = chains is not None or warmup is not None or bool(settings)
     chains, warmup, draws = _fill_sizes(chains, warmup, draws)
     _check(method, feedback, chains, warmup, draws)
+    _check_settings(method, settings)
     spread = None if devices == 1 else spread_over(device, devices)
     _check_spread(spread and spread.mesh, method, chains)
     if checkpoint is not None and method == "laplace":
@@ -184,7 +199,7 @@ def fit(
     with kept_programs(), compilation_timed(watch), own_settings():
         problem = widen_priors(problem, options)
         problem, why_components = settled_by_counts(problem, choose="components" not in options)
-        schedule = _schedule(problem, chains, warmup, draws)
+        schedule = replace(_schedule(problem, chains, warmup, draws), **settings)
         chosen = spread or _choose_device(device, chains, problem)
         with jax.default_device(chosen.device):
             data = problem.data()
@@ -200,7 +215,7 @@ def fit(
             elsewhere = facts["elsewhere"] = mass_elsewhere(problem, tools, data, seed)
             marginal, attempt, tried = None, None, list[str]()
             for strategy in strategies:
-                longer = schedule.lengthen(strategy.times)
+                longer = replace(schedule.lengthen(strategy.times), **settings)
                 counted = ("draw", "divergences") if strategy.stages else ("fit", "")
                 steps = strategy.steps(longer)
                 with progress_bar(steps, *counted, show=progress, watch=watch) as bar:
@@ -356,6 +371,20 @@ def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> 
         raise OptionError("unknown-fit-method", allowed=allowed, method=method)
     if method == "laplace" and feedback == "cut":
         raise OptionError("cut-or-checkpoint-without-nuts", method=method)
+
+
+def _check_settings(method: str, settings: Mapping[str, Any]) -> None:
+    """Refuse settings of NUTS that are out of range, or where no chains are made."""
+    if settings and method == "laplace":
+        raise OptionError("nuts-settings-without-nuts", option=min(settings), method=method)
+    accept, depth = settings.get("target_accept", 0.5), settings.get("max_tree_depth", 1)
+    if not bounds.is_of_kind(accept, float) or not 0 < accept < 1:
+        raise OptionError("target-accept-out-of-range", value=accept)
+    if not bounds.is_of_kind(depth, int) or not 1 <= depth <= 20:
+        raise OptionError("tree-depth-out-of-range", value=depth)
+    dense = settings.get("dense_mass", False)
+    if not isinstance(dense, bool):
+        raise OptionError("option-not-true-or-false", option="dense_mass", value=dense)
 
 
 def _check_spread(mesh: Mesh | None, method: str, chains: int) -> None:

@@ -41,8 +41,6 @@ from bayesrep.inference.surrogate import Surrogate, blank_surrogate, surrogate_p
 from bayesrep.models.model import Data
 from bayesrep.types import Float, Shaped
 
-MAX_TREE_DEPTH = 10
-
 Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 
 
@@ -216,8 +214,8 @@ def build_kernel(
             schedule.warmup,
             step_size=0.3,
             target_accept_prob=schedule.target_accept,
-            max_tree_depth=MAX_TREE_DEPTH,
-            dense_mass=schedule.dense,
+            max_tree_depth=schedule.max_tree_depth,
+            dense_mass=schedule.dense_mass,
             model_args=(None, jnp.zeros(held)),
             rng_key=of_nuts,
         )

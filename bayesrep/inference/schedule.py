@@ -19,15 +19,16 @@ class Schedule:
     """How long to run and how carefully; the warm-up is whole blocks.
 
     Chosen so that R-hat <= 1.01 holds for every parameter, without divergences (docs/model.md).
-    `thinning` transitions are made for a kept draw; `dense` is of the mass matrix.
+    `thinning` transitions are made for a kept draw. The last three are NUTS's, by NumPyro's names.
     """
 
     chains: int
     warmup: int
     draws: int
     thinning: int = 2
-    dense: bool = False
     target_accept: float = 0.9
+    max_tree_depth: int = 10
+    dense_mass: bool = False
 
     @property
     def superchains(self) -> int:
@@ -50,7 +51,7 @@ class Schedule:
 
         Those of few classifiers are, and of three components and more, whose weights mix slowly.
         """
-        return replace(self, thinning=max(self.thinning, components**2 // 2), dense=True)
+        return replace(self, thinning=max(self.thinning, components**2 // 2), dense_mass=True)
 
     def lengthen(self, times: int) -> "Schedule":
         """The same for chains that did not agree: as many draws, further apart.
@@ -60,4 +61,4 @@ class Schedule:
         if times == 1:
             return self
         warmup = self.warmup * min(times, 4)
-        return replace(self, warmup=warmup, thinning=self.thinning * times, dense=True)
+        return replace(self, warmup=warmup, thinning=self.thinning * times, dense_mass=True)

@@ -148,6 +148,8 @@ class FitRecord:
         Whether the mixtures know the annotations alone.
     thinning
         Transitions of a chain from one kept draw to the next.
+    max_tree_depth
+        Doublings of a trajectory, at most.
     weight
         What a classifier's answers counted for what all share; 1 where it is not recorded.
     selections
@@ -164,6 +166,7 @@ class FitRecord:
     method: str
     cut: bool
     thinning: int
+    max_tree_depth: int
     weight: float
     selections: Mapping[str, Selection]
     words: Words
@@ -207,6 +210,7 @@ def read_record(posterior: Posterior) -> FitRecord:
         name = str(attributes["model"])
         if name not in MODELS:
             raise KeyError(name)
+        schedule = json.loads(str(attributes.get("schedule", "{}")))
         return FitRecord(
             name,
             dict(json.loads(str(attributes["options"]))),
@@ -215,7 +219,8 @@ def read_record(posterior: Posterior) -> FitRecord:
             str(attributes["groups"]) or None,
             str(attributes.get("method", "nuts")),
             attributes.get("feedback") == "cut",
-            max(1, int(json.loads(str(attributes.get("schedule", "{}"))).get("thinning", 1))),
+            max(1, int(schedule.get("thinning", 1))),
+            int(schedule.get("max_tree_depth", 10)),
             float(attributes.get("classifier_weight", 1.0)),
             {
                 str(role): Selection.parse(rule)

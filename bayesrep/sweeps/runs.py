@@ -13,7 +13,7 @@ Settings: TypeAlias = tuple[tuple[str, Value], ...]
 
 FITS = ("laplace", "nuts", "auto", "cut")
 """Methods that fit a model; "cut" is `bayesrep.fit` by nuts with the feedback cut."""
-OF_CHAINS = ("chains", "warmup")
+OF_CHAINS = ("chains", "warmup", "target_accept", "max_tree_depth", "dense_mass")
 OF_FITS = ("model", *OF_CHAINS, "draws", "device")
 """Axes of fits; those of chains mean nothing to laplace."""
 OF_POINTS = ("bootstrap",)
