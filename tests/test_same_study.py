@@ -178,7 +178,7 @@ def test_a_checkpoint_goes_on_with_its_own_study_only(study, other, tmp_path, mo
     def stopped(*_):
         raise Stopped
 
-    monkeypatch.setattr(fit_module, "NUTS", fit_module.NUTS._replace(draw=stopped))
+    monkeypatch.setattr(fit_module, "nuts", stopped)
 
     def fit(study):
         how = {"method": "nuts", "checkpoint": tmp_path / "checkpoint", "progress": False}
