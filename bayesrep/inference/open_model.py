@@ -126,6 +126,7 @@ def numpyro_model(
         problem, _ = settled_by_counts(problem, choose="components" not in options)
         data = problem.data()
         tools = programs(problem, data)
+        # In coordinates around the mode the classifiers' integrals Z_c are close to their normals.
         normal = around_mode(problem, tools, data)
         setting = find_marginal_mode(tools.density, normal, data, tools.expand)
         sites = tools.density.to_sites(setting.whitening.center)
@@ -136,6 +137,7 @@ def numpyro_model(
     def unravel(flat: ArrayLike) -> dict[str, Array]:
         return back(_in_float64(flat))
 
+    # NumPyro has one stack of handlers for all threads.
     def log_density_at(flat: ArrayLike) -> Array:
         with TRACING:
             return jnp.asarray(log_density(function, (data,), {}, unravel(flat))[0])
