@@ -152,7 +152,7 @@ def test_the_gradient_is_finite_and_neither_gathers_nor_scatters(case):
     value, gradient = case.at(case.start, case.data)
     assert np.isfinite(value)
     assert all(np.isfinite(leaf).all() for leaf in gradient.values())
-    text = case.program.jitted.lower(case.density.to_position(case.start), case.data).as_text()
+    text = case.program.lower(case.density.to_position(case.start), case.data).as_text()
     assert "scatter" not in text
     assert "gather" not in text
 
