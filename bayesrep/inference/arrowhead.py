@@ -133,7 +133,14 @@ def lower_root(root: Float[np.ndarray, "n column"]) -> Float[np.ndarray, "n n"]:
     return triangle.T
 
 
-def _eliminate(hessian: Arrowhead) -> tuple[Any, Any, Any, float]:
+def _eliminate(
+    hessian: Arrowhead,
+) -> tuple[
+    Float[np.ndarray, "unit own own"],
+    Float[np.ndarray, "unit own shared"],
+    Float[np.ndarray, "shared shared"],
+    float,
+]:
     """Eliminate the units: R of each at weight 1, Rᵀ B / √w, S, and √w."""
     shared, cross, units, weight = map(np.asarray, hessian)
     root_weight = float(np.sqrt(weight))
