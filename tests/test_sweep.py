@@ -102,6 +102,10 @@ def test_settings_of_nuts_are_axes_of_chains(grid):
     assert found == [{}, *(each | more for each in of_nuts for more in ({}, {"dense_mass": False}))]
     with refused(OptionError, "grid-value-of-wrong-kind", {"wanted": "true or false"}):
         runs_of(grid('method = "nuts"\ndense_mass = 1\n'))
+    with refused(
+        OptionError, "grid-value-of-wrong-kind", {"wanted": "a number above 0 and below 1"}
+    ):
+        runs_of(grid('method = "nuts"\ntarget_accept = 0\n'))
 
 
 def test_options_are_those_of_models_that_have_them(grid):

@@ -111,13 +111,20 @@ def _annotators(place: GridPlace, value: Any) -> Value:
     return None if value == ALL_ANSWERS else stated.whole_number(1)(place, value)
 
 
+def _acceptance(place: GridPlace, value: Any) -> Value:
+    """Check a probability that NUTS adapts its step size to: as `fit` takes it, above 0."""
+    if value == 0:
+        raise stated.refuse_value(place, value, "a number above 0 and below 1")
+    return stated.share(place, value)
+
+
 CHECKS: Mapping[str, Check] = {
     "method": _method,
     "annotators": _annotators,
     "model": stated.optional(stated.word(MODELS)),
     "chains": stated.optional(stated.whole_number(1)),
     "warmup": stated.optional(stated.whole_number(10)),
-    "target_accept": stated.optional(stated.share),
+    "target_accept": stated.optional(_acceptance),
     "max_tree_depth": stated.optional(stated.whole_number(1, 20)),
     "dense_mass": stated.optional(stated.scalar(bool)),
     "draws": stated.optional(stated.whole_number(10)),
