@@ -147,7 +147,7 @@ def whitening(
     hessian: Arrowhead,
     center: Mapping[str, ArrayLike],
     *,
-    held: Float[np.ndarray, "held held"] | None = None,
+    fixed_root: Float[np.ndarray, "fixed fixed"] | None = None,
 ) -> Whitening:
     """The change of variables that makes a normal with this precision standard.
 
@@ -163,32 +163,32 @@ def whitening(
         Hessian that tells their spread. The others then have their conditional precision.
     """
     to_units, half, precision, root_weight = _eliminate(hessian)
-    if held is None:
+    if fixed_root is None:
         to_shared = lower_root(_inverse_root(precision))
     else:
-        size = len(held)
+        size = len(fixed_root)
         free = _inverse_root(precision[size:, size:])
         to_shared = np.zeros_like(precision)
-        to_shared[:size, :size] = held
+        to_shared[:size, :size] = fixed_root
         to_shared[size:, size:] = lower_root(free)
-        to_shared[size:, :size] = -free @ free.T @ precision[size:, :size] @ held
+        to_shared[size:, :size] = -free @ free.T @ precision[size:, :size] @ fixed_root
     drag = to_units @ half @ to_shared / root_weight
     # All of one kind: of arrays from elsewhere programs would be lowered again.
-    at = {name: np.asarray(value) for name, value in center.items()}
-    return Whitening(*jax.device_put((at, to_shared, to_units, drag)))
+    position = {name: np.asarray(value) for name, value in center.items()}
+    return Whitening(*jax.device_put((position, to_shared, to_units, drag)))
 
 
 def newton_direction(
-    hessian: Arrowhead, gradient: Position, *, held: int = 0
+    hessian: Arrowhead, gradient: Position, *, n_fixed: int = 0
 ) -> dict[str, NDArray[Any]]:
     """−|H|⁻¹ gradient, with the whitening's guards; the first `held` shared ones do not move."""
     to_units, half, precision, root_weight = _eliminate(hessian)
     by_shared, by_units = (np.asarray(gradient[name]) for name in ("shared", "units"))
     inner = np.einsum("cqr,cq->cr", to_units, by_units) / root_weight
     reduced = by_shared - np.einsum("crp,cr->p", half, inner)
-    root = _inverse_root(precision[held:, held:])
+    root = _inverse_root(precision[n_fixed:, n_fixed:])
     shared = np.zeros_like(by_shared)
-    shared[held:] = -root @ (root.T @ reduced[held:])
+    shared[n_fixed:] = -root @ (root.T @ reduced[n_fixed:])
     return {
         "shared": shared,
         "units": -np.einsum("cqr,cr->cq", to_units, inner + half @ shared) / root_weight,

@@ -63,17 +63,17 @@ def evaluate(
         some = {name: leaf[first[begin : begin + size]] for name, leaf in flat.items()}
         values = {name: np.asarray(v) for name, v in compiled.quantities(some, data).items()}
         rows = np.flatnonzero((same >= start) & (same < begin + size))
-        kept = {name: (name, 1, np.asarray) for name in values.keys() - replaced}
-        for name, (source, step, function) in {**kept, **thinned}.items():
-            at = rows[rows % length % step == 0]
-            if not len(at):
+        unthinned = {name: (name, 1, np.asarray) for name in values.keys() - replaced}
+        for name, (source, step, function) in {**unthinned, **thinned}.items():
+            thinned_rows = rows[rows % length % step == 0]
+            if not len(thinned_rows):
                 continue
-            known, place = np.unique(same[at] - begin, return_inverse=True)
-            found = function(values[source][known])
+            distinct, place = np.unique(same[thinned_rows] - begin, return_inverse=True)
+            result = function(values[source][distinct])
             if name not in whole:
-                shape = chains, -(-length // step), *found.shape[1:]
-                whole[name] = np.empty(shape, found.dtype)
-            whole[name][at // length, at % length // step] = found[place]
+                shape = chains, -(-length // step), *result.shape[1:]
+                whole[name] = np.empty(shape, result.dtype)
+            whole[name][thinned_rows // length, thinned_rows % length // step] = result[place]
     return dict(sorted(whole.items()))
 
 
@@ -83,8 +83,8 @@ def _find_distinct(
     """Where each distinct draw is first, and which of them every draw is."""
     rows = zip(*draws.values(), strict=True)
     digests = (hashlib.blake2b(b"".join(leaf.tobytes() for leaf in row)).digest() for row in rows)
-    known: dict[bytes, int] = {}
-    same = np.array([known.setdefault(digest, len(known)) for digest in digests])
+    numbers: dict[bytes, int] = {}
+    same = np.array([numbers.setdefault(digest, len(numbers)) for digest in digests])
     return np.unique(same, return_index=True)[1], same
 
 
@@ -118,8 +118,8 @@ def _predict_images(
         outside = np.clip(1 - mass.sum(axis=1, keepdims=True), 0, None)
         complete_mass = np.concatenate([mass, outside], axis=1)
         complete_mass /= complete_mass.sum(axis=1, keepdims=True)
-        drawn = rng.multinomial(int(cells.images[chosen].sum()), complete_mass)
-        counts[:, chosen] = drawn[:, :-1]
+        images = rng.multinomial(int(cells.images[chosen].sum()), complete_mass)
+        counts[:, chosen] = images[:, :-1]
     return counts
 
 
@@ -139,9 +139,9 @@ def thinning(problem: Problem, chains: int, length: int) -> Thinning:
     cells = completed_cells(problem)["replication"]
     answers = len(problem.statistics.classifiers) * sum(len(each.images) for each in cells)
     numbers = chains * length * answers
-    kept = min(length, -(-numbers // MAX_LOGITS))
+    step = min(length, -(-numbers // MAX_LOGITS))
     few = numbers <= MAX_PREDICTIONS
-    return Thinning(kept, 1 if few else kept * -(-10 // kept))
+    return Thinning(step, 1 if few else step * -(-10 // step))
 
 
 def evaluate_cells(
@@ -213,14 +213,14 @@ def cell_groups(
     for index, (role, tables) in enumerate(completed_cells(problem).items()):
         log_mass = values[f"log_mass_{index}"][..., pair_of_cells(tables[0])]
         images = np.concatenate([cells.images for cells in tables])
-        kept, thin = (log_mass[:, ::step] for step in every)
-        flat = thin.reshape(-1, *thin.shape[2:])
-        drawn = [_predict_images(rng, cells, flat[:, g]) for g, cells in enumerate(tables)]
-        drawn = np.concatenate(drawn, axis=1).reshape(*thin.shape[:2], -1)
+        density_mass, predictive_mass = (log_mass[:, ::step] for step in every)
+        flat = predictive_mass.reshape(-1, *predictive_mass.shape[2:])
+        predicted = [_predict_images(rng, cells, flat[:, g]) for g, cells in enumerate(tables)]
+        predicted = np.concatenate(predicted, axis=1).reshape(*predictive_mass.shape[:2], -1)
         name, dims = f"{role}_images", (f"{role}_cell",)
         of_draws = ("chain", "draw", *dims)
-        log_density[name] = (of_draws, images * kept.reshape(*kept.shape[:2], -1))
-        predictive[name] = (of_draws, drawn)
+        log_density[name] = (of_draws, images * density_mass.reshape(*density_mass.shape[:2], -1))
+        predictive[name] = (of_draws, predicted)
         observed[name] = (dims, images)
 
     images = observed["replication_images"][1]
@@ -234,15 +234,15 @@ def cell_groups(
     for group, step in ((log_density, every.likelihood), (predictive, every.predictive)):
         if step > 1:
             group["draw"] = (("draw",), np.arange(0, values["log_mass_0"].shape[1], step))
-    shown = predictive["replication_images"][1] if new_images else images
-    shown = np.broadcast_to(shown, (*values["accuracy"].shape[:2], len(images)))
-    drawn = np.empty(values["accuracy"].shape, dtype=np.int32)
-    for place in np.ndindex(drawn.shape[:2]):  # all at once take twice the memory
-        drawn[place] = rng.binomial(shown[place], values["accuracy"][place])
-    predictive["correct"] = (("chain", "draw", *dims), drawn[..., some])
+    trials = predictive["replication_images"][1] if new_images else images
+    trials = np.broadcast_to(trials, (*values["accuracy"].shape[:2], len(images)))
+    correct = np.empty(values["accuracy"].shape, dtype=np.int32)
+    for place in np.ndindex(correct.shape[:2]):  # all at once take twice the memory
+        correct[place] = rng.binomial(trials[place], values["accuracy"][place])
+    predictive["correct"] = (("chain", "draw", *dims), correct[..., some])
     observed["correct"] = (dims, right[:, some])
     if new_images:
-        predictive["replication_right"] = (("chain", "draw", *by_cell), drawn)
+        predictive["replication_right"] = (("chain", "draw", *by_cell), correct)
         observed["replication_right"] = (by_cell, right)
     return {
         "log_density": log_density,

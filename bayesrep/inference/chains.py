@@ -21,10 +21,10 @@ from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.numerics.batches import keep_settings
 from bayesrep.types import Float
 
-HALVINGS = 3
+MAX_HALVINGS = 3
 """Of the step size, at most, where draws diverge."""
 
-Feed: TypeAlias = Callable[[int, int], Float[Array, "*chain draw held"]]
+FixedValues: TypeAlias = Callable[[int, int], Float[Array, "*chain draw fixed"]]
 """Held coordinates of the block that begins at a draw (counted from the start of warm-up) of a
 chain; `feed(0, 0)` has the shapes of all."""
 
@@ -33,7 +33,7 @@ def sample(
     sampler: Sampler,
     states: Sequence[State],
     target: Target,
-    feed: Feed,
+    fixed_values: FixedValues,
     schedule: Schedule,
     report: Callable[[int, int], None],
     *,
@@ -70,8 +70,8 @@ def sample(
     Transition
         NumPy arrays [chain, draw, ...].
     """
-    warm, beyond = divmod(schedule.warmup, BLOCK)
-    if beyond:
+    warm, remainder = divmod(schedule.warmup, BLOCK)
+    if remainder:
         raise ValueError(f"a warm-up is of blocks of {BLOCK} draws; got {schedule.warmup}")
     length = schedule.warmup + schedule.draws
     stop = Event()
@@ -80,50 +80,55 @@ def sample(
     states = [jax.device_put(state, of_state) for state in states]
     target = jax.device_put(target, of_target)
 
-    def block(state: State, chain: int, number: int, again: str) -> tuple[State, Transition]:
+    def block(state: State, chain: int, number: int, suffix: str) -> tuple[State, Transition]:
         """The next state and the transitions of one block, found or made."""
         name = f"-chain-{chain}-block-{number:05d}.npz"
-        file = checkpoint and checkpoint.with_name(f"{checkpoint.name}{again}{name}")
+        file = checkpoint and checkpoint.with_name(f"{checkpoint.name}{suffix}{name}")
         if file is not None and file.exists():
             return load_block(file, sampler.block.out_info)
-        made = sampler.block(state, target, feed(chain, number * BLOCK))
+        result = sampler.block(state, target, fixed_values(chain, number * BLOCK))
         if file is not None:
-            save_block(file, made)
-        return made
+            save_block(file, result)
+        return result
 
-    def run(state: State, chain: int, numbers: range, again: str) -> tuple[State, Transition]:
+    def run(state: State, chain: int, numbers: range, suffix: str) -> tuple[State, Transition]:
         """The state after some blocks, and their transitions on the host."""
-        kept: list[Transition] = []
+        blocks: list[Transition] = []
         for number in numbers:
             if stop.is_set():
                 raise InterruptedError
-            state, made = block(state, chain, number, again)
+            state, transitions = block(state, chain, number, suffix)
             window = (slice(None),) * sampler.vectorized + (slice(0, length - number * BLOCK),)
-            made = jax.tree.map(lambda leaf, at=window: np.asarray(leaf[at]), made)
-            diverging = int(made.diverging.sum()) if number >= warm else 0
-            report(made.diverging.size, diverging)
-            kept.append(made)
+            transitions = jax.tree.map(
+                lambda leaf, window=window: np.asarray(leaf[window]), transitions
+            )
+            diverging = int(transitions.diverging.sum()) if number >= warm else 0
+            report(transitions.diverging.size, diverging)
+            blocks.append(transitions)
         axis = 1 if sampler.vectorized else 0
-        return state, jax.tree.map(lambda *parts: np.concatenate(parts, axis=axis), *kept)
+        return state, jax.tree.map(lambda *parts: np.concatenate(parts, axis=axis), *blocks)
 
     with ThreadPoolExecutor(workers) as pool:
 
-        def run_all(states: Sequence[State], numbers: range, again: str = "") -> list[Any]:
-            jobs = [(run, state, chain, numbers, again) for chain, state in enumerate(states)]
+        def run_all(states: Sequence[State], numbers: range, suffix: str = "") -> list[Any]:
+            jobs = [(run, state, chain, numbers, suffix) for chain, state in enumerate(states)]
             return _run_jobs(pool, stop, jobs)
 
         if warm:
             states = [state for state, _ in run_all(states, range(warm))]
-        for halvings in range(HALVINGS + 1):
-            again = f"-halved{halvings}" if halvings else ""
-            chains = [made for _, made in run_all(states, range(warm, -(-length // BLOCK)), again)]
-            made = chains[0]
+        for halvings in range(MAX_HALVINGS + 1):
+            suffix = f"-halved{halvings}" if halvings else ""
+            chains = [
+                transitions
+                for _, transitions in run_all(states, range(warm, -(-length // BLOCK)), suffix)
+            ]
+            transitions = chains[0]
             if not sampler.vectorized:
-                made = jax.tree.map(lambda *each: np.stack(each), *chains)
-            diverging = int(made.diverging.sum())
-            if not diverging or halvings == HALVINGS:
-                return made
-            report(-made.diverging.size, -diverging)
+                transitions = jax.tree.map(lambda *each: np.stack(each), *chains)
+            diverging = int(transitions.diverging.sum())
+            if not diverging or halvings == MAX_HALVINGS:
+                return transitions
+            report(-transitions.diverging.size, -diverging)
             states = [_halve_step(state) for state in states]
     raise AssertionError  # the last of the loop returns
 

@@ -31,7 +31,7 @@ import numpy as np
 import numpyro
 
 from bayesrep.inference.density import build_density
-from bayesrep.inference.mode import climb, log_mass
+from bayesrep.inference.mode import find_mode, log_mass
 from bayesrep.inference.problem import Problem, Programs, compile_programs
 from bayesrep.models import MODELS
 from bayesrep.models.counts import Counts, complete, counts_of, log_likelihood_of, log_pair_masses
@@ -43,13 +43,13 @@ MAX_COMPONENTS = 4
 """Components, beyond which none are added unasked."""
 MIN_LOG_BAYES_FACTOR = 20.0
 """Nats of evidence for one more component."""
-N_CLIMBS, START_SD = 4, 0.5
+N_STARTS, START_SD = 4, 0.5
 """Climbs: from the prior means, and from points around them."""
 MIN_ADVANTAGE = 1.0
 """Nats by which another mode has to be better than that above the prior means."""
 
 
-def settled_by_counts(problem: Problem, *, choose: bool) -> tuple[Problem, str]:
+def choose_components(problem: Problem, *, choose: bool) -> tuple[Problem, str]:
     """The problem with as many components as its counts ask for, and a start below their mode.
 
     As many as its options have, and one more as long as that is worth `MIN_LOG_BAYES_FACTOR`; a
@@ -67,24 +67,24 @@ def settled_by_counts(problem: Problem, *, choose: bool) -> tuple[Problem, str]:
     with jax.default_device(jax.local_devices(backend="cpu")[0]):  # a few dozen numbers
         cells = [problem.statistics.cells[role] for role in problem.roles]
         datasets = tuple(counts_of(complete([each]), options.dependence) for each in cells)
-        evidence, start = find_peak(datasets, options)
+        evidence, start = find_mixture_mode(datasets, options)
         fewest = evidence
         while choose and options.components < MAX_COMPONENTS:
             larger = replace(options, components=options.components + 1)
-            further, begin = find_peak(datasets, larger)
-            if not further > evidence + MIN_LOG_BAYES_FACTOR:
+            larger_evidence, larger_start = find_mixture_mode(datasets, larger)
+            if not larger_evidence > evidence + MIN_LOG_BAYES_FACTOR:
                 break
-            options, evidence, start = larger, further, begin
-    settled = replace(problem, options=options, mixtures=start)
+            options, evidence, start = larger, larger_evidence, larger_start
+    chosen = replace(problem, options=options, mixtures=start)
     if options == problem.options:
-        return settled, ""
-    return settled, (
+        return chosen, ""
+    return chosen, (
         f"The counts ask for mixtures of {options.components} components: for "
         f"{problem.options.components} their evidence is e^{evidence - fewest:.0f} times smaller."
     )
 
 
-def find_peak(
+def find_mixture_mode(
     datasets: tuple[Counts, ...], options: JointOptions
 ) -> tuple[float, Mapping[str, Floats]]:
     """Find the mode of the options' mixtures given the counts, the highest of several climbs.
@@ -105,9 +105,9 @@ def find_peak(
             name: value + START_SD * random.standard_normal(np.shape(value))
             for name, value in middle.items()
         }
-        for _ in range(N_CLIMBS - 1)
+        for _ in range(N_STARTS - 1)
     ]
-    ends = [climb(tools.expand, tools.start(start), datasets) for start in (middle, *around)]
+    ends = [find_mode(tools.expand, tools.start(start), datasets) for start in (middle, *around)]
     masses = np.nan_to_num([log_mass(end) for end in ends], nan=-np.inf)
     best = int(np.argmax(masses))
     if not masses[best] > masses[0] + MIN_ADVANTAGE:
@@ -121,7 +121,7 @@ def _programs(options: JointOptions, structure: Any, shapes: Any) -> Programs:
     # Options of other code may read the same and mean something else.
     is_own = any(type(options) is model.options for model in MODELS.list_own())
     density = build_density(
-        lambda datasets: counts_alone(datasets, options),
+        lambda datasets: counts_model(datasets, options),
         jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes]),
         offsets=lambda values: mixture_offsets(values, options),
         identity=f"counts alone {options!r} {structure} {shapes}" if is_own else "",
@@ -129,7 +129,7 @@ def _programs(options: JointOptions, structure: Any, shapes: Any) -> Programs:
     return compile_programs(density)
 
 
-def counts_alone(datasets: tuple[Counts, ...], options: JointOptions) -> None:
+def counts_model(datasets: tuple[Counts, ...], options: JointOptions) -> None:
     """NumPyro model of the annotations of several data sets, without any classifier."""
     mixtures = sample_mixtures(options, len(datasets), 1)
     for index, (mixture, counts) in enumerate(zip(mixtures, datasets, strict=True)):

@@ -127,9 +127,9 @@ class Density:
         return jax.jit(self._potentials)  # NumPyro's handlers run once, however often it is used
 
     def _potentials(self, position: Position, data: Data) -> Potentials:
-        given = handlers.substitute(self.model, data=self.to_sites(position))
+        substituted = handlers.substitute(self.model, data=self.to_sites(position))
         with TRACING:
-            trace = handlers.trace(given).get_trace(data)
+            trace = handlers.trace(substituted).get_trace(data)
         shared, units = jnp.zeros(()), jnp.zeros(len(position["units"]))
         for site in trace.values():
             if site["type"] != "sample":

@@ -11,11 +11,11 @@ from jax.sharding import Mesh
 from bayesrep.errors import OptionError
 from bayesrep.machine import cores
 
-STEPS = 16
+N_TIMED_STEPS = 16
 """How many steps are timed: one after the other without the host, as in a trajectory."""
 
 
-class Choice(NamedTuple):
+class DeviceChoice(NamedTuple):
     """A device, a sentence why it was chosen, and all devices where it is the first of several."""
 
     device: Any
@@ -35,7 +35,9 @@ def default_platform() -> str:
     return jax.default_backend() if device is None else device.platform
 
 
-def choose(device: str, chains: int, build_steps: Callable[[int], Callable[[], Any]]) -> Choice:
+def choose(
+    device: str, chains: int, build_steps: Callable[[int], Callable[[], Any]]
+) -> DeviceChoice:
     """Decide where to sample.
 
     Another device than the CPU has to be twice as fast: its programs compile longer.
@@ -58,20 +60,20 @@ def choose(device: str, chains: int, build_steps: Callable[[int], Callable[[], A
     devices = find_devices()
     if device != "auto":
         name = find_platform(device)
-        return Choice(devices[name], f"{name}: as asked")
+        return DeviceChoice(devices[name], f"{name}: as asked")
     if len(devices) == 1:
-        return Choice(devices["cpu"], "cpu: the only device that JAX finds here")
+        return DeviceChoice(devices["cpu"], "cpu: the only device that JAX finds here")
     seconds: dict[str, float] = {}
-    for name, one in devices.items():
+    for name, candidate in devices.items():
         batch, turns = (1, -(-chains // min(chains, cores()))) if name == "cpu" else (chains, 1)
-        with jax.default_device(one):
+        with jax.default_device(candidate):
             steps = build_steps(batch)
             steps()  # compiles
-            seconds[name] = turns * min(repeat(steps, number=1, repeat=5)) / STEPS
+            seconds[name] = turns * min(repeat(steps, number=1, repeat=5)) / N_TIMED_STEPS
     name = min(seconds, key=lambda key: seconds[key] * (1 if key == "cpu" else 2))
     listed = ", ".join(f"{1e3 * value:.2f} ms on {key}" for key, value in seconds.items())
     worth = "others than the cpu have to be 2 times as fast: programs compile longer there"
-    return Choice(devices[name], f"{name}: one step of all chains takes {listed}; {worth}")
+    return DeviceChoice(devices[name], f"{name}: one step of all chains takes {listed}; {worth}")
 
 
 def find_platform(device: str) -> str:
@@ -89,7 +91,7 @@ def find_platform(device: str) -> str:
     return name
 
 
-def spread_over(device: str, count: int) -> Choice:
+def spread_over(device: str, count: int) -> DeviceChoice:
     """Take the first `count` devices of a kind; what they need not share is done on the first one.
 
     Parameters
@@ -111,4 +113,4 @@ def spread_over(device: str, count: int) -> Choice:
             "device-count-out-of-range", most=len(devices), platform=name, count=count
         )
     mesh = Mesh(np.array(devices[:count]), ("devices",))
-    return Choice(devices[0], f"{count} devices, as asked", mesh)
+    return DeviceChoice(devices[0], f"{count} devices, as asked", mesh)

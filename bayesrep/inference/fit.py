@@ -19,14 +19,14 @@ from bayesrep.choices import Feedback, Method
 from bayesrep.errors import ConvergenceWarning, OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import open_checkpoint
-from bayesrep.inference.components import settled_by_counts
-from bayesrep.inference.device import STEPS, Choice, choose, spread_over
-from bayesrep.inference.methods import Drawn, Run, cut, laplace, nuts, sample_around_mode
-from bayesrep.inference.mode import mass_elsewhere
+from bayesrep.inference.components import choose_components
+from bayesrep.inference.device import N_TIMED_STEPS, DeviceChoice, choose, spread_over
+from bayesrep.inference.methods import MethodDraws, Run, cut, laplace, nuts, sample_around_mode
+from bayesrep.inference.mode import other_mode_mass
 from bayesrep.inference.nuts import blank_target
 from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.inference.program import compilation_timed, compiler_options, kept_programs
-from bayesrep.inference.schedule import BLOCK, MANY, Schedule
+from bayesrep.inference.schedule import BLOCK, MIN_CHAINS_NESTED, Schedule
 from bayesrep.inference.spread import widen_priors
 from bayesrep.inference.surrogate import Surrogate, surrogate_potential
 from bayesrep.numerics.settings import own_settings
@@ -198,21 +198,21 @@ def fit(
     )
     with kept_programs(), compilation_timed(watch), own_settings():
         problem = widen_priors(problem, options)
-        problem, why_components = settled_by_counts(problem, choose="components" not in options)
+        problem, why_components = choose_components(problem, choose="components" not in options)
         schedule = replace(_schedule(problem, chains, warmup, draws), **settings)
         chosen = spread or _choose_device(device, chains, problem)
         with jax.default_device(chosen.device):
             data = problem.data()
             tools = programs(problem, data)
             words = vocabulary_of(study.provenance) if isinstance(study, Study) else "images"
-            asked = {"asked_method": method, "feedback": feedback, "words": words}
-            where = {"device": chosen.device.device_kind, "device_choice": chosen.reason}
-            more = {**asked, **where, "components_choice": why_components}
+            request = {"asked_method": method, "feedback": feedback, "words": words}
+            placement = {"device": chosen.device.device_kind, "device_choice": chosen.reason}
+            more = {**request, **placement, "components_choice": why_components}
             facts = attributes(problem, data, method=method, seed=seed, **more)
             identity = _identity(facts, schedule)
             if checkpoint is not None and Path(checkpoint).exists():
                 open_checkpoint(checkpoint, identity)  # refuses at once what is another's
-            elsewhere = facts["elsewhere"] = mass_elsewhere(problem, tools, data, seed)
+            other_mass = facts["elsewhere"] = other_mode_mass(problem, tools, data, seed)
             marginal, attempt, tried = None, None, list[str]()
             for strategy in strategies:
                 longer = replace(schedule.lengthen(strategy.times), **settings)
@@ -243,7 +243,7 @@ def fit(
                     break
                 tried.append(f"{strategy.description}: {attempt.verdict.sentence}")
     assert attempt is not None  # there is a strategy
-    facts |= {"tried": " ".join(tried), **_trust(problem, attempt.verdict, elsewhere)}
+    facts |= {"tried": " ".join(tried), **_trust(problem, attempt.verdict, other_mass)}
     facts |= {**attempt.facts, "seconds": json.dumps(watch.seconds())}
     return build_tree(attempt.contents, coordinates(problem), facts)
 
@@ -258,18 +258,18 @@ class Attempt(NamedTuple):
 
 def _attempt(strategy: "Strategy", run: Run, *, warmup: int, is_last: bool) -> Attempt:
     """Draw by a strategy; draws whose importance weights fail are evaluated if it is the last."""
-    drawn = strategy.draw(run)
+    draws = strategy.draw(run)
     # Weights tell for themselves; chains when everything is known of their draws.
-    verdict = None if strategy.stages else judge_weights(**drawn.facts)
+    verdict = None if strategy.stages else judge_weights(**draws.facts)
     if verdict is not None and not (verdict.converged or is_last):
         return Attempt(verdict)
     run.bar.stage("evaluating")
     contents = posterior_groups(
-        run.problem, run.tools, run.data, drawn.position, drawn.stats, seed=run.seed
+        run.problem, run.tools, run.data, draws.position, draws.stats, seed=run.seed
     )
     run.bar.stage("judging")
-    made = json.dumps(asdict(replace(run.schedule, warmup=warmup)))
-    facts = {"method": strategy.method, "schedule": made, **drawn.facts}
+    schedule = json.dumps(asdict(replace(run.schedule, warmup=warmup)))
+    facts = {"method": strategy.method, "schedule": schedule, **draws.facts}
     if verdict is not None:
         return Attempt(verdict, contents, facts)
     superchains = run.schedule.superchains
@@ -297,7 +297,7 @@ class Strategy(NamedTuple):
     """
 
     name: str
-    draw: Callable[[Run], Drawn]
+    draw: Callable[[Run], MethodDraws]
     stages: int
     times: int = 1
 
@@ -329,10 +329,10 @@ def _list_strategies(
         strategies = [weighted if method == "laplace" else chains]
     elif feedback == "full" and "laplace" in problem.model.methods and not of_chains:
         strategies = [weighted, *strategies]
-    if strategies[-1].name in (known := problem.model.methods):
+    if strategies[-1].name in (names := problem.model.methods):
         return strategies
-    allowed = "method=" + " or ".join(repr(name) for name in known if name != "cut")
-    allowed += "" if "cut" in known else " with feedback='full'"
+    allowed = "method=" + " or ".join(repr(name) for name in names if name != "cut")
+    allowed += "" if "cut" in names else " with feedback='full'"
     facts = {"model": problem.name, "allowed": allowed, "method": method, "feedback": feedback}
     raise OptionError("method-not-for-model", **facts)
 
@@ -341,7 +341,7 @@ def _fill_sizes(chains: int | None, warmup: int | None, draws: int | None) -> tu
     """Chains, warm-up and draws of each, as they are where nobody says how many."""
     chains = 4 if chains is None else chains
     if warmup is None:
-        warmup = 100 if chains >= MANY else 250  # many chains learn from each other
+        warmup = 100 if chains >= MIN_CHAINS_NESTED else 250  # many chains learn from each other
     if draws is None:  # so many that those of all chains together are enough
         draws = min(max(-(-3000 // max(chains, 1)), 12), 750)
     return chains, warmup, draws
@@ -404,7 +404,7 @@ def _identity(facts: Mapping[str, Any], schedule: Schedule) -> dict[str, Any]:
     return {**named, "schedule": json.dumps(asdict(schedule)), "versions": versions()}
 
 
-def _choose_device(device: str, chains: int, problem: Problem) -> Choice:
+def _choose_device(device: str, chains: int, problem: Problem) -> DeviceChoice:
     def build_steps(batch: int) -> Callable[[], Any]:
         """Down the potential that chains follow: as much work as their leapfrogs."""
         data = problem.data()
@@ -414,7 +414,7 @@ def _choose_device(device: str, chains: int, problem: Problem) -> Choice:
         def descend(surrogate: Surrogate, point: Array) -> Array:
             slope = jax.grad(partial(surrogate_potential, tools.density), argnums=1)
             return jax.lax.fori_loop(
-                0, STEPS, lambda _, at: at - 1e-6 * slope(surrogate, at), point
+                0, N_TIMED_STEPS, lambda _, x: x - 1e-6 * slope(surrogate, x), point
             )
 
         steps = jax.jit(jax.vmap(descend, (None, 0)), compiler_options=compiler_options())
@@ -424,9 +424,9 @@ def _choose_device(device: str, chains: int, problem: Problem) -> Choice:
     return choose(device, chains, build_steps)
 
 
-def _trust(problem: Problem, verdict: Verdict, elsewhere: float) -> dict[str, str | int]:
+def _trust(problem: Problem, verdict: Verdict, other_mass: float) -> dict[str, str | int]:
     """Attributes that say whether to trust the draws; warns where they are not good."""
-    verdict = with_modes(verdict, elsewhere)
+    verdict = with_modes(verdict, other_mass)
     advice = advise(problem.statistics)
     for sentence in (*(() if verdict.converged else (verdict.sentence,)), *advice):
         warnings.warn(sentence, ConvergenceWarning, stacklevel=4)

@@ -55,13 +55,13 @@ def images_of_cells(problem: Problem, role: str) -> list[list[Ints]] | None:
         return None
     data = problem.study.datasets[role]
     group = data.groups[problem.grouping] if problem.grouping else np.full(len(data.shown), "")
-    found = []
+    rows_by_group = []
     for name, table in zip(problem.groups, completed_cells(problem)[role], strict=True):
         rows = np.flatnonzero(group == name)
         cell = table.find(data.selected[rows], data.shown[rows])
         ends = np.cumsum(np.bincount(cell, minlength=len(table.shown)))[:-1]
-        found.append(np.split(rows[np.argsort(cell, kind="stable")], ends))
-    return found
+        rows_by_group.append(np.split(rows[np.argsort(cell, kind="stable")], ends))
+    return rows_by_group
 
 
 def answer_factors(
@@ -132,8 +132,8 @@ def _slope_program(density: Density) -> Program:
         units, _ = marginal.conditional_normals(setting, jnp.asarray(origin))
 
         def right(center: Array) -> Array:
-            at = marginal.position(setting, jnp.asarray(origin), center)
-            return density.quantities(at, setting.data)["cell_accuracy"]
+            position = marginal.position(setting, jnp.asarray(origin), center)
+            return density.quantities(position, setting.data)["cell_accuracy"]
 
         # A classifier's q moves with its own parameters alone: one direction serves all at once.
         along = jax.vmap(
@@ -154,9 +154,9 @@ def _leading_factors(
         """Σ_cell L Fᵀ F L vectors."""
         total = np.zeros_like(vectors)
         for g, pair, factor in cells():
-            at = loading[:, :, g, pair]
-            moved = factor @ np.einsum("cq,cqk->ck", at, vectors).astype(factor.dtype)
-            total += at[:, :, None] * (factor.T @ moved)[:, None, :]
+            cell_loading = loading[:, :, g, pair]
+            moved = factor @ np.einsum("cq,cqk->ck", cell_loading, vectors).astype(factor.dtype)
+            total += cell_loading[:, :, None] * (factor.T @ moved)[:, None, :]
         return total
 
     count = min(N_FACTORS + 16, classifiers * own)  # oversampled, as algorithm 4.4 has it

@@ -180,8 +180,8 @@ class Marginal:
         self, setting: Setting, shared: Float[Array, "shared"], units: Float[Array, "unit own"]
     ) -> Float[Array, "unit"]:
         """Compute each classifier's −log p(y_c, ζ_c | ξ)."""
-        at = self.position(setting, shared, units)
-        return self.density.potentials(at, setting.data).units
+        position = self.position(setting, shared, units)
+        return self.density.potentials(position, setting.data).units
 
     def conditional_normals(
         self, setting: Setting, shared: Float[Array, "shared"]
@@ -196,10 +196,10 @@ class Marginal:
         def each(units: Array) -> Array:
             return self.unit_potentials(setting, shared, units)
 
-        def descend(at: Array, value: Array, step: Array) -> tuple[Array, Array]:
-            further = each(at + step)
+        def descend(point: Array, value: Array, step: Array) -> tuple[Array, Array]:
+            further = each(point + step)
             down = further < value
-            return jnp.where(down[:, None], at + step, at), jnp.where(down, further, value)
+            return jnp.where(down[:, None], point + step, point), jnp.where(down, further, value)
 
         zero = jnp.zeros_like(setting.whitening.center["units"])
         size, units = zero.shape[1], len(zero)
@@ -218,8 +218,8 @@ class Marginal:
     def evaluate(self, setting: Setting, shared: Float[Array, "shared"]) -> Evaluation:
         """Evaluate the Laplace marginal at ξ."""
         normals, levels = self.conditional_normals(setting, shared)
-        at = self.position(setting, shared, normals.center)
-        own = self.density.potentials(at, setting.data).shared
+        position = self.position(setting, shared, normals.center)
+        own = self.density.potentials(position, setting.data).shared
         scale = self.density.weight(setting.data) * (self.density.units / len(levels))
         return Evaluation(own + scale * levels.sum(), normals.center[setting.subsample])
 
@@ -291,10 +291,10 @@ def _inverse_root(matrix: Float[Array, "unit own own"]) -> Float[Array, "unit ow
     """
     size = matrix.shape[1]
     identity = jnp.broadcast_to(jnp.eye(size, dtype=matrix.dtype), matrix.shape)
-    left = jnp.concatenate([matrix, identity], axis=2)
+    augmented = jnp.concatenate([matrix, identity], axis=2)
     rows: list[Array] = []
     for i in range(size):
-        row = left[:, 0] / jnp.sqrt(jnp.maximum(left[:, :1, 0], MIN_PIVOT))
+        row = augmented[:, 0] / jnp.sqrt(jnp.maximum(augmented[:, :1, 0], MIN_PIVOT))
         rows.append(row[:, -size:])
-        left = left[:, 1:, 1:] - row[:, 1 : size - i, None] * row[:, None, 1:]
+        augmented = augmented[:, 1:, 1:] - row[:, 1 : size - i, None] * row[:, None, 1:]
     return jnp.stack(rows, axis=2)

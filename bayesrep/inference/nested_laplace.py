@@ -90,8 +90,8 @@ def resample(
 ) -> Int[np.ndarray, "{size}"]:
     """Resample places of draws, in random order: one from each of `size` strata."""
     ends = np.cumsum(np.exp(log_weight))
-    at = (np.arange(size) + random.random(size)) / size * ends[-1]
-    return random.permutation(np.minimum(np.searchsorted(ends, at), len(ends) - 1))
+    heights = (np.arange(size) + random.random(size)) / size * ends[-1]
+    return random.permutation(np.minimum(np.searchsorted(ends, heights), len(ends) - 1))
 
 
 class Proposal(NamedTuple):
@@ -224,7 +224,7 @@ def sample_marginal(
 class WeightedDraws(NamedTuple):
     """Draws [draw, ...] at points, their log importance weights, and the diagnosis of these."""
 
-    drawn: MarginalDraw
+    draws: MarginalDraw
     places: Int[np.ndarray, "draw"]
     log_weight: Float[np.ndarray, "draw"]
     psis: PSISResult
@@ -249,11 +249,11 @@ def draw_weighted(
         places = resample(random, points.psis.log_weight, count)
         keys = random.integers(2**32, size=(count, 2), dtype=np.uint32)
         batches.append((draw_program(density)(setting, points.shared[places], keys), places))
-        drawn, places = jax.tree.map(lambda *each: np.concatenate(each), *batches)
-        log_weight = drawn.log_marginal - points.log_density[places]
+        draws, places = jax.tree.map(lambda *each: np.concatenate(each), *batches)
+        log_weight = draws.log_marginal - points.log_density[places]
         psis = points.diagnose(log_weight, places)
         if psis.is_reliable or psis.is_hopeless or len(batches) == 4:
-            return WeightedDraws(drawn, places, log_weight, psis)
+            return WeightedDraws(draws, places, log_weight, psis)
 
 
 @lru_cache(maxsize=16)
@@ -264,7 +264,7 @@ def draw_program(density: Density) -> PointProgram:
     def draw(setting: Setting, shared: Array, words: Array) -> MarginalDraw:
         return marginal.draw(setting, shared, jax.random.wrap_key_data(words, impl="threefry2x32"))
 
-    return compile_for_points(draw, density, "draw", abreast=4)
+    return compile_for_points(draw, density, "draw", batch_size=4)
 
 
 def resample_equally(
@@ -274,10 +274,10 @@ def resample_equally(
 
     Where weights are not reliable draws are taken as they come, but for those that are no numbers.
     """
-    drawn, _, log_weight, psis = weighted
+    draws, _, log_weight, psis = weighted
     if psis.pareto_k < MAX_PARETO_K:
         rows = resample(random, psis.log_weight, count)
     else:
-        usable = np.flatnonzero(np.isfinite(log_weight) & np.isfinite(drawn.lp))
+        usable = np.flatnonzero(np.isfinite(log_weight) & np.isfinite(draws.lp))
         rows = np.resize(usable if len(usable) else np.arange(len(log_weight)), count)
-    return jax.tree.map(lambda leaf: leaf[rows], drawn), log_weight[rows]
+    return jax.tree.map(lambda leaf: leaf[rows], draws), log_weight[rows]

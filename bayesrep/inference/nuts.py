@@ -78,7 +78,7 @@ class State(NamedTuple):
     """A chain between two blocks: NumPyro's state, the last draw, and the key of the next."""
 
     hmc: Any
-    drawn: MarginalDraw
+    draw: MarginalDraw
     key: Array
 
 
@@ -110,7 +110,7 @@ def build_sampler(
     *,
     vectorized: bool = False,
     mesh: Mesh | None = None,
-    held: int = 0,
+    n_fixed: int = 0,
 ) -> Sampler:
     """Put NumPyro's NUTS to work on a density.
 
@@ -126,16 +126,16 @@ def build_sampler(
     held
         H, how many of the first coordinates are not sampled but given, anew for every draw.
     """
-    one_start, evaluate, draw = build_kernel(density, schedule, held=held)
+    one_start, evaluate, draw = build_kernel(density, schedule, n_fixed=n_fixed)
     start = one_start
 
     def block(
-        state: State, target: Target, given: Float[Array, "draw held"]
+        state: State, target: Target, fixed_values: Float[Array, "draw fixed"]
     ) -> tuple[State, Transition]:
         # What NumPyro fixed while it started is part of its transitions, where these are traced.
         jax.eval_shape(one_start, jax.eval_shape(lambda: jax.random.split(jax.random.key(0))))
-        state = evaluate(state, target, given[0])
-        return jax.lax.scan(lambda state, fixed: draw(state, target, fixed), state, given)
+        state = evaluate(state, target, fixed_values[0])
+        return jax.lax.scan(lambda state, fixed: draw(state, target, fixed), state, fixed_values)
 
     if vectorized:
         chains = _chain_axes(start)
@@ -153,11 +153,11 @@ def build_sampler(
                 out_specs=(places, own),
                 check_vma=False,  # counts of transitions are everywhere the same
             )
-    form = f"{schedule!r} {held} {vectorized}"
-    made_from = "" if mesh is not None else density.identity  # kept are programs of one device
+    form = f"{schedule!r} {n_fixed} {vectorized}"
+    identity = "" if mesh is not None else density.identity  # kept are programs of one device
     return Sampler(
         Program(start, f"first states {form}", density.identity, quick=True),
-        Program(block, f"block of draws {form}", made_from),
+        Program(block, f"block of draws {form}", identity),
         vectorized,
     )
 
@@ -176,7 +176,7 @@ def _chain_axes(start: Callable[[Array], State]) -> State:
 
 
 def build_kernel(
-    density: Density, schedule: Schedule, *, held: int = 0
+    density: Density, schedule: Schedule, *, n_fixed: int = 0
 ) -> tuple[
     Callable[[Array], State],
     Callable[[State, Target, Array], State],
@@ -198,8 +198,8 @@ def build_kernel(
     def potential(target: Target | None, fixed: Array) -> Callable[[Array], Array]:
         def of_free(free: Array) -> Array:
             assert target is not None  # NumPyro starts without it, and then calls nothing
-            at = jnp.concatenate([fixed, free])
-            return surrogate_potential(density, target.surrogate, at)
+            coordinates = jnp.concatenate([fixed, free])
+            return surrogate_potential(density, target.surrogate, coordinates)
 
         return of_free
 
@@ -208,7 +208,7 @@ def build_kernel(
     def start(keys: Array) -> State:
         """Begin around the mode, at a density so low that the first proposal is accepted."""
         place, of_nuts, of_draws = keys[0], *jax.random.split(keys[1])
-        free = 0.5 * jax.random.normal(place, (density.shared - held,))
+        free = 0.5 * jax.random.normal(place, (density.shared - n_fixed,))
         state = initialize(
             ParamInfo(free, jnp.zeros(()), free),
             schedule.warmup,
@@ -216,11 +216,11 @@ def build_kernel(
             target_accept_prob=schedule.target_accept,
             max_tree_depth=schedule.max_tree_depth,
             dense_mass=schedule.dense_mass,
-            model_args=(None, jnp.zeros(held)),
+            model_args=(None, jnp.zeros(n_fixed)),
             rng_key=of_nuts,
         )
-        drawn = MarginalDraw(density.origin(), jnp.asarray(-jnp.inf), jnp.zeros(()))
-        return State(state, drawn, of_draws)
+        no_draw = MarginalDraw(density.origin(), jnp.asarray(-jnp.inf), jnp.zeros(()))
+        return State(state, no_draw, of_draws)
 
     def evaluate(state: State, target: Target, fixed: Array) -> State:
         energy, gradient = jax.value_and_grad(potential(target, fixed))(state.hmc.z)
@@ -240,9 +240,9 @@ def build_kernel(
         new, steps, diverging = jax.lax.fori_loop(0, count, move, carry)
 
         key, of_draw, of_step = jax.random.split(key, 3)
-        drawn = marginal.draw(target.setting, jnp.concatenate([fixed, new.z]), of_draw)
-        gain = drawn.log_marginal + new.potential_energy  # −E + S
-        gain -= state.drawn.log_marginal + old.potential_energy
+        new_draw = marginal.draw(target.setting, jnp.concatenate([fixed, new.z]), of_draw)
+        gain = new_draw.log_marginal + new.potential_energy  # −E + S
+        gain -= state.draw.log_marginal + old.potential_energy
         acceptance = jnp.nan_to_num(jnp.exp(jnp.minimum(gain, 0.0)), nan=0.0)
         accepted = jax.random.uniform(of_step) < acceptance
 
@@ -251,7 +251,7 @@ def build_kernel(
 
         names = ("z", "z_grad", "potential_energy")
         place = {name: chosen(getattr(new, name), getattr(old, name)) for name in names}
-        state = State(new._replace(**place), chosen(drawn, state.drawn), key)
+        state = State(new._replace(**place), chosen(new_draw, state.draw), key)
         return state, {
             "diverging": diverging,
             "num_steps": steps,
@@ -261,19 +261,21 @@ def build_kernel(
         }
 
     def draw(state: State, target: Target, fixed: Array) -> tuple[State, Transition]:
-        if held:
+        if n_fixed:
             # The last draw was given other values: the first proposal is accepted.
-            nothing = state.drawn._replace(log_marginal=jnp.full_like(state.drawn.lp, -jnp.inf))
-            state = evaluate(state._replace(drawn=nothing), target, fixed)
+            no_draw = state.draw._replace(log_marginal=jnp.full_like(state.draw.lp, -jnp.inf))
+            state = evaluate(state._replace(draw=no_draw), target, fixed)
             state, _ = propose(state, target, fixed)
         state, statistics = propose(state, target, fixed)
-        return state, Transition(state.drawn.position, lp=state.drawn.lp, **statistics)
+        return state, Transition(state.draw.position, lp=state.draw.lp, **statistics)
 
     return start, evaluate, draw
 
 
-def compile_sampler(sampler: Sampler, keys: Any, target: Any, given: Any) -> Sampler:
+def compile_sampler(sampler: Sampler, keys: Any, target: Any, fixed_values: Any) -> Sampler:
     """Compile a sampler for arguments of these shapes (arrays or their shapes and types)."""
     start = sampler.start.compile_for(keys)
     states = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), start.out_info)
-    return replace(sampler, start=start, block=sampler.block.compile_for(states, target, given))
+    return replace(
+        sampler, start=start, block=sampler.block.compile_for(states, target, fixed_values)
+    )

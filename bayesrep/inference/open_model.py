@@ -17,7 +17,7 @@ from numpyro.infer.util import constrain_fn, log_density
 
 from bayesrep.errors import OptionError
 from bayesrep.inference.arrowhead import by_unit
-from bayesrep.inference.components import settled_by_counts
+from bayesrep.inference.components import choose_components
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.laplace_marginal import Marginal, Setting
 from bayesrep.inference.marginal_mode import find_marginal_mode
@@ -123,7 +123,7 @@ def numpyro_model(
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     with kept_programs(), own_settings():
         problem = widen_priors(problem, options)
-        problem, _ = settled_by_counts(problem, choose="components" not in options)
+        problem, _ = choose_components(problem, choose="components" not in options)
         data = problem.data()
         tools = programs(problem, data)
         normal = around_mode(problem, tools, data)

@@ -32,7 +32,7 @@ def compile_for_points(
     name: str,
     *,
     size: int = 8,
-    abreast: int | None = None,
+    batch_size: int | None = None,
 ) -> PointProgram:
     """Compile a function of a setting and what belongs to one point, for the default device.
 
@@ -48,7 +48,9 @@ def compile_for_points(
 
     def some(setting: Any, points: Any) -> Any:
         if on_cpu:
-            return jax.lax.map(lambda point: function(setting, *point), points, batch_size=abreast)
+            return jax.lax.map(
+                lambda point: function(setting, *point), points, batch_size=batch_size
+            )
         return jax.vmap(lambda point: function(setting, *point))(points)
 
     most = min(256, 2**20 // max(density.units, 1))  # so many classifiers of all points at most

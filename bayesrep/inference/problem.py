@@ -116,23 +116,32 @@ def pose(
         )
     if selected and groups is not None:
         raise OptionError("groups-with-selected-data-set", dataset=selected[0])
-    given = study if isinstance(study, Study) else None
+    full_study = study if isinstance(study, Study) else None
     # Without groups all images are one part, so that nothing below asks whether there are any.
     parts = {"": statistics}
     if groups is not None:
-        if given is None:
+        if full_study is None:
             raise OptionError("groups-need-study")
-        parts = statistics_by_group(given, groups, roles)
+        parts = statistics_by_group(full_study, groups, roles)
     settings = chosen.options(**options)
     # Counts are enough for most models; some need what tells images apart, which a study has.
     distinct: Mapping[str, Any] = {}
     if chosen.distinct is not None:
-        if given is None:
+        if full_study is None:
             raise OptionError("model-needs-study", model=model)
-        distinct = chosen.distinct(given, roles, settings)
+        distinct = chosen.distinct(full_study, roles, settings)
     cells = [{role: part.cells[role] for role in roles} for part in parts.values()]
     return Problem(
-        model, chosen, settings, statistics, roles, tuple(parts), groups, cells, distinct, given
+        model,
+        chosen,
+        settings,
+        statistics,
+        roles,
+        tuple(parts),
+        groups,
+        cells,
+        distinct,
+        full_study,
     )
 
 
@@ -144,14 +153,14 @@ def _find_model(model: str, options: Mapping[str, Any], groups: str | None) -> M
     if groups is not None and not chosen.takes_groups:
         others = _name_models("takes_groups")
         raise OptionError("model-takes-no-groups", model=model, other_models=others)
-    known = set(chosen.options.__dataclass_fields__)  # type: ignore[attr-defined]
-    if unknown := sorted(set(options) - known):
+    names = set(chosen.options.__dataclass_fields__)  # type: ignore[attr-defined]
+    if unknown := sorted(set(options) - names):
         raise OptionError(
             "unknown-model-option",
             model=model,
             options=listing(unknown, "option"),
-            hint=did_you_mean(unknown[0], known),
-            choices=", ".join(sorted(known)),
+            hint=did_you_mean(unknown[0], names),
+            choices=", ".join(sorted(names)),
         )
     return chosen
 
@@ -200,16 +209,16 @@ def _programs(
 ) -> Programs:
     del platform  # part of the cache's key: so are the compiler's options
     example = jax.tree.unflatten(structure, [np.zeros(shape) for shape in shapes])
-    made_from = ""
+    identity = ""
     if any(model is own for own in MODELS.list_own()):  # of other code no name tells
-        made_from = f"{model.function.__qualname__} {options!r} {form!r} {structure} {shapes}"
+        identity = f"{model.function.__qualname__} {options!r} {form!r} {structure} {shapes}"
     density = build_density(
         lambda data: model.function(data, options),
         example,
         offsets=lambda values: model.offsets(values, options),
         select=model.select,
         weight=model.weight,
-        identity=made_from,
+        identity=identity,
     )
 
     def log_prior(latent: Mapping[str, Array]) -> dict[str, Array]:
@@ -227,7 +236,7 @@ def compile_programs(
 
     def expand(position: Position, data: Data) -> SecondOrder:
         weight = density.weight(data)
-        return second_order(lambda at: density.potential(at, data), position, weight)
+        return second_order(lambda point: density.potential(point, data), position, weight)
 
     def quantities(draws: Position, data: Data) -> dict[str, Array]:
         def one(position: Position) -> dict[str, Array]:

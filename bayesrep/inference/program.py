@@ -53,10 +53,10 @@ class Program:
 
     function: Callable[..., Any]
     name: str
-    made_from: str
+    identity: str
     quick: bool = field(default=False, kw_only=True)
-    _known: dict[Any, Compiled] = field(default_factory=dict[Any, Compiled], repr=False)
-    _making: RLock = field(default_factory=RLock, repr=False)
+    _compiled: dict[Any, Compiled] = field(default_factory=dict[Any, Compiled], repr=False)
+    _lock: RLock = field(default_factory=RLock, repr=False)
 
     @cached_property
     def jitted(self) -> Any:
@@ -76,19 +76,19 @@ class Program:
     def _find(self, arguments: tuple[Any, ...]) -> Compiled | None:
         """The kept program for arguments of these shapes, made where there is none."""
         leaves, structure = jax.tree.flatten(arguments)
-        if not self.made_from or not _is_on_first_cpu(leaves):
+        if not self.identity or not _is_on_first_cpu(leaves):
             return None
         signature = (structure, tuple(map(_describe_leaf, leaves)), _read_settings())
-        with self._making:
-            if signature not in self._known:
+        with self._lock:
+            if signature not in self._compiled:
                 folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
                 if folder is None or not jax.config.jax_enable_compilation_cache:  # type: ignore[attr-defined]
                     return None
-                parts = _digest_sources(), self.name, self.made_from, *map(repr, signature)
+                parts = _digest_sources(), self.name, self.identity, *map(repr, signature)
                 file = Path(folder) / f"{_digest(chr(0).join(parts).encode())}.program"
-                kept = self._read(file, arguments)
-                self._known[signature] = kept or self._compile(self._make(file, arguments))
-            return self._known[signature]
+                compiled = self._read(file, arguments)
+                self._compiled[signature] = compiled or self._compile(self._make(file, arguments))
+            return self._compiled[signature]
 
     def _read(self, file: Path, arguments: tuple[Any, ...]) -> Compiled | None:
         with suppress(Exception):  # whatever is wrong with it, it is made again
@@ -116,8 +116,8 @@ class Program:
             tree = _encode(jax.tree.unflatten(exported.out_tree, places))
         except TypeError:
             return exported
-        taken = jax.tree.structure((exported.in_avals, {}))
-        flat = replace(exported, in_tree=taken, out_tree=jax.tree.structure(places))
+        in_tree = jax.tree.structure((exported.in_avals, {}))
+        flat = replace(exported, in_tree=in_tree, out_tree=jax.tree.structure(places))
         header, data = json.dumps(tree).encode(), bytes(flat.serialize())
         with suppress(OSError), replaced_file(file) as partial:  # without room nothing is kept
             partial.write_bytes(b"\n".join((_digest(header + data).encode(), header, data)))
@@ -138,23 +138,23 @@ def compiler_options(*, quick: bool = False) -> dict[str, int | bool]:
         For a program that runs a few times only: it compiles in half the time again, and runs half
         as fast.
     """
-    wanted: dict[str, int | bool] = {}
+    options: dict[str, int | bool] = {}
     if default_platform() != "cpu":
         # Kernels of small products are tried in many forms, so that an H200 compiles three to seven
         # times as long for gradients that run 4 to 23 % faster (docs/results/gpu.md). Products by
         # cuBLAS need no trying; those by Triton compile for some shapes only where they are tried.
-        wanted = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 0}
+        options = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 0}
     else:
         # jaxlib 0.10 has a new way to write kernels, which is slow to compile: without it and with
         # fewer passes of LLVM the block of draws of 136 classifiers compiles in 3.4 s instead of
         # 5.8 s and runs as fast. Later versions do not know the first option and gain nothing by
         # the second.
         if version("jaxlib").startswith("0.10."):
-            wanted["xla_cpu_use_fusion_emitters"] = False
+            options["xla_cpu_use_fusion_emitters"] = False
         if quick:
-            wanted["xla_backend_optimization_level"] = 0
+            options["xla_backend_optimization_level"] = 0
     flags = os.environ.get("XLA_FLAGS", "")
-    return {name: value for name, value in wanted.items() if name not in flags}
+    return {name: value for name, value in options.items() if name not in flags}
 
 
 @contextmanager
@@ -191,15 +191,15 @@ def _configure(settings: dict[str, Any]) -> None:
 def compilation_timed(watch: Stopwatch) -> Generator[None]:
     """Count as a stage of its own what JAX traces and compiles inside, in whatever stage."""
 
-    def hear(event: str, start_time: float, end_time: float, **_: str | int) -> None:
+    def record_span(event: str, start_time: float, end_time: float, **_: str | int) -> None:
         if event.startswith("/jax/core/compile/"):
             watch.span("compiling", start_time, end_time)
 
-    jax.monitoring.register_event_time_span_listener(hear)
+    jax.monitoring.register_event_time_span_listener(record_span)
     try:
         yield
     finally:
-        jax.monitoring.unregister_event_time_span_listener(hear)
+        jax.monitoring.unregister_event_time_span_listener(record_span)
 
 
 def _is_on_first_cpu(leaves: Sequence[Any]) -> bool:
@@ -279,7 +279,7 @@ def _find_type(name: str) -> Any:
             return plain
     module, _, kind = name.partition(":")
     ours = module.startswith(("bayesrep.", "numpyro."))
-    found = getattr(import_module(module), kind, None) if ours else None
-    if not hasattr(found, "_make"):
+    found_type = getattr(import_module(module), kind, None) if ours else None
+    if not hasattr(found_type, "_make"):
         raise TypeError(f"{name} is not a type of ours")
-    return found
+    return found_type

@@ -10,7 +10,7 @@ from jax import Array
 from bayesrep.numerics.convergence import divide_chains
 
 BLOCK = 25
-MANY = 32
+MIN_CHAINS_NESTED = 32
 """Chains from which on they begin in groups."""
 
 
@@ -37,7 +37,7 @@ class Schedule:
         Many chains are too short to be compared one by one; groups that forget where they began
         tell that all do (Margossian and others 2024).
         """
-        return 8 if self.chains >= MANY else 0
+        return 8 if self.chains >= MIN_CHAINS_NESTED else 0
 
     def keys(self, key: Array) -> Array:
         """Two keys [chain, 2] for each chain: of where it begins, and of all else."""

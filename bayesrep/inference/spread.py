@@ -40,7 +40,7 @@ def widen_priors(problem: Problem, named: Collection[str]) -> Problem:
     )
     # Most images lie about 2 s − 1 = 0.5: an accuracy is about that of the curve there.
     usual = math.hypot(level, 0.5 * slope)
-    ratio = logit_spread(problem.statistics.replication) / usual
+    ratio = between_classifier_sd(problem.statistics.replication) / usual
     steps = max(0, math.floor(2 * math.log2(max(ratio, 1e-3))))
     wider = {
         "classifier_level": level * 2 ** (steps / 2),
@@ -50,7 +50,7 @@ def widen_priors(problem: Problem, named: Collection[str]) -> Problem:
     return replace(problem, options=replace(options, **free)) if free else problem
 
 
-def logit_spread(cells: Cells) -> float:
+def between_classifier_sd(cells: Cells) -> float:
     """Standard deviation of classifiers' logit accuracies, less what chance adds."""
     images, right = cells.images.sum(), cells.correct.sum(axis=0)
     if len(right) < 2:

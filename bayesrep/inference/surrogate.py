@@ -29,7 +29,7 @@ from bayesrep.types import Float, Floats
 
 CLIP_NORM = 11.0
 """Length of ξ beyond which features stay what they are; at least, 4 sd of its own."""
-PENALTIES = 10.0 ** np.arange(-4, 5)
+RIDGE_PENALTIES = 10.0 ** np.arange(-4, 5)
 
 
 class Surrogate(NamedTuple):
@@ -91,16 +91,16 @@ def _subsample_potentials(
 ) -> Potentials:
     """Compute the potentials of the subsample at its predicted centres."""
     center = jnp.tensordot(inputs, surrogate.center, axes=1)
-    at = surrogate.whitening({"shared": shared, "units": center})
-    return density.potentials(at, surrogate.data)
+    position = surrogate.whitening({"shared": shared, "units": center})
+    return density.potentials(position, surrogate.data)
 
 
 @lru_cache(maxsize=16)
 def _subsample_program(density: Density) -> PointProgram:
     """Compile the potentials of the subsample at points ξ."""
 
-    def potentials(surrogate: Surrogate, at: Array) -> Potentials:
-        return _subsample_potentials(density, surrogate, at, features(at))
+    def potentials(surrogate: Surrogate, point: Array) -> Potentials:
+        return _subsample_potentials(density, surrogate, point, features(point))
 
     return compile_for_points(potentials, density, "potentials of the subsample")
 
@@ -171,21 +171,21 @@ def ridge(
     weights = weights / weights.sum()
     center, means = weights @ inputs[:, 1:], weights @ outputs
     scale = np.sqrt(weights * len(weights))[:, None]
-    left, right = scale * (inputs[:, 1:] - center), scale * (outputs - means)
+    design, response = scale * (inputs[:, 1:] - center), scale * (outputs - means)
     # By the features' products, not the singular values: a fifth of the time, and what rounding
     # leaves of the smallest is far below the least penalty.
-    squared, axes = np.linalg.eigh(left.T @ left)
+    squared, axes = np.linalg.eigh(design.T @ design)
     squared = np.where(squared > 1e-13 * squared[-1], squared, 0.0)
-    projected = axes.T @ (left.T @ right)
+    projected = axes.T @ (design.T @ response)
     inverse = np.divide(1.0, squared, out=np.zeros_like(squared), where=squared > 0)
     explained = inverse * np.square(projected).sum(axis=1)
-    unexplained = max(float(np.square(right).sum() - explained.sum()), 0.0)
+    unexplained = max(float(np.square(response).sum() - explained.sum()), 0.0)
 
     def generalised_error(penalty: float) -> float:
         shrunk: Floats = penalty / (squared + penalty)
-        free = max(len(left) - len(squared) + shrunk.sum() - 1, 1e-2 * len(left))
-        return float(len(left) * (unexplained + shrunk**2 @ explained) / free**2)
+        free = max(len(design) - len(squared) + shrunk.sum() - 1, 1e-2 * len(design))
+        return float(len(design) * (unexplained + shrunk**2 @ explained) / free**2)
 
-    penalty = min(PENALTIES, key=generalised_error)
+    penalty = min(RIDGE_PENALTIES, key=generalised_error)
     slopes = axes @ (projected / (squared + penalty)[:, None])
     return np.concatenate([(means - center @ slopes)[None], slopes])
