@@ -182,13 +182,13 @@ def other_options(data, options):
 
 
 def handle(handler, *given, **options):
-    return lambda: replace(joint.MODEL, function=handler(joint.joint, *given, **options))
+    return lambda: replace(joint.JOINT_MODEL, function=handler(joint.joint, *given, **options))
 
 
 OTHERS = {
-    "wrapped": lambda: replace(joint.MODEL, function=wraps(joint.joint)(other_options)),
-    "replaced": lambda: replace(joint.MODEL, weight=lambda data: data.weight / 2),
-    "copied": lambda: replace(joint.MODEL),
+    "wrapped": lambda: replace(joint.JOINT_MODEL, function=wraps(joint.joint)(other_options)),
+    "replaced": lambda: replace(joint.JOINT_MODEL, weight=lambda data: data.weight / 2),
+    "copied": lambda: replace(joint.JOINT_MODEL),
     "partial": handle(partial),
     "scale": handle(handlers.scale, scale=0.5),
     "mask": handle(handlers.mask, mask=False),

@@ -97,14 +97,12 @@ def sample(
         for number in numbers:
             if stop.is_set():
                 raise InterruptedError
-            state, transitions = block(state, chain, number, suffix)
+            state, draws = block(state, chain, number, suffix)
             window = (slice(None),) * sampler.vectorized + (slice(0, length - number * BLOCK),)
-            transitions = jax.tree.map(
-                lambda leaf, window=window: np.asarray(leaf[window]), transitions
-            )
-            diverging = int(transitions.diverging.sum()) if number >= warm else 0
-            report(transitions.diverging.size, diverging)
-            blocks.append(transitions)
+            draws = jax.tree.map(lambda leaf, window=window: np.asarray(leaf[window]), draws)
+            diverging = int(draws.diverging.sum()) if number >= warm else 0
+            report(draws.diverging.size, diverging)
+            blocks.append(draws)
         axis = 1 if sampler.vectorized else 0
         return state, jax.tree.map(lambda *parts: np.concatenate(parts, axis=axis), *blocks)
 
@@ -119,16 +117,15 @@ def sample(
         for halvings in range(MAX_HALVINGS + 1):
             suffix = f"-halved{halvings}" if halvings else ""
             chains = [
-                transitions
-                for _, transitions in run_all(states, range(warm, -(-length // BLOCK)), suffix)
+                draws for _, draws in run_all(states, range(warm, -(-length // BLOCK)), suffix)
             ]
-            transitions = chains[0]
+            draws = chains[0]
             if not sampler.vectorized:
-                transitions = jax.tree.map(lambda *each: np.stack(each), *chains)
-            diverging = int(transitions.diverging.sum())
+                draws = jax.tree.map(lambda *each: np.stack(each), *chains)
+            diverging = int(draws.diverging.sum())
             if not diverging or halvings == MAX_HALVINGS:
-                return transitions
-            report(-transitions.diverging.size, -diverging)
+                return draws
+            report(-draws.diverging.size, -diverging)
             states = [_halve_step(state) for state in states]
     raise AssertionError  # the last of the loop returns
 

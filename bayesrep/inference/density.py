@@ -22,7 +22,7 @@ from numpyro import handlers
 from numpyro.distributions import constraints
 from numpyro.infer.util import constrain_fn
 
-from bayesrep.models.model import TRACING, Data, take_rows
+from bayesrep.models.model import TRACING_LOCK, Data, take_rows
 from bayesrep.types import Float, Ints
 
 Position: TypeAlias = dict[str, Array]
@@ -128,7 +128,7 @@ class Density:
 
     def _potentials(self, position: Position, data: Data) -> Potentials:
         substituted = handlers.substitute(self.model, data=self.to_sites(position))
-        with TRACING:
+        with TRACING_LOCK:
             trace = handlers.trace(substituted).get_trace(data)
         shared, units = jnp.zeros(()), jnp.zeros(len(position["units"]))
         for site in trace.values():
@@ -147,7 +147,7 @@ class Density:
     def quantities(self, position: Position, data: Data) -> dict[str, Array]:
         """All sites and deterministic quantities of the model at one position."""
         sites = self.to_sites(position)
-        with TRACING:
+        with TRACING_LOCK:
             return dict(constrain_fn(self.model, (data,), {}, sites, return_deterministic=True))
 
 
@@ -184,7 +184,7 @@ def build_density(
     trace: dict[str, Any] = {}
 
     def shapes_only(data: Data) -> None:
-        with TRACING, handlers.seed(rng_seed=0):
+        with TRACING_LOCK, handlers.seed(rng_seed=0):
             trace.update(handlers.trace(model).get_trace(data))
 
     jax.eval_shape(shapes_only, data)  # evaluating operation by operation takes seconds

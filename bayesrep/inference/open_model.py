@@ -25,7 +25,7 @@ from bayesrep.inference.mode import around_mode
 from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.inference.program import kept_programs
 from bayesrep.inference.spread import widen_priors
-from bayesrep.models.model import TRACING, Data
+from bayesrep.models.model import TRACING_LOCK, Data
 from bayesrep.numerics.settings import own_settings
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.shown import brief, number
@@ -137,12 +137,12 @@ def numpyro_model(
         return back(_in_float64(flat))
 
     def log_density_at(flat: ArrayLike) -> Array:
-        with TRACING:
+        with TRACING_LOCK:
             return jnp.asarray(log_density(function, (data,), {}, unravel(flat))[0])
 
     def quantities(flat: ArrayLike) -> dict[str, Array]:
         sites = unravel(flat)
-        with TRACING:
+        with TRACING_LOCK:
             return dict(constrain_fn(function, (data,), {}, sites, return_deterministic=True))
 
     dims = {n: list(names) for n, names in problem.model.dims(data, problem.options).items()}
@@ -198,7 +198,7 @@ def _weighted(
         with handlers.trace() as trace:
             plain(data)
         values = {name: trace[name]["value"] for name in density.sites}
-        with handlers.block(), TRACING:  # the density traces the model again
+        with handlers.block(), TRACING_LOCK:  # the density traces the model again
             factor = log_factor(density.to_position(values), data)
         numpyro.factor("shared_images", factor)
 

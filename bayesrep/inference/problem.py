@@ -22,7 +22,7 @@ from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.device import default_platform
 from bayesrep.inference.program import Program
 from bayesrep.models import MODELS, Model
-from bayesrep.models.model import TRACING, Data, Form, Options
+from bayesrep.models.model import TRACING_LOCK, Data, Form, Options
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.studies.study import Study
@@ -260,7 +260,7 @@ def prior_positions(
     """Positions [1, draws, ...] drawn from the prior."""
 
     def one(key: Array) -> Position:
-        with TRACING, handlers.seed(rng_seed=key), handlers.trace() as trace:
+        with TRACING_LOCK, handlers.seed(rng_seed=key), handlers.trace() as trace:
             problem.model.function(data, problem.options)
         values = {name: trace[name]["value"] for name in tools.density.sites}
         return tools.density.to_position(values)

@@ -22,13 +22,13 @@ __all__ = ["MODELS", "Model"]
 
 
 class _Models(MutableMapping[str, "Model"]):
-    """Models by name: ours, each in the file of that name, and others that were put in.
+    """Models by name: ours, by file and attribute, and others that were put in.
 
     Those of installed packages are looked for where a name is neither, and are then put in.
     """
 
-    def __init__(self, *names: str) -> None:
-        self._ours = names
+    def __init__(self, **attributes: str) -> None:
+        self._ours = attributes  # of the file of that name
         self._others: dict[str, Model] = {}
 
     def __getitem__(self, name: str) -> "Model":
@@ -36,7 +36,7 @@ class _Models(MutableMapping[str, "Model"]):
             if name not in self._others and (point := _find_installed(name)):
                 self._others[name] = point.load()
             return self._others[name]
-        return import_module(_module_of(name)).MODEL
+        return getattr(import_module(_module_of(name)), self._ours[name])
 
     def __setitem__(self, name: str, model: "Model") -> None:
         if name in self._ours:
@@ -59,8 +59,9 @@ class _Models(MutableMapping[str, "Model"]):
 
     def list_own(self) -> "list[Model]":
         """Our models whose files are imported: no name tells them from what wraps them."""
-        files = (vars(sys.modules.get(_module_of(name), object)) for name in self._ours)
-        return [file["MODEL"] for file in files if "MODEL" in file]  # not yet where it is imported
+        # A file that is being imported has no model yet.
+        files = [(sys.modules.get(_module_of(name)), each) for name, each in self._ours.items()]
+        return [vars(file)[each] for file, each in files if file and each in vars(file)]
 
 
 def _module_of(name: str) -> str:
@@ -76,7 +77,7 @@ def _find_installed(name: str) -> EntryPoint | None:
     return points[0] if points else None
 
 
-MODELS = _Models("joint", "workers")
+MODELS = _Models(joint="JOINT_MODEL", workers="WORKERS_MODEL")
 
 
 def __getattr__(name: str) -> object:

@@ -37,7 +37,7 @@ ByPair: TypeAlias = Float[Array, "group cell"]
 PerCell: TypeAlias = Float[Array, "cell"]
 
 LARGEST_GRID = 768
-SMALLEST = 1e-300
+MIN_PROBABILITY = 1e-300
 
 
 @no_type_check
@@ -74,7 +74,7 @@ class DependentPairs(NamedTuple):
 Pairs: TypeAlias = GridPairs | ListedPairs | DependentPairs
 
 
-class Kept(NamedTuple):
+class Truncation(NamedTuple):
     """Which images of a data set could be there, where the counts at hand selected them."""
 
     probability: PerCell
@@ -88,11 +88,11 @@ class Counts(NamedTuple):
 
     pairs: Pairs
     images: Float[Array, "group cell"]
-    kept: Kept | None = None
+    truncation: Truncation | None = None
 
 
-def _fits_grid(shown: Int[np.ndarray, "size"]) -> bool:
-    return len(shown) * (int(shown[-1]) + 1) <= LARGEST_GRID or len(shown) == 1
+def _fits_grid(sizes: Int[np.ndarray, "size"]) -> bool:
+    return len(sizes) * (int(sizes[-1]) + 1) <= LARGEST_GRID or len(sizes) == 1
 
 
 def complete(tables: Sequence[Cells]) -> list[Cells]:
@@ -101,9 +101,9 @@ def complete(tables: Sequence[Cells]) -> list[Cells]:
     All k of every n, where that is a small table or images were selected by these counts; cells
     without images count 0.
     """
-    shown = np.unique(np.concatenate([cells.shown for cells in tables]))
-    if _fits_grid(shown) or tables[0].selection is not None:
-        return [cells.completed(shown) for cells in tables]
+    sizes = np.unique(np.concatenate([cells.shown for cells in tables]))
+    if _fits_grid(sizes) or tables[0].selection is not None:
+        return [cells.completed(sizes) for cells in tables]
     pairs = np.concatenate([np.stack([c.shown, c.selected], axis=1) for c in tables])
     n, k = np.unique(pairs, axis=0).T
     return [cells.on(k, n) for cells in tables]
@@ -111,10 +111,10 @@ def complete(tables: Sequence[Cells]) -> list[Cells]:
 
 def pair_of_cells(cells: Cells) -> Ints:
     """Where completed cells lie among the model's pairs."""
-    shown = np.unique(cells.shown)
-    if not _fits_grid(shown):
+    sizes = np.unique(cells.shown)
+    if not _fits_grid(sizes):
         return np.arange(len(cells.shown))
-    return np.searchsorted(shown, cells.shown) * (shown[-1] + 1) + cells.selected
+    return np.searchsorted(sizes, cells.shown) * (sizes[-1] + 1) + cells.selected
 
 
 def lay_out(cells: Cells, dependence: float = 0.0) -> Pairs:
@@ -127,17 +127,17 @@ def lay_out(cells: Cells, dependence: float = 0.0) -> Pairs:
     dependence
         Intraclass correlation of the answers about one image.
     """
-    shown = np.unique(cells.shown)
+    sizes = np.unique(cells.shown)
     log_choices = log_binomial(cells.shown, cells.selected)
     rejected = cells.shown - cells.selected
     if dependence > 0:
-        given = logit_quadrature.log_dependent(cells.selected, rejected, dependence)
+        log_answers = logit_quadrature.log_dependent(cells.selected, rejected, dependence)
         return DependentPairs(
-            *(jax.device_put(on_pairs(x, cells).T) for x in (given.T, log_choices))
+            *(jax.device_put(on_pairs(x, cells).T) for x in (log_answers.T, log_choices))
         )
-    if _fits_grid(shown):
-        return GridPairs(jax.device_put(on_pairs(log_choices, cells)), tuple(int(n) for n in shown))
-    size = int(shown[-1])
+    if _fits_grid(sizes):
+        return GridPairs(jax.device_put(on_pairs(log_choices, cells)), tuple(int(n) for n in sizes))
+    size = int(sizes[-1])
     return ListedPairs(
         below_selected=jax.device_put(counts_below(cells.selected, size)),
         below_rejected=jax.device_put(counts_below(rejected, size)),
@@ -148,14 +148,14 @@ def lay_out(cells: Cells, dependence: float = 0.0) -> Pairs:
     )
 
 
-def find_possible_pairs(cells: Cells) -> Kept | None:
+def find_possible_pairs(cells: Cells) -> Truncation | None:
     """Which pairs of completed cells could be there; None where any could."""
     if cells.selection is None:
         return None
-    shown = np.unique(cells.shown)
-    of_shown = (cells.shown[None, :] == shown[:, None]).astype(np.float64)
+    sizes = np.unique(cells.shown)
+    of_shown = (cells.shown[None, :] == sizes[:, None]).astype(np.float64)
     probability = cells.selection.probability(cells.selected, cells.shown)
-    return Kept(*(jax.device_put(on_pairs(x, cells).T) for x in (probability, of_shown)))
+    return Truncation(*(jax.device_put(on_pairs(x, cells).T) for x in (probability, of_shown)))
 
 
 def images_on_pairs(tables: Sequence[Cells]) -> Float[np.ndarray, "group cell"]:
@@ -181,11 +181,11 @@ def on_pairs(
     values: Shaped[np.ndarray, "*batch completed"], cells: Cells
 ) -> Float[np.ndarray, "*batch cell"]:
     """Spread values of completed cells over the model's pairs, 0 elsewhere."""
-    shown = np.unique(cells.shown)
-    size = len(shown) * (int(shown[-1]) + 1) if _fits_grid(shown) else len(cells.shown)
-    spread = np.zeros((*values.shape[:-1], size))
-    spread[..., pair_of_cells(cells)] = values
-    return spread
+    sizes = np.unique(cells.shown)
+    size = len(sizes) * (int(sizes[-1]) + 1) if _fits_grid(sizes) else len(cells.shown)
+    grid = np.zeros((*values.shape[:-1], size))
+    grid[..., pair_of_cells(cells)] = values
+    return grid
 
 
 def _log_components(mixtures: Mixtures, pairs: ListedPairs) -> Float[Array, "group component cell"]:
@@ -217,7 +217,7 @@ def log_tables(mixtures: Mixtures, pairs: Pairs, family: Curves) -> Tables:
         table = jax.nn.log_softmax(log_joint, axis=-1)
         if family.is_exact:
             some = jnp.exp(table) @ logit_quadrature.virtual_annotators(family.degree)
-            table = jnp.log(jnp.maximum(some, SMALLEST))
+            table = jnp.log(jnp.maximum(some, MIN_PROBABILITY))
         return logsumexp(log_joint, axis=-1), table
     if family.is_exact:
         return log_virtual_tables(mixtures, pairs, family.degree)
@@ -242,11 +242,11 @@ def log_virtual_tables(mixtures: Mixtures, pairs: GridPairs | ListedPairs, degre
         log_mass = logsumexp(log_joint, axis=-1)
         return log_mass, log_joint - log_mass[..., None]
     log_components = _log_components(mixtures, pairs)
-    given = virtual_annotators(
+    conditional = virtual_annotators(
         a[:, None] + pairs.selected[None, :], b[:, None] + pairs.rejected[None, :], degree
     )
     component = jax.nn.softmax(log_components, axis=1)
-    table = jnp.einsum("gkm,kmx->gmx", component, given)
+    table = jnp.einsum("gkm,kmx->gmx", component, conditional)
     return logsumexp(log_components, axis=1), jnp.log(table)
 
 
@@ -264,9 +264,9 @@ def log_kept(counts: Counts, log_mass: ByPair) -> tuple[ByPair, Float[Array, "gr
     P(k | n, kept) = a(k, n) P(k | n) / Σ_k' a(k', n) P(k' | n): the law of the counts of images
     that the counts themselves selected, by a rule that keeps k of n with probability a(k, n).
     """
-    if counts.kept is None:
+    if counts.truncation is None:
         return log_mass, jnp.zeros((log_mass.shape[0], 0))
-    keeps, of_shown = counts.kept
+    keeps, of_shown = counts.truncation
     whole = log_mass + counts.pairs.log_choices[None, :]
     possible = jnp.where(keeps[None] > 0, whole, -jnp.inf)
     total = jnp.log((keeps[None] * jnp.exp(possible)) @ of_shown)
@@ -276,10 +276,10 @@ def log_kept(counts: Counts, log_mass: ByPair) -> tuple[ByPair, Float[Array, "gr
 def log_pairs_kept(counts: Counts, log_mass: ByPair) -> ByPair:
     """log P(k | n) of all pairs with every factor, of images as they are in the data set."""
     whole = log_kept(counts, log_mass)[0] + counts.pairs.log_choices[None, :]
-    if counts.kept is None:
+    if counts.truncation is None:
         return whole
-    keeps = counts.kept.probability[None]
-    log_keeps = jnp.log(jnp.maximum(keeps, SMALLEST))
+    keeps = counts.truncation.probability[None]
+    log_keeps = jnp.log(jnp.maximum(keeps, MIN_PROBABILITY))
     return jnp.where(keeps > 0, whole + log_keeps, log_keeps)
 
 
@@ -288,14 +288,14 @@ def log_likelihood_of(counts: Counts, log_mass: ByPair) -> Float[Array, ""]:
     return jnp.sum(counts.images * log_kept(counts, log_mass)[0])
 
 
-def shares_kept(counts: Counts, kept: Kept, log_mass: ByPair) -> ByPair:
+def shares_kept(counts: Counts, truncation: Truncation, log_mass: ByPair) -> ByPair:
     """Shares of the pairs among images that could be there, with each n as often as it is."""
-    by_shown = counts.images @ kept.of_shown
-    shares = (by_shown / by_shown.sum(axis=1, keepdims=True)) @ kept.of_shown.T
+    by_shown = counts.images @ truncation.of_shown
+    shares = (by_shown / by_shown.sum(axis=1, keepdims=True)) @ truncation.of_shown.T
     return shares * jnp.exp(log_pairs_kept(counts, log_mass))
 
 
-def contract(curves: ByPoint, table: Float[Array, "group cell point"]) -> ByCell:
+def accuracy_by_cell(curves: ByPoint, table: Float[Array, "group cell point"]) -> ByCell:
     """P(correct | k, n), a plain product where there is one group: equation M4.
 
     Times P(k | n) it is equation 7 of Engstrom et al. (2020).
@@ -314,10 +314,10 @@ def average_accuracy(
     selected the images, under the frequencies of those that were kept,
     Σ_k P(k | n, kept) P(point | k, n).
     """
-    if counts.kept is not None:
+    if counts.truncation is not None:
         log_mass, log_table = log_tables(mixtures, counts.pairs, family)
         weights = jnp.einsum(
-            "gm,gmx->gx", shares_kept(counts, counts.kept, log_mass), jnp.exp(log_table)
+            "gm,gmx->gx", shares_kept(counts, counts.truncation, log_mass), jnp.exp(log_table)
         )
     elif family.is_exact:
         choices = log_binomial(family.degree, np.arange(family.degree + 1))
@@ -330,7 +330,7 @@ def average_accuracy(
 
 def average_frequency(mixtures: Mixtures, counts: Counts) -> Float[Array, "group"]:
     """Mean selection frequency of a data set's images, of those that were kept."""
-    if counts.kept is None:
+    if counts.truncation is None:
         return jnp.exp(mixtures.log_weights) @ (mixtures.a / (mixtures.a + mixtures.b))
     # The accuracy of a classifier that is right where one further annotator selects the image.
     line = jnp.broadcast_to(jnp.array([0.0, 1.0]), (1, *counts.images.shape[:1], 2))

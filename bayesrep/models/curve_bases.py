@@ -6,29 +6,29 @@ import numpy as np
 
 from bayesrep.types import Float
 
-At: TypeAlias = Float[np.ndarray, "frequency"]
+Frequencies: TypeAlias = Float[np.ndarray, "frequency"]
 Points: TypeAlias = Float[np.ndarray, "point"]
 Bends: TypeAlias = tuple[Float[np.ndarray, "point bend"], Float[np.ndarray, "bend"]]
 _LENGTH_SCALE = 0.25
 _BOUNDARY = 0.75  # half the length of the interval on which the Hilbert-space basis lives
 
 
-def integral_matrix(points: Points, at: At) -> Float[np.ndarray, "frequency point"]:
+def integral_matrix(points: Points, s: Frequencies) -> Float[np.ndarray, "frequency point"]:
     """Integrals up to `at` of what is linear between points: the trapezoid rule, centred.
 
     That is, less the integrals' mean over the points' [0, 1].
     """
     widths = np.gradient(points) if len(points) > 1 else np.ones(1)
-    return _integrate_up_to(points, at) - (widths / widths.sum()) @ _integrate_up_to(points, points)
+    return _integrate_up_to(points, s) - (widths / widths.sum()) @ _integrate_up_to(points, points)
 
 
-def _integrate_up_to(points: Points, at: At) -> Float[np.ndarray, "frequency point"]:
+def _integrate_up_to(points: Points, s: Frequencies) -> Float[np.ndarray, "frequency point"]:
     """The same integrals from the first point."""
     steps = np.diff(points)
-    done = np.clip(at[:, None] - points[:-1], 0.0, steps)  # of every step
+    done = np.clip(s[:, None] - points[:-1], 0.0, steps)  # of every step
     # ∫ of a line over the first d of a step h:  (d − d² / 2h) left + (d² / 2h) right
     right = done**2 / (2 * np.where(steps > 0, steps, 1.0))
-    matrix = np.zeros((len(at), len(points)))
+    matrix = np.zeros((len(s), len(points)))
     matrix[:, :-1] += done - right
     matrix[:, 1:] += right
     return matrix

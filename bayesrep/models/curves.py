@@ -41,25 +41,25 @@ from jax.typing import ArrayLike
 from numpyro.distributions import constraints
 from scipy.special import gammaln
 
-from bayesrep.models.curve_bases import At, Points, integral_matrix, list_terms
-from bayesrep.models.priors import Prior, law_of, locate
+from bayesrep.models.curve_bases import Frequencies, Points, integral_matrix, list_terms
+from bayesrep.models.priors import Prior, build_prior, locate
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.bernstein import bernstein_basis, smooth_basis
 from bayesrep.types import Float
 
 Terms: TypeAlias = Float[Array, "*batch term"]
 
-TERMS = {"bernstein": 7, "spline": 9, "gp": 10}
+DEFAULT_TERMS = {"bernstein": 7, "spline": 9, "gp": 10}
 """Curve families and the number of terms each has by default."""
-OWN_TERMS = {"bernstein": 5, "spline": 9, "gp": 10}
+MAX_OWN_TERMS = {"bernstein": 5, "spline": 9, "gp": 10}
 """How many of them, at most, a classifier has of its own; it shares the others."""
 
-ROUGHER = 4.0
+NONPARAMETRIC_SCALE = 4.0
 """How much further the population's splines and processes bend than a Legendre polynomial does."""
-FREEDOM = 4.0
+BEND_DF = 4.0
 """Degrees of freedom of the population's bends."""
 
-LINE = 2  # terms before the bends
+N_LINEAR = 2  # terms before the bends
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +108,14 @@ class Curves:
             return terms @ self.basis.T
         return terms[..., :1] + self._slope(terms) @ integral_matrix(self.points, self.points).T
 
-    def accuracy(self, terms: Terms, at: At) -> Float[Array, "*batch frequency"]:
+    def accuracy(self, terms: Terms, s: Frequencies) -> Float[Array, "*batch frequency"]:
         """The curve g(s) at any s in [0, 1]."""
         if self.is_exact:
-            return self.probability(terms) @ bernstein_basis(at, self.degree).T
+            return self.probability(terms) @ bernstein_basis(s, self.degree).T
         if self.monotone:
-            rise = self._slope(terms) @ integral_matrix(self.points, at).T
+            rise = self._slope(terms) @ integral_matrix(self.points, s).T
             return jax.nn.sigmoid(terms[..., :1] + rise)
-        return jax.nn.sigmoid(terms @ list_terms(self.name, at, self.basis.shape[1])[0].T)
+        return jax.nn.sigmoid(terms @ list_terms(self.name, s, self.basis.shape[1])[0].T)
 
     def _slope(self, terms: Terms) -> Float[Array, "*batch point"]:
         """Derivative of a monotone η at the points."""
@@ -144,23 +144,24 @@ class TermLaw(NamedTuple):
 
     def log_prob(self, value: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
         """Log density of the term."""
-        return jnp.asarray(law_of(self.prior).log_prob(value / self.unit)) - np.log(self.unit)
+        return jnp.asarray(build_prior(self.prior).log_prob(value / self.unit)) - np.log(self.unit)
 
     def sample(self, key: Array, shape: tuple[int, ...]) -> Float[Array, "..."]:
         """Draws of the term."""
-        return self.unit * jnp.asarray(law_of(self.prior).sample(key, shape))
+        return self.unit * jnp.asarray(build_prior(self.prior).sample(key, shape))
 
 
 def laws_by_term(
     priors: tuple[Prior, Prior, Prior], scale: Float[np.ndarray, "some"]
 ) -> dict[int, TermLaw]:
     """Which terms have distributions for priors: of level, slope and, finer by finer, the bends."""
-    found: dict[int, TermLaw] = {}
+    laws: dict[int, TermLaw] = {}
     for term, size in enumerate(scale):
-        prior = priors[min(term, LINE)]
+        prior = priors[min(term, N_LINEAR)]
         if isinstance(prior, str):
-            found[term] = TermLaw(prior, float(size) / locate(prior).scale if term >= LINE else 1.0)
-    return found
+            unit = float(size) / locate(prior).scale if term >= N_LINEAR else 1.0
+            laws[term] = TermLaw(prior, unit)
+    return laws
 
 
 def _log_prob_of(laws: Mapping[int, TermLaw], value: Terms) -> Float[Array, "*batch"]:
@@ -194,8 +195,8 @@ class PopulationLaw(dist.Distribution):
         assert key is not None
         of_normal, of_scale = jax.random.split(key)
         normal = jax.random.normal(of_normal, (*sample_shape, *self.event_shape))
-        shared = jnp.sqrt(jax.random.chisquare(of_scale, FREEDOM, (*sample_shape, 1)) / FREEDOM)
-        line = np.broadcast_to(np.arange(len(self.priors.mean)) < LINE, normal.shape)
+        shared = jnp.sqrt(jax.random.chisquare(of_scale, BEND_DF, (*sample_shape, 1)) / BEND_DF)
+        line = np.broadcast_to(np.arange(len(self.priors.mean)) < N_LINEAR, normal.shape)
         mean, scale = (np.broadcast_to(each, normal.shape) for each in self.priors[:2])
         terms = jnp.asarray(mean + scale / jnp.where(line, 1.0, shared) * normal)
         laws = self.priors.laws
@@ -206,12 +207,12 @@ class PopulationLaw(dist.Distribution):
         scale, laws = self.priors.population, self.priors.laws
         usual = np.array([term not in laws for term in range(len(scale))])
         squares = usual * jnp.square((jnp.asarray(value) - self.priors.mean) / scale)
-        line, bends = squares[..., :LINE].sum(axis=-1), squares[..., LINE:].sum(axis=-1)
-        straight, count = usual[:LINE].sum(), usual[LINE:].sum()
-        constant = gammaln((FREEDOM + count) / 2) - gammaln(FREEDOM / 2)
-        constant -= count * np.log(FREEDOM * np.pi) / 2 + straight * np.log(2 * np.pi) / 2
+        line, bends = squares[..., :N_LINEAR].sum(axis=-1), squares[..., N_LINEAR:].sum(axis=-1)
+        straight, count = usual[:N_LINEAR].sum(), usual[N_LINEAR:].sum()
+        constant = gammaln((BEND_DF + count) / 2) - gammaln(BEND_DF / 2)
+        constant -= count * np.log(BEND_DF * np.pi) / 2 + straight * np.log(2 * np.pi) / 2
         constant -= np.log(scale[usual]).sum()
-        density = constant - line / 2 - (FREEDOM + count) / 2 * jnp.log1p(bends / FREEDOM)
+        density = constant - line / 2 - (BEND_DF + count) / 2 * jnp.log1p(bends / BEND_DF)
         return density + _log_prob_of(laws, jnp.asarray(value)) if laws else density
 
 
@@ -229,8 +230,8 @@ class OwnLaw(dist.Distribution):
         assert key is not None
         shape = (*sample_shape, *self.around.shape)
         terms = jnp.asarray(self.priors.own * np.ones(shape)) * jax.random.normal(key, shape)
-        drawn = _sample_of(self.priors.own_laws, jax.random.fold_in(key, 0), terms)
-        return jnp.broadcast_to(self.around, shape) + drawn
+        deviations = _sample_of(self.priors.own_laws, jax.random.fold_in(key, 0), terms)
+        return jnp.broadcast_to(self.around, shape) + deviations
 
     def log_prob(self, value: ArrayLike, intermediates: Any = None) -> Array:
         """Log density of terms [..., classifier, own_term]."""
@@ -287,5 +288,5 @@ def curve_family(name: str, degree: int, terms: int, *, monotone: bool) -> Curve
     else:
         points = np.exp(logit_quadrature.nodes()[0])
         basis, own = list_terms(name, points, terms)
-        scale = ROUGHER * own
-    return Curves(name, points, basis, scale, own[: OWN_TERMS[name] - LINE], monotone)
+        scale = NONPARAMETRIC_SCALE * own
+    return Curves(name, points, basis, scale, own[: MAX_OWN_TERMS[name] - N_LINEAR], monotone)

@@ -48,10 +48,10 @@ from bayesrep.models.counts import (
     ByCell,
     ByPoint,
     Counts,
+    accuracy_by_cell,
     average_accuracy,
     average_frequency,
     complete,
-    contract,
     counts_of,
     images_on_pairs,
     log_likelihood_of,
@@ -60,10 +60,10 @@ from bayesrep.models.counts import (
     log_tables,
     on_pairs,
 )
-from bayesrep.models.curve_bases import At
+from bayesrep.models.curve_bases import Frequencies
 from bayesrep.models.curves import Curves, complete_terms, sample_curves
 from bayesrep.models.mixtures import (
-    SITES,
+    MIXTURE_SITES,
     Mixtures,
     mixture_dims,
     mixture_offsets,
@@ -73,7 +73,7 @@ from bayesrep.models.mixtures import (
 )
 from bayesrep.models.model import Model, take_rows
 from bayesrep.models.options import JointOptions
-from bayesrep.models.priors import law_of
+from bayesrep.models.priors import build_prior
 from bayesrep.studies.overlap import overlap_weight
 from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Ints
@@ -109,14 +109,14 @@ def joint_data(groups: Sequence[Mapping[str, Cells]], dependence: float = 0.0) -
         Intraclass correlation of the answers about one image.
     """
     tables = {role: complete([cells[role] for cells in groups]) for role in groups[0]}
-    images = {role: images_on_pairs(of) for role, of in tables.items()}
+    images = {role: images_on_pairs(each) for role, each in tables.items()}
     answered = tables["replication"]
     correct = np.stack([on_pairs(cells.correct.T, cells) for cells in answered], axis=1)
     # In NumPy: JAX would compile a program for each operation.
     total = images["reference"].sum(axis=1)
     weight = overlap_weight(cells["replication"] for cells in groups)
     return JointData(
-        datasets=tuple(counts_of(of, dependence) for of in tables.values()),
+        datasets=tuple(counts_of(each, dependence) for each in tables.values()),
         correct=jax.device_put(correct),
         wrong=jax.device_put(images["replication"][None] - correct),
         share=jax.device_put(total / total.sum()),
@@ -156,7 +156,7 @@ def _with_groups(
     classifiers, by_group = len(logit), logit[:, None, :]
     if groups > 1:
         effect = sample_prior("group_effect", options.group_level, (groups,))
-        around = law_of(
+        around = build_prior(
             options.classifier_group_level, jnp.broadcast_to(effect, (classifiers, groups))
         )
         with numpyro.plate("classifier", classifiers):
@@ -167,11 +167,11 @@ def _with_groups(
 
 def joint(data: JointData, options: JointOptions) -> None:
     """NumPyro model with the likelihood of equation M6; the module's docstring states it."""
-    known = likelihood(data, options)
-    report_quantities(data, options.family(), *known)
+    cells = sample_and_condition(data, options)
+    report_quantities(data, options.family(), *cells)
 
 
-class Known(NamedTuple):
+class CellPredictions(NamedTuple):
     """What a draw says of the images and the classifiers.
 
     `log_mass` is log P(k | n) of every data set, without C(n, k), and `right` P(correct | k, n).
@@ -183,7 +183,7 @@ class Known(NamedTuple):
     right: ByCell
 
 
-def likelihood(data: JointData, options: JointOptions) -> Known:
+def sample_and_condition(data: JointData, options: JointOptions) -> CellPredictions:
     """Sample all sites and condition them on the data."""
     family = options.family()
     mixtures = sample_mixtures(options, *data.sizes)
@@ -193,27 +193,27 @@ def likelihood(data: JointData, options: JointOptions) -> Known:
 
 def condition(
     data: JointData, family: Curves, mixtures: Sequence[Mixtures], curves: ByPoint
-) -> Known:
+) -> CellPredictions:
     """Condition mixtures and curves, probabilities at the family's points, on the data."""
-    known = given_cells(data, family, mixtures, curves)
-    for index, (counts, masses) in enumerate(zip(data.datasets, known.log_mass, strict=True)):
+    cells = predict_cells(data, family, mixtures, curves)
+    for index, (counts, masses) in enumerate(zip(data.datasets, cells.log_mass, strict=True)):
         numpyro.factor(f"counts_{index}", log_likelihood_of(counts, masses))
-    log_right = data.correct * jnp.log(known.right) + data.wrong * jnp.log1p(-known.right)
+    log_right = data.correct * jnp.log(cells.right) + data.wrong * jnp.log1p(-cells.right)
     with numpyro.plate("classifier", len(data.correct)):
         numpyro.factor("correct", log_right.sum(axis=(1, 2)))
-    return known
+    return cells
 
 
-def given_cells(
+def predict_cells(
     data: JointData, family: Curves, mixtures: Sequence[Mixtures], curves: ByPoint
-) -> Known:
+) -> CellPredictions:
     """What mixtures and curves say of the cells of the data."""
     log_mass = [
         log_pair_masses(mixture, counts.pairs)
         for mixture, counts in zip(mixtures, data.datasets, strict=True)
     ]
     log_mass[1], log_table = log_tables(mixtures[1], data.datasets[1].pairs, family)
-    return Known(mixtures, curves, log_mass, contract(curves, jnp.exp(log_table)))
+    return CellPredictions(mixtures, curves, log_mass, accuracy_by_cell(curves, jnp.exp(log_table)))
 
 
 def report_quantities(
@@ -228,7 +228,7 @@ def report_quantities(
     by_group = average_accuracy(curves, mixtures[0], data.datasets[0], family)
     numpyro.deterministic("adjusted_accuracy", by_group @ data.share)
     weight = jnp.stack([jnp.exp(m.log_weights) for m in mixtures])
-    means = [average_frequency(*of) for of in zip(mixtures, data.datasets, strict=True)]
+    means = [average_frequency(*pair) for pair in zip(mixtures, data.datasets, strict=True)]
     shares = jnp.stack([c.images.sum(axis=1) / c.images.sum() for c in data.datasets])
     frequency = jnp.sum(shares * jnp.stack(means), axis=1)
     numpyro.deterministic("mean_selection_frequency", frequency)
@@ -248,7 +248,7 @@ def report_quantities(
 
 
 def joint_curves(
-    values: Mapping[str, ArrayLike], options: JointOptions, at: At, share: Share
+    values: Mapping[str, ArrayLike], options: JointOptions, s: Frequencies, share: Share
 ) -> Float[Array, "draw classifier frequency"]:
     """Accuracy curves of draws of the sites and reported quantities.
 
@@ -268,19 +268,19 @@ def joint_curves(
         Share of the reference's images, by group; of length 1 without groups.
     """
     family = options.family()
-    own, population = (jnp.asarray(values[f"{of}_curve"]) for of in ("classifier", "population"))
+    own, population = (jnp.asarray(values[f"{who}_curve"]) for who in ("classifier", "population"))
     terms = complete_terms(own, population)
     if len(share) == 1:
-        return family.accuracy(terms, at)
+        return family.accuracy(terms, s)
     # An effect on the logit is one on the level, the first term.
     shift = jnp.asarray(values["classifier_group_effect"])
     shifted = [terms.at[:, :, 0].add(shift[:, :, g]) for g in range(len(share))]
-    by_group = jnp.stack([family.accuracy(each, at) for each in shifted], axis=-1)
-    return jnp.einsum("dcsg,dsg->dcs", by_group, _groups_given(values, at, share))
+    by_group = jnp.stack([family.accuracy(each, s) for each in shifted], axis=-1)
+    return jnp.einsum("dcsg,dsg->dcs", by_group, _group_probabilities(values, s, share))
 
 
-def _groups_given(
-    values: Mapping[str, ArrayLike], at: At, share: Share
+def _group_probabilities(
+    values: Mapping[str, ArrayLike], s: Frequencies, share: Share
 ) -> Float[Array, "draw frequency group"]:
     """P_ref(g | s)."""
     mean, total, weight = (
@@ -288,7 +288,7 @@ def _groups_given(
         for name in ("component_mean", "component_concentration", "group_component_weight")
     )
     a, b = (part[:, None, :] for part in (mean * total, (1 - mean) * total))
-    s = np.clip(at, 1e-300, 1 - 1e-16)[None, :, None]  # an end's density may be infinite
+    s = np.clip(s, 1e-300, 1 - 1e-16)[None, :, None]  # an end's density may be infinite
     log_density = (a - 1) * np.log(s) + (b - 1) * np.log1p(-s) - betaln(a, b)
     log_joint = log_density[:, :, None, :] + jnp.log(weight * share[None, :, None])[:, None]
     return jax.nn.softmax(logsumexp(log_joint, axis=-1), axis=-1)
@@ -313,7 +313,7 @@ def joint_dims(data: JointData, options: JointOptions) -> dict[str, tuple[str, .
     return dims
 
 
-MODEL = Model(
+JOINT_MODEL = Model(
     function=joint,
     options=JointOptions,
     data=lambda cells, _, options: joint_data(cells, options.dependence),
@@ -322,7 +322,7 @@ MODEL = Model(
     weight=lambda data: data.weight,
     start=joint_start,
     offsets=mixture_offsets,
-    mixture_sites=SITES,
+    mixture_sites=MIXTURE_SITES,
     dims=joint_dims,
     curves=joint_curves,
     methods=("nuts", "cut", "laplace"),

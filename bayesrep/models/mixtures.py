@@ -19,10 +19,10 @@ from jax.typing import ArrayLike
 
 from bayesrep.errors import OptionError
 from bayesrep.models.options import JointOptions
-from bayesrep.models.priors import Prior, law_of, locate
+from bayesrep.models.priors import Prior, build_prior, locate
 from bayesrep.types import Float
 
-SITES = (
+MIXTURE_SITES = (
     "first_location",
     "log_step",
     "log_concentration",
@@ -46,8 +46,8 @@ def sample_prior(
     name: str, prior: Prior, shape: tuple[int, ...], around: ArrayLike | None = None
 ) -> Float[Array, "..."]:
     """A site of independent values with a prior, or of what differs from `around` by it."""
-    law = law_of(prior, around).expand(shape).to_event(len(shape))
-    return jnp.asarray(numpyro.sample(name, law))
+    distribution = build_prior(prior, around).expand(shape).to_event(len(shape))
+    return jnp.asarray(numpyro.sample(name, distribution))
 
 
 def contrasts(datasets: int) -> Float[np.ndarray, "dataset contrast"]:

@@ -22,7 +22,7 @@ Data: TypeAlias = Any
 """What a model conditions on: a tree of arrays into which it alone looks."""
 Options: TypeAlias = Any
 """A model's own options."""
-TRACING = RLock()
+TRACING_LOCK = RLock()
 """NumPyro has one stack of handlers for all threads: one at a time may use it."""
 
 
@@ -131,7 +131,7 @@ class Model:
         """Log prior density of one draw of all sites, by name; traceable."""
         data = _any_data(self, options, form)
         substituted = handlers.substitute(self.function, data=dict(values))
-        with TRACING:
+        with TRACING_LOCK:
             trace = handlers.trace(substituted).get_trace(data, options)
         shared, own = jnp.zeros(()), jnp.zeros(form.classifiers)
         for name in self.start(data, options):
