@@ -9,9 +9,8 @@ meet, so P + Q Hessian-vector products suffice whatever the number of units. The
 the linear algebra of small blocks is NumPy's. Eliminating the units first (with D⁻¹ = R Rᵀ and
 half = Rᵀ B, S = A − halfᵀ half) keeps every factor small.
 
-Where the units' part of the potential counts w for what is shared (`bayesrep.inference.density`),
-the Hessian is that of the weighted potential, whose D is w times what a unit's own spread is the
-inverse of.
+With a composite-likelihood weight w (`bayesrep.inference.density`) the Hessian is that of the
+weighted potential: D is w times the precision of a unit's own parameters.
 """
 
 from collections.abc import Callable, Mapping
@@ -52,13 +51,13 @@ class SecondOrder(NamedTuple):
 def by_unit(
     matrix: Float[Any, "unit row column"], vector: Float[Any, "unit column"]
 ) -> Float[Any, "unit row"]:
-    """Products of each unit's matrix and vector, of JAX's arrays or NumPy's."""
+    """Multiply each unit's matrix and vector, in JAX or NumPy."""
     # As sums: XLA is slow at batches of products of small matrices on CPUs.
     return (matrix * vector[:, None, :]).sum(axis=2)
 
 
 class Whitening(NamedTuple):
-    """An affine map ξ → parameters under which a normal approximation is standard.
+    """Affine map from coordinates ξ to parameters, in which a normal approximation is standard.
 
     shared = center_s + to_shared ξ_s
     units  = center_u + to_units ξ_u − drag ξ_s
@@ -72,7 +71,7 @@ class Whitening(NamedTuple):
     drag: Float[Array, "unit own shared"]
 
     def __call__(self, standard: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters at standard coordinates ξ; NumPy's of NumPy's."""
+        """Compute the parameters at standard coordinates ξ; NumPy arrays from NumPy arrays."""
         return {
             "shared": self.center["shared"] + self.to_shared @ standard["shared"],
             "units": self.center["units"]
@@ -81,13 +80,13 @@ class Whitening(NamedTuple):
         }
 
     def of_units(self, rows: Ints) -> "Whitening":
-        """The map of some of the units."""
+        """Select the map of some of the units."""
         units, to_units, drag = take_rows((self.center["units"], self.to_units, self.drag), rows)
         return Whitening(self.center | {"units": units}, self.to_shared, to_units, drag)
 
 
 def shift_map(center: Position) -> Whitening:
-    """The map that only shifts."""
+    """Build the map that only shifts."""
     size, (units, own) = len(center["shared"]), center["units"].shape
     to_units = jnp.broadcast_to(jnp.eye(own), (units, own, own))
     return Whitening(center, jnp.eye(size), to_units, jnp.zeros((units, own, size)))
@@ -96,13 +95,13 @@ def shift_map(center: Position) -> Whitening:
 def second_order(
     potential: Callable[[Position], Array], position: Position, weight: float | Array = 1.0
 ) -> SecondOrder:
-    """What a Newton step needs of a potential whose units meet only through what they share.
+    """Compute value, gradient and Hessian of a potential whose units are independent given ξ.
 
-    `weight` is what the units' part counts in it.
+    `weight` is w, the weight of the units' part in it.
     """
     shared, (units, own) = len(position["shared"]), position["units"].shape
     size = shared + own
-    # One linear map for both kinds of directions, so that the gradient is traced once.
+    # One linear map serves both kinds of directions, so that the gradient is traced once.
     (value, gradient), product = jax.linearize(jax.value_and_grad(potential), position)
     of_units = jnp.eye(size, own, -shared)[:, None, :]
     axes = {
@@ -122,13 +121,13 @@ def second_order(
 
 
 def _inverse_root(matrix: Float[np.ndarray, "*batch n n"]) -> Float[np.ndarray, "*batch n n"]:
-    """M with M Mᵀ = |matrix|⁻¹, small eigenvalues raised to `MIN_CURVATURE`."""
+    """Compute M with M Mᵀ = |matrix|⁻¹, small eigenvalues raised to `MIN_CURVATURE`."""
     values, vectors = np.linalg.eigh(matrix)
     return vectors / np.sqrt(np.maximum(np.abs(values), MIN_CURVATURE))[..., None, :]
 
 
 def lower_root(root: Float[np.ndarray, "n column"]) -> Float[np.ndarray, "n n"]:
-    """The lower triangular M with M Mᵀ = root rootᵀ."""
+    """Compute the lower triangular M with M Mᵀ = root rootᵀ."""
     triangle: Any = np.linalg.qr(root.T, mode="r")
     return triangle.T
 
@@ -149,7 +148,7 @@ def whitening(
     *,
     fixed_root: Float[np.ndarray, "fixed fixed"] | None = None,
 ) -> Whitening:
-    """The change of variables that makes a normal with this precision standard.
+    """Build the change of variables in which a normal with this precision is standard.
 
     Negative curvature is replaced by its absolute value and small curvature raised, so the result
     is usable away from a mode.
@@ -157,10 +156,10 @@ def whitening(
     Parameters
     ----------
     hessian, center
-        The precision, and where.
-    held
-        A lower root of the covariance of the first shared parameters, where it is not the
-        Hessian that tells their spread. The others then have their conditional precision.
+        Precision matrix and mean of the normal.
+    fixed_root
+        A lower root of the covariance of the first shared parameters, to be used in place of the
+        Hessian's. The others then have their conditional precision.
     """
     to_units, half, precision, root_weight = _eliminate(hessian)
     if fixed_root is None:
@@ -173,7 +172,7 @@ def whitening(
         to_shared[size:, size:] = lower_root(free)
         to_shared[size:, :size] = -free @ free.T @ precision[size:, :size] @ fixed_root
     drag = to_units @ half @ to_shared / root_weight
-    # All of one kind: of arrays from elsewhere programs would be lowered again.
+    # NumPy arrays throughout: arrays of another kind or device would be compiled for again.
     position = {name: np.asarray(value) for name, value in center.items()}
     return Whitening(*jax.device_put((position, to_shared, to_units, drag)))
 
@@ -181,7 +180,7 @@ def whitening(
 def newton_direction(
     hessian: Arrowhead, gradient: Position, *, n_fixed: int = 0
 ) -> dict[str, NDArray[Any]]:
-    """−|H|⁻¹ gradient, with the whitening's guards; the first `held` shared ones do not move."""
+    """Compute −|H|⁻¹ gradient, guarded as in `whitening`; `n_fixed` shared ones do not move."""
     to_units, half, precision, root_weight = _eliminate(hessian)
     by_shared, by_units = (np.asarray(gradient[name]) for name in ("shared", "units"))
     inner = np.einsum("cqr,cq->cr", to_units, by_units) / root_weight

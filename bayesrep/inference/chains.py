@@ -1,8 +1,8 @@
 """Chains run to their end, block by block: in threads, or as one batch.
 
-Chains run for themselves. Where a draw diverged, the warm-up has seen too little of how sharply the
-posterior bends: all are drawn again in steps half as long. A host loop over short blocks makes
-progress, interruption, checkpoint and draws independent of each other.
+Chains are independent. A divergence means that the step size is too large for the posterior's
+sharpest curvature: all chains are then drawn again with half the step size. A host loop over short
+blocks makes progress, interruption, checkpoint and draws independent of each other.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +22,11 @@ from bayesrep.numerics.batches import keep_settings
 from bayesrep.types import Float
 
 MAX_HALVINGS = 3
-"""Of the step size, at most, where draws diverge."""
+"""Most halvings of the step size after divergences."""
 
 FixedValues: TypeAlias = Callable[[int, int], Float[Array, "*chain draw fixed"]]
-"""Held coordinates of the block that begins at a draw (counted from the start of warm-up) of a
-chain; `feed(0, 0)` has the shapes of all."""
+"""`fixed_values(chain, draw)`: coordinates that are not sampled, for the block from a draw (counted
+from the start of warm-up) of a chain on; `fixed_values(0, 0)` has the shapes of all."""
 
 
 def sample(
@@ -50,15 +50,15 @@ def sample(
     ----------
     sampler
         A compiled one.
-    states, target, feed, schedule
-        What it is given, and for how long.
+    states, target, fixed_values, schedule
+        The sampler's arguments, and the length of the chains.
     report
         Called with the number of draws that a block finished and its divergences after warm-up;
         less than none where draws are made again.
     workers
         Chains at a time.
     checkpoint
-        Where blocks are kept: a folder and how the names of files begin.
+        Folder of the files of blocks, and the prefix of their names.
 
     Raises
     ------
@@ -75,13 +75,13 @@ def sample(
         raise ValueError(f"a warm-up is of blocks of {BLOCK} draws; got {schedule.warmup}")
     length = schedule.warmup + schedule.draws
     stop = Event()
-    # What comes from one device, or from the host, goes to those that share the work.
+    # Arrays of one device, or of the host, are distributed over the devices of the program.
     of_state, of_target, _ = sampler.block.input_shardings[0]
     states = [jax.device_put(state, of_state) for state in states]
     target = jax.device_put(target, of_target)
 
     def block(state: State, chain: int, number: int, suffix: str) -> tuple[State, Transition]:
-        """The next state and the transitions of one block, found or made."""
+        """Load one block from the checkpoint or compute it: next state, transitions."""
         name = f"-chain-{chain}-block-{number:05d}.npz"
         file = checkpoint and checkpoint.with_name(f"{checkpoint.name}{suffix}{name}")
         if file is not None and file.exists():
@@ -92,7 +92,7 @@ def sample(
         return result
 
     def run(state: State, chain: int, numbers: range, suffix: str) -> tuple[State, Transition]:
-        """The state after some blocks, and their transitions on the host."""
+        """Run some blocks: the state after them, and their transitions on the host."""
         blocks: list[Transition] = []
         for number in numbers:
             if stop.is_set():
@@ -131,7 +131,7 @@ def sample(
 
 
 def _halve_step(state: State) -> State:
-    """The same, with a step half as long."""
+    """Halve the step size."""
     adapted = state.hmc.adapt_state
     halved = adapted._replace(step_size=adapted.step_size / 2)
     return state._replace(hmc=state.hmc._replace(adapt_state=halved))
@@ -142,7 +142,7 @@ def _run_jobs(
     stop: Event,
     jobs: Sequence[tuple[Callable[..., Any], *tuple[Any, ...]]],
 ) -> list[Any]:
-    """Results of jobs that run side by side; an interrupt stops them all."""
+    """Run jobs side by side and return their results; an interrupt stops them all."""
     futures = [pool.submit(keep_settings(function), *arguments) for function, *arguments in jobs]
     try:
         # A signal may arrive in a thread of XLA; only a main thread that wakes up sees it.

@@ -22,14 +22,14 @@ from bayesrep.files import npy, strict_json
 
 
 def open_checkpoint(folder: str | Path, identity: Mapping[str, Any]) -> Path:
-    """Make the folder of a checkpoint, or make sure that it belongs to this very fit.
+    """Create the folder of a checkpoint, or check that it belongs to this very fit.
 
     Parameters
     ----------
     folder
         A checkpoint, an empty folder or nothing yet.
     identity
-        What has to be the same: the data, the model, the schedule, the versions.
+        Facts that have to agree: the data, the model, the schedule, the versions.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def load_block(path: Path, template: Any) -> Any:
     ----------
     path
         The file.
-    like
+    template
         A tree of the same form, of arrays or their shapes and types.
 
     Raises
@@ -125,7 +125,7 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[An
 
 
 def _restore_leaf(array: NDArray[Any], leaf: Any) -> Any:
-    """The array as the kind of leaf that it was saved from; a TypeError where it is another."""
+    """Convert an array to the kind of leaf that it was saved from; TypeError if it is another."""
     value = jnp.asarray(array)
     value = jax.random.wrap_key_data(value) if _is_key(leaf) else value
     if value.shape != leaf.shape or value.dtype != leaf.dtype:

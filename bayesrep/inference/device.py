@@ -1,4 +1,4 @@
-"""Which device a fit runs on, by timing a few steps on each."""
+"""Choice of the device of a fit, by timing a few steps on each."""
 
 from collections.abc import Callable
 from timeit import repeat
@@ -12,11 +12,11 @@ from bayesrep.errors import OptionError
 from bayesrep.machine import cores
 
 N_TIMED_STEPS = 16
-"""How many steps are timed: one after the other without the host, as in a trajectory."""
+"""Steps that are timed, one after the other without the host, as in a trajectory."""
 
 
 class DeviceChoice(NamedTuple):
-    """A device, a sentence why it was chosen, and all devices where it is the first of several."""
+    """A device, the reason for it in words, and all devices if it is the first of several."""
 
     device: Any
     reason: str
@@ -24,13 +24,13 @@ class DeviceChoice(NamedTuple):
 
 
 def find_devices() -> dict[str, Any]:
-    """The first device of every platform that JAX can use here, by platform name."""
+    """Find the first device of every platform that JAX can use here, by platform name."""
     devices = {device.platform: device for device in reversed(jax.devices())}
     return {**devices, "cpu": jax.devices("cpu")[0]}
 
 
 def default_platform() -> str:
-    """The platform on which this thread's programs run, such as "cpu"."""
+    """Read the platform on which this thread's programs run, such as "cpu"."""
     device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
     return jax.default_backend() if device is None else device.platform
 
@@ -38,7 +38,7 @@ def default_platform() -> str:
 def choose(
     device: str, chains: int, build_steps: Callable[[int], Callable[[], Any]]
 ) -> DeviceChoice:
-    """Decide where to sample.
+    """Choose the device to sample on.
 
     Another device than the CPU has to be twice as fast: its programs compile longer.
 
@@ -77,7 +77,7 @@ def choose(
 
 
 def find_platform(device: str) -> str:
-    """JAX's name of a kind of device that is here.
+    """Find JAX's name of a kind of device.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def find_platform(device: str) -> str:
 
 
 def spread_over(device: str, count: int) -> DeviceChoice:
-    """Take the first `count` devices of a kind; what they need not share is done on the first one.
+    """Take the first `count` devices of a kind; all but the chains runs on the first one.
 
     Parameters
     ----------

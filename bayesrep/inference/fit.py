@@ -1,4 +1,4 @@
-"""The one door to a posterior: data in, ArviZ object out."""
+"""`fit`: from data to an ArviZ object with the posterior."""
 
 import json
 import warnings
@@ -73,8 +73,8 @@ def fit(
 ) -> xr.DataTree:
     """Sample the joint posterior of selection frequencies and accuracy curves.
 
-    What a step takes in time and memory depends on the number of classifiers and of distinct (k, n)
-    pairs, not on the number of images. Chains run in threads on a CPU and as one batch on a GPU, in
+    Time and memory of a step depend on the number of classifiers and of distinct (k, n) pairs, not
+    on the number of images. Chains run in threads on a CPU and as one batch on a GPU, in
     float64 either way; JAX's configuration is left as it was. Compiled programs are kept for later
     processes. The same arguments on the same machine give the same draws, with or without the
     progress bar or a checkpoint.
@@ -136,11 +136,10 @@ def fit(
         goes on there and ends with the same draws.
     **options
         Sizes, families and priors: fields of `bayesrep.models.options.JointOptions`, such as
-        `curve="gp"` or `slope=(3.0, 2.5)`. Where `components` is not among
-        them, mixtures have two, or up to four where the counts insist: the attribute
-        `components_choice` then says so (`bayesrep.inference.components`). Where
-        `classifier_level` or `classifier_slope` are not, they are as wide as classifiers differ
-        (`bayesrep.inference.spread`).
+        `curve="gp"` or `slope=(3.0, 2.5)`. Without `components`, mixtures have two, or up to four
+        if the counts demand it: the attribute `components_choice` then says so
+        (`bayesrep.inference.components`). Without `classifier_level` or `classifier_slope`, these
+        are as wide as classifiers differ (`bayesrep.inference.spread`).
 
     Returns
     -------
@@ -259,7 +258,7 @@ class Attempt(NamedTuple):
 def _attempt(strategy: "Strategy", run: Run, *, warmup: int, is_last: bool) -> Attempt:
     """Draw by a strategy; draws whose importance weights fail are evaluated if it is the last."""
     draws = strategy.draw(run)
-    # Weights tell for themselves; chains when everything is known of their draws.
+    # Weights are diagnosed as they are, chains by R-hat and ESS of every evaluated quantity.
     verdict = None if strategy.stages else judge_weights(**draws.facts)
     if verdict is not None and not (verdict.converged or is_last):
         return Attempt(verdict)
@@ -281,19 +280,19 @@ def _attempt(strategy: "Strategy", run: Run, *, warmup: int, is_last: bool) -> A
 
 
 class Strategy(NamedTuple):
-    """A method, and how long it is tried.
+    """A method, and the length of its chains.
 
     Attributes
     ----------
     name
-        What a model's `methods` call it.
+        Its name in a model's `methods`.
     draw
         Makes the draws.
     stages
-        How many chains' lengths the progress bar has; 0 where the draws are not those of chains,
-        which have to converge.
+        Runs of all chains that it takes, for the progress bar; 0 for independent draws, which need
+        not converge.
     times
-        How much longer than usual the chains are.
+        Length of the chains, in multiples of the usual one.
     """
 
     name: str
@@ -303,25 +302,25 @@ class Strategy(NamedTuple):
 
     @property
     def method(self) -> str:
-        """The method that the posterior names."""
+        """Name of the method in the posterior."""
         return "nuts" if self.stages else self.name
 
     @property
     def description(self) -> str:
-        """What was done, as a sentence begins."""
+        """Beginning of a sentence about its draws."""
         if not self.stages:
             return "Weighted draws of the normal approximation"
         return "Chains" if self.times == 1 else f"Chains {self.times} times as long"
 
     def steps(self, schedule: Schedule) -> int:
-        """Length of the progress bar."""
+        """Compute the length of the progress bar."""
         return max(1, self.stages * schedule.chains * (schedule.warmup + schedule.draws))
 
 
 def _list_strategies(
     problem: Problem, method: str, feedback: str, *, of_chains: bool
 ) -> list[Strategy]:
-    """List what is tried until draws are reliable, the quickest first."""
+    """List the strategies that are tried until draws are reliable, the quickest first."""
     weighted = Strategy("laplace", laplace, 0)
     chains = Strategy("cut", cut, 2) if feedback == "cut" else Strategy("nuts", nuts, 1)
     strategies = [chains._replace(times=times) for times in (1, 4, 16)]
@@ -338,7 +337,7 @@ def _list_strategies(
 
 
 def _fill_sizes(chains: int | None, warmup: int | None, draws: int | None) -> tuple[int, int, int]:
-    """Chains, warm-up and draws of each, as they are where nobody says how many."""
+    """Fill in the default numbers of chains, and of warm-up steps and draws of each."""
     chains = 4 if chains is None else chains
     if warmup is None:
         warmup = 100 if chains >= MIN_CHAINS_NESTED else 250  # many chains learn from each other
@@ -348,7 +347,7 @@ def _fill_sizes(chains: int | None, warmup: int | None, draws: int | None) -> tu
 
 
 def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedule:
-    """How many transitions of how many chains; warm-up in whole blocks."""
+    """Build the schedule of a problem's chains; warm-up in whole blocks."""
     components = problem.options.components
     schedule = Schedule(chains=chains, warmup=BLOCK * -(-warmup // BLOCK), draws=draws)
     # Posteriors of few classifiers may be far from normal.
@@ -358,7 +357,7 @@ def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedul
 
 
 def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> None:
-    """Refuse what is out of range."""
+    """Refuse arguments that are out of range."""
     if chains < 1 or warmup < 10 or draws < 10:
         raise OptionError("chains-or-draws-too-few", chains=chains, warmup=warmup, draws=draws)
     bounds.refuse_above("chains", chains, 4_096)
@@ -398,7 +397,7 @@ def _check_spread(mesh: Mesh | None, method: str, chains: int) -> None:
 
 
 def _identity(facts: Mapping[str, Any], schedule: Schedule) -> dict[str, Any]:
-    """What must be the same for a checkpoint to go on."""
+    """Collect the facts that must agree for a checkpoint to be continued."""
     names = ("study_fingerprint", "statistics_digest", "model", "options", "datasets", "groups")
     named = {name: facts[name] for name in (*names, "feedback", "seed", "device")}
     return {**named, "schedule": json.dumps(asdict(schedule)), "versions": versions()}
@@ -406,7 +405,7 @@ def _identity(facts: Mapping[str, Any], schedule: Schedule) -> dict[str, Any]:
 
 def _choose_device(device: str, chains: int, problem: Problem) -> DeviceChoice:
     def build_steps(batch: int) -> Callable[[], Any]:
-        """Down the potential that chains follow: as much work as their leapfrogs."""
+        """Build steps down the surrogate's potential: as much work as leapfrog steps."""
         data = problem.data()
         tools = programs(problem, data)
         surrogate = blank_target(tools.density, data, tools.start(problem.start(data))).surrogate
@@ -425,7 +424,7 @@ def _choose_device(device: str, chains: int, problem: Problem) -> DeviceChoice:
 
 
 def _trust(problem: Problem, verdict: Verdict, other_mass: float) -> dict[str, str | int]:
-    """Attributes that say whether to trust the draws; warns where they are not good."""
+    """Build the attributes of the verdict on the draws, and warn of draws that are not good."""
     verdict = with_modes(verdict, other_mass)
     advice = advise(problem.statistics)
     for sentence in (*(() if verdict.converged else (verdict.sentence,)), *advice):

@@ -1,9 +1,9 @@
-"""The Laplace marginal p̂(ξ | y): the posterior of what classifiers share, their own integrated out.
+"""The Laplace marginal p̂(ξ | y): the posterior of the shared parameters, local ones integrated out.
 
 Everything is in the coordinates ξ (shared) and ζ_c (of classifier c) of a `Whitening`. Given ξ the
 classifiers are independent, and each is close to a normal with a centre m_c(ξ) and a root R_c(ξ) of
-its covariance, by two Newton steps. Taking the normal for what it is near gives Laplace's
-approximation V_c(ξ) of −log p(y_c | ξ) (Tierney and Kadane 1986), and with it the marginal.
+its covariance, by two Newton steps. Integrating the normal gives Laplace's approximation V_c(ξ) of
+−log p(y_c | ξ) (Tierney and Kadane 1986), and with it the marginal.
 
 A classifier's own coordinates, standard normal but for what the normal misses, are measured from
 there, ζ_c = m_c(ξ) + R_c(ξ) z_c, and the *ratio*
@@ -45,9 +45,9 @@ N_PAIRS = 4
 N_JOINT_STEPS = 4
 """Metropolis steps of a draw: nearly every classifier ends at one of the last proposals."""
 N_FACTORS = 64
-"""Directions in which classifiers' noise hangs together, at most."""
+"""Largest number of factors of classifiers' noise."""
 MIN_SUBSAMPLE = 16
-"""Classifiers that stand for all, at least."""
+"""Smallest subsample of classifiers that stands for all."""
 
 
 class FactorNoise(NamedTuple):
@@ -107,7 +107,7 @@ class ConditionalNormals(NamedTuple):
 
     @property
     def log_volume(self) -> Float[Array, "unit"]:
-        """Compute log |R|."""
+        """log |R|, the log volume of each classifier's normal."""
         return jnp.sum(jnp.log(jnp.diagonal(self.root, axis1=1, axis2=2)), axis=1)
 
     def place(self, standard: Float[Array, "unit own"]) -> Float[Array, "unit own"]:
@@ -141,7 +141,7 @@ class MarginalDraw(NamedTuple):
 
 
 def choose_subsample(values: Float[np.ndarray, "unit"]) -> Ints:
-    """Rows of classifiers evenly among all, by a value of each."""
+    """Choose rows of classifiers evenly spaced in the order of a value of each."""
     size = min(max(MIN_SUBSAMPLE, len(values) // 16), len(values))
     middles = ((np.arange(size) + 0.5) * len(values) / max(size, 1)).astype(np.int64)
     return np.sort(np.argsort(values, kind="stable")[middles])
@@ -286,8 +286,8 @@ def _newton_step(
 def _inverse_root(matrix: Float[Array, "unit own own"]) -> Float[Array, "unit own own"]:
     """Compute upper triangular R with R Rᵀ the inverse, of all classifiers at once.
 
-    By elimination, as L⁻¹ [A, I] = [Lᵀ, L⁻¹]. LAPACK's batches would wait for each other for ever
-    where several threads compute.
+    Gauss elimination: L⁻¹ [A, I] = [Lᵀ, L⁻¹]. LAPACK's batches would deadlock if several threads
+    compute.
     """
     size = matrix.shape[1]
     identity = jnp.broadcast_to(jnp.eye(size, dtype=matrix.dtype), matrix.shape)

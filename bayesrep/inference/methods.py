@@ -3,9 +3,9 @@
 Cut feedback takes mixtures from the annotators alone, then curves given each of their draws.
 Plummer (2015), "Cuts in Bayesian graphical models", section 4: the curves' own chain goes through
 the mixture's draws one by one, with a few transitions at each from where the last one ended. The
-mixture's parameters are the first of those that classifiers share and coordinates are lower
-triangular, so holding a mixture is holding the first coordinates, and the others move along with
-it: they are measured from where it puts the mode, to first order.
+mixture's parameters are the first of the shared ones and coordinates are lower triangular, so
+fixing a mixture is fixing the first coordinates, and the others move along with it: they are
+measured from the conditional mode given the mixture, to first order.
 """
 
 from collections.abc import Mapping
@@ -53,11 +53,11 @@ from bayesrep.types import Float, Shaped
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What to sample and how.
+    """Arguments of a method: the problem, its programs and data, and the settings of the fit.
 
-    `marginal` is a sample of the Laplace marginal given everything, None with cut feedback;
-    `folder` is that of the checkpoint, if there is one, and `times` how much longer than usual
-    chains are.
+    `marginal` is a sample of the Laplace marginal given all data, None with cut feedback; `folder`
+    is that of the checkpoint, if there is one, and `times` the length of chains in multiples of the
+    usual one.
     """
 
     problem: Problem
@@ -73,7 +73,7 @@ class Run:
 
     @property
     def vectorized(self) -> bool:
-        """Whether chains run as one batch."""
+        """True if chains run as one batch."""
         return self.device.mesh is not None or self.device.device.platform != "cpu"
 
     def keys(self, stage: int) -> Array:
@@ -82,7 +82,7 @@ class Run:
 
 
 class MethodDraws(NamedTuple):
-    """Draws [chain, draw, ...] in the density's coordinates, and what more to record of them."""
+    """Draws [chain, draw, ...] in the density's coordinates, with statistics and attributes."""
 
     position: Draws
     stats: Mapping[str, Shaped[np.ndarray, "chain draw"]]
@@ -108,7 +108,7 @@ def laplace(run: Run) -> MethodDraws:
     run.bar.stage("sampling")
     random = np.random.default_rng([run.seed, 2])
     n_returned = run.schedule.chains * run.schedule.draws
-    # A batch is a third of what is returned: weights make few of the draws be there twice.
+    # A third of the returned draws: the weights are even enough for few repetitions.
     count = max(n_returned // 3, 1000)
     weighted = draw_weighted(run.tools.density, run.marginal, random, count)
     draws, log_weight = resample_equally(weighted, random, n_returned)
@@ -141,7 +141,7 @@ def cut(run: Run) -> MethodDraws:
     center = np.asarray(normal.center["shared"])[:size]
     standard = np.linalg.solve(root, (mixture - center)[..., None])[..., 0]
 
-    # The warm-up learns at mixtures in any order; draws past the end fill the last block.
+    # The warm-up adapts to mixtures in random order; draws past the end fill the last block.
     random = np.random.default_rng([run.seed, 1])
     any_order = random.integers(schedule.draws, size=(schedule.chains, schedule.warmup))
     early = np.take_along_axis(standard, any_order[:, :, None], axis=1)
@@ -153,7 +153,7 @@ def cut(run: Run) -> MethodDraws:
         return jnp.asarray(fixed_draws[:, block] if run.vectorized else fixed_draws[chain, block])
 
     setting = Marginal(density).setting(run.data, normal)
-    # Points are not the posterior's: a surrogate takes several for each coefficient.
+    # Points are not draws of the posterior: a regression takes several for each coefficient.
     count = max(N_POINTS, 8 * count_features(density.shared))
     origin = Proposal(np.zeros(density.shared), np.eye(density.shared))
     points = origin.draw(random, count)
@@ -176,7 +176,7 @@ def _around_mixtures(run: Run, mixture: Float[np.ndarray, "chain draw fixed"]) -
 
 
 def build_target(density: Density, sample: MarginalSample) -> Target:
-    """Build what chains sample: coordinates of the points' shape, and a surrogate fitted there."""
+    """Build the target of chains: coordinates whitened by the points, and a surrogate in these."""
     proposal = fit_proposal(sample.points.shared, sample.points.psis)
     setting = move_coordinates(sample.setting, proposal.center, proposal.root)
     shared = np.linalg.solve(proposal.root, (sample.points.shared - proposal.center).T).T
@@ -184,7 +184,7 @@ def build_target(density: Density, sample: MarginalSample) -> Target:
 
 
 def _sample_around(run: Run, marginal: MarginalSample, *, part: str, stage: int) -> Transition:
-    """Run chains that hold no coordinate, in coordinates of a sample's shape."""
+    """Run chains of all coordinates, in those of an importance sample's shape."""
     no_values = jnp.zeros((run.schedule.chains, BLOCK, 0) if run.vectorized else (BLOCK, 0))
     target = build_target(run.tools.density, marginal)
     return _run_chains(
@@ -203,7 +203,7 @@ def _run_chains(
     )
     sampler = _compile(
         run.tools.density,
-        replace(run.schedule, chains=0, draws=0),  # how many there are makes no difference
+        replace(run.schedule, chains=0, draws=0),  # the program does not depend on these
         structure,
         tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves),
         run.device.device,
@@ -212,7 +212,7 @@ def _run_chains(
         vectorized=run.vectorized,
     )
     run.bar.stage("sampling")
-    # Files of longer chains are others.
+    # Longer chains have files of their own.
     prefix = part if run.times == 1 else f"{part}-{run.times}"
     return sample(
         sampler,
@@ -238,7 +238,7 @@ def _compile(
     n_fixed: int,
     vectorized: bool,
 ) -> Sampler:
-    """Compile a sampler for keys, a target and held values of these shapes and types."""
+    """Compile a sampler for keys, a target and fixed values of these shapes and types."""
     del device  # part of the cache's key: compilation is for the default device
     arguments = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*shape) for shape in shapes])
     sampler = build_sampler(density, schedule, vectorized=vectorized, mesh=mesh, n_fixed=n_fixed)

@@ -1,8 +1,8 @@
-"""Modes of a posterior: climbs by Newton steps on the arrowhead Hessian, and what lies around them.
+"""Modes of a posterior, by Newton steps on the arrowhead Hessian, and the mass around each.
 
-Data sets that share their components have had one mode in every study seen; components of their own
-may be matched to the data in several ways. Climbs from draws of the prior find the ways, and normal
-approximations say how much of the posterior lies around each.
+Data sets that share their components have had one mode in every study so far; components of their
+own may be matched to the data in several ways. Searches from draws of the prior find the modes, and
+normal approximations tell their shares of the posterior.
 """
 
 import math
@@ -20,17 +20,17 @@ from bayesrep.models.model import Data, Model
 from bayesrep.types import Float
 
 N_PRIOR_STARTS = 12
-"""Climbs from draws of the prior, where there may be several modes."""
+"""Searches from draws of the prior, if there may be several modes."""
 MIN_MODE_DISTANCE = 0.5
-"""Standard deviations between the shared parameters of two modes."""
+"""Smallest distance of the shared parameters of two modes, in standard deviations."""
 Expand: TypeAlias = Callable[[Position, Data], SecondOrder]
 """Value, gradient and Hessian of a potential."""
 
 
 class ModeSearch(NamedTuple):
-    """Where a search for the mode ended, with the potential's expansion there.
+    """Last position of a search for the mode, with the potential's second-order expansion there.
 
-    `decrement` is the drop in potential that a full Newton step still promises, times two.
+    `decrement` is the drop in potential predicted for one more full Newton step, times two.
     """
 
     position: Position
@@ -60,12 +60,12 @@ def find_mode(
         The potential, and its second argument.
     start
         Position to begin at.
-    held
-        How many of the shared parameters stay as they are, the first ones.
+    n_fixed
+        Number of the shared parameters, the first ones, that do not move.
     tolerance, limit
-        When to end.
+        Largest Newton decrement in nats, and most steps.
     """
-    # Arrays of one kind at every step: of others programs would be lowered again.
+    # Arrays of one kind at every step: arrays of another kind would be compiled for again.
     position = jax.device_put({name: np.asarray(value) for name, value in start.items()})
     expansion, decrement = expand(position, data), np.inf
     for step in range(limit):
@@ -91,7 +91,7 @@ def find_mode(
 
 
 def log_mass(mode: ModeSearch) -> float:
-    """Logarithm of the mass at a mode, by the normal approximation there.
+    """Compute the log mass around a mode, by the normal approximation there.
 
     The integral of exp(−potential), each unit's being raised to the weight of units.
     """
@@ -107,13 +107,12 @@ def log_mass(mode: ModeSearch) -> float:
 def find_mode_from_annotations(
     problem: Problem, compiled: Programs, start: Position, data: Data
 ) -> ModeSearch:
-    """Climb from a position on the annotations alone, then on everything, by two ways.
+    """Find the mode given the annotations, then given all data, from there in two ways.
 
-    Of a hundred classifiers the product of likelihoods can have two modes, so far apart in height
-    that one has all the mass. One way leads through the curves given the annotators' mixtures; the
-    other lets curves that are still far from the answers drive the mixtures, now and then to where
-    there is no way back: components so near 1 that their betas are not numbers. The better end
-    counts.
+    The product of a hundred classifiers' likelihoods can have two modes, one of which has all the
+    mass. One search first fits the curves given the annotators' mixtures; the other lets curves
+    that are still far from the answers drive the mixtures, now and then beyond recovery: to
+    components so close to 1 that their betas overflow. The better of both ends is returned.
     """
     mixtures = find_mode(compiled.expand, start, problem.model.annotations(data))
     n_fixed = mixture_size(compiled.density, problem.model)
@@ -123,20 +122,20 @@ def find_mode_from_annotations(
 
 
 def mixture_size(density: Density, model: Model) -> int:
-    """How many of the shared parameters are the mixtures', which come first."""
+    """Count the mixtures' parameters, the first of the shared ones."""
     sites = density.sites.items()
     return sum(math.prod(shape) for name, shape in sites if name in model.mixture_sites)
 
 
 def around_mode(problem: Problem, compiled: Programs, data: Data) -> Whitening:
-    """Coordinates in which the normal at the mode above the prior means is standard."""
+    """Build coordinates in which the normal at the mode next to the prior means is standard."""
     start = compiled.start(problem.start(data))
     mode = find_mode_from_annotations(problem, compiled, start, data)
     return whitening(mode.expansion.hessian, mode.position)
 
 
 def other_mode_mass(problem: Problem, tools: Programs, data: Data, seed: int) -> float:
-    """Share of the posterior around other modes than the one that a fit starts from.
+    """Estimate the share of the posterior around other modes than the one a fit starts from.
 
     0 where data sets share their components: nothing is searched.
     """

@@ -1,4 +1,4 @@
-"""NUTS on what classifiers share, and exact draws of their own: chains in one program.
+"""NUTS on the shared parameters, and exact draws of the classifiers' own: chains in one program.
 
 A draw has two parts, each of which leaves the posterior of ξ, extended by the noise of its
 estimate, invariant (`bayesrep.inference.laplace_marginal` has the coordinates and estimates):
@@ -45,7 +45,7 @@ Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 
 
 class Transition(NamedTuple):
-    """One kept draw and what the sampler did for it; stacked, [draw, ...].
+    """One draw and the sampler's statistics of it; stacked, [draw, ...].
 
     `diverging` is any of NUTS's transitions for it, `num_steps` are their gradient evaluations, and
     `acceptance_rate` is the probability at which the draw was accepted; `energy` and `step_size`
@@ -62,20 +62,20 @@ class Transition(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Arrays that chains sample: the posterior's and the surrogate's."""
+    """Arrays of the posterior and of the surrogate that chains sample."""
 
     setting: Setting
     surrogate: Surrogate
 
 
 def blank_target(density: Density, data: Data, center: Position) -> Target:
-    """Build the target of coordinates of no scale around a centre, with nothing regressed."""
+    """Build the target in unscaled coordinates around a centre, before any regression."""
     setting = Marginal(density).setting(data, shift_map(center))
     return Target(setting, blank_surrogate(density, setting))
 
 
 class State(NamedTuple):
-    """A chain between two blocks: NumPyro's state, the last draw, and the key of the next."""
+    """State of a chain between two blocks: NumPyro's state, the last draw, the next key."""
 
     hmc: Any
     draw: MarginalDraw
@@ -89,10 +89,10 @@ class Sampler:
     Attributes
     ----------
     start : (keys [2]) -> State
-    block : (State, target, held) -> State, Transition of `BLOCK` draws
-        `held` [draw, H] are the values of the first H shared coordinates.
+    block : (State, target, fixed_values) -> State, Transition of `BLOCK` draws
+        `fixed_values` [draw, H] are the values of the first H shared coordinates.
     vectorized
-        Whether all take keys, states and held values stacked over chains.
+        Whether all take keys, states and fixed values stacked over chains.
     """
 
     start: Any
@@ -112,19 +112,19 @@ def build_sampler(
     mesh: Mesh | None = None,
     n_fixed: int = 0,
 ) -> Sampler:
-    """Put NumPyro's NUTS to work on a density.
+    """Build a sampler of a density from NumPyro's NUTS.
 
     Parameters
     ----------
     density, schedule
-        What to sample and how long; both are fixed in the compiled program, the target's arrays
-        are not.
+        The density and the schedule; both are constants of the compiled program, the target's
+        arrays are not.
     vectorized
-        Run all chains in lock step as one batch, as a GPU likes it.
+        Run all chains in lock step as one batch, as suits a GPU.
     mesh
         Devices that share a batch: the chains of each run in a lock step of their own.
-    held
-        H, how many of the first coordinates are not sampled but given, anew for every draw.
+    n_fixed
+        H, the number of first coordinates that are not sampled, but set anew for every draw.
     """
     one_start, evaluate, draw = build_kernel(density, schedule, n_fixed=n_fixed)
     start = one_start
@@ -132,7 +132,7 @@ def build_sampler(
     def block(
         state: State, target: Target, fixed_values: Float[Array, "draw fixed"]
     ) -> tuple[State, Transition]:
-        # What NumPyro fixed while it started is part of its transitions, where these are traced.
+        # NumPyro's initialisation sets closure variables of its transitions: trace it first.
         jax.eval_shape(one_start, jax.eval_shape(lambda: jax.random.split(jax.random.key(0))))
         state = evaluate(state, target, fixed_values[0])
         return jax.lax.scan(lambda state, fixed: draw(state, target, fixed), state, fixed_values)
@@ -154,7 +154,7 @@ def build_sampler(
                 check_vma=False,  # counts of transitions are everywhere the same
             )
     form = f"{schedule!r} {n_fixed} {vectorized}"
-    identity = "" if mesh is not None else density.identity  # kept are programs of one device
+    identity = "" if mesh is not None else density.identity  # stored for one device only
     return Sampler(
         Program(start, f"first states {form}", density.identity, quick=True),
         Program(block, f"block of draws {form}", identity),
@@ -163,10 +163,10 @@ def build_sampler(
 
 
 def _chain_axes(start: Callable[[Array], State]) -> State:
-    """Axes of a batch of states: all chains have made as many transitions, and count them once.
+    """Find the axes of a batch of states: all chains share the counts of transitions.
 
-    A condition that is the same for all stays one: of two ways to go on one is gone, and what the
-    warm-up learns at the end of a window is not computed at every transition.
+    A condition on these counts stays a scalar: only one branch runs, and the adaptation at the end
+    of a window is not computed at every transition.
     """
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0)))
     state = jax.eval_shape(start, keys)
@@ -187,11 +187,11 @@ def build_kernel(
     Returns
     -------
     start : (keys [2]) -> State
-        Neither the surrogate nor the marginal is known there.
-    evaluate : (State, target, held coordinates) -> State
-        The same place, with the surrogate that the target says.
-    draw : (State, target, held coordinates) -> State, Transition
-        One kept draw; leaves the posterior invariant once the warm-up is over.
+        Neither the surrogate nor the marginal is evaluated there.
+    evaluate : (State, target, fixed coordinates) -> State
+        The same position, with the surrogate's potential and gradient.
+    draw : (State, target, fixed coordinates) -> State, Transition
+        One draw; leaves the posterior invariant once the warm-up is over.
     """
     marginal = Marginal(density)
 
@@ -262,7 +262,7 @@ def build_kernel(
 
     def draw(state: State, target: Target, fixed: Array) -> tuple[State, Transition]:
         if n_fixed:
-            # The last draw was given other values: the first proposal is accepted.
+            # The last draw has other fixed values: accept the first proposal.
             no_draw = state.draw._replace(log_marginal=jnp.full_like(state.draw.lp, -jnp.inf))
             state = evaluate(state._replace(draw=no_draw), target, fixed)
             state, _ = propose(state, target, fixed)

@@ -1,4 +1,4 @@
-"""What `fit` samples, as NumPyro code and as functions of a flat vector, for one's own sampler."""
+"""The target of `fit`, as NumPyro code and as functions of a flat vector, for one's own sampler."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,14 +44,14 @@ class NumpyroModel:
     Attributes
     ----------
     function, arguments
-        The NumPyro model and what it takes: `MCMC(NUTS(box.function), ...).run(key,
+        The NumPyro model and its arguments: `MCMC(NUTS(box.function), ...).run(key,
         *box.arguments)`. Every latent site has real support, so that a flat vector holds the values
         of sites as they are.
     dims, coords
         Names along the dimensions of every site and deterministic quantity, as `az.from_numpyro`
         takes them.
     weight
-        w, what a classifier's answers count for what all classifiers share
+        w, the power of each classifier's likelihood in the posterior of the shared parameters
         (`classifier_weight` of a fit).
     start
         A flat vector in the middle of the posterior.
@@ -62,7 +62,7 @@ class NumpyroModel:
     ravel
         The flat vector of latent sites' values.
     quantities
-        What `unravel` gives, and deterministic quantities such as `adjusted_accuracy`; jitted.
+        The values of `unravel`, and deterministic quantities such as `adjusted_accuracy`; jitted.
     """
 
     function: Callable[[Data], None]
@@ -93,9 +93,9 @@ def numpyro_model(
     """Open the model that [bayesrep.fit][] samples, for a sampler of one's own.
 
     The density is that of the chains of `fit(study, method="nuts", seed=0)`, of the same options;
-    numbers of components and widths of priors that nobody names are chosen as there. With x for
-    what classifiers share, y_c for what a classifier has of its own, φ_0 and φ_c for the parts of
-    the model's negative log density, and the weight w,
+    numbers of components and widths of priors that are not named are chosen as there. With the
+    shared parameters x, a classifier's own y_c, the parts φ_0 and φ_c of the model's negative log
+    density, and the weight w,
 
         log p(x, y) = −φ_0(x) − Σ_c φ_c(y_c | x) − (1 − w) Σ_c log Z_c(x, y_c)
 
@@ -103,15 +103,15 @@ def numpyro_model(
     Classifiers answer about the same images, so that their answers count with w for x and in full
     for y_c. Z_c stands for ∫ exp(−φ_c(y_c | x)) dy_c: the mean of two ratios to a normal that is
     near, at y_c and mirrored at the normal's centre. Integrated over y_c the density has Z_c's
-    power w, as the chains have it. Where w = 1 (one classifier) nothing is left of this and the
-    density is the NumPyro model's own.
+    power w, as the chains have it. With w = 1 (one classifier) the density is the NumPyro model's
+    own.
 
     Parameters
     ----------
     study
         As in [bayesrep.fit][].
     model, groups, datasets, options
-        As in [bayesrep.fit][]: those that say what is sampled, not those that say how.
+        As in [bayesrep.fit][]: the arguments of the model, not those of the sampler.
 
     Raises
     ------
@@ -170,9 +170,9 @@ def numpyro_model(
 def _weighted(
     problem: Problem, density: Density, setting: Setting | None
 ) -> Callable[[Data], None]:
-    """The NumPyro model as a function of the data, with what shared images take off as a factor.
+    """Build the NumPyro model as a function of the data, with the weight w as a further factor.
 
-    Without a setting nothing is taken off.
+    Without a setting there is no factor.
     """
 
     def plain(data: Data) -> None:
@@ -184,7 +184,7 @@ def _weighted(
     white, marginal = setting.whitening, Marginal(density)
     to_shared, to_units = (np.linalg.inv(np.asarray(x)) for x in (white.to_shared, white.to_units))
 
-    @jax.jit  # NumPyro runs the model again and again, at first each operation by itself
+    @jax.jit  # NumPyro first runs the model several times operation by operation
     def log_factor(position: Position, data: Data) -> Array:
         # ξ and ζ, by the whitening's inverse.
         shared = jnp.asarray(to_shared @ (position["shared"] - white.center["shared"]))
@@ -211,7 +211,7 @@ def _log_integrals(
     shared: Float[Array, "shared"],
     units: Float[Array, "unit own"],
 ) -> Float[Array, "unit"]:
-    """Log of the estimates of ∫ exp(−φ_c) from the units' own ζ, in the setting's coordinates."""
+    """Estimate log ∫ exp(−φ_c) from the units' own ζ, in the setting's coordinates."""
     normals, _ = marginal.conditional_normals(setting, shared)
     around = (units - normals.center)[..., None]
     standard = triangular_solve(normals.root, around, left_side=True, lower=False)[..., 0]
@@ -221,7 +221,7 @@ def _log_integrals(
 
 
 def _in_float64(value: ArrayLike) -> Array:
-    """A value in float64, which JAX has to have."""
+    """Convert a value to float64; refuse JAX without 64-bit floats."""
     if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise OptionError("model-needs-float64")
     return jnp.asarray(value, dtype=float)

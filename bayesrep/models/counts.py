@@ -1,7 +1,7 @@
 """Annotation counts under beta mixtures: pairs (k, n), their likelihood, and averages over them.
 
-Where images were shown to one or a few numbers n of annotators the cells are completed to all k of
-each, which makes tables cheap and lets studies of one design share one compiled program.
+If there are few different numbers n of annotators, the cells are completed to all k of each, which
+makes tables cheap and lets studies of one design share one compiled program.
 
 Dimensions: `component` K, `cell` the M pairs as the likelihood lays them out, `point` of the
 accuracy curves.
@@ -64,7 +64,7 @@ class ListedPairs(NamedTuple):
 
 
 class DependentPairs(NamedTuple):
-    """Any pairs (k, n) of answers that depend on each other, in one image's data."""
+    """Any pairs (k, n) of answers with an intraclass correlation within an image."""
 
     log_given: Float[Array, "cell node"]
     """log P(k | n, s) without C(n, k) at the nodes of `numerics.logit_quadrature`."""
@@ -75,12 +75,12 @@ Pairs: TypeAlias = GridPairs | ListedPairs | DependentPairs
 
 
 class Truncation(NamedTuple):
-    """Which images of a data set could be there, where the counts at hand selected them."""
+    """Truncation of a data set whose images were selected by the counts at hand."""
 
     probability: PerCell
-    """That an image with this pair was kept; pairs of every k of each n are there."""
+    """a(k, n), probability that an image with this pair was kept; has every k of each n."""
     of_shown: Float[Array, "cell size"]
-    """0/1: which of the different n a pair has."""
+    """0/1 indicator of the n of a pair among the different n."""
 
 
 class Counts(NamedTuple):
@@ -96,10 +96,10 @@ def _fits_grid(sizes: Int[np.ndarray, "size"]) -> bool:
 
 
 def complete(tables: Sequence[Cells]) -> list[Cells]:
-    """The cell tables of all groups of one data set on the same (selected, shown) pairs.
+    """Complete the cell tables of one data set's groups to the same (selected, shown) pairs.
 
-    All k of every n, where that is a small table or images were selected by these counts; cells
-    without images count 0.
+    These are all k of every n, if that is a small table or images were selected by these counts;
+    cells without images count 0.
     """
     sizes = np.unique(np.concatenate([cells.shown for cells in tables]))
     if _fits_grid(sizes) or tables[0].selection is not None:
@@ -110,7 +110,7 @@ def complete(tables: Sequence[Cells]) -> list[Cells]:
 
 
 def pair_of_cells(cells: Cells) -> Ints:
-    """Where completed cells lie among the model's pairs."""
+    """Find the indices of completed cells among the model's pairs."""
     sizes = np.unique(cells.shown)
     if not _fits_grid(sizes):
         return np.arange(len(cells.shown))
@@ -118,7 +118,7 @@ def pair_of_cells(cells: Cells) -> Ints:
 
 
 def lay_out(cells: Cells, dependence: float = 0.0) -> Pairs:
-    """The pairs of completed cells as the likelihood wants them.
+    """Lay out the pairs of completed cells for the likelihood.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def lay_out(cells: Cells, dependence: float = 0.0) -> Pairs:
 
 
 def find_possible_pairs(cells: Cells) -> Truncation | None:
-    """Which pairs of completed cells could be there; None where any could."""
+    """Find the selection probability of completed cells' pairs; None without a selection."""
     if cells.selection is None:
         return None
     sizes = np.unique(cells.shown)
@@ -159,12 +159,12 @@ def find_possible_pairs(cells: Cells) -> Truncation | None:
 
 
 def images_on_pairs(tables: Sequence[Cells]) -> Float[np.ndarray, "group cell"]:
-    """Images of completed cells of every group, as the likelihood lays pairs out."""
+    """Lay out the images of completed cells of every group on the likelihood's pairs."""
     return np.stack([on_pairs(cells.images, cells) for cells in tables])
 
 
 def counts_of(tables: Sequence[Cells], dependence: float = 0.0) -> Counts:
-    """The counts of one data set, of the completed cells of every group.
+    """Build the counts of one data set from the completed cells of every group.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def counts_of(tables: Sequence[Cells], dependence: float = 0.0) -> Counts:
 def on_pairs(
     values: Shaped[np.ndarray, "*batch completed"], cells: Cells
 ) -> Float[np.ndarray, "*batch cell"]:
-    """Spread values of completed cells over the model's pairs, 0 elsewhere."""
+    """Scatter values of completed cells to the model's pairs, 0 elsewhere."""
     sizes = np.unique(cells.shown)
     size = len(sizes) * (int(sizes[-1]) + 1) if _fits_grid(sizes) else len(cells.shown)
     grid = np.zeros((*values.shape[:-1], size))
@@ -189,7 +189,7 @@ def on_pairs(
 
 
 def _log_components(mixtures: Mixtures, pairs: ListedPairs) -> Float[Array, "group component cell"]:
-    """log of weight times mass, without C(n, k)."""
+    """Compute log of weight times mass, without C(n, k)."""
     masses = log_cells(
         mixtures.a, mixtures.b, pairs.below_selected, pairs.below_rejected, pairs.below_shown
     )
@@ -197,7 +197,7 @@ def _log_components(mixtures: Mixtures, pairs: ListedPairs) -> Float[Array, "gro
 
 
 def log_pair_masses(mixtures: Mixtures, pairs: Pairs) -> Float[Array, "group cell"]:
-    """log P(k | n) without C(n, k)."""
+    """Compute log P(k | n) without C(n, k)."""
     if isinstance(pairs, GridPairs):
         masses = log_masses(mixtures.log_weights, mixtures.a, mixtures.b, pairs.shown)
         return masses.reshape(masses.shape[0], -1)
@@ -211,7 +211,7 @@ Tables: TypeAlias = tuple[Float[Array, "group cell"], Float[Array, "group cell p
 
 
 def log_tables(mixtures: Mixtures, pairs: Pairs, family: Curves) -> Tables:
-    """What a data set's mixtures say of the counts, and the counts of the curves' points."""
+    """Compute log P(k | n) of a data set's mixtures, and log P(point of the curves | k, n)."""
     if isinstance(pairs, DependentPairs):
         log_joint = log_nodes(mixtures, pairs)
         table = jax.nn.log_softmax(log_joint, axis=-1)
@@ -225,13 +225,13 @@ def log_tables(mixtures: Mixtures, pairs: Pairs, family: Curves) -> Tables:
 
 
 def log_nodes(mixtures: Mixtures, pairs: DependentPairs) -> Float[Array, "group cell node"]:
-    """log P(k, node | n) without C(n, k)."""
+    """Compute log P(k, node | n) without C(n, k)."""
     log_density = logit_quadrature.log_mixture_weights(*mixtures)
     return log_density[:, None, :] + pairs.log_given[None]
 
 
 def log_virtual_tables(mixtures: Mixtures, pairs: GridPairs | ListedPairs, degree: int) -> Tables:
-    """The tables where points are numbers J of virtual annotators: equation M3."""
+    """Compute the tables for points that are numbers J of virtual annotators: equation M3."""
     a, b, log_weights = mixtures.a, mixtures.b, mixtures.log_weights
     choices = log_binomial(degree, np.arange(degree + 1))
     if isinstance(pairs, GridPairs):
@@ -251,7 +251,7 @@ def log_virtual_tables(mixtures: Mixtures, pairs: GridPairs | ListedPairs, degre
 
 
 def log_node_tables(mixtures: Mixtures, pairs: GridPairs | ListedPairs) -> Tables:
-    """The tables where points are values of s, by quadrature."""
+    """Compute the tables for points that are values of s, by quadrature."""
     log_density = logit_quadrature.log_mixture_weights(*mixtures)
     log_given = logit_quadrature.log_likelihood(*_selected_and_rejected(pairs))
     log_joint = log_density[:, None, :] + log_given[None]
@@ -259,10 +259,10 @@ def log_node_tables(mixtures: Mixtures, pairs: GridPairs | ListedPairs) -> Table
 
 
 def log_kept(counts: Counts, log_mass: ByPair) -> tuple[ByPair, Float[Array, "group size"]]:
-    """log P(k | n, kept) without C(n, k) and the rule's own factor, and log P(kept | n).
+    """Compute log P(k | n, kept) without C(n, k) and a(k, n), and log P(kept | n).
 
-    P(k | n, kept) = a(k, n) P(k | n) / Σ_k' a(k', n) P(k' | n): the law of the counts of images
-    that the counts themselves selected, by a rule that keeps k of n with probability a(k, n).
+    P(k | n, kept) = a(k, n) P(k | n) / Σ_k' a(k', n) P(k' | n): the truncated distribution of the
+    counts of images that were selected by a rule that keeps k of n with probability a(k, n).
     """
     if counts.truncation is None:
         return log_mass, jnp.zeros((log_mass.shape[0], 0))
@@ -274,7 +274,7 @@ def log_kept(counts: Counts, log_mass: ByPair) -> tuple[ByPair, Float[Array, "gr
 
 
 def log_pairs_kept(counts: Counts, log_mass: ByPair) -> ByPair:
-    """log P(k | n) of all pairs with every factor, of images as they are in the data set."""
+    """Compute log P(k | n, kept) of all pairs with every factor; P(k | n) without a selection."""
     whole = log_kept(counts, log_mass)[0] + counts.pairs.log_choices[None, :]
     if counts.truncation is None:
         return whole
@@ -284,19 +284,19 @@ def log_pairs_kept(counts: Counts, log_mass: ByPair) -> ByPair:
 
 
 def log_likelihood_of(counts: Counts, log_mass: ByPair) -> Float[Array, ""]:
-    """Of the counts, but for factors that no parameter changes."""
+    """Compute the log likelihood of the counts, but for factors without parameters."""
     return jnp.sum(counts.images * log_kept(counts, log_mass)[0])
 
 
 def shares_kept(counts: Counts, truncation: Truncation, log_mass: ByPair) -> ByPair:
-    """Shares of the pairs among images that could be there, with each n as often as it is."""
+    """Compute the shares of the pairs among kept images, with each n as often as in the data."""
     by_shown = counts.images @ truncation.of_shown
     shares = (by_shown / by_shown.sum(axis=1, keepdims=True)) @ truncation.of_shown.T
     return shares * jnp.exp(log_pairs_kept(counts, log_mass))
 
 
 def accuracy_by_cell(curves: ByPoint, table: Float[Array, "group cell point"]) -> ByCell:
-    """P(correct | k, n), a plain product where there is one group: equation M4.
+    """Compute P(correct | k, n), a plain product for a single group: equation M4.
 
     Times P(k | n) it is equation 7 of Engstrom et al. (2020).
     """
@@ -308,11 +308,10 @@ def accuracy_by_cell(curves: ByPoint, table: Float[Array, "group cell point"]) -
 def average_accuracy(
     curves: ByPoint, mixtures: Mixtures, counts: Counts, family: Curves
 ) -> Float[Array, "classifier group"]:
-    """Accuracy under a data set's selection frequencies.
+    """Average accuracy curves over a data set's selection frequencies.
 
-    Engstrom et al. (2020), equations 3 and 6; in Bernstein form equation M5. Where the counts
-    selected the images, under the frequencies of those that were kept,
-    Σ_k P(k | n, kept) P(point | k, n).
+    Engstrom et al. (2020), equations 3 and 6; in Bernstein form equation M5. If the counts selected
+    the images, over the frequencies of the kept ones, Σ_k P(k | n, kept) P(point | k, n).
     """
     if counts.truncation is not None:
         log_mass, log_table = log_tables(mixtures, counts.pairs, family)
@@ -329,7 +328,7 @@ def average_accuracy(
 
 
 def average_frequency(mixtures: Mixtures, counts: Counts) -> Float[Array, "group"]:
-    """Mean selection frequency of a data set's images, of those that were kept."""
+    """Compute the mean selection frequency of a data set's images, of the kept ones."""
     if counts.truncation is None:
         return jnp.exp(mixtures.log_weights) @ (mixtures.a / (mixtures.a + mixtures.b))
     # The accuracy of a classifier that is right where one further annotator selects the image.
@@ -340,7 +339,7 @@ def average_frequency(mixtures: Mixtures, counts: Counts) -> Float[Array, "group
 
 
 def _selected_and_rejected(pairs: GridPairs | ListedPairs) -> tuple[PerCell, PerCell]:
-    """k and n − k of all pairs; 0 rejected where a place of the grid has k > n."""
+    """List k and n − k of all pairs; 0 rejected for empty pairs of the grid, k > n."""
     if isinstance(pairs, ListedPairs):
         return pairs.selected, pairs.rejected
     k = np.tile(np.arange(pairs.shown[-1] + 1.0), len(pairs.shown))

@@ -1,4 +1,4 @@
-"""The workers of a study's data sets, and images about which their answers say the same."""
+"""The workers of a study's data sets, and clusters of images with (nearly) the same answers."""
 
 import warnings
 from collections.abc import Sequence
@@ -17,24 +17,24 @@ from bayesrep.studies.study import Study
 from bayesrep.types import Float, Int
 
 MEAN_BINS, SD_BINS = 60, 6
-"""Into how many parts images are divided by where their answers say that s is, and how surely."""
+"""Bins of the posterior mean and sd of s by which nearly identical images are merged."""
 
 
 class ImageClusters(NamedTuple):
-    """Images of one data set about which the answers say the same, or nearly.
+    """Clusters of one data set's images with the same answers, or nearly.
 
     Attributes
     ----------
     answered : [M, V]
-        How many of them each known worker answered.
+        Numbers of a cluster's images that each known worker answered.
     log_given : [M, node]
         log P(answers | s) at the nodes of `bayesrep.numerics.logit_quadrature`.
     images : [M]
-        How many there are.
+        Numbers of images.
     selected : [M]
-        How often known workers selected one of them.
+        Numbers of known workers' answers that selected one of them.
     correct : [M, C]
-        How many of them each classifier gets right.
+        Numbers of images that each classifier gets right.
     """
 
     log_given: Float[np.ndarray, "cluster node"]
@@ -46,7 +46,7 @@ class ImageClusters(NamedTuple):
 
 @lru_cache(maxsize=2)
 def crowd_of(study: Study, roles: tuple[str, ...]) -> Crowd:
-    """Leniencies of the workers of some data sets.
+    """Estimate the leniencies of the workers of some data sets.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def crowd_of(study: Study, roles: tuple[str, ...]) -> Crowd:
 
 
 def logits(crowd: Crowd, *, panel: bool) -> Float[np.ndarray, "dataset node"]:
-    """α of every data set at the nodes of `bayesrep.numerics.logit_quadrature`.
+    """Compute α of every data set at the nodes of `bayesrep.numerics.logit_quadrature`.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def logits(crowd: Crowd, *, panel: bool) -> Float[np.ndarray, "dataset node"]:
 
 
 def count_answers(crowd: Crowd) -> Int[np.ndarray, "dataset worker"]:
-    """How often each worker answered about each data set."""
+    """Count each worker's answers about each data set."""
     answers = crowd.answers
     place = answers.dataset[answers.image] * answers.workers + answers.worker
     size = len(crowd.roles), answers.workers
@@ -107,7 +107,7 @@ def count_answers(crowd: Crowd) -> Int[np.ndarray, "dataset worker"]:
 
 
 def cluster_images(study: Study, roles: Sequence[str], *, panel: bool) -> dict[str, ImageClusters]:
-    """The images of every data set, those alike together."""
+    """Cluster the images of every data set by their answers."""
     crowd = crowd_of(study, tuple(roles))
     answers, known_workers = crowd.answers, crowd.leniencies.known
     log_likelihood = log_given(answers, crowd.leniencies, logits(crowd, panel=panel))
@@ -145,7 +145,7 @@ def cluster_images(study: Study, roles: Sequence[str], *, panel: bool) -> dict[s
 
 
 def _assign_clusters(log_given: Float[np.ndarray, "image node"]) -> Int[np.ndarray, "image"]:
-    """Parts of images that are alike, without a gap: all of the same answers, or nearly."""
+    """Assign images to clusters of the same answers, or nearly, numbered without a gap."""
     log_s, log_rest, log_width = logit_quadrature.nodes()
     log_posterior = log_given + log_s + log_rest + log_width  # with s uniform
     weight = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))

@@ -12,25 +12,25 @@ classifier c, in the default family of curves:
     η_cj = Σ_r P_r(2 j/d − 1) β_cr,   β_c ~ Normal(θ, diag τ²),   θ: the population's curve
     A_c  = Σ_g (share of g in the reference) Σ_j P_ref,g(J = j) σ(η_cj + δ_cg)
 
-Where the counts at hand selected the images (`bayesrep.studies.selection`), by a rule that keeps
-k of n with probability a(k, n), the mixture is that of the images before selection and
+If the counts at hand selected the images (`bayesrep.studies.selection`), by a rule that keeps k of
+n with probability a(k, n), the mixture is that of the images before selection and
 
     P(k | n, kept)  =  a(k, n) P(k | n) / Σ_k' a(k', n) P(k' | n)
     A_c             =  Σ_n P(n) Σ_k P(k | n, kept) Σ_j P_ref(J = j | k, n) σ(η_cj)
 
-so that what is adjusted to is the reference as it is, images that were kept.
+so that accuracies are adjusted to the reference as it is, images that were kept.
 
-Annotators tell about the mixtures of all data sets and correctness about the replication's
-mixture and the curves; every sum over s is exact (families other than `bernstein`: quadrature).
-Each classifier's data follow this model whatever the others do. Across classifiers the images are
-the same, and the product of the classifiers' likelihoods ignores that: `weight` allows for it in
-what all share, and draws of what is a classifier's own have the images' random weights in common
+Annotations inform the mixtures of all data sets, correctness the replication's mixture and the
+curves; every sum over s is exact (families other than `bernstein`: quadrature). The model is that
+of each classifier's data. Across classifiers the images are the same, and the product of the
+classifiers' likelihoods ignores that: `weight` corrects for it in the posterior of the shared
+parameters, and draws of classifiers' own parameters have the images' random weights in common
 (`bayesrep.inference.image_weights`).
 
 Mixtures and their priors are those of `bayesrep.models.mixtures`. Without groups there is one
 group, and no δ.
 
-Engstrom et al. (2020), sections 4.1 and 5.3: what is integrated are equations 6 and 7.
+Engstrom et al. (2020), sections 4.1 and 5.3; equations 6 and 7 are integrated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -82,14 +82,14 @@ Share: TypeAlias = Float[np.ndarray, "group"]
 
 
 class JointData(NamedTuple):
-    """Everything the joint model conditions on; data sets as listed above."""
+    """Data of the joint model; data sets as listed above."""
 
     datasets: tuple[Counts, ...]
     correct: ByCell
     wrong: ByCell
     share: Float[Array, "group"]
     weight: Float[Array, ""]
-    """What a classifier's answers count for what all share."""
+    """w, the power of each classifier's likelihood in the posterior of the shared parameters."""
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -98,7 +98,7 @@ class JointData(NamedTuple):
 
 
 def joint_data(groups: Sequence[Mapping[str, Cells]], dependence: float = 0.0) -> JointData:
-    """Turn the cells of every group, by data set, into the arrays of the likelihood.
+    """Build the arrays of the likelihood from the cells of every group, by data set.
 
     Parameters
     ----------
@@ -125,19 +125,19 @@ def joint_data(groups: Sequence[Mapping[str, Cells]], dependence: float = 0.0) -
 
 
 def annotations_only(data: JointData) -> JointData:
-    """The same data with every classifier's answers removed (shapes unchanged)."""
+    """Remove every classifier's answers from the data (shapes unchanged)."""
     nothing = jax.device_put(np.zeros(data.correct.shape, data.correct.dtype))
     return data._replace(correct=nothing, wrong=nothing, weight=jax.device_put(np.ones(())))
 
 
 def of_classifiers(data: JointData, rows: Ints) -> JointData:
-    """The data of some of the classifiers."""
+    """Select the data of some of the classifiers."""
     correct, wrong = take_rows((data.correct, data.wrong), rows)
     return data._replace(correct=correct, wrong=wrong)
 
 
 def joint_start(data: JointData, options: JointOptions) -> dict[str, ArrayLike]:
-    """Values of all sites to begin the search for the mode: where priors are."""
+    """Choose values of all sites to start the search for the mode: the priors' locations."""
     groups, classifiers, priors = len(data.share), len(data.correct), options.curve_priors()
     mean = priors.mean
     start = mixture_start(options, *data.sizes)
@@ -152,7 +152,7 @@ def joint_start(data: JointData, options: JointOptions) -> dict[str, ArrayLike]:
 def _with_groups(
     options: JointOptions, logit: Float[Array, "classifier point"], groups: int
 ) -> ByPoint:
-    """Probabilities of logits, shifted by the effects of groups if there are any."""
+    """Compute probabilities from logits, shifted by the effects of groups if there are any."""
     classifiers, by_group = len(logit), logit[:, None, :]
     if groups > 1:
         effect = sample_prior("group_effect", options.group_level, (groups,))
@@ -172,7 +172,7 @@ def joint(data: JointData, options: JointOptions) -> None:
 
 
 class CellPredictions(NamedTuple):
-    """What a draw says of the images and the classifiers.
+    """Predictions of one draw for the cells.
 
     `log_mass` is log P(k | n) of every data set, without C(n, k), and `right` P(correct | k, n).
     """
@@ -207,7 +207,7 @@ def condition(
 def predict_cells(
     data: JointData, family: Curves, mixtures: Sequence[Mixtures], curves: ByPoint
 ) -> CellPredictions:
-    """What mixtures and curves say of the cells of the data."""
+    """Predict the cells of the data from mixtures and curves."""
     log_mass = [
         log_pair_masses(mixture, counts.pairs)
         for mixture, counts in zip(mixtures, data.datasets, strict=True)
@@ -224,7 +224,7 @@ def report_quantities(
     log_mass: Sequence[Array],
     right: ByCell,
 ) -> None:
-    """Quantities of interest as deterministic sites; not part of the density."""
+    """Report quantities of interest as deterministic sites; not part of the density."""
     by_group = average_accuracy(curves, mixtures[0], data.datasets[0], family)
     numpyro.deterministic("adjusted_accuracy", by_group @ data.share)
     weight = jnp.stack([jnp.exp(m.log_weights) for m in mixtures])
@@ -250,7 +250,7 @@ def report_quantities(
 def joint_curves(
     values: Mapping[str, ArrayLike], options: JointOptions, s: Frequencies, share: Share
 ) -> Float[Array, "draw classifier frequency"]:
-    """Accuracy curves of draws of the sites and reported quantities.
+    """Compute the accuracy curves of draws of the sites and reported quantities.
 
     Integrated against the reference's density of s they give `adjusted_accuracy`, draw by draw.
     With groups a curve is the accuracy among the reference's images of selection frequency s,
@@ -262,7 +262,7 @@ def joint_curves(
         Draws, by name.
     options
         Options of the model.
-    at
+    s
         Selection frequencies in [0, 1].
     share
         Share of the reference's images, by group; of length 1 without groups.
@@ -282,7 +282,7 @@ def joint_curves(
 def _group_probabilities(
     values: Mapping[str, ArrayLike], s: Frequencies, share: Share
 ) -> Float[Array, "draw frequency group"]:
-    """P_ref(g | s)."""
+    """Compute P_ref(g | s)."""
     mean, total, weight = (
         jnp.asarray(values[name])[:, 0]  # of the reference
         for name in ("component_mean", "component_concentration", "group_component_weight")
@@ -295,7 +295,7 @@ def _group_probabilities(
 
 
 def joint_dims(data: JointData, options: JointOptions) -> dict[str, tuple[str, ...]]:
-    """Names of the dimensions of every latent site and reported quantity."""
+    """Name the dimensions of every latent site and reported quantity."""
     dims = mixture_dims(options, len(data.share)) | {
         "population_curve": ("population_term",),
         "classifier_curve": ("classifier", "term"),

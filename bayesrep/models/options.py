@@ -173,7 +173,7 @@ RELATIVE_PRIORS = ("slope", "bend", "classifier_slope", "classifier_bend")
 
 
 def _check_prior(name: str, value: Any, default: Any) -> None:
-    """Refuse what is no mean and standard deviation, or no standard deviation."""
+    """Refuse a prior that is not (mean, sd), or not an sd, as its default is."""
     if not isinstance(default, tuple):
         if not is_of_kind(value, float) or not 0 < value <= LARGEST_NUMBER:
             raise OptionError("standard-deviation-not-positive", option=name, value=value)

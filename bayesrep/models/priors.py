@@ -1,9 +1,8 @@
 """Priors by name: (mean, sd), an sd around zero, or any distribution of NumPyro over real numbers.
 
 A model's options hold a distribution as text, such as "StudentT(df=4.0, loc=3.0, scale=2.5)": it
-names the programs that are kept, is what a posterior records, and is read back to the same
-distribution. Only distributions, transforms, numbers and lists of them are read; "(0, 1)" is a mean
-and sd.
+identifies stored programs, is recorded in the posterior, and is read back to the same distribution.
+Only distributions, transforms, numbers and lists of them are read; "(0, 1)" is a mean and sd.
 """
 
 import ast
@@ -30,17 +29,17 @@ Prior: TypeAlias = tuple[float, float] | float | str
 """(mean, sd) of a normal, sd of one around zero, or a distribution as text."""
 
 N_PRIOR_DRAWS = 2_001
-"""From which the middle of a distribution and its width are told."""
+"""Monte Carlo draws behind a distribution's median and quartiles."""
 MAX_TEXT_LENGTH = 2_000
-"""Characters of a distribution as text."""
+"""Most characters of a distribution as text."""
 LARGEST_NUMBER = 1e6  # of a prior on the logit or log scale
 _ATTRIBUTE_NAMES = {"base_distribution": "base_dist"}
-"""Under which names distributions keep what they are made of, where it is another."""
+"""Constructor arguments that distributions store under another attribute name."""
 _SKIPPED = ("self", "validate_args", "domain")
 
 
 class LocationScale(NamedTuple):
-    """Where a distribution is: its median, and the sd of a normal with its quartiles."""
+    """Median of a distribution, and the sd of a normal with its quartiles."""
 
     location: float
     scale: float
@@ -48,16 +47,16 @@ class LocationScale(NamedTuple):
 
 @no_type_check
 def parse_prior(option: str, value: Any, form: tuple[float, float] | float | None) -> Any:
-    """A prior as options hold it: as `form` is, (mean, sd) or an sd, or the text of a distribution.
+    """Convert a prior for options: (mean, sd) or an sd, as `form` is, or a distribution's text.
 
-    Where `form` is None a normal is a distribution like any other.
+    If `form` is None, a normal is a distribution like any other.
 
     Raises
     ------
     OptionError
         If it cannot be read, is not a proper distribution of one real number, or cannot be written.
     """
-    # Where NumPyro makes a distribution, or looks at one, its exceptions are of any type.
+    # NumPyro's constructors and distributions raise exceptions of any type.
     with warnings.catch_warnings(action="ignore"):
         if isinstance(value, str):
             facts = {"option": option, "prior": value[:50]}
@@ -102,14 +101,14 @@ def _parse_distribution(
 
 
 def locate(prior: Prior) -> LocationScale:
-    """Where a prior is: mean and sd of a normal, else median and quartiles."""
+    """Locate a prior: mean and sd of a normal, else from median and quartiles."""
     if isinstance(prior, str):
         return _read_location_scale(prior)
     return LocationScale(*prior) if isinstance(prior, tuple) else LocationScale(0.0, prior)
 
 
 def build_prior(prior: Prior, around: ArrayLike | None = None) -> dist.Distribution:
-    """The distribution of a prior, or of what differs from `around` by it."""
+    """Build the distribution of a prior, centred at `around` if given."""
     if isinstance(prior, tuple):
         return dist.Normal(*prior)
     if not isinstance(prior, str):
@@ -122,7 +121,7 @@ def build_prior(prior: Prior, around: ArrayLike | None = None) -> dist.Distribut
 
 
 def shift_prior(prior: Prior, by: float) -> Prior:
-    """The prior of the same quantity plus a number."""
+    """Shift a prior to that of the same quantity plus a number."""
     if isinstance(prior, tuple):
         return (prior[0] + by, prior[1])
     return f"TransformedDistribution({prior}, [AffineTransform({by!r}, 1.0)])" if by else prior
@@ -142,7 +141,7 @@ def _estimate_location_scale(distribution: dist.Distribution) -> LocationScale:
 
 
 def _is_proper(distribution: dist.Distribution) -> bool:
-    """Whether it can be drawn from, and has a finite density and some width where its draws are."""
+    """Check that a distribution can be sampled, with finite density and scale at its median."""
     summary = _estimate_location_scale(distribution)
     with own_settings():
         density = float(np.asarray(distribution.log_prob(np.asarray(summary.location))))
@@ -151,7 +150,7 @@ def _is_proper(distribution: dist.Distribution) -> bool:
 
 @no_type_check
 def _read(text: str) -> Any:
-    """The distribution that a text says, or the mean and sd.
+    """Read the distribution, or the mean and sd, of a text.
 
     Raises
     ------
@@ -185,7 +184,7 @@ def _read_part(node: ast.expr) -> Any:
 
 
 def _find_kind(named: ast.expr) -> Callable[..., Any]:
-    """The distribution or transform of NumPyro that is called, also as `dist.Normal`."""
+    """Find the distribution or transform of NumPyro that is called, also as `dist.Normal`."""
     name = ast.unparse(named).removeprefix("dist.")
     kind = getattr(dist, name, None) or getattr(transforms, name, None)
     if isinstance(kind, type) and issubclass(kind, dist.Distribution | transforms.Transform):
@@ -196,7 +195,7 @@ def _find_kind(named: ast.expr) -> Callable[..., Any]:
 
 
 def _write(value: Any) -> str:
-    """A distribution, or a part of one, as the text that is read."""
+    """Write a distribution, or a part of one, as the text that `_read` reads."""
     if isinstance(value, dist.Distribution | transforms.Transform):
         kind = type(value).__name__
         if not hasattr(dist, kind) and not hasattr(transforms, kind):

@@ -1,6 +1,6 @@
 """The worker model: the joint model where it is known who answered.
 
-An answer of a lenient worker says less for an image than one of a strict worker:
+A lenient worker's selection is weaker evidence for an image than a strict worker's:
 
     P(select | s, w)  =  σ(α(s) + b_w),        b_w ~ Normal(0, τ²),        E_b σ(α(s) + b) = s,
 
@@ -10,15 +10,15 @@ these are. Only the counts' binomial is another:
 
     P(answers about x | s)  =  Π_{w answered x} F_xw(s)
 
-with F of `bayesrep.numerics.leniency`: what the answer says where the worker's leniency is known
-from his other answers alone. Of workers with one answer each F is s or 1 − s, and the model is the
-joint one. Data sets of which it is not known who answered have the binomial.
+with F of `bayesrep.numerics.leniency`: the likelihood of the answer given the worker's leniency as
+known from their other answers alone. For workers with one answer each F is s or 1 − s, and the
+model is the joint one. Data sets without known workers have the binomial.
 
 With `panel` the workers of a data set are all there are (the same judges for every image), and s is
 the mean over them: Σ_w σ(α(s) + b_w) / W = s, with an α of every data set.
 
-Draws are given the leniencies. What is uncertain about these moves all classifiers together, by
-more than anything else where two data sets had different crowds, and is added to the draws'
+Draws are conditional on the leniencies. The leniencies' uncertainty moves all classifiers together,
+by more than anything else if two data sets had different crowds, and is added to the draws'
 covariance (`bayesrep.posterior.workers.leniency_covariance`).
 """
 
@@ -61,19 +61,19 @@ from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Ints, no_type_check
 
 N_BASIS = 8
-"""Functions of s that make up every worker's chance of selecting an image."""
+"""Rank of the workers' probabilities of selecting an image, as functions of s."""
 
 
 @no_type_check
 @dataclass(frozen=True)
 class WorkerOptions(JointOptions):
-    """Those of the joint model; answers depend on each other through their workers alone.
+    """Options of the joint model; answers are dependent through their workers alone.
 
     Parameters
     ----------
     panel
-        What s is a frequency among: all workers there might have been, or (True) the workers of the
-        data set, who are then all there are.
+        Population of the frequency s: all workers there might have been, or (True) the workers of
+        the data set, who are then all there are.
     """
 
     panel: bool = False
@@ -85,27 +85,27 @@ class WorkerOptions(JointOptions):
 
 
 class WorkerDesign(NamedTuple):
-    """What the known workers' leniencies weigh in a data set.
+    """Design of the known workers' leniencies in a data set, for the score.
 
-    P(select | s, w) is `basis @ part`: as a function of s it needs a few numbers a worker. Of a
-    panel `less` is by how much α falls with a worker's leniency.
+    P(select | s, w) is `basis @ coef`: as a function of s it needs a few numbers a worker. A
+    panel's `correction` is −dα/db_w, the fall of α with a worker's leniency.
     """
 
     basis: Float[Array, "node basis"]
     coef: Float[Array, "basis known"]
     answered: Float[Array, "cluster known"]
-    """How many of the images that are alike each known worker answered."""
+    """Numbers of a cluster's images that each known worker answered."""
     selected: Float[Array, "cluster"]
     correction: Float[Array, "node known"] | None
 
 
 class WorkerData(NamedTuple):
-    """Images as the likelihood knows them, cells as they are reported, and the workers."""
+    """Clusters of images for the likelihood, cells for reports, and designs of the workers."""
 
     images: JointData
     cells: JointData
     designs: tuple[WorkerDesign | None, ...]
-    """By data set; None of those of which it is not known who answered."""
+    """By data set; None of those without known workers."""
 
 
 def worker_data(
@@ -113,7 +113,7 @@ def worker_data(
     distinct: Mapping[str, Any],
     options: WorkerOptions,
 ) -> WorkerData:
-    """The arrays of the likelihood; a prior looks at no image."""
+    """Build the arrays of the likelihood; a prior depends on no image."""
     cells = joint_data(groups)
     if not distinct:
         return WorkerData(cells, cells, ())
@@ -149,7 +149,7 @@ def worker_data(
 def _pairs(
     role: str, cells: Cells, crowd: Crowd, alpha: Float[np.ndarray, "dataset node"]
 ) -> DependentPairs:
-    """Completed cells of a data set, of images about which any of its workers were asked."""
+    """Lay out completed cells of a data set, of images that random workers of it answered."""
     log_s, log_rest, _ = logit_quadrature.nodes()
     log_choices = log_binomial(cells.shown, cells.selected)
     if role in crowd.roles:
@@ -167,7 +167,7 @@ def _pairs(
 def _build_design(
     crowd: Crowd, clusters: ImageClusters, alpha: Float[np.ndarray, "node"], *, panel: bool
 ) -> WorkerDesign:
-    """The known workers' chances of selecting an image of one data set, and what they answered."""
+    """Build the design of one data set from the known workers' probabilities and answers."""
     leniencies = crowd.leniencies
     chance = expit(alpha[:, None] + leniencies.mean[leniencies.known])
     u, values, v = np.linalg.svd(chance, full_matrices=False)
@@ -189,7 +189,7 @@ def _build_design(
 def workers(data: WorkerData, options: WorkerOptions) -> None:
     """NumPyro model; the module's docstring states it.
 
-    What is reported of cells is of images about which any of the data set's workers were asked.
+    Reported cells are those of images that random workers of the data set answered.
     """
     cells = sample_and_condition(data.images, options)
     family = options.family()
@@ -201,12 +201,11 @@ def workers(data: WorkerData, options: WorkerOptions) -> None:
 
 
 def _score(data: WorkerData, cells: CellPredictions, family: Curves) -> Float[Array, "known"]:
-    """Derivative of the log likelihood by the known workers' leniencies, but for constants.
+    """Compute the score: d log likelihood / d leniency of the known workers, but for constants.
 
-    Of an image it is E[x − p_w | answers about it] of each worker who answered, and of each
-    classifier's answer what that moves the expectation by. Of a panel α falls where a leniency
-    rises: less the part of it, E[less_w Σ_v (x_v − p_v)]. Images that are alike are taken for each
-    other.
+    An image contributes E[x − p_w | answers about it] for each worker who answered, and for each
+    classifier the change of that expectation by its answer. A panel's α falls with a rising
+    leniency: less E[correction_w Σ_v (x_v − p_v)]. Images of a cluster are exchangeable.
     """
     total = jnp.zeros(())
     for index, design in enumerate(data.designs):
