@@ -108,6 +108,7 @@ def second_order(
         "shared": jnp.eye(size, shared),
         "units": jnp.broadcast_to(of_units, (size, units, own)),
     }
+    # Units do not interact: one product with all units' axis q gives column q of every block.
     products = jax.vmap(lambda axis: product(axis)[1])(axes)
     blocks = jnp.moveaxis(products["units"], 0, 2)
     by_shared, by_units = products["shared"][:shared], blocks[:, :, shared:]
@@ -137,6 +138,7 @@ def _eliminate(hessian: Arrowhead) -> tuple[Any, Any, Any, float]:
     shared, cross, units, weight = map(np.asarray, hessian)
     root_weight = float(np.sqrt(weight))
     to_units = _inverse_root(units / weight)
+    # S, the Schur complement of the units: the precision of the shared parameters' marginal.
     half = to_units.swapaxes(1, 2) @ cross / root_weight
     flat = half.reshape(-1, half.shape[2])
     return to_units, half, shared - flat.T @ flat, root_weight
@@ -166,6 +168,7 @@ def whitening(
         to_shared = lower_root(_inverse_root(precision))
     else:
         size = len(fixed_root)
+        # Covariance of the fixed part as given; conditional precision and mean of the rest.
         free = _inverse_root(precision[size:, size:])
         to_shared = np.zeros_like(precision)
         to_shared[:size, :size] = fixed_root
@@ -183,6 +186,7 @@ def newton_direction(
     """Compute −|H|⁻¹ gradient, guarded as in `whitening`; `n_fixed` shared ones do not move."""
     to_units, half, precision, root_weight = _eliminate(hessian)
     by_shared, by_units = (np.asarray(gradient[name]) for name in ("shared", "units"))
+    # Block elimination: solve for the shared parameters first, then back-substitute the units.
     inner = np.einsum("cqr,cq->cr", to_units, by_units) / root_weight
     reduced = by_shared - np.einsum("crp,cr->p", half, inner)
     root = _inverse_root(precision[n_fixed:, n_fixed:])

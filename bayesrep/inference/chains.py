@@ -98,6 +98,7 @@ def sample(
             if stop.is_set():
                 raise InterruptedError
             state, draws = block(state, chain, number, suffix)
+            # The last block may be longer than the chain: its surplus draws are dropped.
             window = (slice(None),) * sampler.vectorized + (slice(0, length - number * BLOCK),)
             draws = jax.tree.map(lambda leaf, window=window: np.asarray(leaf[window]), draws)
             diverging = int(draws.diverging.sum()) if number >= warm else 0
@@ -116,15 +117,16 @@ def sample(
             states = [state for state, _ in run_all(states, range(warm))]
         for halvings in range(MAX_HALVINGS + 1):
             suffix = f"-halved{halvings}" if halvings else ""
-            chains = [
-                draws for _, draws in run_all(states, range(warm, -(-length // BLOCK)), suffix)
-            ]
+            # The suffix keeps blocks of every step size apart in a checkpoint.
+            numbers = range(warm, -(-length // BLOCK))
+            chains = [draws for _, draws in run_all(states, numbers, suffix)]
             draws = chains[0]
             if not sampler.vectorized:
                 draws = jax.tree.map(lambda *each: np.stack(each), *chains)
             diverging = int(draws.diverging.sum())
             if not diverging or halvings == MAX_HALVINGS:
                 return draws
+            # Draws with divergences are discarded, also from the progress bar.
             report(-draws.diverging.size, -diverging)
             states = [_halve_step(state) for state in states]
     raise AssertionError  # the last of the loop returns

@@ -109,6 +109,7 @@ def find_mixture_mode(
         for _ in range(N_STARTS - 1)
     ]
     ends = [find_mode(tools.expand, tools.start(start), datasets) for start in (middle, *around)]
+    # A mode without finite mass, such as a component at 0 or 1, is never the best.
     masses = np.nan_to_num([log_mass(end) for end in ends], nan=-np.inf)
     best = int(np.argmax(masses))
     if not masses[best] > masses[0] + MIN_ADVANTAGE:

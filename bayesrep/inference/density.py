@@ -79,6 +79,7 @@ class Density:
         """Compute the values of the model's (unconstrained) sites at the position of one draw."""
         values: dict[str, Array] = {}
         shared, units = position["shared"], position["units"]
+        # Sites lie one after another in the order of `sites`, in one array of each kind.
         of_shared = of_units = 0
         for name, shape in self.sites.items():
             if (axis := self.unit_axes.get(name)) is None:
@@ -135,6 +136,7 @@ class Density:
             if site["type"] != "sample":
                 continue
             log_density = jnp.asarray(site["fn"].log_prob(site["value"]))
+            # Summed over all axes but the units': one number for each classifier.
             axis = _unit_axis(site)
             if axis is None:
                 shared = shared - log_density.sum()
@@ -187,13 +189,15 @@ def build_density(
         with TRACING_LOCK, handlers.seed(rng_seed=0):
             trace.update(handlers.trace(model).get_trace(data))
 
-    jax.eval_shape(shapes_only, data)  # evaluating operation by operation takes seconds
+    # Shapes suffice: evaluating the model operation by operation takes seconds.
+    jax.eval_shape(shapes_only, data)
     sites: dict[str, tuple[int, ...]] = {}
     unit_axes: dict[str, int] = {}
     for name, site in trace.items():
         if site["type"] != "sample" or site["is_observed"]:
             continue
         support = site["fn"].support
+        # Positions are unconstrained without transforms, so that priors need no Jacobian.
         if getattr(support, "base_constraint", support) is not constraints.real:
             raise ValueError(f"site {name!r} must have real support; got {support}")
         sites[name] = jnp.shape(site["value"])

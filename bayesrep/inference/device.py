@@ -63,6 +63,7 @@ def choose(
         return DeviceChoice(devices[name], f"{name}: as asked")
     if len(devices) == 1:
         return DeviceChoice(devices["cpu"], "cpu: the only device that JAX finds here")
+    # On a CPU chains share the cores, several in turn; elsewhere they are one batch.
     seconds: dict[str, float] = {}
     for name, candidate in devices.items():
         batch, turns = (1, -(-chains // min(chains, cores()))) if name == "cpu" else (chains, 1)

@@ -196,6 +196,7 @@ def fit(
         problem, method, feedback, of_chains=of_chains or spread is not None
     )
     with kept_programs(), compilation_timed(watch), own_settings():
+        # Choices by counts and accuracies come first: they decide the shapes of the programs.
         problem = widen_priors(problem, options)
         problem, why_components = choose_components(problem, choose="components" not in options)
         schedule = replace(_schedule(problem, chains, warmup, draws), **settings)
@@ -213,11 +214,13 @@ def fit(
                 open_checkpoint(checkpoint, identity)  # refuses at once what is another's
             other_mass = facts["elsewhere"] = other_mode_mass(problem, tools, data, seed)
             marginal, attempt, tried = None, None, list[str]()
+            # Strategies are tried in turn until one converges; the last one's draws count anyway.
             for strategy in strategies:
                 longer = replace(schedule.lengthen(strategy.times), **settings)
                 counted = ("draw", "divergences") if strategy.stages else ("fit", "")
                 steps = strategy.steps(longer)
                 with progress_bar(steps, *counted, show=progress, watch=watch) as bar:
+                    # The Laplace marginal serves every strategy: as result and as surrogate.
                     if marginal is None and feedback == "full":
                         bar.stage("finding the mode")
                         marginal = sample_around_mode(problem, tools, data, [seed, 4])

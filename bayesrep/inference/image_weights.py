@@ -160,6 +160,7 @@ def _leading_factors(
         return total
 
     count = min(N_FACTORS + 16, classifiers * own)  # oversampled, as algorithm 4.4 has it
+    # Randomised subspace iteration: each pass over the cells separates the directions further.
     image = np.random.default_rng(0).standard_normal((classifiers * own, count))
     for _ in range(2):
         basis = np.linalg.qr(image)[0].reshape(classifiers, own, count)
@@ -205,6 +206,7 @@ def population_accuracy(
     mass = np.concatenate(
         [log_mass[:, g, pair_of_cells(t)[some[g]]] for g, t in enumerate(tables)], axis=1
     )
+    # Whitened cell means of g: standard normal a priori, in part determined by the draws.
     accuracy, total = right.sum(axis=0) / size.sum(), size.sum()
     root = np.sqrt(size)
     mass = np.where(np.isfinite(mass), mass, 0.0)  # draws far out may have no masses
@@ -213,6 +215,7 @@ def population_accuracy(
     rest = vectors * np.sqrt(np.clip(1 - values, 0, None)) @ vectors.T
     mean = mass + random.standard_normal(mass.shape) @ rest  # √size times the mean of g
     draws = accuracy + mean @ (root[:, None] * (right / size[:, None] - accuracy) / total)
+    # Within cells the weights are independent of the mixtures: their share is drawn afresh.
     parts = (
         _within_cell(problem, table, cell, None if images is None else images[g][cell])
         for g, (table, cells) in enumerate(zip(tables, some, strict=True))

@@ -201,6 +201,7 @@ class Marginal:
             down = further < value
             return jnp.where(down[:, None], point + step, point), jnp.where(down, further, value)
 
+        # Classifiers are independent: one gradient, and one product an axis, serve all of them.
         zero = jnp.zeros_like(setting.whitening.center["units"])
         size, units = zero.shape[1], len(zero)
         identity = jnp.broadcast_to(jnp.eye(size), (units, size, size))
@@ -220,6 +221,7 @@ class Marginal:
         normals, levels = self.conditional_normals(setting, shared)
         position = self.position(setting, shared, normals.center)
         own = self.density.potentials(position, setting.data).shared
+        # A subsample's sum stands for that of all classifiers.
         scale = self.density.weight(setting.data) * (self.density.units / len(levels))
         return Evaluation(own + scale * levels.sum(), normals.center[setting.subsample])
 
@@ -252,6 +254,7 @@ class Marginal:
         """
         pair, noise, pick, accept = jax.random.split(key, 4)
         normals, _ = self.conditional_normals(setting, shared)
+        # Antithetic pairs for the estimate, and correlated proposals for the joint steps.
         half = jax.random.normal(pair, (N_PAIRS, *normals.center.shape))
         proposals = setting.noise.draw(noise, N_JOINT_STEPS)
         standard = jnp.concatenate([half, -half, proposals])
@@ -259,10 +262,12 @@ class Marginal:
         ratios, of_proposals = jnp.split(ratios, [2 * N_PAIRS])
         log_evidence = jax.nn.logsumexp(ratios, axis=0) - jnp.log(2 * N_PAIRS)
 
+        # Gumbel's trick picks one z of each classifier with probability ∝ its ratio.
         chosen = jnp.argmax(ratios + jax.random.gumbel(pick, ratios.shape), axis=0)
         mask = jax.nn.one_hot(chosen, len(ratios), axis=0, dtype=ratios.dtype)
         z = jnp.sum(standard[: 2 * N_PAIRS] * mask[:, :, None], axis=0)
         ratio = jnp.sum(ratios * mask, axis=0)
+        # Independence Metropolis-Hastings with one uniform number for all classifiers.
         bounds = jnp.log(jax.random.uniform(accept, (N_JOINT_STEPS,)))
         for bound, proposal, new in zip(bounds, proposals, of_proposals, strict=True):
             accepted = bound < new - ratio

@@ -59,6 +59,7 @@ def _descend(
         of_some = marginal.subsample(setting) if by_subsample else setting
         return evaluate_marginal(density, of_some, points).potential
 
+    # Central differences with steps of 1 sd for the diagonal, one-sided for mixed derivatives.
     axes, (first, second) = np.eye(size), np.triu_indices(size, 1)
     points = np.concatenate([np.zeros((1, size)), axes, -axes, axes[first] + axes[second]])
     for _ in range(20):
@@ -71,6 +72,7 @@ def _descend(
         step, root = _minimize_quadratic((up - down) / 2, curvature)
         if np.linalg.norm(step) < 0.5:  # standard deviations
             return move_coordinates(setting, step, root)
+        # All steps of the line search are evaluated at once: points are cheap in batches.
         halvings = 0.5 ** np.arange(8)
         line = potential_at(halvings[:, None] * step)
         line = np.where(np.isfinite(line), line, np.inf)
@@ -105,13 +107,13 @@ def _rewhiten_at(
     The same as before where the density cannot be expanded there.
     """
     moved = move_coordinates(setting, step, root)
+    # Shared parameters stay: only the classifiers move to their conditional modes.
     mode = find_mode(expand, moved.whitening.center, setting.data, n_fixed=len(step))
     if not all(np.isfinite(leaf).all() for leaf in mode.expansion.hessian):
         return setting
     fixed_root = np.asarray(moved.whitening.to_shared)
-    return setting._replace(
-        whitening=whitening(mode.expansion.hessian, mode.position, fixed_root=fixed_root)
-    )
+    normal = whitening(mode.expansion.hessian, mode.position, fixed_root=fixed_root)
+    return setting._replace(whitening=normal)
 
 
 def move_coordinates(

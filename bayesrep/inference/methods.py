@@ -137,6 +137,7 @@ def cut(run: Run) -> MethodDraws:
     mixture = np.asarray(alone.position["shared"])[:, :, :size]
     run.bar.stage("finding the mode")
     normal = _around_mixtures(run, mixture)
+    # The root is lower triangular: a mixture's own coordinates need no other parameter.
     root = np.asarray(normal.to_shared)[:size, :size]
     center = np.asarray(normal.center["shared"])[:size]
     standard = np.linalg.solve(root, (mixture - center)[..., None])[..., 0]
@@ -170,6 +171,7 @@ def _around_mixtures(run: Run, mixture: Float[np.ndarray, "chain draw fixed"]) -
     draws = mixture.reshape(-1, size)
     start = tools.start(run.problem.start(run.data))
     start = start | {"shared": start["shared"].at[:size].set(draws.mean(axis=0))}
+    # The mixtures' covariance is that of their draws, the curves' that of the Hessian given them.
     mode = find_mode(tools.expand, start, run.data, n_fixed=size)
     spread = lower_root((draws - draws.mean(axis=0)).T / np.sqrt(len(draws)))
     return whitening(mode.expansion.hessian, mode.position, fixed_root=spread)
@@ -177,6 +179,7 @@ def _around_mixtures(run: Run, mixture: Float[np.ndarray, "chain draw fixed"]) -
 
 def build_target(density: Density, sample: MarginalSample) -> Target:
     """Build the target of chains: coordinates whitened by the points, and a surrogate in these."""
+    # Whitened by the points' covariance, NUTS meets about a standard normal.
     proposal = fit_proposal(sample.points.shared, sample.points.psis)
     setting = move_coordinates(sample.setting, proposal.center, proposal.root)
     shared = np.linalg.solve(proposal.root, (sample.points.shared - proposal.center).T).T
@@ -185,11 +188,9 @@ def build_target(density: Density, sample: MarginalSample) -> Target:
 
 def _sample_around(run: Run, marginal: MarginalSample, *, part: str, stage: int) -> Transition:
     """Run chains of all coordinates, in those of an importance sample's shape."""
-    no_values = jnp.zeros((run.schedule.chains, BLOCK, 0) if run.vectorized else (BLOCK, 0))
+    empty = jnp.zeros((run.schedule.chains, BLOCK, 0) if run.vectorized else (BLOCK, 0))
     target = build_target(run.tools.density, marginal)
-    return _run_chains(
-        run, target, lambda chain, begin: no_values, n_fixed=0, part=part, stage=stage
-    )
+    return _run_chains(run, target, lambda chain, begin: empty, n_fixed=0, part=part, stage=stage)
 
 
 def _run_chains(
@@ -198,9 +199,8 @@ def _run_chains(
     """Run the chains of one stage; `part` begins the names of its files."""
     run.bar.stage("compiling")
     keys = run.keys(stage)
-    leaves, structure = jax.tree.flatten(
-        (keys if run.vectorized else keys[0], target, fixed_values(0, 0))
-    )
+    arguments = keys if run.vectorized else keys[0], target, fixed_values(0, 0)
+    leaves, structure = jax.tree.flatten(arguments)
     sampler = _compile(
         run.tools.density,
         replace(run.schedule, chains=0, draws=0),  # the program does not depend on these

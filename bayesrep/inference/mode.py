@@ -69,10 +69,10 @@ def find_mode(
     position = jax.device_put({name: np.asarray(value) for name, value in start.items()})
     expansion, decrement = expand(position, data), np.inf
     for step in range(limit):
+        # Newton's direction on |H| is one of descent; its decrement predicts twice the drop.
         direction = newton_direction(expansion.hessian, expansion.gradient, n_fixed=n_fixed)
-        decrement = -sum(
-            float(np.vdot(expansion.gradient[name], direction[name])) for name in direction
-        )
+        slopes = (np.vdot(expansion.gradient[name], direction[name]) for name in direction)
+        decrement = -sum(map(float, slopes))
         if decrement <= tolerance:
             return ModeSearch(position, expansion, decrement, step)
         for size in 0.5 ** np.arange(20):
@@ -95,6 +95,7 @@ def log_mass(mode: ModeSearch) -> float:
 
     The integral of exp(−potential), each unit's being raised to the weight of units.
     """
+    # Laplace: exp(−potential) (2π)^(d/2) |root|, the roots' determinants taken block by block.
     normal = whitening(mode.expansion.hessian, mode.position)
     shared, units = (np.asarray(root) for root in (normal.to_shared, normal.to_units))
     turn = float(np.log(2 * np.pi)) / 2
@@ -148,6 +149,7 @@ def other_mode_mass(problem: Problem, tools: Programs, data: Data, seed: int) ->
     def mode_from(shared: Float[jax.Array, "shared"]) -> ModeSearch:
         return find_mode_from_annotations(problem, tools, {**first, "shared": shared}, data)
 
+    # Modes are told apart in coordinates that are standard at the first one.
     ours, *others = map(mode_from, [first["shared"], *prior_draws])
     masses, places = [log_mass(ours)], [np.asarray(ours.position["shared"])]
     root = np.asarray(whitening(ours.expansion.hessian, ours.position).to_shared)

@@ -80,6 +80,7 @@ def smooth_weights(log_weight: Float[np.ndarray, "draw"]) -> PSISResult:
     if not np.isfinite(log_weight).all():
         return PSISResult(np.full(len(log_weight), -np.log(len(log_weight))), np.inf, 0.0)
     smooth, shape = pareto_smooth(log_weight[None, :])
+    # Equal weights have no tail to fit: they are perfect.
     even = np.ptp(log_weight) < 1e-8
     k = 0.0 if even else float(shape[0]) if np.isfinite(shape[0]) else np.inf
     return PSISResult(smooth[0], k, float(1 / np.exp(2 * smooth[0]).sum()))
@@ -123,6 +124,7 @@ def fit_proposal(points: Float[np.ndarray, "point shared"], psis: PSISResult) ->
     """
     size, weight = points.shape[1], np.exp(psis.log_weight)
     center = weight @ points
+    # Shrinkage to the identity, which coordinates around the mode make about right.
     around = points - center
     trust = psis.ess / (psis.ess + 2 * size)
     covariance = trust * (around.T * weight) @ around + (1 - trust) * np.eye(size)
@@ -170,6 +172,7 @@ def adaptive_importance_sampling(
     shared, density = np.zeros((0, size)), np.zeros(0)
     mixture = np.zeros(0)  # log of the sum of all proposals' densities, at every point
     while True:
+        # The newest proposal adds points; the weights of all points change with the mixture.
         fresh = proposals[-1].draw(random, N_POINTS)
         shared, density = np.concatenate([shared, fresh]), np.append(density, log_density(fresh))
         # Each proposal is evaluated once a point: earlier ones at new points, the newest at all.
@@ -182,6 +185,7 @@ def adaptive_importance_sampling(
         if is_enough or len(proposals) == max_proposals or psis.ess == 0:
             break
         proposals.append(fit_proposal(shared, psis))
+    # Defensive mixture: points of hardly any weight may still be drawn.
     weight = (1 - DEFENSIVE_SHARE) * np.exp(psis.log_weight) + DEFENSIVE_SHARE / len(shared)
     psis = psis._replace(log_weight=np.log(weight))
     return ImportanceSample(shared, psis.log_weight + mixture, psis)

@@ -138,6 +138,7 @@ def build_sampler(
         return jax.lax.scan(lambda state, fixed: draw(state, target, fixed), state, fixed_values)
 
     if vectorized:
+        # Counts are shared by all chains, so that conditions on them stay scalar.
         chains = _chain_axes(start)
         start = jax.vmap(start, out_axes=chains)
         block = jax.vmap(block, in_axes=(chains, None, 0), out_axes=(chains, 0))
@@ -235,10 +236,12 @@ def build_kernel(
             return new, steps + new.num_steps, diverging | new.diverging
 
         old, key = state.hmc, state.key
+        # Adaptation counts transitions, so that the warm-up is not thinned.
         count = jnp.where(old.i < schedule.warmup, 1, schedule.thinning)
         carry = old, jnp.zeros_like(old.num_steps), jnp.zeros_like(old.diverging)
         new, steps, diverging = jax.lax.fori_loop(0, count, move, carry)
 
+        # Delayed acceptance: the surrogate's error is corrected by an unbiased estimate.
         key, of_draw, of_step = jax.random.split(key, 3)
         new_draw = marginal.draw(target.setting, jnp.concatenate([fixed, new.z]), of_draw)
         gain = new_draw.log_marginal + new.potential_energy  # −E + S
@@ -249,6 +252,7 @@ def build_kernel(
         def chosen(new: Any, old: Any) -> Any:
             return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, old)
 
+        # A rejection restores the position alone: adaptation goes on with what NUTS has learnt.
         names = ("z", "z_grad", "potential_energy")
         place = {name: chosen(getattr(new, name), getattr(old, name)) for name in names}
         state = State(new._replace(**place), chosen(new_draw, state.draw), key)
@@ -276,6 +280,5 @@ def compile_sampler(sampler: Sampler, keys: Any, target: Any, fixed_values: Any)
     """Compile a sampler for arguments of these shapes (arrays or their shapes and types)."""
     start = sampler.start.compile_for(keys)
     states = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), start.out_info)
-    return replace(
-        sampler, start=start, block=sampler.block.compile_for(states, target, fixed_values)
-    )
+    block = sampler.block.compile_for(states, target, fixed_values)
+    return replace(sampler, start=start, block=block)

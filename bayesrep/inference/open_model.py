@@ -128,6 +128,7 @@ def numpyro_model(
         tools = programs(problem, data)
         normal = around_mode(problem, tools, data)
         setting = find_marginal_mode(tools.density, normal, data, tools.expand)
+        # Sites have real support, so that the flat vector holds them without transforms.
         sites = tools.density.to_sites(setting.whitening.center)
         start, back = ravel_pytree(sites)
         weight = float(problem.model.weight(data))
@@ -215,6 +216,7 @@ def _log_integrals(
     normals, _ = marginal.conditional_normals(setting, shared)
     around = (units - normals.center)[..., None]
     standard = triangular_solve(normals.root, around, left_side=True, lower=False)[..., 0]
+    # Two antithetic ratios, at y_c and mirrored at the centre.
     both = jnp.stack([standard, -standard])
     ratios, _ = marginal.log_ratios(setting, shared, normals, both)
     return jax.nn.logsumexp(ratios, axis=0) - jnp.log(2)

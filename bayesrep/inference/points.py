@@ -44,6 +44,7 @@ def compile_for_points(
         On a CPU every core takes `size` points a call, `batch_size` of them as one array: larger
         arrays do not fit the cache. Other devices take a batch at a time.
     """
+    # Programs are compiled for the default device, whose kind decides on the batches.
     on_cpu = default_platform() == "cpu"
 
     def some(setting: Any, points: Any) -> Any:

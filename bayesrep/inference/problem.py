@@ -131,18 +131,8 @@ def pose(
             raise OptionError("model-needs-study", model=model)
         distinct = chosen.distinct(full_study, roles, settings)
     cells = [{role: part.cells[role] for role in roles} for part in parts.values()]
-    return Problem(
-        model,
-        chosen,
-        settings,
-        statistics,
-        roles,
-        tuple(parts),
-        groups,
-        cells,
-        distinct,
-        full_study,
-    )
+    facts = statistics, roles, tuple(parts), groups, cells, distinct, full_study
+    return Problem(model, chosen, settings, *facts)
 
 
 def _find_model(model: str, options: Mapping[str, Any], groups: str | None) -> Model:
@@ -197,6 +187,7 @@ def programs(problem: Problem, data: Data) -> Programs:
 
     Compiled for the kind of device that is the default here.
     """
+    # Shapes and settings are the key of the cache: data of equal shapes share their programs.
     leaves, structure = jax.tree.flatten(data)
     shapes = tuple(jnp.shape(leaf) for leaf in leaves)
     form = Form(len(problem.statistics.classifiers), problem.roles, len(problem.groups))
@@ -242,6 +233,7 @@ def compile_programs(
         def one(position: Position) -> dict[str, Array]:
             values = density.quantities(position, data)
             values |= more({name: values[name] for name in density.sites})
+            # Sites of size 0, such as the steps of a single component, are not reported.
             return {name: value for name, value in values.items() if jnp.size(value)}
 
         return jax.vmap(one)(draws)

@@ -143,6 +143,7 @@ def fit_surrogate(
     of_center = coefficients.reshape(-1, *center.shape[1:])
     surrogate = surrogate._replace(center=jax.device_put(of_center))
 
+    # The subsample at its predicted centres, as the surrogate itself evaluates it.
     parts = _subsample_program(density)(surrogate, shared)
     of_all = potential - np.asarray(parts.shared)
     of_subsample = float(surrogate.scale) * np.asarray(parts.units).sum(axis=1)

@@ -104,6 +104,7 @@ def complete(tables: Sequence[Cells]) -> list[Cells]:
     sizes = np.unique(np.concatenate([cells.shown for cells in tables]))
     if _fits_grid(sizes) or tables[0].selection is not None:
         return [cells.completed(sizes) for cells in tables]
+    # Too many pairs for a grid: only those with images in some group.
     pairs = np.concatenate([np.stack([c.shown, c.selected], axis=1) for c in tables])
     n, k = np.unique(pairs, axis=0).T
     return [cells.on(k, n) for cells in tables]
@@ -234,6 +235,7 @@ def log_virtual_tables(mixtures: Mixtures, pairs: GridPairs | ListedPairs, degre
     """Compute the tables for points that are numbers J of virtual annotators: equation M3."""
     a, b, log_weights = mixtures.a, mixtures.b, mixtures.log_weights
     choices = log_binomial(degree, np.arange(degree + 1))
+    # On a grid, but for binomials, P(k, j | n, d) depends on k + j alone: a Hankel matrix.
     if isinstance(pairs, GridPairs):
         both = log_masses(log_weights, a, b, [n + degree for n in pairs.shown])
         joint = hankel(both, pairs.shown[-1] + 1, degree + 1)  # [group, n, k, j]
@@ -268,6 +270,7 @@ def log_kept(counts: Counts, log_mass: ByPair) -> tuple[ByPair, Float[Array, "gr
         return log_mass, jnp.zeros((log_mass.shape[0], 0))
     keeps, of_shown = counts.truncation
     whole = log_mass + counts.pairs.log_choices[None, :]
+    # Pairs that cannot be kept have no mass, and no gradient either.
     possible = jnp.where(keeps[None] > 0, whole, -jnp.inf)
     total = jnp.log((keeps[None] * jnp.exp(possible)) @ of_shown)
     return log_mass - total @ of_shown.T, total
@@ -320,6 +323,7 @@ def average_accuracy(
         )
     elif family.is_exact:
         choices = log_binomial(family.degree, np.arange(family.degree + 1))
+        # The points' probabilities are those of d annotators' counts: exact, no quadrature.
         masses = log_masses(*mixtures, [family.degree])
         weights = jnp.exp(choices[None, :] + masses[:, 0])
     else:

@@ -62,6 +62,7 @@ def crowd_of(study: Study, roles: tuple[str, ...]) -> Crowd:
     )
     places = np.split(place, np.cumsum([len(each.workers) for each in by_role.values()])[:-1])
     sizes = [len(datasets[role].images) for role in by_role]
+    # Images are numbered through all data sets, workers by name: one crowd rates them all.
     starts = np.cumsum([0, *sizes[:-1]])
     answers = CrowdAnswers(
         np.concatenate([each.image + s for each, s in zip(by_role.values(), starts, strict=True)]),
@@ -111,6 +112,7 @@ def cluster_images(study: Study, roles: Sequence[str], *, panel: bool) -> dict[s
     crowd = crowd_of(study, tuple(roles))
     answers, known_workers = crowd.answers, crowd.leniencies.known
     log_likelihood = log_given(answers, crowd.leniencies, logits(crowd, panel=panel))
+    # Columns of the known workers: only their answers inform about leniencies.
     column = np.full(answers.workers, -1)
     column[known_workers] = np.arange(len(known_workers))
     log_s, log_rest, _ = logit_quadrature.nodes()
@@ -126,6 +128,7 @@ def cluster_images(study: Study, roles: Sequence[str], *, panel: bool) -> dict[s
             cells = rows * len(known_workers) + column[answers.worker[by_known]]
             selections = rows[answers.selected[by_known]]
         else:
+            # Without workers, images of equal counts are exchangeable.
             counts = np.stack([data.selected, data.shown - data.selected], axis=1)
             pairs, place = np.unique(counts, axis=0, return_inverse=True)
             log_rows = pairs[place] @ np.stack([log_s, log_rest])
@@ -153,6 +156,7 @@ def _assign_clusters(log_given: Float[np.ndarray, "image node"]) -> Int[np.ndarr
     logit = np.clip(log_s - log_rest, -20, 20)
     mean = weight @ logit
     variance = weight @ np.square(logit) - np.square(mean)
+    # Few images need no merging; many are divided evenly by mean, then by variance.
     if len(mean) <= MEAN_BINS * SD_BINS:
         return np.arange(len(mean))
     by_mean = np.argsort(np.argsort(mean, kind="stable")) * MEAN_BINS // len(mean)

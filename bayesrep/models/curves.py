@@ -195,6 +195,7 @@ class PopulationLaw(dist.Distribution):
         assert key is not None
         of_normal, of_scale = jax.random.split(key)
         normal = jax.random.normal(of_normal, (*sample_shape, *self.event_shape))
+        # One chi-square of each draw: the scale that all its bends share.
         shared = jnp.sqrt(jax.random.chisquare(of_scale, BEND_DF, (*sample_shape, 1)) / BEND_DF)
         line = np.broadcast_to(np.arange(len(self.priors.mean)) < N_LINEAR, normal.shape)
         mean, scale = (np.broadcast_to(each, normal.shape) for each in self.priors[:2])
@@ -209,6 +210,7 @@ class PopulationLaw(dist.Distribution):
         squares = usual * jnp.square((jnp.asarray(value) - self.priors.mean) / scale)
         line, bends = squares[..., :N_LINEAR].sum(axis=-1), squares[..., N_LINEAR:].sum(axis=-1)
         straight, count = usual[:N_LINEAR].sum(), usual[N_LINEAR:].sum()
+        # Normals of the line, and a multivariate Student t of the bends.
         constant = gammaln((BEND_DF + count) / 2) - gammaln(BEND_DF / 2)
         constant -= count * np.log(BEND_DF * np.pi) / 2 + straight * np.log(2 * np.pi) / 2
         constant -= np.log(scale[usual]).sum()
@@ -252,6 +254,7 @@ def sample_curves(
     around = jnp.broadcast_to(population[: len(priors.own)], shape)
     normal = dist.Normal(around, np.broadcast_to(priors.own, shape)).to_event(1)
     law = OwnLaw(around, priors) if priors.own_laws else normal
+    # Centred: answers of thousands of images determine a classifier's terms well.
     with numpyro.plate("classifier", classifiers):
         own = jnp.asarray(numpyro.sample("classifier_curve", law))
     return family.logit(complete_terms(own, population))

@@ -199,6 +199,7 @@ def condition(
     for index, (counts, masses) in enumerate(zip(data.datasets, cells.log_mass, strict=True)):
         numpyro.factor(f"counts_{index}", log_likelihood_of(counts, masses))
     log_right = data.correct * jnp.log(cells.right) + data.wrong * jnp.log1p(-cells.right)
+    # In the plate, so that the density knows which part is a classifier's.
     with numpyro.plate("classifier", len(data.correct)):
         numpyro.factor("correct", log_right.sum(axis=(1, 2)))
     return cells
@@ -212,6 +213,7 @@ def predict_cells(
         log_pair_masses(mixture, counts.pairs)
         for mixture, counts in zip(mixtures, data.datasets, strict=True)
     ]
+    # Classifiers answered the replication: its counts also weigh the points of the curves.
     log_mass[1], log_table = log_tables(mixtures[1], data.datasets[1].pairs, family)
     return CellPredictions(mixtures, curves, log_mass, accuracy_by_cell(curves, jnp.exp(log_table)))
 
@@ -236,6 +238,7 @@ def report_quantities(
     if len(data.share) > 1:
         numpyro.deterministic("group_adjusted_accuracy", by_group)
         numpyro.deterministic("group_component_weight", weight)
+    # With further data sets, the same curves averaged over each one's frequencies.
     if len(data.datasets) > 2:
         under = [
             jnp.sum(average_accuracy(curves, m, counts, family) * share[None, :], axis=1)

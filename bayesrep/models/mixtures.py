@@ -76,6 +76,7 @@ def sample_mixtures(options: JointOptions, datasets: int, groups: int) -> list[M
     steps = sample_prior("log_step", options.log_steps, (*own, size - 1))
     concentration = sample_prior("log_concentration", options.log_concentration, (*own, size))
     location = first[..., None] + heights(steps)
+    # Shared components: deviations of the data sets sum to 0, so that their mean is identified.
     if options.shared_components:
         _refuse_odd_contrasts(options, datasets)
         shape, between = (datasets - 1, size), contrasts(datasets)
@@ -85,6 +86,7 @@ def sample_mixtures(options: JointOptions, datasets: int, groups: int) -> list[M
         concentration = concentration[None, :] + between @ sample_prior(
             "concentration_deviation", options.concentration_deviation, shape
         )
+    # Log weights relative to the first component's, which has none of its own.
     weight = sample_prior("weight_logit", options.weight, (datasets, size - 1))[:, None, :]
     if groups > 1:
         around = jnp.tile(weight, (1, groups, 1))

@@ -135,6 +135,7 @@ class Model:
         shared, own = jnp.zeros(()), jnp.zeros(form.classifiers)
         for name in self.start(data, options):
             density = trace[name]["fn"].log_prob(trace[name]["value"])
+            # Sites in the plate are the classifiers' own, all others shared.
             if trace[name]["cond_indep_stack"]:
                 own = own + density
             else:

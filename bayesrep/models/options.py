@@ -127,6 +127,7 @@ class JointOptions:
                 "curve-terms-too-few", curve=self.curve, least=least, terms=self.terms
             )
         refuse_above("terms", self.size, LARGEST_TERMS)
+        # A monotone curve's scales are relative to its slope, which a distribution is not.
         if self.monotone:
             for name in RELATIVE_PRIORS:
                 if isinstance(getattr(self, name), str):

@@ -90,6 +90,7 @@ def _parse_distribution(
             return normal
         if normal[0] == 0:
             return normal[1]
+    # The text is the record: it has to give the same density when it is read again.
     text = _write(value)
     reread = _read(text)
     with own_settings(), jax.numpy_rank_promotion("allow"):
@@ -135,6 +136,7 @@ def _read_location_scale(text: str) -> LocationScale:
 
 def _estimate_location_scale(distribution: dist.Distribution) -> LocationScale:
     with own_settings(), jax.numpy_rank_promotion("allow"):
+        # By sampling: not every distribution of NumPyro has quantiles.
         draws = np.asarray(distribution.sample(jax.random.key(0), (N_PRIOR_DRAWS,)))
     low, middle, high = np.quantile(draws, [0.25, 0.5, 0.75])
     return LocationScale(float(middle), float(high - low) / 1.349)

@@ -170,6 +170,7 @@ def _build_design(
     """Build the design of one data set from the known workers' probabilities and answers."""
     leniencies = crowd.leniencies
     chance = expit(alpha[:, None] + leniencies.mean[leniencies.known])
+    # Smooth functions of s have a low rank: images then meet a few columns, not every worker.
     u, values, v = np.linalg.svd(chance, full_matrices=False)
     rank = min(len(values), N_BASIS)
     correction = None
@@ -214,6 +215,7 @@ def _score(data: WorkerData, cells: CellPredictions, family: Curves) -> Float[Ar
         counts = data.images.datasets[index]
         pairs = counts.pairs
         assert isinstance(pairs, DependentPairs)
+        # Posterior of s given an image's annotations, at the nodes.
         weight = jax.nn.softmax(log_nodes(cells.mixtures[index], pairs)[0], axis=-1)
         if index == 1:
             curves = cells.curves[:, 0]
@@ -221,6 +223,7 @@ def _score(data: WorkerData, cells: CellPredictions, family: Curves) -> Float[Ar
                 curves = curves @ logit_quadrature.virtual_annotators(family.degree).T
             right = data.images.correct[:, 0] / cells.right[:, 0]
             wrong = data.images.wrong[:, 0] / (1 - cells.right[:, 0])
+            # Classifiers' answers reweight the nodes, with the likelihood's weight.
             shift = (right.T @ curves + wrong.T @ (1 - curves)) / counts.images[0][:, None]
             weight = weight * (1 + data.images.weight * (shift - len(curves)))
         inside = (design.answered.T @ (weight @ design.basis)).T
