@@ -67,7 +67,7 @@ def test_ridge_is_the_penalised_regression_of_least_generalised_error():
     scale = np.diag(weights / weights.mean())
     penalised = np.diag([0.0] + [1.0] * 12)
     best = None
-    for penalty in surrogate.PENALTIES:
+    for penalty in surrogate.RIDGE_PENALTIES:
         inverse = np.linalg.inv(inputs.T @ scale @ inputs + penalty * penalised)
         coefficients = inverse @ inputs.T @ scale @ outputs
         free = 40 - np.trace(inputs @ inverse @ inputs.T @ scale)
@@ -387,8 +387,8 @@ def test_draws_of_a_normal_posterior_are_weighted_evenly(normal, unannotated):
     mode = whitened(normal.density, normal.data, normal.at(normal.mean))
     sample = around_mass(normal.density, normal.data, mode)
     found = draw_weighted(normal.density, sample, np.random.default_rng(4), 400)
-    lp = log_density(normal, found.drawn.position)
-    np.testing.assert_allclose(found.drawn.lp, lp, atol=1e-8)
+    lp = log_density(normal, found.draws.position)
+    np.testing.assert_allclose(found.draws.lp, lp, atol=1e-8)
     weight = np.exp(found.log_weight)
     assert weight.max() / weight.mean() < 1 / 0.9 + 0.01
     assert np.median(weight) / weight.mean() > 1.0

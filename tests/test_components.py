@@ -14,7 +14,7 @@ from scipy.special import expit, log_softmax, logsumexp
 import bayesrep
 from bayesrep.errors import OptionError
 from bayesrep.inference import components
-from bayesrep.inference.components import MAX_COMPONENTS, find_peak, settled_by_counts
+from bayesrep.inference.components import MAX_COMPONENTS, choose_components, find_mixture_mode
 from bayesrep.inference.problem import pose
 from bayesrep.models.mixtures import contrasts
 from bayesrep.models.options import JointOptions
@@ -104,7 +104,7 @@ def test_evidence_is_the_integral_of_prior_and_likelihood(components, within):
         truth, effective = by_importance(study, components, start)
     assert effective > 300  # the estimate's own error is below 0.06
     options = JointOptions(components=components)
-    found, _ = find_peak(datasets_of(study, options), options)
+    found, _ = find_mixture_mode(datasets_of(study, options), options)
     assert found == pytest.approx(truth, abs=within)
 
 
@@ -117,7 +117,7 @@ def posed(monkeypatch, evidence, elsewhere=None):
         asked.append(options.components)
         return evidence[options.components], elsewhere or {}
 
-    monkeypatch.setattr(components, "find_peak", peak)
+    monkeypatch.setattr(components, "find_mixture_mode", peak)
     return pose(zoo.study("tiny"), model="joint", options={}), asked
 
 
@@ -135,7 +135,7 @@ def test_a_component_is_taken_where_it_is_worth_what_is_decisive(
 ):
     """The rule, by the evidence itself; there are never more than the most."""
     problem, asked = posed(monkeypatch, evidence)
-    settled, why = settled_by_counts(problem, choose=True)
+    settled, why = choose_components(problem, choose=True)
     assert settled.options == replace(problem.options, components=wanted)
     assert asked == looked_at
     assert (why == "") == (wanted == 2)
@@ -150,7 +150,7 @@ def test_climbs_begin_below_the_higher_of_two_modes(monkeypatch):
     start = names.start(names.data())
     elsewhere = {"first_location": np.asarray(start["first_location"]) + 0.25}
     problem, _ = posed(monkeypatch, {2: -100.0}, elsewhere)
-    settled, _ = settled_by_counts(problem, choose=False)
+    settled, _ = choose_components(problem, choose=False)
     assert settled.mixtures == elsewhere
     begun = settled.start(settled.data())
     assert begun.keys() == start.keys()
@@ -168,7 +168,7 @@ def test_the_highest_of_several_climbs_is_the_peak(monkeypatch):
         with monkeypatch.context() as patched:
             told = iter(masses)
             patched.setattr(components, "log_mass", lambda _, told=told: next(told))
-            evidence, elsewhere = find_peak(datasets, options)
+            evidence, elsewhere = find_mixture_mode(datasets, options)
         assert evidence == (2.1 if far else 1.0)
         assert bool(elsewhere) == far
 
@@ -185,7 +185,7 @@ def test_groups_begin_with_the_weights_of_their_data_set():
 def test_a_number_that_is_named_is_kept(monkeypatch):
     """What a fit makes of one that nobody names is in `test_fit.py`."""
     problem, looked_at = posed(monkeypatch, {2: -100.0, 3: -70.0, 4: -60.0})
-    named, why = settled_by_counts(problem, choose=False)
+    named, why = choose_components(problem, choose=False)
     assert (named.options.components, why, looked_at) == (2, "", [2])
     with refused(
         OptionError, "components-or-degree-out-of-range", {"most_components": 6, "components": 7}

@@ -12,7 +12,7 @@ from refusals import refused
 
 from bayesrep.errors import OptionError
 from bayesrep.inference import device
-from bayesrep.inference.device import STEPS, choose
+from bayesrep.inference.device import N_TIMED_STEPS, choose
 from bayesrep.inference.fit import _check_spread
 
 ON_THE_SECOND = """
@@ -100,7 +100,7 @@ def test_every_thread_keeps_to_the_device_that_was_chosen():
 @pytest.mark.parametrize(("on_gpu", "chosen"), [("0.15", "cpu"), ("0.05", "gpu")])
 def test_the_faster_device_is_chosen_and_the_choice_explained(monkeypatch, on_gpu, chosen):
     milliseconds = iter([0.2, float(on_gpu)])
-    timed = lambda *_, **__: [next(milliseconds) / 1e3 * STEPS]  # noqa: E731
+    timed = lambda *_, **__: [next(milliseconds) / 1e3 * N_TIMED_STEPS]  # noqa: E731
     monkeypatch.setattr(device, "repeat", timed)
     monkeypatch.setattr(device, "find_devices", lambda: {"cpu": "cpu", "gpu": jax.devices()[0]})
     choice = choose("auto", 1, lambda batch: lambda: None)

@@ -62,7 +62,7 @@ def by_laplace(toy):
     found = draw_weighted(toy.density, sample, np.random.default_rng(4), 8000)
     assert found.psis.is_reliable
     weight = np.exp(found.psis.log_weight)
-    return found.drawn.position, weight / weight.sum()
+    return found.draws.position, weight / weight.sum()
 
 
 def by_nuts(toy):

@@ -330,13 +330,13 @@ def test_the_number_of_components_is_told_where_the_counts_ask_for_it(monkeypatc
     """As where three are said to be worth e^30 times two."""
     evidence = {2: -100.0, 3: -70.0, 4: -60.0}
     monkeypatch.setattr(
-        components, "find_peak", lambda _, options: (evidence[options.components], {})
+        components, "find_mixture_mode", lambda _, options: (evidence[options.components], {})
     )
     study = hard_study(selected=np.arange(50) % 2, shown=1)
     asked = short_fit(study, **FEW_DRAWS).posterior.attrs
     assert json.loads(asked["options"])["components"] == 3
     small = pose(study, model="joint", options=SMALL)
-    why = components.settled_by_counts(small, choose=True)[1]
+    why = components.choose_components(small, choose=True)[1]
     assert asked["components_choice"] == why != ""
 
 
@@ -515,31 +515,31 @@ def test_the_share_of_other_modes_is_that_of_their_masses(unannotated, monkeypat
     ends = [(0.0, 0.6), (3.0, 0.3), (3.9, 0.2), (-4.0, 0.1), *[(0.5, 9.0)] * 9]
     found = [
         SimpleNamespace(
-            position={"shared": np.array([at])}, there=SimpleNamespace(hessian=None), mass=mass
+            position={"shared": np.array([at])}, expansion=SimpleNamespace(hessian=None), mass=mass
         )
         for at, mass in ends
     ]
     climbs = iter(found)
-    monkeypatch.setattr(mode, "climb_from_annotations", lambda *_: next(climbs))
+    monkeypatch.setattr(mode, "find_mode_from_annotations", lambda *_: next(climbs))
     monkeypatch.setattr(mode, "log_mass", lambda end: np.log(end.mass))
     two = SimpleNamespace(to_shared=np.array([[2.0]]))
     monkeypatch.setattr(mode, "whitening", lambda *_: two)
-    drawn = {"shared": np.zeros((1, mode.N_PRIOR_CLIMBS, 1))}
+    drawn = {"shared": np.zeros((1, mode.N_PRIOR_STARTS, 1))}
     monkeypatch.setattr(mode, "prior_positions", lambda *_: drawn)
     tools = SimpleNamespace(start=lambda _: {"shared": np.zeros(1)})
     options = SimpleNamespace(shared_components=False)
     problem = SimpleNamespace(options=options, start=lambda _: None)
-    assert mode.mass_elsewhere(problem, tools, None, 0) == pytest.approx(0.4)
+    assert mode.other_mode_mass(problem, tools, None, 0) == pytest.approx(0.4)
     assert next(climbs, None) is None
     options.shared_components = True
-    assert mode.mass_elsewhere(problem, tools, None, 0) == 0.0
+    assert mode.other_mode_mass(problem, tools, None, 0) == 0.0
 
 
 @pytest.mark.parametrize("options", [zoo.SHORT, {**zoo.QUICK, **SMALL}], ids=["nuts", "laplace"])
 def test_no_method_certifies_one_of_two_modes(study, options, monkeypatch):
     """Where a fifth of the posterior is said to be elsewhere; true ones are in statistics/."""
     door = importlib.import_module("bayesrep.inference.fit")
-    monkeypatch.setattr(door, "mass_elsewhere", lambda *_: 0.2)
+    monkeypatch.setattr(door, "other_mode_mass", lambda *_: 0.2)
     with pytest.warns(ConvergenceWarning) as warned:
         posterior = bayesrep.fit(study, **options)
     made = posterior.posterior.attrs

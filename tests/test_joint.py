@@ -15,7 +15,7 @@ from bayesrep.inference import cells as cells_module
 from bayesrep.inference.arrowhead import newton_direction, second_order, whitening
 from bayesrep.inference.cells import evaluate
 from bayesrep.inference.density import build_density
-from bayesrep.inference.mode import climb, climb_from_annotations, mixture_size
+from bayesrep.inference.mode import find_mode, find_mode_from_annotations, mixture_size
 from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.models import counts
 from bayesrep.models.curves import PopulationLaw, complete_terms, curve_family
@@ -229,12 +229,12 @@ def test_whitening_standardises_at_the_mode_and_newton_solves():
     def potential(v):
         return density.potential(unravel(v), data)
 
-    mode = climb(tools.expand, start, data)
+    mode = find_mode(tools.expand, start, data)
     assert mode.decrement <= 1e-6
     dense = np.asarray(
         jax.jit(jax.hessian(potential))(jax.flatten_util.ravel_pytree(mode.position)[0])
     )
-    white = whitening(mode.there.hessian, mode.position)
+    white = whitening(mode.expansion.hessian, mode.position)
     root = np.asarray(
         jax.jit(jax.jacobian(lambda v: jax.flatten_util.ravel_pytree(white(unravel(v)))[0]))(away)
     )
@@ -245,7 +245,7 @@ def test_whitening_standardises_at_the_mode_and_newton_solves():
 
     gradient = jax.jit(jax.grad(potential))(away)
     for held in (0, 4):
-        step = newton_direction(mode.there.hessian, unravel(gradient), held=held)
+        step = newton_direction(mode.expansion.hessian, unravel(gradient), n_fixed=held)
         wanted = np.zeros(len(away))
         wanted[held:] = -np.linalg.solve(dense[held:, held:], gradient[held:])
         found = np.concatenate([step["shared"], step["units"].ravel()])
@@ -257,25 +257,27 @@ def test_the_search_for_the_mode_ends_at_the_better_of_two():
     data = problem.data()
     tools = programs(problem, data)
     start = tools.start(problem.model.start(data, problem.options))
-    mode = climb_from_annotations(problem, tools, start, data)
+    mode = find_mode_from_annotations(problem, tools, start, data)
     assert mode.decrement <= 1e-6
     held = mixture_size(tools.density, problem.model)
     assert held == sum(
         np.size(start_of) for start_of in mixture_start(problem.options, 2, 1).values()
     )
-    alone = climb(tools.expand, start, problem.model.annotations(data))
-    through = climb(tools.expand, alone.position, data, held=held)
-    ends = [float(climb(tools.expand, at.position, data).there.value) for at in (alone, through)]
-    assert abs(float(mode.there.value) - min(ends)) < 1e-3
+    alone = find_mode(tools.expand, start, problem.model.annotations(data))
+    through = find_mode(tools.expand, alone.position, data, n_fixed=held)
+    ends = [
+        float(find_mode(tools.expand, at.position, data).expansion.value) for at in (alone, through)
+    ]
+    assert abs(float(mode.expansion.value) - min(ends)) < 1e-3
 
 
 def test_the_mode_given_held_parameters_is_that_of_the_others():
     study = zoo.cut(zoo.study("tiny"), images=400)
     _, data, tools = _posed(study, degree=OPTIONS.degree, terms=OPTIONS.terms)
     start = placed(tools.density, _sites(data, OPTIONS))
-    mode = climb(tools.expand, start, data, held=4)
+    mode = find_mode(tools.expand, start, data, n_fixed=4)
     np.testing.assert_array_equal(mode.position["shared"][:4], start["shared"][:4])
-    slope = mode.there.gradient
+    slope = mode.expansion.gradient
     assert np.abs(slope["shared"][:4]).max() > 0.1
     np.testing.assert_allclose(slope["shared"][4:], 0, atol=1e-2)
     np.testing.assert_allclose(slope["units"], 0, atol=1e-2)
@@ -283,10 +285,10 @@ def test_the_mode_given_held_parameters_is_that_of_the_others():
     # Coordinates of held parameters with a spread of their own: the others have their conditional
     # precision, and what all move along with the held ones is the conditional mode, to first order.
     spread = np.linalg.cholesky(np.eye(4) + 0.5)
-    white = whitening(mode.there.hessian, mode.position, held=spread)
+    white = whitening(mode.expansion.hessian, mode.position, fixed_root=spread)
     np.testing.assert_array_equal(white.to_shared[:4, :4], spread)
     np.testing.assert_array_equal(white.to_shared[:4, 4:], 0)
-    shared, cross, units, _ = map(np.asarray, mode.there.hessian)
+    shared, cross, units, _ = map(np.asarray, mode.expansion.hessian)
     zero = np.zeros_like(start["units"])
     for axis in np.eye(tools.density.shared):
         moved = white(mode.position | {"shared": jnp.asarray(axis), "units": jnp.asarray(zero)})

@@ -18,9 +18,9 @@ import bayesrep
 from bayesrep.inference.density import build_density
 from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.marginal_mode import evaluate_marginal, find_marginal_mode
-from bayesrep.inference.mode import climb, log_mass
+from bayesrep.inference.mode import find_mode, log_mass
 from bayesrep.inference.problem import pose
-from bayesrep.inference.spread import logit_spread, widen_priors
+from bayesrep.inference.spread import between_classifier_sd, widen_priors
 from bayesrep.numerics.estimands import accuracy_line, line_of_draws
 from bayesrep.posterior.verdict import Verdict
 from bayesrep.report.figure_names import find_figure
@@ -158,7 +158,7 @@ def test_the_mode_and_the_coordinates_of_normal_units_are_by_the_weight():
         said = weight * stats.norm.logpdf(seen, grid, np.sqrt(0.74)).sum(axis=1)
         mass = np.exp(said + stats.norm.logpdf(grid[:, 0], 0, 2.0))
         wanted += np.log(np.trapezoid(mass, grid[:, 0]))
-    found = log_mass(climb(expand, density.origin(), toy.data))
+    found = log_mass(find_mode(expand, density.origin(), toy.data))
     assert found == pytest.approx(wanted, rel=1e-9)
 
 
@@ -170,7 +170,7 @@ def test_priors_are_as_wide_as_classifiers_differ_and_no_narrower():
     right = np.round(10_000 * accuracy).astype(np.int64)
     cells = Cells(*(np.array([each]) for each in (2, 4, 10_000)), right[None])
     logit = np.log(accuracy / (1 - accuracy))
-    assert logit_spread(cells) == pytest.approx(logit.std(ddof=1), rel=0.01)
+    assert between_classifier_sd(cells) == pytest.approx(logit.std(ddof=1), rel=0.01)
 
     tiny = pose(zoo.study("tiny"), model="joint", options={})
     assert widen_priors(tiny, ()) is tiny
@@ -180,7 +180,7 @@ def test_priors_are_as_wide_as_classifiers_differ_and_no_narrower():
     wide = dataclasses.replace(tiny, statistics=statistics)
     options = widen_priors(wide, ()).options
     ratio = options.classifier_level / 0.75
-    assert ratio <= logit_spread(cells) / np.hypot(0.75, 0.25) < ratio * np.sqrt(2)
+    assert ratio <= between_classifier_sd(cells) / np.hypot(0.75, 0.25) < ratio * np.sqrt(2)
     assert options.classifier_slope == pytest.approx(0.5 * np.sqrt(ratio))
     kept = widen_priors(wide, ("classifier_level",)).options
     assert (kept.classifier_level, kept.classifier_slope) == (0.75, options.classifier_slope)
@@ -191,7 +191,7 @@ def test_what_chance_adds_is_no_difference_of_classifiers():
     random = np.random.default_rng(0)
     right = random.binomial(50, special.expit(0.8 + 0.5 * random.normal(size=4000)))
     cells = Cells(*(np.array([each]) for each in (2, 4, 50)), right[None])
-    assert logit_spread(cells) == pytest.approx(0.5, rel=0.05)
+    assert between_classifier_sd(cells) == pytest.approx(0.5, rel=0.05)
 
 
 # --- until it holds

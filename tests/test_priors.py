@@ -21,7 +21,7 @@ from bayesrep.inference.spread import widen_priors
 from bayesrep.models.curves import OwnLaw, PopulationLaw
 from bayesrep.models.model import Form
 from bayesrep.models.options import JointOptions
-from bayesrep.models.priors import Prior, law_of, locate
+from bayesrep.models.priors import Prior, build_prior, locate
 
 SMALL = {"degree": 8, "terms": 4, "components": 2}
 
@@ -74,7 +74,9 @@ def test_a_distribution_is_recorded_as_text_and_read_back_exactly(make, text):
         at = np.linspace(-5, 5, 11)
         with jax.numpy_rank_promotion("allow"):  # NumPyro's mixtures broadcast
             # Those of the mixture are in 32 bits.
-            np.testing.assert_allclose(law_of(text).log_prob(at), given.log_prob(at), rtol=1e-6)
+            np.testing.assert_allclose(
+                build_prior(text).log_prob(at), given.log_prob(at), rtol=1e-6
+            )
 
 
 @pytest.mark.parametrize("rule", ["prior-not-mean-and-sd", "prior-not-readable"])
@@ -332,4 +334,4 @@ def test_a_fit_under_other_priors_is_made_written_and_read(tmp_path):
     recorded = json.loads(bayesrep.read_posterior(file)["posterior"].attrs["options"])
     assert recorded["slope"] == "StudentT(df=4.0, loc=3.0, scale=2.5)"
     again = JointOptions(**{n: tuple(v) if isinstance(v, list) else v for n, v in recorded.items()})
-    assert law_of(again.classifier_level).df == 4.0
+    assert build_prior(again.classifier_level).df == 4.0

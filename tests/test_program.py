@@ -15,7 +15,7 @@ from jax.experimental.compilation_cache.compilation_cache import reset_cache
 from numpyro import handlers
 
 from bayesrep.inference import fit, program
-from bayesrep.inference.mode import Climb
+from bayesrep.inference.mode import ModeSearch
 from bayesrep.inference.problem import _programs, pose, programs
 from bayesrep.inference.program import Program
 from bayesrep.models import joint
@@ -45,7 +45,10 @@ def never(*_):
 def sums(tree, power):
     """Results of many types, among them a type of ours and None."""
     total = tree["a"] + tree["b"][0] ** power
-    return {"z": [total, None], "a": (Climb(total, total, 1.0 * total.sum(), power + 1), total)}
+    return {
+        "z": [total, None],
+        "a": (ModeSearch(total, total, 1.0 * total.sum(), power + 1), total),
+    }
 
 
 TREE = {"a": np.arange(3.0), "b": (np.ones(()), None)}
@@ -179,13 +182,13 @@ def other_options(data, options):
 
 
 def handle(handler, *given, **options):
-    return lambda: replace(joint.MODEL, function=handler(joint.joint, *given, **options))
+    return lambda: replace(joint.JOINT_MODEL, function=handler(joint.joint, *given, **options))
 
 
 OTHERS = {
-    "wrapped": lambda: replace(joint.MODEL, function=wraps(joint.joint)(other_options)),
-    "replaced": lambda: replace(joint.MODEL, weight=lambda data: data.weight / 2),
-    "copied": lambda: replace(joint.MODEL),
+    "wrapped": lambda: replace(joint.JOINT_MODEL, function=wraps(joint.joint)(other_options)),
+    "replaced": lambda: replace(joint.JOINT_MODEL, weight=lambda data: data.weight / 2),
+    "copied": lambda: replace(joint.JOINT_MODEL),
     "partial": handle(partial),
     "scale": handle(handlers.scale, scale=0.5),
     "mask": handle(handlers.mask, mask=False),
@@ -226,7 +229,7 @@ def test_another_model_does_not_meet_the_kept_programs_of_ours(folder, own_model
 def test_programs_are_kept_for_our_own_models_alone(own_models, way):
     own_models["mine"] = OTHERS[way]()
     tools = tools_of("mine")[0]
-    assert tools.expand.made_from == tools.quantities.made_from == tools.density.identity == ""
+    assert tools.expand.identity == tools.quantities.identity == tools.density.identity == ""
 
 
 def test_a_fit_makes_each_program_once(folder, monkeypatch):
@@ -234,7 +237,7 @@ def test_a_fit_makes_each_program_once(folder, monkeypatch):
     made, make = [], Program._make
 
     def noted(self, *given):
-        made.append(f"{self.name} {self.made_from}")
+        made.append(f"{self.name} {self.identity}")
         return make(self, *given)
 
     monkeypatch.setattr(Program, "_make", noted)

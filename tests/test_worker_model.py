@@ -230,10 +230,10 @@ def test_images_that_are_merged_are_alike(monkeypatch):
     """The log density of 600 images in 360 parts is that of the images to a constant."""
     study = zoo.study("workers")
     merged = pose(study, model="workers", options={})
-    monkeypatch.setattr(crowds, "BY_MEAN", 600)
+    monkeypatch.setattr(crowds, "MEAN_BINS", 600)
     whole = pose(study, model="workers", options={})
-    assert whole.distinct["alike"]["reference"].log_given.shape[0] == 600
-    alike = merged.distinct["alike"]["replication"]
+    assert whole.distinct["clusters"]["reference"].log_given.shape[0] == 600
+    alike = merged.distinct["clusters"]["replication"]
     assert alike.log_given.shape[0] == 360
     assert alike.images.sum() == 600
     np.testing.assert_array_equal(alike.correct.sum(axis=0), study.replication.correct.sum(axis=0))
@@ -261,9 +261,9 @@ def test_the_score_is_a_derivative(two_panels, panel):
         given = log_given(answers, moved, alpha)
         alike = {
             role: each._replace(log_given=given[answers.dataset == number])
-            for number, (role, each) in enumerate(problem.distinct["alike"].items())
+            for number, (role, each) in enumerate(problem.distinct["clusters"].items())
         }
-        again = density_of(replace(problem, distinct={**problem.distinct, "alike": alike}))
+        again = density_of(replace(problem, distinct={**problem.distinct, "clusters": alike}))
         return np.subtract(*map(again, draws))
 
     answers = crowd.answers
@@ -334,7 +334,7 @@ def test_a_posterior_with_other_workers_is_refused(fitted, two_panels):
 def test_one_data_set_may_lack_its_workers(two_panels):
     datasets = {**two_panels.datasets, "replication": replace(two_panels.replication, answers=None)}
     problem = pose(replace(two_panels, datasets=datasets), model="workers", options={})
-    alike = problem.distinct["alike"]["replication"]
+    alike = problem.distinct["clusters"]["replication"]
     assert len(alike.images) == len(
         np.unique(two_panels.replication.selected + 1000 * two_panels.replication.shown)
     )

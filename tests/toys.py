@@ -16,7 +16,7 @@ from bayesrep.inference.density import build_density
 from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.marginal_mode import evaluate_marginal, find_marginal_mode
 from bayesrep.inference.methods import build_target
-from bayesrep.inference.mode import climb
+from bayesrep.inference.mode import find_mode
 from bayesrep.inference.nested_laplace import N_POINTS, Proposal, sample_marginal
 from bayesrep.inference.nuts import Target, build_sampler, compile_sampler
 from bayesrep.inference.schedule import BLOCK
@@ -152,8 +152,8 @@ class Toy:
                 lambda q: self.density.potential(q, data), at, self.density.weight(data)
             )
 
-        self.mode = climb(expand, self.density.origin(), data)
-        self.white = whitening(self.mode.there.hessian, self.mode.position)
+        self.mode = find_mode(expand, self.density.origin(), data)
+        self.white = whitening(self.mode.expansion.hessian, self.mode.position)
         self.target = functools.cache(self._target)
         self.compiled = {}
 
@@ -182,7 +182,7 @@ class Toy:
         keys = schedule.keys(jax.random.key(0))
         program = (schedule, vectorized, held)
         if program not in self.compiled:
-            sampler = build_sampler(self.density, schedule, vectorized=vectorized, held=held)
+            sampler = build_sampler(self.density, schedule, vectorized=vectorized, n_fixed=held)
             key = keys if vectorized else keys[0]
             self.compiled[program] = compile_sampler(sampler, key, target, feed(0, 0))
         ready = self.compiled[program]

@@ -120,7 +120,7 @@ def _scan_levels(
 
     from bayesrep.inference.arrowhead import whitening
     from bayesrep.inference.cells import evaluate
-    from bayesrep.inference.mode import climb, climb_from_annotations
+    from bayesrep.inference.mode import find_mode, find_mode_from_annotations
     from bayesrep.inference.problem import programs
 
     def weighted_data(problem: "Problem") -> "Data":
@@ -130,19 +130,19 @@ def _scan_levels(
     data = weighted_data(problem)
     tools = programs(problem, data)  # of all levels: it is the data that know them
     start = tools.start(problem.start(data))
-    position = climb_from_annotations(problem, tools, start, data).position
+    position = find_mode_from_annotations(problem, tools, start, data).position
     random = np.random.default_rng(0)
     half = {name: random.standard_normal((PAIRS, *leaf.shape)) for name, leaf in position.items()}
     standard = {name: jnp.asarray(np.concatenate([z, -z])) for name, z in half.items()}
     levels: dict[float, tuple[float, Floats]] = {}
     for level, problem in problems.items():
         data = weighted_data(problem)
-        mode = climb(tools.expand, position, data)
+        mode = find_mode(tools.expand, position, data)
         position = mode.position
-        normal = whitening(mode.there.hessian, position)
+        normal = whitening(mode.expansion.hessian, position)
         draws = jax.tree.map(lambda leaf: leaf[None], jax.vmap(normal)(standard))
         accuracy = evaluate(tools, draws, data)["adjusted_accuracy"][0].mean(axis=1)
-        levels[level] = float(mode.there.value), accuracy
+        levels[level] = float(mode.expansion.value), accuracy
         if level > assumed and levels[assumed][0] - levels[level][0] <= AGAINST:
             break
     return levels

@@ -1,4 +1,4 @@
-"""From a model to draws: one door, `fit`; its posteriors are written and read again."""
+"""Inference: `fit` draws from a model's posterior, which is written to and read from files."""
 
 from bayesrep.inference.fit import fit
 from bayesrep.inference.open_model import NumpyroModel, numpyro_model

@@ -9,9 +9,8 @@ meet, so P + Q Hessian-vector products suffice whatever the number of units. The
 the linear algebra of small blocks is NumPy's. Eliminating the units first (with D⁻¹ = R Rᵀ and
 half = Rᵀ B, S = A − halfᵀ half) keeps every factor small.
 
-Where the units' part of the potential counts w for what is shared (`bayesrep.inference.density`),
-the Hessian is that of the weighted potential, whose D is w times what a unit's own spread is the
-inverse of.
+With a composite-likelihood weight w (`bayesrep.inference.density`) the Hessian is that of the
+weighted potential: D is w times the precision of a unit's own parameters.
 """
 
 from collections.abc import Callable, Mapping
@@ -52,13 +51,13 @@ class SecondOrder(NamedTuple):
 def by_unit(
     matrix: Float[Any, "unit row column"], vector: Float[Any, "unit column"]
 ) -> Float[Any, "unit row"]:
-    """Products of each unit's matrix and vector, of JAX's arrays or NumPy's."""
+    """Multiply each unit's matrix and vector, in JAX or NumPy."""
     # As sums: XLA is slow at batches of products of small matrices on CPUs.
     return (matrix * vector[:, None, :]).sum(axis=2)
 
 
 class Whitening(NamedTuple):
-    """An affine map ξ → parameters under which a normal approximation is standard.
+    """Affine map from coordinates ξ to parameters, in which a normal approximation is standard.
 
     shared = center_s + to_shared ξ_s
     units  = center_u + to_units ξ_u − drag ξ_s
@@ -72,7 +71,7 @@ class Whitening(NamedTuple):
     drag: Float[Array, "unit own shared"]
 
     def __call__(self, standard: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters at standard coordinates ξ; NumPy's of NumPy's."""
+        """Compute the parameters at standard coordinates ξ; NumPy arrays from NumPy arrays."""
         return {
             "shared": self.center["shared"] + self.to_shared @ standard["shared"],
             "units": self.center["units"]
@@ -81,13 +80,13 @@ class Whitening(NamedTuple):
         }
 
     def of_units(self, rows: Ints) -> "Whitening":
-        """The map of some of the units."""
+        """Select the map of some of the units."""
         units, to_units, drag = take_rows((self.center["units"], self.to_units, self.drag), rows)
         return Whitening(self.center | {"units": units}, self.to_shared, to_units, drag)
 
 
 def shift_map(center: Position) -> Whitening:
-    """The map that only shifts."""
+    """Build the map that only shifts."""
     size, (units, own) = len(center["shared"]), center["units"].shape
     to_units = jnp.broadcast_to(jnp.eye(own), (units, own, own))
     return Whitening(center, jnp.eye(size), to_units, jnp.zeros((units, own, size)))
@@ -96,19 +95,20 @@ def shift_map(center: Position) -> Whitening:
 def second_order(
     potential: Callable[[Position], Array], position: Position, weight: float | Array = 1.0
 ) -> SecondOrder:
-    """What a Newton step needs of a potential whose units meet only through what they share.
+    """Compute value, gradient and Hessian of a potential whose units are independent given ξ.
 
-    `weight` is what the units' part counts in it.
+    `weight` is w, the weight of the units' part in it.
     """
     shared, (units, own) = len(position["shared"]), position["units"].shape
     size = shared + own
-    # One linear map for both kinds of directions, so that the gradient is traced once.
+    # One linear map serves both kinds of directions, so that the gradient is traced once.
     (value, gradient), product = jax.linearize(jax.value_and_grad(potential), position)
     of_units = jnp.eye(size, own, -shared)[:, None, :]
     axes = {
         "shared": jnp.eye(size, shared),
         "units": jnp.broadcast_to(of_units, (size, units, own)),
     }
+    # Units do not interact: one product with all units' axis q gives column q of every block.
     products = jax.vmap(lambda axis: product(axis)[1])(axes)
     blocks = jnp.moveaxis(products["units"], 0, 2)
     by_shared, by_units = products["shared"][:shared], blocks[:, :, shared:]
@@ -122,13 +122,13 @@ def second_order(
 
 
 def _inverse_root(matrix: Float[np.ndarray, "*batch n n"]) -> Float[np.ndarray, "*batch n n"]:
-    """M with M Mᵀ = |matrix|⁻¹, small eigenvalues raised to `MIN_CURVATURE`."""
+    """Compute M with M Mᵀ = |matrix|⁻¹, small eigenvalues raised to `MIN_CURVATURE`."""
     values, vectors = np.linalg.eigh(matrix)
     return vectors / np.sqrt(np.maximum(np.abs(values), MIN_CURVATURE))[..., None, :]
 
 
 def lower_root(root: Float[np.ndarray, "n column"]) -> Float[np.ndarray, "n n"]:
-    """The lower triangular M with M Mᵀ = root rootᵀ."""
+    """Compute the lower triangular M with M Mᵀ = root rootᵀ."""
     triangle: Any = np.linalg.qr(root.T, mode="r")
     return triangle.T
 
@@ -145,6 +145,7 @@ def _eliminate(
     shared, cross, units, weight = map(np.asarray, hessian)
     root_weight = float(np.sqrt(weight))
     to_units = _inverse_root(units / weight)
+    # S, the Schur complement of the units: the precision of the shared parameters' marginal.
     half = to_units.swapaxes(1, 2) @ cross / root_weight
     flat = half.reshape(-1, half.shape[2])
     return to_units, half, shared - flat.T @ flat, root_weight
@@ -154,9 +155,9 @@ def whitening(
     hessian: Arrowhead,
     center: Mapping[str, ArrayLike],
     *,
-    held: Float[np.ndarray, "held held"] | None = None,
+    fixed_root: Float[np.ndarray, "fixed fixed"] | None = None,
 ) -> Whitening:
-    """The change of variables that makes a normal with this precision standard.
+    """Build the change of variables in which a normal with this precision is standard.
 
     Negative curvature is replaced by its absolute value and small curvature raised, so the result
     is usable away from a mode.
@@ -164,38 +165,40 @@ def whitening(
     Parameters
     ----------
     hessian, center
-        The precision, and where.
-    held
-        A lower root of the covariance of the first shared parameters, where it is not the
-        Hessian that tells their spread. The others then have their conditional precision.
+        Precision matrix and mean of the normal.
+    fixed_root
+        A lower root of the covariance of the first shared parameters, to be used in place of the
+        Hessian's. The others then have their conditional precision.
     """
     to_units, half, precision, root_weight = _eliminate(hessian)
-    if held is None:
+    if fixed_root is None:
         to_shared = lower_root(_inverse_root(precision))
     else:
-        size = len(held)
+        size = len(fixed_root)
+        # Covariance of the fixed part as given; conditional precision and mean of the rest.
         free = _inverse_root(precision[size:, size:])
         to_shared = np.zeros_like(precision)
-        to_shared[:size, :size] = held
+        to_shared[:size, :size] = fixed_root
         to_shared[size:, size:] = lower_root(free)
-        to_shared[size:, :size] = -free @ free.T @ precision[size:, :size] @ held
+        to_shared[size:, :size] = -free @ free.T @ precision[size:, :size] @ fixed_root
     drag = to_units @ half @ to_shared / root_weight
-    # All of one kind: of arrays from elsewhere programs would be lowered again.
-    at = {name: np.asarray(value) for name, value in center.items()}
-    return Whitening(*jax.device_put((at, to_shared, to_units, drag)))
+    # NumPy arrays throughout: arrays of another kind or device would be compiled for again.
+    position = {name: np.asarray(value) for name, value in center.items()}
+    return Whitening(*jax.device_put((position, to_shared, to_units, drag)))
 
 
 def newton_direction(
-    hessian: Arrowhead, gradient: Position, *, held: int = 0
+    hessian: Arrowhead, gradient: Position, *, n_fixed: int = 0
 ) -> dict[str, NDArray[Any]]:
-    """−|H|⁻¹ gradient, with the whitening's guards; the first `held` shared ones do not move."""
+    """Compute −|H|⁻¹ gradient, guarded as in `whitening`; `n_fixed` shared ones do not move."""
     to_units, half, precision, root_weight = _eliminate(hessian)
     by_shared, by_units = (np.asarray(gradient[name]) for name in ("shared", "units"))
+    # Block elimination: solve for the shared parameters first, then back-substitute the units.
     inner = np.einsum("cqr,cq->cr", to_units, by_units) / root_weight
     reduced = by_shared - np.einsum("crp,cr->p", half, inner)
-    root = _inverse_root(precision[held:, held:])
+    root = _inverse_root(precision[n_fixed:, n_fixed:])
     shared = np.zeros_like(by_shared)
-    shared[held:] = -root @ (root.T @ reduced[held:])
+    shared[n_fixed:] = -root @ (root.T @ reduced[n_fixed:])
     return {
         "shared": shared,
         "units": -np.einsum("cqr,cr->cq", to_units, inner + half @ shared) / root_weight,

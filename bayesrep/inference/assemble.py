@@ -23,7 +23,7 @@ from bayesrep.version import __version__
 
 @lru_cache  # reads a file of every package
 def versions() -> dict[str, str]:
-    """What the numbers were made with."""
+    """Read the versions of the packages behind the numbers."""
     packages = ("jax", "jaxlib", "numpyro", "numpy", "arviz")
     return {"bayesrep": __version__, **{name: version(name) for name in packages}}
 
@@ -31,7 +31,7 @@ def versions() -> dict[str, str]:
 def posterior_group(
     problem: Problem, data: Data, values: Mapping[str, NDArray[Any]]
 ) -> dict[str, tuple[tuple[str, ...], NDArray[Any]]]:
-    """Reported quantities with their dimensions, from draws [chain, draw, ...]."""
+    """Name the dimensions of reported quantities of draws [chain, draw, ...]."""
     group = {
         name: (("chain", "draw", *dims), values[name])
         for name, dims in problem.model.dims(data, problem.options).items()
@@ -55,7 +55,7 @@ def posterior_groups(
     *,
     seed: int,
 ) -> dict[str, Any]:
-    """All groups of the ArviZ object of a fit, of draws [chain, draw, ...] of positions."""
+    """Build all groups of a fit's ArviZ object from positions [chain, draw, ...]."""
     every = thinning(problem, *draws["shared"].shape[:2])
     values = evaluate_cells(problem, tools, data, draws, every)
     log_mass, adjusted = values["log_mass_0"], values["adjusted_accuracy"]
@@ -78,7 +78,7 @@ def posterior_groups(
 
 
 def coordinates(problem: Problem) -> dict[str, Coordinate]:
-    """Names along the dimensions, and what the cells are."""
+    """Build the coordinates: names along dimensions, and counts (k, n) of cells."""
     coordinates: dict[str, Coordinate] = {
         "classifier": ("classifier", np.array(problem.statistics.classifiers)),
         "dataset": ("dataset", np.array(problem.roles)),
@@ -92,7 +92,7 @@ def coordinates(problem: Problem) -> dict[str, Coordinate]:
 def attributes(
     problem: Problem, data: Data, *, method: str, seed: int, **more: Any
 ) -> dict[str, str | int | float]:
-    """How the fit was made; enough to make it again."""
+    """Record the settings of a fit, enough to repeat it."""
     model, options = problem.model, problem.options
     dims = model.dims(data, options)
     sites = [name for name in model.start(data, options) if name in dims]
@@ -102,7 +102,7 @@ def attributes(
         "model": problem.name,
         "method": method,
         "options": json.dumps(dataclasses.asdict(options)),
-        "traits": json.dumps({"shared": shared}),  # what reading has to know of the model
+        "traits": json.dumps({"shared": shared}),  # for readers without the model
         "datasets": json.dumps(problem.roles),
         "groups": problem.grouping or "",
         "classifier_weight": float(model.weight(data)),

@@ -1,4 +1,4 @@
-"""Quantities at many draws, and what they say of the (k, n) cells: likelihood and predictions.
+"""Quantities at many draws, and the likelihood and predictions of the (k, n) cells.
 
 With groups of images a cell belongs to one group.
 """
@@ -22,11 +22,11 @@ from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Int, Shaped
 
 MAX_DRAWS_PER_CALL, MAX_NUMBERS_PER_CALL = 50, 2**24
-"""Draws that are evaluated together: so many, or as many as the data fit into the latter."""
+"""Most draws evaluated together, and most numbers that the data of these may have."""
 MAX_PREDICTIONS = 2**22
-"""Answers that are predicted of every draw at most, 16 MB."""
+"""Most answers for which every draw is predicted, 16 MB."""
 MAX_LOGITS = 2**27
-"""Numbers that the logits of right answers hold at most, half a gigabyte."""
+"""Most logits of right answers that a posterior stores, half a gigabyte."""
 
 
 def evaluate(
@@ -37,7 +37,7 @@ def evaluate(
 ) -> dict[str, NDArray[Any]]:
     """Compute sites and quantities at positions [chain, draw, ...], as arrays of that form.
 
-    Draws that are equal, as in a resample of weighted ones, are computed once.
+    Equal draws, as in a resample of weighted ones, are computed once.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ def evaluate(
     first, same = _find_distinct(flat)
     a_draw = sum(jnp.size(leaf) for leaf in jax.tree.leaves(data))
     size = min(len(same), max(1, min(MAX_DRAWS_PER_CALL, MAX_NUMBERS_PER_CALL // a_draw)))
-    # One shape, and one program: of too few the first are there twice, and the last part begins
-    # within the one before it.
+    # All batches have one shape, so that one program serves: too few draws are repeated, and the
+    # last batch overlaps the one before it.
     first = np.resize(first, max(size, len(first)))
     thinned = thinned or {}
     replaced = {source for source, _, _ in thinned.values()}
@@ -63,38 +63,38 @@ def evaluate(
         some = {name: leaf[first[begin : begin + size]] for name, leaf in flat.items()}
         values = {name: np.asarray(v) for name, v in compiled.quantities(some, data).items()}
         rows = np.flatnonzero((same >= start) & (same < begin + size))
-        kept = {name: (name, 1, np.asarray) for name in values.keys() - replaced}
-        for name, (source, step, function) in {**kept, **thinned}.items():
-            at = rows[rows % length % step == 0]
-            if not len(at):
+        unthinned = {name: (name, 1, np.asarray) for name in values.keys() - replaced}
+        for name, (source, step, function) in {**unthinned, **thinned}.items():
+            thinned_rows = rows[rows % length % step == 0]
+            if not len(thinned_rows):
                 continue
-            known, place = np.unique(same[at] - begin, return_inverse=True)
-            found = function(values[source][known])
+            distinct, place = np.unique(same[thinned_rows] - begin, return_inverse=True)
+            result = function(values[source][distinct])
             if name not in whole:
-                shape = chains, -(-length // step), *found.shape[1:]
-                whole[name] = np.empty(shape, found.dtype)
-            whole[name][at // length, at % length // step] = found[place]
+                shape = chains, -(-length // step), *result.shape[1:]
+                whole[name] = np.empty(shape, result.dtype)
+            whole[name][thinned_rows // length, thinned_rows % length // step] = result[place]
     return dict(sorted(whole.items()))
 
 
 def _find_distinct(
     draws: Mapping[str, Shaped[np.ndarray, "draw ..."]],
 ) -> tuple[Int[np.ndarray, "distinct"], Int[np.ndarray, "draw"]]:
-    """Where each distinct draw is first, and which of them every draw is."""
+    """Find the first index of each distinct draw, and the number of every draw among these."""
     rows = zip(*draws.values(), strict=True)
     digests = (hashlib.blake2b(b"".join(leaf.tobytes() for leaf in row)).digest() for row in rows)
-    known: dict[bytes, int] = {}
-    same = np.array([known.setdefault(digest, len(known)) for digest in digests])
+    numbers: dict[bytes, int] = {}
+    same = np.array([numbers.setdefault(digest, len(numbers)) for digest in digests])
     return np.unique(same, return_index=True)[1], same
 
 
 def completed_cells(problem: Problem) -> dict[str, list[Cells]]:
-    """Every data set's tables, one for each group, on the pairs that the model uses."""
+    """Complete every data set's tables, one for each group, on the pairs that the model uses."""
     return {role: complete([cells[role] for cells in problem.cells]) for role in problem.roles}
 
 
 def cell_names(problem: Problem) -> dict[str, CellNames]:
-    """Which images the cells of every data set are about, groups one after another."""
+    """Name the cells of every data set by group, k and n; groups one after another."""
     names: dict[str, CellNames] = {}
     every = completed_cells(problem)
     for role, tables in every.items():
@@ -110,7 +110,7 @@ def cell_names(problem: Problem) -> dict[str, CellNames]:
 def _predict_images(
     rng: np.random.Generator, cells: Cells, log_mass: Float[np.ndarray, "draw cell"]
 ) -> Int[np.ndarray, "draw cell"]:
-    """Images per cell given how many images were shown to n annotators."""
+    """Draw the images per cell given how many images n annotators answered."""
     counts = np.zeros(log_mass.shape, dtype=np.int64)
     for size in np.unique(cells.shown):
         chosen = cells.shown == size
@@ -118,40 +118,40 @@ def _predict_images(
         outside = np.clip(1 - mass.sum(axis=1, keepdims=True), 0, None)
         complete_mass = np.concatenate([mass, outside], axis=1)
         complete_mass /= complete_mass.sum(axis=1, keepdims=True)
-        drawn = rng.multinomial(int(cells.images[chosen].sum()), complete_mass)
-        counts[:, chosen] = drawn[:, :-1]
+        images = rng.multinomial(int(cells.images[chosen].sum()), complete_mass)
+        counts[:, chosen] = images[:, :-1]
     return counts
 
 
 class Thinning(NamedTuple):
-    """Every how many draws of a chain the log likelihood of the cells is kept, or predicted."""
+    """Thinning intervals, in draws of a chain, of the cells' log likelihood and predictions."""
 
     likelihood: int
     predictive: int
 
 
 def thinning(problem: Problem, chains: int, length: int) -> Thinning:
-    """That of a fit: the log likelihood of all draws, unless it is too large.
+    """Choose the thinning of a fit: the log likelihood of all draws, unless it is too large.
 
-    Predictions are of all draws where they are few, so that ArviZ finds both of the same draws, and
-    else of about every tenth of those of which the log likelihood is kept.
+    Few predictions are made for all draws, so that ArviZ finds both for the same draws; many only
+    for about every tenth of the draws with a log likelihood.
     """
     cells = completed_cells(problem)["replication"]
     answers = len(problem.statistics.classifiers) * sum(len(each.images) for each in cells)
     numbers = chains * length * answers
-    kept = min(length, -(-numbers // MAX_LOGITS))
+    step = min(length, -(-numbers // MAX_LOGITS))
     few = numbers <= MAX_PREDICTIONS
-    return Thinning(kept, 1 if few else kept * -(-10 // kept))
+    return Thinning(step, 1 if few else step * -(-10 // step))
 
 
 def evaluate_cells(
     problem: Problem, tools: Programs, data: Data, draws: Draws, every: Thinning
 ) -> dict[str, NDArray[Any]]:
-    """Sites and quantities at positions [chain, draw, ...]; of the cells what `cell_groups` takes.
+    """Compute sites and quantities at positions [chain, draw, ...], thinned for `cell_groups`.
 
-    In place of `cell_accuracy`, which of ten thousand classifiers is more than all else together,
-    stand `accuracy` [chain, draw, C, cell] at the draws that predict, and `logit_right` at those of
-    which the log likelihood is kept.
+    In place of `cell_accuracy`, which for ten thousand classifiers is larger than all else, stand
+    `accuracy` [chain, draw, C, cell] at the predictive draws, and `logit_right` at the draws with
+    a log likelihood.
     """
     pairs = pair_of_cells(completed_cells(problem)["replication"][0])
 
@@ -160,7 +160,7 @@ def evaluate_cells(
         return some.reshape(*some.shape[:2], -1)
 
     def logit_on_cells(accuracy: NDArray[Any]) -> NDArray[Any]:
-        # Draws that no weight holds back may be so far out that a curve rounds to 0 or 1.
+        # Draws of small weight may be so far out that a curve rounds to 0 or 1.
         precision = np.finfo(np.float64)
         accuracy = np.clip(on_cells(accuracy), precision.tiny, 1 - precision.epsneg)
         logit = np.log(accuracy)
@@ -182,7 +182,7 @@ def cell_groups(
     seed: int,
     new_images: bool = False,
 ) -> dict[str, Any]:
-    """Groups `log_density`, `posterior_predictive` and `observed_data`.
+    """Build the groups `log_density`, `posterior_predictive` and `observed_data`.
 
     Parameters
     ----------
@@ -205,22 +205,22 @@ def cell_groups(
         `logit_right`, the logit of P(correct | k, n) in steps of `logit_step` from `logit_middle`
         (`bayesrep.numerics.codes`), from which the likelihood of the answers follows
         (`bayesrep.posterior.likelihood`). `correct` is of the cells with images
-        (`answered_cell`). All that is observed is predicted, under the same name. Where a group is
-        thinned, its `draw` says which draws it has.
+        (`answered_cell`). All that is observed is predicted, under the same name. A thinned group
+        has the numbers of its draws as `draw`.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
     log_density, predictive, observed = {}, {}, {}
     for index, (role, tables) in enumerate(completed_cells(problem).items()):
         log_mass = values[f"log_mass_{index}"][..., pair_of_cells(tables[0])]
         images = np.concatenate([cells.images for cells in tables])
-        kept, thin = (log_mass[:, ::step] for step in every)
-        flat = thin.reshape(-1, *thin.shape[2:])
-        drawn = [_predict_images(rng, cells, flat[:, g]) for g, cells in enumerate(tables)]
-        drawn = np.concatenate(drawn, axis=1).reshape(*thin.shape[:2], -1)
+        density_mass, predictive_mass = (log_mass[:, ::step] for step in every)
+        flat = predictive_mass.reshape(-1, *predictive_mass.shape[2:])
+        predicted = [_predict_images(rng, cells, flat[:, g]) for g, cells in enumerate(tables)]
+        predicted = np.concatenate(predicted, axis=1).reshape(*predictive_mass.shape[:2], -1)
         name, dims = f"{role}_images", (f"{role}_cell",)
         of_draws = ("chain", "draw", *dims)
-        log_density[name] = (of_draws, images * kept.reshape(*kept.shape[:2], -1))
-        predictive[name] = (of_draws, drawn)
+        log_density[name] = (of_draws, images * density_mass.reshape(*density_mass.shape[:2], -1))
+        predictive[name] = (of_draws, predicted)
         observed[name] = (dims, images)
 
     images = observed["replication_images"][1]
@@ -234,15 +234,15 @@ def cell_groups(
     for group, step in ((log_density, every.likelihood), (predictive, every.predictive)):
         if step > 1:
             group["draw"] = (("draw",), np.arange(0, values["log_mass_0"].shape[1], step))
-    shown = predictive["replication_images"][1] if new_images else images
-    shown = np.broadcast_to(shown, (*values["accuracy"].shape[:2], len(images)))
-    drawn = np.empty(values["accuracy"].shape, dtype=np.int32)
-    for place in np.ndindex(drawn.shape[:2]):  # all at once take twice the memory
-        drawn[place] = rng.binomial(shown[place], values["accuracy"][place])
-    predictive["correct"] = (("chain", "draw", *dims), drawn[..., some])
+    trials = predictive["replication_images"][1] if new_images else images
+    trials = np.broadcast_to(trials, (*values["accuracy"].shape[:2], len(images)))
+    correct = np.empty(values["accuracy"].shape, dtype=np.int32)
+    for place in np.ndindex(correct.shape[:2]):  # all at once take twice the memory
+        correct[place] = rng.binomial(trials[place], values["accuracy"][place])
+    predictive["correct"] = (("chain", "draw", *dims), correct[..., some])
     observed["correct"] = (dims, right[:, some])
     if new_images:
-        predictive["replication_right"] = (("chain", "draw", *by_cell), drawn)
+        predictive["replication_right"] = (("chain", "draw", *by_cell), correct)
         observed["replication_right"] = (by_cell, right)
     return {
         "log_density": log_density,

@@ -1,8 +1,8 @@
 """Chains run to their end, block by block: in threads, or as one batch.
 
-Chains run for themselves. Where a draw diverged, the warm-up has seen too little of how sharply the
-posterior bends: all are drawn again in steps half as long. A host loop over short blocks makes
-progress, interruption, checkpoint and draws independent of each other.
+Chains are independent. A divergence means that the step size is too large for the posterior's
+sharpest curvature: all chains are then drawn again with half the step size. A host loop over short
+blocks makes progress, interruption, checkpoint and draws independent of each other.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,19 +21,19 @@ from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.numerics.batches import keep_settings
 from bayesrep.types import Float
 
-HALVINGS = 3
-"""Of the step size, at most, where draws diverge."""
+MAX_HALVINGS = 3
+"""Most halvings of the step size after divergences."""
 
-Feed: TypeAlias = Callable[[int, int], Float[Array, "*chain draw held"]]
-"""Held coordinates of the block that begins at a draw (counted from the start of warm-up) of a
-chain; `feed(0, 0)` has the shapes of all."""
+FixedValues: TypeAlias = Callable[[int, int], Float[Array, "*chain draw fixed"]]
+"""`fixed_values(chain, draw)`: coordinates that are not sampled, for the block from a draw (counted
+from the start of warm-up) of a chain on; `fixed_values(0, 0)` has the shapes of all."""
 
 
 def sample(
     sampler: Sampler,
     states: Sequence[State],
     target: Target,
-    feed: Feed,
+    fixed_values: FixedValues,
     schedule: Schedule,
     report: Callable[[int, int], None],
     *,
@@ -50,15 +50,15 @@ def sample(
     ----------
     sampler
         A compiled one.
-    states, target, feed, schedule
-        What it is given, and for how long.
+    states, target, fixed_values, schedule
+        The sampler's arguments, and the length of the chains.
     report
         Called with the number of draws that a block finished and its divergences after warm-up;
         less than none where draws are made again.
     workers
         Chains at a time.
     checkpoint
-        Where blocks are kept: a folder and how the names of files begin.
+        Folder of the files of blocks, and the prefix of their names.
 
     Raises
     ------
@@ -70,66 +70,70 @@ def sample(
     Transition
         NumPy arrays [chain, draw, ...].
     """
-    warm, beyond = divmod(schedule.warmup, BLOCK)
-    if beyond:
+    warm, remainder = divmod(schedule.warmup, BLOCK)
+    if remainder:
         raise ValueError(f"a warm-up is of blocks of {BLOCK} draws; got {schedule.warmup}")
     length = schedule.warmup + schedule.draws
     stop = Event()
-    # What comes from one device, or from the host, goes to those that share the work.
+    # Arrays of one device, or of the host, are distributed over the devices of the program.
     of_state, of_target, _ = sampler.block.input_shardings[0]
     states = [jax.device_put(state, of_state) for state in states]
     target = jax.device_put(target, of_target)
 
-    def block(state: State, chain: int, number: int, again: str) -> tuple[State, Transition]:
-        """The next state and the transitions of one block, found or made."""
+    def block(state: State, chain: int, number: int, suffix: str) -> tuple[State, Transition]:
+        """Load one block from the checkpoint or compute it: next state, transitions."""
         name = f"-chain-{chain}-block-{number:05d}.npz"
-        file = checkpoint and checkpoint.with_name(f"{checkpoint.name}{again}{name}")
+        file = checkpoint and checkpoint.with_name(f"{checkpoint.name}{suffix}{name}")
         if file is not None and file.exists():
             return load_block(file, sampler.block.out_info)
-        made = sampler.block(state, target, feed(chain, number * BLOCK))
+        result = sampler.block(state, target, fixed_values(chain, number * BLOCK))
         if file is not None:
-            save_block(file, made)
-        return made
+            save_block(file, result)
+        return result
 
-    def run(state: State, chain: int, numbers: range, again: str) -> tuple[State, Transition]:
-        """The state after some blocks, and their transitions on the host."""
-        kept: list[Transition] = []
+    def run(state: State, chain: int, numbers: range, suffix: str) -> tuple[State, Transition]:
+        """Run some blocks: the state after them, and their transitions on the host."""
+        blocks: list[Transition] = []
         for number in numbers:
             if stop.is_set():
                 raise InterruptedError
-            state, made = block(state, chain, number, again)
+            state, draws = block(state, chain, number, suffix)
+            # The last block may be longer than the chain: its surplus draws are dropped.
             window = (slice(None),) * sampler.vectorized + (slice(0, length - number * BLOCK),)
-            made = jax.tree.map(lambda leaf, at=window: np.asarray(leaf[at]), made)
-            diverging = int(made.diverging.sum()) if number >= warm else 0
-            report(made.diverging.size, diverging)
-            kept.append(made)
+            draws = jax.tree.map(lambda leaf, window=window: np.asarray(leaf[window]), draws)
+            diverging = int(draws.diverging.sum()) if number >= warm else 0
+            report(draws.diverging.size, diverging)
+            blocks.append(draws)
         axis = 1 if sampler.vectorized else 0
-        return state, jax.tree.map(lambda *parts: np.concatenate(parts, axis=axis), *kept)
+        return state, jax.tree.map(lambda *parts: np.concatenate(parts, axis=axis), *blocks)
 
     with ThreadPoolExecutor(workers) as pool:
 
-        def run_all(states: Sequence[State], numbers: range, again: str = "") -> list[Any]:
-            jobs = [(run, state, chain, numbers, again) for chain, state in enumerate(states)]
+        def run_all(states: Sequence[State], numbers: range, suffix: str = "") -> list[Any]:
+            jobs = [(run, state, chain, numbers, suffix) for chain, state in enumerate(states)]
             return _run_jobs(pool, stop, jobs)
 
         if warm:
             states = [state for state, _ in run_all(states, range(warm))]
-        for halvings in range(HALVINGS + 1):
-            again = f"-halved{halvings}" if halvings else ""
-            chains = [made for _, made in run_all(states, range(warm, -(-length // BLOCK)), again)]
-            made = chains[0]
+        for halvings in range(MAX_HALVINGS + 1):
+            suffix = f"-halved{halvings}" if halvings else ""
+            # The suffix keeps blocks of every step size apart in a checkpoint.
+            numbers = range(warm, -(-length // BLOCK))
+            chains = [draws for _, draws in run_all(states, numbers, suffix)]
+            draws = chains[0]
             if not sampler.vectorized:
-                made = jax.tree.map(lambda *each: np.stack(each), *chains)
-            diverging = int(made.diverging.sum())
-            if not diverging or halvings == HALVINGS:
-                return made
-            report(-made.diverging.size, -diverging)
+                draws = jax.tree.map(lambda *each: np.stack(each), *chains)
+            diverging = int(draws.diverging.sum())
+            if not diverging or halvings == MAX_HALVINGS:
+                return draws
+            # Draws with divergences are discarded, also from the progress bar.
+            report(-draws.diverging.size, -diverging)
             states = [_halve_step(state) for state in states]
     raise AssertionError  # the last of the loop returns
 
 
 def _halve_step(state: State) -> State:
-    """The same, with a step half as long."""
+    """Halve the step size."""
     adapted = state.hmc.adapt_state
     halved = adapted._replace(step_size=adapted.step_size / 2)
     return state._replace(hmc=state.hmc._replace(adapt_state=halved))
@@ -140,7 +144,7 @@ def _run_jobs(
     stop: Event,
     jobs: Sequence[tuple[Callable[..., Any], *tuple[Any, ...]]],
 ) -> list[Any]:
-    """Results of jobs that run side by side; an interrupt stops them all."""
+    """Run jobs side by side and return their results; an interrupt stops them all."""
     futures = [pool.submit(keep_settings(function), *arguments) for function, *arguments in jobs]
     try:
         # A signal may arrive in a thread of XLA; only a main thread that wakes up sees it.

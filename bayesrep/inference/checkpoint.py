@@ -22,14 +22,14 @@ from bayesrep.files import npy, strict_json
 
 
 def open_checkpoint(folder: str | Path, identity: Mapping[str, Any]) -> Path:
-    """Make the folder of a checkpoint, or make sure that it belongs to this very fit.
+    """Create the folder of a checkpoint, or check that it belongs to this very fit.
 
     Parameters
     ----------
     folder
         A checkpoint, an empty folder or nothing yet.
     identity
-        What has to be the same: the data, the model, the schedule, the versions.
+        Facts that have to agree: the data, the model, the schedule, the versions.
 
     Raises
     ------
@@ -46,23 +46,23 @@ def open_checkpoint(folder: str | Path, identity: Mapping[str, Any]) -> Path:
                 raise PosteriorError("checkpoint-folder-not-empty", path=target)
             with replaced_file(manifest) as partial:
                 partial.write_text(text, encoding="utf-8")
-        found = strict_json.load(manifest)
+        content = strict_json.load(manifest)
     except PosteriorError:
         raise
     except (OSError, ValueError) as error:
         raise PosteriorError(
             "checkpoint-folder-unusable", path=target, reason=reason(error)
         ) from None
-    wanted = json.loads(text)
-    if not isinstance(found, dict) or set(found) != set(wanted):
+    expected = json.loads(text)
+    if not isinstance(content, dict) or set(content) != set(expected):
         raise PosteriorError("checkpoint-of-another-version", manifest=manifest)
-    for name, value in wanted.items():
-        if found[name] != value:
+    for name, value in expected.items():
+        if content[name] != value:
             raise PosteriorError(
                 "checkpoint-of-another-fit",
                 path=target,
                 setting=name,
-                checkpoint_value=_shorten_json(found[name]),
+                checkpoint_value=_shorten_json(content[name]),
                 fit_value=_shorten_json(value),
             )
     return target
@@ -86,14 +86,14 @@ def save_block(path: Path, tree: Any) -> None:
         raise PosteriorError("file-not-writable", path=path, reason=reason(error)) from None
 
 
-def load_block(path: Path, like: Any) -> Any:
+def load_block(path: Path, template: Any) -> Any:
     """Read what `save_block` wrote.
 
     Parameters
     ----------
     path
         The file.
-    like
+    template
         A tree of the same form, of arrays or their shapes and types.
 
     Raises
@@ -101,7 +101,7 @@ def load_block(path: Path, like: Any) -> Any:
     PosteriorError
         Where the file is damaged, or another tree's.
     """
-    leaves, structure = jax.tree.flatten(like)
+    leaves, structure = jax.tree.flatten(template)
     try:
         with zipfile.ZipFile(path) as archive:
             arrays = {each.filename: _read_array(archive, each) for each in archive.infolist()}
@@ -125,7 +125,7 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[An
 
 
 def _restore_leaf(array: NDArray[Any], leaf: Any) -> Any:
-    """The array as the kind of leaf that it was saved from; a TypeError where it is another."""
+    """Convert an array to the kind of leaf that it was saved from; TypeError if it is another."""
     value = jnp.asarray(array)
     value = jax.random.wrap_key_data(value) if _is_key(leaf) else value
     if value.shape != leaf.shape or value.dtype != leaf.dtype:

@@ -1,19 +1,20 @@
-"""How many components mixtures have where nobody says: two, or more where the counts insist.
+"""Automatic choice of the number of mixture components, K: two, or more if the counts demand it.
 
-Two betas can be told from ten answers an image, and a third mostly changes the adjusted accuracies
-by a fraction of their uncertainty, while chains mix slowly over it. Where many answers an image
-show a spike or a third mode, two smooth over it, and intervals are about another density. What the
-counts say of K is their evidence, the probability P(counts | K) under the prior of mixtures, by
-Laplace's method at the highest mode that a few climbs find. Classifiers have no say: curves that do
-not fit would ask for more as well.
+Two betas can be identified from ten answers an image, and a third mostly changes the adjusted
+accuracies by a fraction of their uncertainty, while chains mix slowly over it. If many answers an
+image show a spike or a third mode, two smooth over it, and intervals are about another density. K
+is chosen by the evidence P(counts | K) under the prior of mixtures, by Laplace's method at the
+highest of several modes. Classifiers have no part in it: curves that do not fit would ask for more
+components as well.
 
 `MIN_LOG_BAYES_FACTOR` is more than Kass and Raftery's "very strong", 5 nats, which a hundred
 thousand answers reach where two betas are as good as right. In simulated studies of odd densities a
 third component that was worth 5 to 20 nats made fits no better, and at 15 nats chains of 136
 classifiers did not converge.
 
-Climbs begin at the prior means and around them, and a fit where the best climb ended: nearly always
-the mode above the prior means, but one of eight placebo studies had another, 35 nats higher.
+Searches for modes start at the prior means and around them, and a fit starts at the best mode:
+nearly always the one next to the prior means, but one of eight placebo studies had another, 35 nats
+higher.
 
 References
 ----------
@@ -31,7 +32,7 @@ import numpy as np
 import numpyro
 
 from bayesrep.inference.density import build_density
-from bayesrep.inference.mode import climb, log_mass
+from bayesrep.inference.mode import find_mode, log_mass
 from bayesrep.inference.problem import Problem, Programs, compile_programs
 from bayesrep.models import MODELS
 from bayesrep.models.counts import Counts, complete, counts_of, log_likelihood_of, log_pair_masses
@@ -40,61 +41,61 @@ from bayesrep.models.options import JointOptions
 from bayesrep.types import Floats
 
 MAX_COMPONENTS = 4
-"""Components, beyond which none are added unasked."""
+"""Largest number of components chosen automatically."""
 MIN_LOG_BAYES_FACTOR = 20.0
-"""Nats of evidence for one more component."""
-N_CLIMBS, START_SD = 4, 0.5
-"""Climbs: from the prior means, and from points around them."""
+"""Nats of evidence that one more component takes."""
+N_STARTS, START_SD = 4, 0.5
+"""Searches for the mode, from the prior means and from points around them, of this sd."""
 MIN_ADVANTAGE = 1.0
-"""Nats by which another mode has to be better than that above the prior means."""
+"""Nats by which another mode has to be better than that next to the prior means."""
 
 
-def settled_by_counts(problem: Problem, *, choose: bool) -> tuple[Problem, str]:
-    """The problem with as many components as its counts ask for, and a start below their mode.
+def choose_components(problem: Problem, *, choose: bool) -> tuple[Problem, str]:
+    """Choose the number of components by evidence, and start values next to the mixtures' mode.
 
-    As many as its options have, and one more as long as that is worth `MIN_LOG_BAYES_FACTOR`; a
-    sentence says why, where there are more. Groups of images count together. Call it with 64-bit
-    floats enabled.
+    Starting with the options' number, one more is added as long as that is worth
+    `MIN_LOG_BAYES_FACTOR`; a sentence gives the reason if there are more. Groups of images count
+    together. Call it with 64-bit floats enabled.
 
     Parameters
     ----------
     problem
-        Whose options have the fewest components.
+        Its options have the fewest components.
     choose
-        Whether there may be more.
+        Allow more components.
     """
     options: JointOptions = problem.options
     with jax.default_device(jax.local_devices(backend="cpu")[0]):  # a few dozen numbers
         cells = [problem.statistics.cells[role] for role in problem.roles]
         datasets = tuple(counts_of(complete([each]), options.dependence) for each in cells)
-        evidence, start = find_peak(datasets, options)
+        evidence, start = find_mixture_mode(datasets, options)
         fewest = evidence
         while choose and options.components < MAX_COMPONENTS:
             larger = replace(options, components=options.components + 1)
-            further, begin = find_peak(datasets, larger)
-            if not further > evidence + MIN_LOG_BAYES_FACTOR:
+            larger_evidence, larger_start = find_mixture_mode(datasets, larger)
+            if not larger_evidence > evidence + MIN_LOG_BAYES_FACTOR:
                 break
-            options, evidence, start = larger, further, begin
-    settled = replace(problem, options=options, mixtures=start)
+            options, evidence, start = larger, larger_evidence, larger_start
+    chosen = replace(problem, options=options, mixtures=start)
     if options == problem.options:
-        return settled, ""
-    return settled, (
+        return chosen, ""
+    return chosen, (
         f"The counts ask for mixtures of {options.components} components: for "
         f"{problem.options.components} their evidence is e^{evidence - fewest:.0f} times smaller."
     )
 
 
-def find_peak(
+def find_mixture_mode(
     datasets: tuple[Counts, ...], options: JointOptions
 ) -> tuple[float, Mapping[str, Floats]]:
-    """Find the mode of the options' mixtures given the counts, the highest of several climbs.
+    """Find the mode of the options' mixtures given the counts, the highest of several searches.
 
     Returns
     -------
     float
         log P(counts | the prior), but for what no mixture changes.
     dict
-        The mode's sites where a climb from the prior means does not lead there, else empty.
+        The mode's sites if a search from the prior means does not lead there, else empty.
     """
     leaves, structure = jax.tree.flatten(datasets)
     tools = _programs(options, structure, tuple(leaf.shape for leaf in leaves))
@@ -105,9 +106,10 @@ def find_peak(
             name: value + START_SD * random.standard_normal(np.shape(value))
             for name, value in middle.items()
         }
-        for _ in range(N_CLIMBS - 1)
+        for _ in range(N_STARTS - 1)
     ]
-    ends = [climb(tools.expand, tools.start(start), datasets) for start in (middle, *around)]
+    ends = [find_mode(tools.expand, tools.start(start), datasets) for start in (middle, *around)]
+    # A mode without finite mass, such as a component at 0 or 1, is never the best.
     masses = np.nan_to_num([log_mass(end) for end in ends], nan=-np.inf)
     best = int(np.argmax(masses))
     if not masses[best] > masses[0] + MIN_ADVANTAGE:
@@ -118,10 +120,10 @@ def find_peak(
 
 @lru_cache(maxsize=16)
 def _programs(options: JointOptions, structure: Any, shapes: Any) -> Programs:
-    # Options of other code may read the same and mean something else.
+    # The text of other code's options does not identify them.
     is_own = any(type(options) is model.options for model in MODELS.list_own())
     density = build_density(
-        lambda datasets: counts_alone(datasets, options),
+        lambda datasets: counts_model(datasets, options),
         jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes]),
         offsets=lambda values: mixture_offsets(values, options),
         identity=f"counts alone {options!r} {structure} {shapes}" if is_own else "",
@@ -129,7 +131,7 @@ def _programs(options: JointOptions, structure: Any, shapes: Any) -> Programs:
     return compile_programs(density)
 
 
-def counts_alone(datasets: tuple[Counts, ...], options: JointOptions) -> None:
+def counts_model(datasets: tuple[Counts, ...], options: JointOptions) -> None:
     """NumPyro model of the annotations of several data sets, without any classifier."""
     mixtures = sample_mixtures(options, len(datasets), 1)
     for index, (mixture, counts) in enumerate(zip(mixtures, datasets, strict=True)):

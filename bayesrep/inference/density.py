@@ -1,9 +1,9 @@
 """A NumPyro model as a log density over two arrays, ready for linear algebra.
 
-Models of many classifiers have an arrowhead: a few *shared* parameters, and for every *unit*
-(classifier) its own few, which meet the other units only through the shared ones. The unconstrained
-parameters are therefore kept as `{"shared": [P], "units": [C, Q]}`; everything in this room
-works on that pair and knows no model.
+Models of many classifiers have an arrowhead Hessian: a few *shared* (global) parameters, and for
+every *unit* (classifier) a few local ones, which are independent of other units' given the shared.
+The unconstrained parameters are therefore stored as `{"shared": [P], "units": [C, Q]}`; everything
+in this package works on that pair and knows no model.
 """
 
 import math
@@ -22,16 +22,16 @@ from numpyro import handlers
 from numpyro.distributions import constraints
 from numpyro.infer.util import constrain_fn
 
-from bayesrep.models.model import TRACING, Data, take_rows
+from bayesrep.models.model import TRACING_LOCK, Data, take_rows
 from bayesrep.types import Float, Ints
 
 Position: TypeAlias = dict[str, Array]
 Draws: TypeAlias = Mapping[str, Array] | Mapping[str, NDArray[np.float64]]
-"""Positions [chain, draw, ...]; what samplers return is NumPy's."""
+"""Positions [chain, draw, ...]; samplers return NumPy arrays."""
 
 
 class Potentials(NamedTuple):
-    """Negative log density in parts: of what is shared, and of each unit given that."""
+    """Negative log density in parts: of the shared parameters, and of each unit given these."""
 
     shared: Float[Array, ""]
     units: Float[Array, "unit"]
@@ -39,7 +39,7 @@ class Potentials(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """Potential energy of a model and the way back from arrays to its sites.
+    """Potential energy of a model, and the map from arrays to its sites.
 
     Attributes
     ----------
@@ -52,14 +52,14 @@ class Density:
         `select(data, rows)`: the data of some of the units, with which the potential takes these
         units' coordinates.
     weight
-        `weight(data)`: w, at most 1. Shared parameters x have the density p(x) Π_c p(data_c | x)^w,
-        and a unit's own, given these, that of all its data.
+        `weight(data)`: w ≤ 1, the composite-likelihood weight. Shared parameters x have the density
+        p(x) Π_c p(data_c | x)^w, and a unit's own, given these, that of all its data.
     identity
         All that the model closes over, as text (`bayesrep.inference.program`); empty if unknown.
     sites
         Shapes of the latent sites' values, in the order in which positions hold them.
     unit_axes
-        Which axis of a value is that of the units, of sites in their plate.
+        Axis of the units in a value, of sites in their plate.
     shared, units, per_unit
         P, C and Q of the pair of arrays; C = 0 when no site lies in the unit plate.
     """
@@ -76,9 +76,10 @@ class Density:
     per_unit: int
 
     def to_sites(self, position: Position) -> dict[str, Array]:
-        """Values of the model's (unconstrained) sites at a position; works on one draw."""
+        """Compute the values of the model's (unconstrained) sites at the position of one draw."""
         values: dict[str, Array] = {}
         shared, units = position["shared"], position["units"]
+        # Sites lie one after another in the order of `sites`, in one array of each kind.
         of_shared = of_units = 0
         for name, shape in self.sites.items():
             if (axis := self.unit_axes.get(name)) is None:
@@ -92,7 +93,7 @@ class Density:
         return values | {name: values[name] + by for name, by in self.offsets(values).items()}
 
     def to_position(self, values: Mapping[str, ArrayLike]) -> Position:
-        """Inverse of `to_sites`."""
+        """Invert `to_sites`."""
         arrays = {name: jnp.asarray(value) for name, value in values.items()}
         arrays |= {name: arrays[name] - by for name, by in self.offsets(arrays).items()}
         shared = [jnp.ravel(arrays[name]) for name in self.sites if name not in self.unit_axes]
@@ -106,35 +107,36 @@ class Density:
         }
 
     def origin(self) -> Position:
-        """Zeros of a position's shape."""
+        """Build zeros of a position's shape."""
         return {
             "shared": jnp.zeros(self.shared),
             "units": jnp.zeros((self.units, self.per_unit)),
         }
 
     def potential(self, position: Position, data: Data) -> Float[Array, ""]:
-        """Negative log joint density of the unconstrained parameters and the data.
+        """Compute the negative log joint density of the unconstrained parameters and the data.
 
-        The units' part counts with its weight. Given what is shared, units have their mode where
-        they have it without.
+        The units' part has the weight w, which does not move a unit's mode given the shared
+        parameters.
         """
         parts = self.potentials(position, data)
         return parts.shared + self.weight(data) * parts.units.sum()
 
     @cached_property
     def potentials(self) -> Callable[[Position, Data], Potentials]:
-        """The potential by parts; sites and factors outside the plate are shared."""
+        """Compile the potential by parts; sites and factors outside the plate are shared."""
         return jax.jit(self._potentials)  # NumPyro's handlers run once, however often it is used
 
     def _potentials(self, position: Position, data: Data) -> Potentials:
-        given = handlers.substitute(self.model, data=self.to_sites(position))
-        with TRACING:
-            trace = handlers.trace(given).get_trace(data)
+        substituted = handlers.substitute(self.model, data=self.to_sites(position))
+        with TRACING_LOCK:
+            trace = handlers.trace(substituted).get_trace(data)
         shared, units = jnp.zeros(()), jnp.zeros(len(position["units"]))
         for site in trace.values():
             if site["type"] != "sample":
                 continue
             log_density = jnp.asarray(site["fn"].log_prob(site["value"]))
+            # Summed over all axes but the units': one number for each classifier.
             axis = _unit_axis(site)
             if axis is None:
                 shared = shared - log_density.sum()
@@ -145,14 +147,14 @@ class Density:
         return Potentials(shared, units)
 
     def quantities(self, position: Position, data: Data) -> dict[str, Array]:
-        """All sites and deterministic quantities of the model at one position."""
+        """Compute all sites and deterministic quantities of the model at one position."""
         sites = self.to_sites(position)
-        with TRACING:
+        with TRACING_LOCK:
             return dict(constrain_fn(self.model, (data,), {}, sites, return_deterministic=True))
 
 
 def _unit_axis(site: Mapping[str, Any]) -> int | None:
-    """Of a site's log density, counted from the right; None outside the units' plate."""
+    """Find the units' axis of a log density, from the right; None outside the units' plate."""
     return next((f.dim for f in site["cond_indep_stack"] if f.name == "classifier"), None)
 
 
@@ -184,16 +186,18 @@ def build_density(
     trace: dict[str, Any] = {}
 
     def shapes_only(data: Data) -> None:
-        with TRACING, handlers.seed(rng_seed=0):
+        with TRACING_LOCK, handlers.seed(rng_seed=0):
             trace.update(handlers.trace(model).get_trace(data))
 
-    jax.eval_shape(shapes_only, data)  # evaluating operation by operation takes seconds
+    # Shapes suffice: evaluating the model operation by operation takes seconds.
+    jax.eval_shape(shapes_only, data)
     sites: dict[str, tuple[int, ...]] = {}
     unit_axes: dict[str, int] = {}
     for name, site in trace.items():
         if site["type"] != "sample" or site["is_observed"]:
             continue
         support = site["fn"].support
+        # Positions are unconstrained without transforms, so that priors need no Jacobian.
         if getattr(support, "base_constraint", support) is not constraints.real:
             raise ValueError(f"site {name!r} must have real support; got {support}")
         sites[name] = jnp.shape(site["value"])

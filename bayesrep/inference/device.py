@@ -1,4 +1,4 @@
-"""Which device a fit runs on, by timing a few steps on each."""
+"""Choice of the device of a fit, by timing a few steps on each."""
 
 from collections.abc import Callable
 from timeit import repeat
@@ -11,12 +11,12 @@ from jax.sharding import Mesh
 from bayesrep.errors import OptionError
 from bayesrep.machine import cores
 
-STEPS = 16
-"""How many steps are timed: one after the other without the host, as in a trajectory."""
+N_TIMED_STEPS = 16
+"""Steps that are timed, one after the other without the host, as in a trajectory."""
 
 
-class Choice(NamedTuple):
-    """A device, a sentence why it was chosen, and all devices where it is the first of several."""
+class DeviceChoice(NamedTuple):
+    """A device, the reason for it in words, and all devices if it is the first of several."""
 
     device: Any
     reason: str
@@ -24,19 +24,21 @@ class Choice(NamedTuple):
 
 
 def find_devices() -> dict[str, Any]:
-    """The first device of every platform that JAX can use here, by platform name."""
+    """Find the first device of every platform that JAX can use here, by platform name."""
     devices = {device.platform: device for device in reversed(jax.devices())}
     return {**devices, "cpu": jax.devices("cpu")[0]}
 
 
 def default_platform() -> str:
-    """The platform on which this thread's programs run, such as "cpu"."""
+    """Read the platform on which this thread's programs run, such as "cpu"."""
     device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
     return jax.default_backend() if device is None else device.platform
 
 
-def choose(device: str, chains: int, build_steps: Callable[[int], Callable[[], Any]]) -> Choice:
-    """Decide where to sample.
+def choose(
+    device: str, chains: int, build_steps: Callable[[int], Callable[[], Any]]
+) -> DeviceChoice:
+    """Choose the device to sample on.
 
     Another device than the CPU has to be twice as fast: its programs compile longer.
 
@@ -58,24 +60,25 @@ def choose(device: str, chains: int, build_steps: Callable[[int], Callable[[], A
     devices = find_devices()
     if device != "auto":
         name = find_platform(device)
-        return Choice(devices[name], f"{name}: as asked")
+        return DeviceChoice(devices[name], f"{name}: as asked")
     if len(devices) == 1:
-        return Choice(devices["cpu"], "cpu: the only device that JAX finds here")
+        return DeviceChoice(devices["cpu"], "cpu: the only device that JAX finds here")
+    # On a CPU chains share the cores, several in turn; elsewhere they are one batch.
     seconds: dict[str, float] = {}
-    for name, one in devices.items():
+    for name, candidate in devices.items():
         batch, turns = (1, -(-chains // min(chains, cores()))) if name == "cpu" else (chains, 1)
-        with jax.default_device(one):
+        with jax.default_device(candidate):
             steps = build_steps(batch)
             steps()  # compiles
-            seconds[name] = turns * min(repeat(steps, number=1, repeat=5)) / STEPS
+            seconds[name] = turns * min(repeat(steps, number=1, repeat=5)) / N_TIMED_STEPS
     name = min(seconds, key=lambda key: seconds[key] * (1 if key == "cpu" else 2))
     listed = ", ".join(f"{1e3 * value:.2f} ms on {key}" for key, value in seconds.items())
     worth = "others than the cpu have to be 2 times as fast: programs compile longer there"
-    return Choice(devices[name], f"{name}: one step of all chains takes {listed}; {worth}")
+    return DeviceChoice(devices[name], f"{name}: one step of all chains takes {listed}; {worth}")
 
 
 def find_platform(device: str) -> str:
-    """JAX's name of a kind of device that is here.
+    """Find JAX's name of a kind of device.
 
     Raises
     ------
@@ -89,8 +92,8 @@ def find_platform(device: str) -> str:
     return name
 
 
-def spread_over(device: str, count: int) -> Choice:
-    """Take the first `count` devices of a kind; what they need not share is done on the first one.
+def spread_over(device: str, count: int) -> DeviceChoice:
+    """Take the first `count` devices of a kind; all but the chains runs on the first one.
 
     Parameters
     ----------
@@ -111,4 +114,4 @@ def spread_over(device: str, count: int) -> Choice:
             "device-count-out-of-range", most=len(devices), platform=name, count=count
         )
     mesh = Mesh(np.array(devices[:count]), ("devices",))
-    return Choice(devices[0], f"{count} devices, as asked", mesh)
+    return DeviceChoice(devices[0], f"{count} devices, as asked", mesh)

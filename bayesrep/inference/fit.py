@@ -1,4 +1,4 @@
-"""The one door to a posterior: data in, ArviZ object out."""
+"""`fit`: from data to an ArviZ object with the posterior."""
 
 import json
 import warnings
@@ -19,14 +19,14 @@ from bayesrep.choices import Feedback, Method
 from bayesrep.errors import ConvergenceWarning, OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import open_checkpoint
-from bayesrep.inference.components import settled_by_counts
-from bayesrep.inference.device import STEPS, Choice, choose, spread_over
-from bayesrep.inference.methods import Drawn, Run, cut, laplace, nuts, sample_around_mode
-from bayesrep.inference.mode import mass_elsewhere
+from bayesrep.inference.components import choose_components
+from bayesrep.inference.device import N_TIMED_STEPS, DeviceChoice, choose, spread_over
+from bayesrep.inference.methods import MethodDraws, Run, cut, laplace, nuts, sample_around_mode
+from bayesrep.inference.mode import other_mode_mass
 from bayesrep.inference.nuts import blank_target
 from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.inference.program import compilation_timed, compiler_options, kept_programs
-from bayesrep.inference.schedule import BLOCK, MANY, Schedule
+from bayesrep.inference.schedule import BLOCK, MIN_CHAINS_NESTED, Schedule
 from bayesrep.inference.spread import widen_priors
 from bayesrep.inference.surrogate import Surrogate, surrogate_potential
 from bayesrep.numerics.settings import own_settings
@@ -73,8 +73,8 @@ def fit(
 ) -> xr.DataTree:
     """Sample the joint posterior of selection frequencies and accuracy curves.
 
-    What a step takes in time and memory depends on the number of classifiers and of distinct (k, n)
-    pairs, not on the number of images. Chains run in threads on a CPU and as one batch on a GPU, in
+    Time and memory of a step depend on the number of classifiers and of distinct (k, n) pairs, not
+    on the number of images. Chains run in threads on a CPU and as one batch on a GPU, in
     float64 either way; JAX's configuration is left as it was. Compiled programs are kept for later
     processes. The same arguments on the same machine give the same draws, with or without the
     progress bar or a checkpoint.
@@ -136,11 +136,10 @@ def fit(
         goes on there and ends with the same draws.
     **options
         Sizes, families and priors: fields of `bayesrep.models.options.JointOptions`, such as
-        `curve="gp"` or `slope=(3.0, 2.5)`. Where `components` is not among
-        them, mixtures have two, or up to four where the counts insist: the attribute
-        `components_choice` then says so (`bayesrep.inference.components`). Where
-        `classifier_level` or `classifier_slope` are not, they are as wide as classifiers differ
-        (`bayesrep.inference.spread`).
+        `curve="gp"` or `slope=(3.0, 2.5)`. Without `components`, mixtures have two, or up to four
+        if the counts demand it: the attribute `components_choice` then says so
+        (`bayesrep.inference.components`). Without `classifier_level` or `classifier_slope`, these
+        are as wide as classifiers differ (`bayesrep.inference.spread`).
 
     Returns
     -------
@@ -197,28 +196,31 @@ def fit(
         problem, method, feedback, of_chains=of_chains or spread is not None
     )
     with kept_programs(), compilation_timed(watch), own_settings():
+        # Choices by counts and accuracies come first: they decide the shapes of the programs.
         problem = widen_priors(problem, options)
-        problem, why_components = settled_by_counts(problem, choose="components" not in options)
+        problem, why_components = choose_components(problem, choose="components" not in options)
         schedule = replace(_schedule(problem, chains, warmup, draws), **settings)
         chosen = spread or _choose_device(device, chains, problem)
         with jax.default_device(chosen.device):
             data = problem.data()
             tools = programs(problem, data)
             words = vocabulary_of(study.provenance) if isinstance(study, Study) else "images"
-            asked = {"asked_method": method, "feedback": feedback, "words": words}
-            where = {"device": chosen.device.device_kind, "device_choice": chosen.reason}
-            more = {**asked, **where, "components_choice": why_components}
+            request = {"asked_method": method, "feedback": feedback, "words": words}
+            placement = {"device": chosen.device.device_kind, "device_choice": chosen.reason}
+            more = {**request, **placement, "components_choice": why_components}
             facts = attributes(problem, data, method=method, seed=seed, **more)
             identity = _identity(facts, schedule)
             if checkpoint is not None and Path(checkpoint).exists():
                 open_checkpoint(checkpoint, identity)  # refuses at once what is another's
-            elsewhere = facts["elsewhere"] = mass_elsewhere(problem, tools, data, seed)
+            other_mass = facts["elsewhere"] = other_mode_mass(problem, tools, data, seed)
             marginal, attempt, tried = None, None, list[str]()
+            # Strategies are tried in turn until one converges; the last one's draws count anyway.
             for strategy in strategies:
                 longer = replace(schedule.lengthen(strategy.times), **settings)
                 counted = ("draw", "divergences") if strategy.stages else ("fit", "")
                 steps = strategy.steps(longer)
                 with progress_bar(steps, *counted, show=progress, watch=watch) as bar:
+                    # The Laplace marginal serves every strategy: as result and as surrogate.
                     if marginal is None and feedback == "full":
                         bar.stage("finding the mode")
                         marginal = sample_around_mode(problem, tools, data, [seed, 4])
@@ -243,7 +245,7 @@ def fit(
                     break
                 tried.append(f"{strategy.description}: {attempt.verdict.sentence}")
     assert attempt is not None  # there is a strategy
-    facts |= {"tried": " ".join(tried), **_trust(problem, attempt.verdict, elsewhere)}
+    facts |= {"tried": " ".join(tried), **_trust(problem, attempt.verdict, other_mass)}
     facts |= {**attempt.facts, "seconds": json.dumps(watch.seconds())}
     return build_tree(attempt.contents, coordinates(problem), facts)
 
@@ -258,18 +260,18 @@ class Attempt(NamedTuple):
 
 def _attempt(strategy: "Strategy", run: Run, *, warmup: int, is_last: bool) -> Attempt:
     """Draw by a strategy; draws whose importance weights fail are evaluated if it is the last."""
-    drawn = strategy.draw(run)
-    # Weights tell for themselves; chains when everything is known of their draws.
-    verdict = None if strategy.stages else judge_weights(**drawn.facts)
+    draws = strategy.draw(run)
+    # Weights are diagnosed as they are, chains by R-hat and ESS of every evaluated quantity.
+    verdict = None if strategy.stages else judge_weights(**draws.facts)
     if verdict is not None and not (verdict.converged or is_last):
         return Attempt(verdict)
     run.bar.stage("evaluating")
     contents = posterior_groups(
-        run.problem, run.tools, run.data, drawn.position, drawn.stats, seed=run.seed
+        run.problem, run.tools, run.data, draws.position, draws.stats, seed=run.seed
     )
     run.bar.stage("judging")
-    made = json.dumps(asdict(replace(run.schedule, warmup=warmup)))
-    facts = {"method": strategy.method, "schedule": made, **drawn.facts}
+    schedule = json.dumps(asdict(replace(run.schedule, warmup=warmup)))
+    facts = {"method": strategy.method, "schedule": schedule, **draws.facts}
     if verdict is not None:
         return Attempt(verdict, contents, facts)
     superchains = run.schedule.superchains
@@ -281,47 +283,47 @@ def _attempt(strategy: "Strategy", run: Run, *, warmup: int, is_last: bool) -> A
 
 
 class Strategy(NamedTuple):
-    """A method, and how long it is tried.
+    """A method, and the length of its chains.
 
     Attributes
     ----------
     name
-        What a model's `methods` call it.
+        Its name in a model's `methods`.
     draw
         Makes the draws.
     stages
-        How many chains' lengths the progress bar has; 0 where the draws are not those of chains,
-        which have to converge.
+        Runs of all chains that it takes, for the progress bar; 0 for independent draws, which need
+        not converge.
     times
-        How much longer than usual the chains are.
+        Length of the chains, in multiples of the usual one.
     """
 
     name: str
-    draw: Callable[[Run], Drawn]
+    draw: Callable[[Run], MethodDraws]
     stages: int
     times: int = 1
 
     @property
     def method(self) -> str:
-        """The method that the posterior names."""
+        """Name of the method in the posterior."""
         return "nuts" if self.stages else self.name
 
     @property
     def description(self) -> str:
-        """What was done, as a sentence begins."""
+        """Beginning of a sentence about its draws."""
         if not self.stages:
             return "Weighted draws of the normal approximation"
         return "Chains" if self.times == 1 else f"Chains {self.times} times as long"
 
     def steps(self, schedule: Schedule) -> int:
-        """Length of the progress bar."""
+        """Compute the length of the progress bar."""
         return max(1, self.stages * schedule.chains * (schedule.warmup + schedule.draws))
 
 
 def _list_strategies(
     problem: Problem, method: str, feedback: str, *, of_chains: bool
 ) -> list[Strategy]:
-    """List what is tried until draws are reliable, the quickest first."""
+    """List the strategies that are tried until draws are reliable, the quickest first."""
     weighted = Strategy("laplace", laplace, 0)
     chains = Strategy("cut", cut, 2) if feedback == "cut" else Strategy("nuts", nuts, 1)
     strategies = [chains._replace(times=times) for times in (1, 4, 16)]
@@ -329,26 +331,26 @@ def _list_strategies(
         strategies = [weighted if method == "laplace" else chains]
     elif feedback == "full" and "laplace" in problem.model.methods and not of_chains:
         strategies = [weighted, *strategies]
-    if strategies[-1].name in (known := problem.model.methods):
+    if strategies[-1].name in (names := problem.model.methods):
         return strategies
-    allowed = "method=" + " or ".join(repr(name) for name in known if name != "cut")
-    allowed += "" if "cut" in known else " with feedback='full'"
+    allowed = "method=" + " or ".join(repr(name) for name in names if name != "cut")
+    allowed += "" if "cut" in names else " with feedback='full'"
     facts = {"model": problem.name, "allowed": allowed, "method": method, "feedback": feedback}
     raise OptionError("method-not-for-model", **facts)
 
 
 def _fill_sizes(chains: int | None, warmup: int | None, draws: int | None) -> tuple[int, int, int]:
-    """Chains, warm-up and draws of each, as they are where nobody says how many."""
+    """Fill in the default numbers of chains, and of warm-up steps and draws of each."""
     chains = 4 if chains is None else chains
     if warmup is None:
-        warmup = 100 if chains >= MANY else 250  # many chains learn from each other
+        warmup = 100 if chains >= MIN_CHAINS_NESTED else 250  # many chains learn from each other
     if draws is None:  # so many that those of all chains together are enough
         draws = min(max(-(-3000 // max(chains, 1)), 12), 750)
     return chains, warmup, draws
 
 
 def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedule:
-    """How many transitions of how many chains; warm-up in whole blocks."""
+    """Build the schedule of a problem's chains; warm-up in whole blocks."""
     components = problem.options.components
     schedule = Schedule(chains=chains, warmup=BLOCK * -(-warmup // BLOCK), draws=draws)
     # Posteriors of few classifiers may be far from normal.
@@ -358,7 +360,7 @@ def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedul
 
 
 def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> None:
-    """Refuse what is out of range."""
+    """Refuse arguments that are out of range."""
     if chains < 1 or warmup < 10 or draws < 10:
         raise OptionError("chains-or-draws-too-few", chains=chains, warmup=warmup, draws=draws)
     bounds.refuse_above("chains", chains, 4_096)
@@ -398,15 +400,15 @@ def _check_spread(mesh: Mesh | None, method: str, chains: int) -> None:
 
 
 def _identity(facts: Mapping[str, Any], schedule: Schedule) -> dict[str, Any]:
-    """What must be the same for a checkpoint to go on."""
+    """Collect the facts that must agree for a checkpoint to be continued."""
     names = ("study_fingerprint", "statistics_digest", "model", "options", "datasets", "groups")
     named = {name: facts[name] for name in (*names, "feedback", "seed", "device")}
     return {**named, "schedule": json.dumps(asdict(schedule)), "versions": versions()}
 
 
-def _choose_device(device: str, chains: int, problem: Problem) -> Choice:
+def _choose_device(device: str, chains: int, problem: Problem) -> DeviceChoice:
     def build_steps(batch: int) -> Callable[[], Any]:
-        """Down the potential that chains follow: as much work as their leapfrogs."""
+        """Build steps down the surrogate's potential: as much work as leapfrog steps."""
         data = problem.data()
         tools = programs(problem, data)
         surrogate = blank_target(tools.density, data, tools.start(problem.start(data))).surrogate
@@ -414,7 +416,7 @@ def _choose_device(device: str, chains: int, problem: Problem) -> Choice:
         def descend(surrogate: Surrogate, point: Array) -> Array:
             slope = jax.grad(partial(surrogate_potential, tools.density), argnums=1)
             return jax.lax.fori_loop(
-                0, STEPS, lambda _, at: at - 1e-6 * slope(surrogate, at), point
+                0, N_TIMED_STEPS, lambda _, x: x - 1e-6 * slope(surrogate, x), point
             )
 
         steps = jax.jit(jax.vmap(descend, (None, 0)), compiler_options=compiler_options())
@@ -424,9 +426,9 @@ def _choose_device(device: str, chains: int, problem: Problem) -> Choice:
     return choose(device, chains, build_steps)
 
 
-def _trust(problem: Problem, verdict: Verdict, elsewhere: float) -> dict[str, str | int]:
-    """Attributes that say whether to trust the draws; warns where they are not good."""
-    verdict = with_modes(verdict, elsewhere)
+def _trust(problem: Problem, verdict: Verdict, other_mass: float) -> dict[str, str | int]:
+    """Build the attributes of the verdict on the draws, and warn of draws that are not good."""
+    verdict = with_modes(verdict, other_mass)
     advice = advise(problem.statistics)
     for sentence in (*(() if verdict.converged else (verdict.sentence,)), *advice):
         warnings.warn(sentence, ConvergenceWarning, stacklevel=4)

@@ -18,8 +18,8 @@ The leading directions of Σ_cell L ε over classifiers are a *factor model* of 
 of a classifier's identity covariance is the classifier's own. Every z_c is exactly standard normal,
 however many directions there are, so each classifier's posterior stays as it was.
 
-Where only sufficient statistics are known, all pairs of classifiers have a cell's mean correlation,
-which the sums of squares over images tell (`bayesrep.studies.statistics.Cells.squares`).
+If only sufficient statistics are known, all pairs of classifiers have a cell's mean correlation,
+computed from sums of squares over images (`bayesrep.studies.statistics.Cells.squares`).
 
 References
 ----------
@@ -46,22 +46,22 @@ from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Floats, Ints
 
 MIN_VARIANCE = 1e-12
-"""Of an answer, below which it is taken for sure."""
+"""Smallest variance q (1 − q) of an answer that is not treated as certain."""
 
 
 def images_of_cells(problem: Problem, role: str) -> list[list[Ints]] | None:
-    """Rows of the images of every completed cell, by group; None where only counts are known."""
+    """List the images' rows of every completed cell, by group; None if only counts are known."""
     if problem.study is None:
         return None
     data = problem.study.datasets[role]
     group = data.groups[problem.grouping] if problem.grouping else np.full(len(data.shown), "")
-    found = []
+    rows_by_group = []
     for name, table in zip(problem.groups, completed_cells(problem)[role], strict=True):
         rows = np.flatnonzero(group == name)
         cell = table.find(data.selected[rows], data.shown[rows])
         ends = np.cumsum(np.bincount(cell, minlength=len(table.shown)))[:-1]
-        found.append(np.split(rows[np.argsort(cell, kind="stable")], ends))
-    return found
+        rows_by_group.append(np.split(rows[np.argsort(cell, kind="stable")], ends))
+    return rows_by_group
 
 
 def answer_factors(
@@ -74,7 +74,7 @@ def answer_factors(
     Parameters
     ----------
     problem
-        What is fitted.
+        The problem of the fit.
     images
         The replication's, by cell, from `images_of_cells`.
     right
@@ -95,7 +95,7 @@ def answer_factors(
 
 
 def _equal_correlation(table: Cells, cell: int, q: Floats) -> Floats:
-    """√ρ for every classifier, ρ the mean correlation of a cell's answers; 0 where unknown."""
+    """Compute √ρ of every classifier, ρ the mean correlation of a cell's answers; 0 if unknown."""
     if table.squares is None or len(q) < 2:
         return np.zeros(len(q))
     m, right = table.images[cell], table.correct[cell]
@@ -106,7 +106,7 @@ def _equal_correlation(table: Cells, cell: int, q: Floats) -> Floats:
 
 
 def share_images(density: Density, setting: Setting, problem: Problem) -> Setting:
-    """The setting, whose noise has in common what images' weights move.
+    """Build the setting in which classifiers' noise is correlated through the images' weights.
 
     Loadings are those at ξ = 0, where the posterior has its mass.
     """
@@ -115,25 +115,25 @@ def share_images(density: Density, setting: Setting, problem: Problem) -> Settin
     for g, table in enumerate(completed_cells(problem)["replication"]):
         images[g, pair_of_cells(table)] = table.images
     variance = right * (1 - right)
-    # Of a classifier that is right for sure no image's weight moves anything.
+    # A classifier that is certainly right is not moved by any image's weight.
     scale = np.sqrt(images / np.where(variance > MIN_VARIANCE, variance, np.inf))
     loading = slope * scale[:, None]
-    rows = images_of_cells(problem, "replication")  # once: cells are gone through several times
+    rows = images_of_cells(problem, "replication")  # once for several passes over the cells
     cells = partial(answer_factors, problem, rows, right)
     return setting._replace(noise=FactorNoise(*jax.device_put(_leading_factors(loading, cells))))
 
 
 @lru_cache(maxsize=16)
 def _slope_program(density: Density) -> Program:
-    """The program of Rᵀ ∂q [C, own, group, pair] and q [C, group, pair] at ξ = 0."""
+    """Compile Rᵀ ∂q [C, own, group, pair] and q [C, group, pair] at ξ = 0."""
     marginal, origin = Marginal(density), np.zeros(density.shared)
 
     def slopes(setting: Setting) -> tuple[Array, Array]:
         units, _ = marginal.conditional_normals(setting, jnp.asarray(origin))
 
         def right(center: Array) -> Array:
-            at = marginal.position(setting, jnp.asarray(origin), center)
-            return density.quantities(at, setting.data)["cell_accuracy"]
+            position = marginal.position(setting, jnp.asarray(origin), center)
+            return density.quantities(position, setting.data)["cell_accuracy"]
 
         # A classifier's q moves with its own parameters alone: one direction serves all at once.
         along = jax.vmap(
@@ -147,19 +147,20 @@ def _slope_program(density: Density) -> Program:
 def _leading_factors(
     loading: Floats, cells: Callable[[], Iterator[tuple[int, int, Floats]]]
 ) -> tuple[Float[np.ndarray, "classifier own factor"], Float[np.ndarray, "classifier own own"]]:
-    """Loadings of what all cells move in common, and roots of what they leave."""
+    """Compute the factors' loadings from all cells, and roots of the residual covariances."""
     classifiers, own = loading.shape[:2]
 
     def gram_times(vectors: Floats) -> Floats:
-        """Σ_cell L Fᵀ F L vectors."""
+        """Compute Σ_cell L Fᵀ F L vectors."""
         total = np.zeros_like(vectors)
         for g, pair, factor in cells():
-            at = loading[:, :, g, pair]
-            moved = factor @ np.einsum("cq,cqk->ck", at, vectors).astype(factor.dtype)
-            total += at[:, :, None] * (factor.T @ moved)[:, None, :]
+            cell_loading = loading[:, :, g, pair]
+            moved = factor @ np.einsum("cq,cqk->ck", cell_loading, vectors).astype(factor.dtype)
+            total += cell_loading[:, :, None] * (factor.T @ moved)[:, None, :]
         return total
 
     count = min(N_FACTORS + 16, classifiers * own)  # oversampled, as algorithm 4.4 has it
+    # Randomised subspace iteration: each pass over the cells separates the directions further.
     image = np.random.default_rng(0).standard_normal((classifiers * own, count))
     for _ in range(2):
         basis = np.linalg.qr(image)[0].reshape(classifiers, own, count)
@@ -170,8 +171,8 @@ def _leading_factors(
     scaled = (basis @ vectors * np.sqrt(np.clip(values, 0, None)))[:, -N_FACTORS:]
     common = np.zeros((classifiers, own, N_FACTORS))
     common[..., : scaled.shape[1]] = scaled.reshape(classifiers, own, -1)
-    # Nobody's covariance may exceed the identity: curvature is of the answers observed, L of those
-    # expected.
+    # No classifier's covariance may exceed the identity: the curvature is the observed information,
+    # L the expected one.
     variance, axes = np.linalg.eigh(common @ common.swapaxes(1, 2))
     shrink = axes / np.sqrt(np.maximum(variance, 1))[:, None] @ axes.swapaxes(1, 2)
     rest = np.sqrt(np.clip(1 - variance, 0, None))
@@ -183,20 +184,20 @@ def population_accuracy(
     log_mass: Float[np.ndarray, "draw group pair"],
     random: np.random.Generator,
 ) -> Float[np.ndarray, "draw classifier"]:
-    """Draws of the accuracies on the population that the reference is a sample of.
+    """Draw the accuracies on the population that the reference is a sample of.
 
-    With weights 1 + g_x of its images a classifier's accuracy a is a + Σ_x g_x (f_x − a) / N. What
-    a draw of the mixtures says of the images of a cell, log P(k | n) less its mean, is the mean of
-    g over these: the rest of the cells' means, and g within cells, is drawn.
+    With weights 1 + g_x of its images a classifier's accuracy a is a + Σ_x g_x (f_x − a) / N. A
+    draw of the mixtures gives the mean of g over the images of a cell, log P(k | n) less its mean:
+    the rest of the cells' means, and g within cells, is drawn.
 
     Parameters
     ----------
     problem
-        What was fitted.
+        The problem of the fit.
     log_mass
         Draws of log P(k | n) of the reference on the model's pairs.
     random
-        For what the draws leave open.
+        Source of the remaining randomness.
     """
     tables, images = completed_cells(problem)["reference"], images_of_cells(problem, "reference")
     some = [np.flatnonzero(table.images) for table in tables]
@@ -205,6 +206,7 @@ def population_accuracy(
     mass = np.concatenate(
         [log_mass[:, g, pair_of_cells(t)[some[g]]] for g, t in enumerate(tables)], axis=1
     )
+    # Whitened cell means of g: standard normal a priori, in part determined by the draws.
     accuracy, total = right.sum(axis=0) / size.sum(), size.sum()
     root = np.sqrt(size)
     mass = np.where(np.isfinite(mass), mass, 0.0)  # draws far out may have no masses
@@ -213,6 +215,7 @@ def population_accuracy(
     rest = vectors * np.sqrt(np.clip(1 - values, 0, None)) @ vectors.T
     mean = mass + random.standard_normal(mass.shape) @ rest  # √size times the mean of g
     draws = accuracy + mean @ (root[:, None] * (right / size[:, None] - accuracy) / total)
+    # Within cells the weights are independent of the mixtures: their share is drawn afresh.
     parts = (
         _within_cell(problem, table, cell, None if images is None else images[g][cell])
         for g, (table, cells) in enumerate(zip(tables, some, strict=True))
@@ -223,11 +226,11 @@ def population_accuracy(
             weights = random.standard_normal((len(draws), len(part)), dtype=np.float32)
             draws += weights @ part.astype(np.float32) / total
         return draws
-    # Of fewer classifiers than draws their covariance, over all cells, takes fewer numbers.
+    # With fewer classifiers than draws, one covariance over all cells takes fewer random numbers.
     covariance = np.zeros((len(accuracy), len(accuracy)))
     for part in parts:
         covariance += part.T @ part
-    covariance += MIN_VARIANCE * np.eye(len(covariance)) * total  # of those right for sure
+    covariance += MIN_VARIANCE * np.eye(len(covariance)) * total  # of certain answers
     root = np.linalg.cholesky(covariance)
     return draws + random.standard_normal(draws.shape) @ root.T / total
 
@@ -235,7 +238,7 @@ def population_accuracy(
 def _within_cell(
     problem: Problem, table: Cells, cell: int, images: Ints | None
 ) -> Float[np.ndarray, "row classifier"]:
-    """Roots of the covariance of classifiers' numbers of right answers within a cell."""
+    """Compute a root of the covariance of classifiers' right answers within a cell."""
     share = table.correct[cell] / table.images[cell]
     if images is not None:
         assert problem.study is not None

@@ -1,9 +1,9 @@
-"""The Laplace marginal p̂(ξ | y): the posterior of what classifiers share, their own integrated out.
+"""The Laplace marginal p̂(ξ | y): the posterior of the shared parameters, local ones integrated out.
 
 Everything is in the coordinates ξ (shared) and ζ_c (of classifier c) of a `Whitening`. Given ξ the
 classifiers are independent, and each is close to a normal with a centre m_c(ξ) and a root R_c(ξ) of
-its covariance, by two Newton steps. Taking the normal for what it is near gives Laplace's
-approximation V_c(ξ) of −log p(y_c | ξ) (Tierney and Kadane 1986), and with it the marginal.
+its covariance, by two Newton steps. Integrating the normal gives Laplace's approximation V_c(ξ) of
+−log p(y_c | ξ) (Tierney and Kadane 1986), and with it the marginal.
 
 A classifier's own coordinates, standard normal but for what the normal misses, are measured from
 there, ζ_c = m_c(ξ) + R_c(ξ) z_c, and the *ratio*
@@ -45,9 +45,9 @@ N_PAIRS = 4
 N_JOINT_STEPS = 4
 """Metropolis steps of a draw: nearly every classifier ends at one of the last proposals."""
 N_FACTORS = 64
-"""Directions in which classifiers' noise hangs together, at most."""
+"""Largest number of factors of classifiers' noise."""
 MIN_SUBSAMPLE = 16
-"""Classifiers that stand for all, at least."""
+"""Smallest subsample of classifiers that stands for all."""
 
 
 class FactorNoise(NamedTuple):
@@ -107,7 +107,7 @@ class ConditionalNormals(NamedTuple):
 
     @property
     def log_volume(self) -> Float[Array, "unit"]:
-        """Compute log |R|."""
+        """log |R|, the log volume of each classifier's normal."""
         return jnp.sum(jnp.log(jnp.diagonal(self.root, axis1=1, axis2=2)), axis=1)
 
     def place(self, standard: Float[Array, "unit own"]) -> Float[Array, "unit own"]:
@@ -141,7 +141,7 @@ class MarginalDraw(NamedTuple):
 
 
 def choose_subsample(values: Float[np.ndarray, "unit"]) -> Ints:
-    """Rows of classifiers evenly among all, by a value of each."""
+    """Choose rows of classifiers evenly spaced in the order of a value of each."""
     size = min(max(MIN_SUBSAMPLE, len(values) // 16), len(values))
     middles = ((np.arange(size) + 0.5) * len(values) / max(size, 1)).astype(np.int64)
     return np.sort(np.argsort(values, kind="stable")[middles])
@@ -180,8 +180,8 @@ class Marginal:
         self, setting: Setting, shared: Float[Array, "shared"], units: Float[Array, "unit own"]
     ) -> Float[Array, "unit"]:
         """Compute each classifier's −log p(y_c, ζ_c | ξ)."""
-        at = self.position(setting, shared, units)
-        return self.density.potentials(at, setting.data).units
+        position = self.position(setting, shared, units)
+        return self.density.potentials(position, setting.data).units
 
     def conditional_normals(
         self, setting: Setting, shared: Float[Array, "shared"]
@@ -196,11 +196,12 @@ class Marginal:
         def each(units: Array) -> Array:
             return self.unit_potentials(setting, shared, units)
 
-        def descend(at: Array, value: Array, step: Array) -> tuple[Array, Array]:
-            further = each(at + step)
+        def descend(point: Array, value: Array, step: Array) -> tuple[Array, Array]:
+            further = each(point + step)
             down = further < value
-            return jnp.where(down[:, None], at + step, at), jnp.where(down, further, value)
+            return jnp.where(down[:, None], point + step, point), jnp.where(down, further, value)
 
+        # Classifiers are independent: one gradient, and one product an axis, serve all of them.
         zero = jnp.zeros_like(setting.whitening.center["units"])
         size, units = zero.shape[1], len(zero)
         identity = jnp.broadcast_to(jnp.eye(size), (units, size, size))
@@ -218,8 +219,9 @@ class Marginal:
     def evaluate(self, setting: Setting, shared: Float[Array, "shared"]) -> Evaluation:
         """Evaluate the Laplace marginal at ξ."""
         normals, levels = self.conditional_normals(setting, shared)
-        at = self.position(setting, shared, normals.center)
-        own = self.density.potentials(at, setting.data).shared
+        position = self.position(setting, shared, normals.center)
+        own = self.density.potentials(position, setting.data).shared
+        # A subsample's sum stands for that of all classifiers.
         scale = self.density.weight(setting.data) * (self.density.units / len(levels))
         return Evaluation(own + scale * levels.sum(), normals.center[setting.subsample])
 
@@ -252,6 +254,7 @@ class Marginal:
         """
         pair, noise, pick, accept = jax.random.split(key, 4)
         normals, _ = self.conditional_normals(setting, shared)
+        # Antithetic pairs for the estimate, and correlated proposals for the joint steps.
         half = jax.random.normal(pair, (N_PAIRS, *normals.center.shape))
         proposals = setting.noise.draw(noise, N_JOINT_STEPS)
         standard = jnp.concatenate([half, -half, proposals])
@@ -259,10 +262,12 @@ class Marginal:
         ratios, of_proposals = jnp.split(ratios, [2 * N_PAIRS])
         log_evidence = jax.nn.logsumexp(ratios, axis=0) - jnp.log(2 * N_PAIRS)
 
+        # Gumbel's trick picks one z of each classifier with probability ∝ its ratio.
         chosen = jnp.argmax(ratios + jax.random.gumbel(pick, ratios.shape), axis=0)
         mask = jax.nn.one_hot(chosen, len(ratios), axis=0, dtype=ratios.dtype)
         z = jnp.sum(standard[: 2 * N_PAIRS] * mask[:, :, None], axis=0)
         ratio = jnp.sum(ratios * mask, axis=0)
+        # Independence Metropolis-Hastings with one uniform number for all classifiers.
         bounds = jnp.log(jax.random.uniform(accept, (N_JOINT_STEPS,)))
         for bound, proposal, new in zip(bounds, proposals, of_proposals, strict=True):
             accepted = bound < new - ratio
@@ -286,15 +291,15 @@ def _newton_step(
 def _inverse_root(matrix: Float[Array, "unit own own"]) -> Float[Array, "unit own own"]:
     """Compute upper triangular R with R Rᵀ the inverse, of all classifiers at once.
 
-    By elimination, as L⁻¹ [A, I] = [Lᵀ, L⁻¹]. LAPACK's batches would wait for each other for ever
-    where several threads compute.
+    Gauss elimination: L⁻¹ [A, I] = [Lᵀ, L⁻¹]. LAPACK's batches would deadlock if several threads
+    compute.
     """
     size = matrix.shape[1]
     identity = jnp.broadcast_to(jnp.eye(size, dtype=matrix.dtype), matrix.shape)
-    left = jnp.concatenate([matrix, identity], axis=2)
+    augmented = jnp.concatenate([matrix, identity], axis=2)
     rows: list[Array] = []
     for i in range(size):
-        row = left[:, 0] / jnp.sqrt(jnp.maximum(left[:, :1, 0], MIN_PIVOT))
+        row = augmented[:, 0] / jnp.sqrt(jnp.maximum(augmented[:, :1, 0], MIN_PIVOT))
         rows.append(row[:, -size:])
-        left = left[:, 1:, 1:] - row[:, 1 : size - i, None] * row[:, None, 1:]
+        augmented = augmented[:, 1:, 1:] - row[:, 1 : size - i, None] * row[:, None, 1:]
     return jnp.stack(rows, axis=2)

@@ -13,7 +13,7 @@ import numpy as np
 from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
 from bayesrep.inference.density import Density
 from bayesrep.inference.laplace_marginal import Evaluation, Marginal, Setting
-from bayesrep.inference.mode import Expand, climb
+from bayesrep.inference.mode import Expand, find_mode
 from bayesrep.inference.points import PointProgram, compile_for_points
 from bayesrep.models.model import Data
 from bayesrep.types import Float
@@ -23,7 +23,7 @@ from bayesrep.types import Float
 def evaluation_program(density: Density) -> PointProgram:
     """Compile `Marginal.evaluate`."""
     evaluate = Marginal(density).evaluate
-    return compile_for_points(evaluate, density, "evaluate", size=16, abreast=4)
+    return compile_for_points(evaluate, density, "evaluate", size=16, batch_size=4)
 
 
 def evaluate_marginal(
@@ -59,23 +59,25 @@ def _descend(
         of_some = marginal.subsample(setting) if by_subsample else setting
         return evaluate_marginal(density, of_some, points).potential
 
+    # Central differences with steps of 1 sd for the diagonal, one-sided for mixed derivatives.
     axes, (first, second) = np.eye(size), np.triu_indices(size, 1)
     points = np.concatenate([np.zeros((1, size)), axes, -axes, axes[first] + axes[second]])
     for _ in range(20):
-        (here,), up, down, both = np.split(potential_at(points), [1, 1 + size, 1 + 2 * size])
-        curvature = np.diag(up + down - 2 * here)
-        mixed = both - up[first] - up[second] + here
+        (value,), up, down, both = np.split(potential_at(points), [1, 1 + size, 1 + 2 * size])
+        curvature = np.diag(up + down - 2 * value)
+        mixed = both - up[first] - up[second] + value
         curvature[first, second] = curvature[second, first] = mixed
         if not np.isfinite(curvature).all():
             break
         step, root = _minimize_quadratic((up - down) / 2, curvature)
         if np.linalg.norm(step) < 0.5:  # standard deviations
             return move_coordinates(setting, step, root)
+        # All steps of the line search are evaluated at once: points are cheap in batches.
         halvings = 0.5 ** np.arange(8)
         line = potential_at(halvings[:, None] * step)
         line = np.where(np.isfinite(line), line, np.inf)
         best = int(np.argmin(line))
-        if not line[best] < here:
+        if not line[best] < value:
             break
         setting = _rewhiten_at(setting, halvings[best] * step, root, expand)
     return setting
@@ -105,11 +107,13 @@ def _rewhiten_at(
     The same as before where the density cannot be expanded there.
     """
     moved = move_coordinates(setting, step, root)
-    mode = climb(expand, moved.whitening.center, setting.data, held=len(step))
-    if not all(np.isfinite(leaf).all() for leaf in mode.there.hessian):
+    # Shared parameters stay: only the classifiers move to their conditional modes.
+    mode = find_mode(expand, moved.whitening.center, setting.data, n_fixed=len(step))
+    if not all(np.isfinite(leaf).all() for leaf in mode.expansion.hessian):
         return setting
-    held = np.asarray(moved.whitening.to_shared)
-    return setting._replace(whitening=whitening(mode.there.hessian, mode.position, held=held))
+    fixed_root = np.asarray(moved.whitening.to_shared)
+    normal = whitening(mode.expansion.hessian, mode.position, fixed_root=fixed_root)
+    return setting._replace(whitening=normal)
 
 
 def move_coordinates(

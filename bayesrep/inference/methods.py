@@ -3,9 +3,9 @@
 Cut feedback takes mixtures from the annotators alone, then curves given each of their draws.
 Plummer (2015), "Cuts in Bayesian graphical models", section 4: the curves' own chain goes through
 the mixture's draws one by one, with a few transitions at each from where the last one ended. The
-mixture's parameters are the first of those that classifiers share and coordinates are lower
-triangular, so holding a mixture is holding the first coordinates, and the others move along with
-it: they are measured from where it puts the mode, to first order.
+mixture's parameters are the first of the shared ones and coordinates are lower triangular, so
+fixing a mixture is fixing the first coordinates, and the others move along with it: they are
+measured from the conditional mode given the mixture, to first order.
 """
 
 from collections.abc import Mapping
@@ -21,9 +21,9 @@ from jax import Array
 from jax.sharding import Mesh
 
 from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
-from bayesrep.inference.chains import Feed, sample
+from bayesrep.inference.chains import FixedValues, sample
 from bayesrep.inference.density import Density, Draws
-from bayesrep.inference.device import Choice
+from bayesrep.inference.device import DeviceChoice
 from bayesrep.inference.image_weights import share_images
 from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.marginal_mode import (
@@ -31,7 +31,7 @@ from bayesrep.inference.marginal_mode import (
     find_marginal_mode,
     move_coordinates,
 )
-from bayesrep.inference.mode import around_mode, climb, mixture_size
+from bayesrep.inference.mode import around_mode, find_mode, mixture_size
 from bayesrep.inference.nested_laplace import (
     N_POINTS,
     MarginalSample,
@@ -53,11 +53,11 @@ from bayesrep.types import Float, Shaped
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What to sample and how.
+    """Arguments of a method: the problem, its programs and data, and the settings of the fit.
 
-    `marginal` is a sample of the Laplace marginal given everything, None with cut feedback;
-    `folder` is that of the checkpoint, if there is one, and `times` how much longer than usual
-    chains are.
+    `marginal` is a sample of the Laplace marginal given all data, None with cut feedback; `folder`
+    is that of the checkpoint, if there is one, and `times` the length of chains in multiples of the
+    usual one.
     """
 
     problem: Problem
@@ -65,7 +65,7 @@ class Run:
     data: Data
     schedule: Schedule
     seed: int
-    device: Choice
+    device: DeviceChoice
     bar: Progress
     marginal: MarginalSample | None
     folder: Path | None
@@ -73,7 +73,7 @@ class Run:
 
     @property
     def vectorized(self) -> bool:
-        """Whether chains run as one batch."""
+        """True if chains run as one batch."""
         return self.device.mesh is not None or self.device.device.platform != "cpu"
 
     def keys(self, stage: int) -> Array:
@@ -81,8 +81,8 @@ class Run:
         return self.schedule.keys(jax.random.fold_in(jax.random.key(self.seed), stage))
 
 
-class Drawn(NamedTuple):
-    """Draws [chain, draw, ...] in the density's coordinates, and what more to record of them."""
+class MethodDraws(NamedTuple):
+    """Draws [chain, draw, ...] in the density's coordinates, with statistics and attributes."""
 
     position: Draws
     stats: Mapping[str, Shaped[np.ndarray, "chain draw"]]
@@ -102,31 +102,31 @@ def sample_around_mode(
     )
 
 
-def laplace(run: Run) -> Drawn:
+def laplace(run: Run) -> MethodDraws:
     """Draw from the posterior by weighting draws of the nested Laplace approximation."""
     assert run.marginal is not None
     run.bar.stage("sampling")
     random = np.random.default_rng([run.seed, 2])
-    wanted = run.schedule.chains * run.schedule.draws
-    # A batch is a third of what is returned: weights make few of the draws be there twice.
-    count = max(wanted // 3, 1000)
-    found = draw_weighted(run.tools.density, run.marginal, random, count)
-    drawn, log_weight = resample_equally(found, random, wanted)
+    n_returned = run.schedule.chains * run.schedule.draws
+    # A third of the returned draws: the weights are even enough for few repetitions.
+    count = max(n_returned // 3, 1000)
+    weighted = draw_weighted(run.tools.density, run.marginal, random, count)
+    draws, log_weight = resample_equally(weighted, random, n_returned)
     run.bar.advance(1)
     position, lp, log_weight = jax.tree.map(  # one chain
-        lambda leaf: leaf[None], (drawn.position, drawn.lp, log_weight)
+        lambda leaf: leaf[None], (draws.position, draws.lp, log_weight)
     )
-    facts = {"pareto_k": found.psis.pareto_k, "ess": found.psis.ess}
-    return Drawn(position, {"lp": lp, "log_weight": log_weight}, facts)
+    facts = {"pareto_k": weighted.psis.pareto_k, "ess": weighted.psis.ess}
+    return MethodDraws(position, {"lp": lp, "log_weight": log_weight}, facts)
 
 
-def nuts(run: Run) -> Drawn:
+def nuts(run: Run) -> MethodDraws:
     """Draw from the posterior given everything by chains."""
     assert run.marginal is not None
     return _record(_sample_around(run, run.marginal, part="joint", stage=0))
 
 
-def cut(run: Run) -> Drawn:
+def cut(run: Run) -> MethodDraws:
     """Draw mixtures given the annotations, and curves given each of them, by chains."""
     model, schedule, density = run.problem.model, run.schedule, run.tools.density
     run.bar.stage("finding the mode")
@@ -137,23 +137,24 @@ def cut(run: Run) -> Drawn:
     mixture = np.asarray(alone.position["shared"])[:, :, :size]
     run.bar.stage("finding the mode")
     normal = _around_mixtures(run, mixture)
+    # The root is lower triangular: a mixture's own coordinates need no other parameter.
     root = np.asarray(normal.to_shared)[:size, :size]
     center = np.asarray(normal.center["shared"])[:size]
-    given = np.linalg.solve(root, (mixture - center)[..., None])[..., 0]
+    standard = np.linalg.solve(root, (mixture - center)[..., None])[..., 0]
 
-    # The warm-up learns at mixtures in any order; draws past the end fill the last block.
+    # The warm-up adapts to mixtures in random order; draws past the end fill the last block.
     random = np.random.default_rng([run.seed, 1])
     any_order = random.integers(schedule.draws, size=(schedule.chains, schedule.warmup))
-    early = np.take_along_axis(given, any_order[:, :, None], axis=1)
-    last = np.broadcast_to(given[:, -1:], (schedule.chains, BLOCK, size))
-    held = np.concatenate([early, given, last], axis=1)
+    early = np.take_along_axis(standard, any_order[:, :, None], axis=1)
+    last = np.broadcast_to(standard[:, -1:], (schedule.chains, BLOCK, size))
+    fixed_draws = np.concatenate([early, standard, last], axis=1)
 
-    def feed(chain: int, begin: int) -> Float[Array, "*chain draw held"]:
+    def fixed_values(chain: int, begin: int) -> Float[Array, "*chain draw fixed"]:
         block = slice(begin, begin + BLOCK)
-        return jnp.asarray(held[:, block] if run.vectorized else held[chain, block])
+        return jnp.asarray(fixed_draws[:, block] if run.vectorized else fixed_draws[chain, block])
 
     setting = Marginal(density).setting(run.data, normal)
-    # Points are not the posterior's: a surrogate takes several for each coefficient.
+    # Points are not draws of the posterior: a regression takes several for each coefficient.
     count = max(N_POINTS, 8 * count_features(density.shared))
     origin = Proposal(np.zeros(density.shared), np.eye(density.shared))
     points = origin.draw(random, count)
@@ -161,22 +162,24 @@ def cut(run: Run) -> Drawn:
         density, setting, points, *evaluate_marginal(density, setting, points)
     )
     target = Target(share_images(density, setting, run.problem), surrogate)
-    return _record(_run_chains(run, target, feed, held=size, part="curves", stage=1))
+    return _record(_run_chains(run, target, fixed_values, n_fixed=size, part="curves", stage=1))
 
 
-def _around_mixtures(run: Run, mixture: Float[np.ndarray, "chain draw held"]) -> Whitening:
+def _around_mixtures(run: Run, mixture: Float[np.ndarray, "chain draw fixed"]) -> Whitening:
     """Build coordinates in which draws of mixtures, and curves given them, are about normal."""
     tools, size = run.tools, mixture.shape[2]
     draws = mixture.reshape(-1, size)
     start = tools.start(run.problem.start(run.data))
     start = start | {"shared": start["shared"].at[:size].set(draws.mean(axis=0))}
-    mode = climb(tools.expand, start, run.data, held=size)
+    # The mixtures' covariance is that of their draws, the curves' that of the Hessian given them.
+    mode = find_mode(tools.expand, start, run.data, n_fixed=size)
     spread = lower_root((draws - draws.mean(axis=0)).T / np.sqrt(len(draws)))
-    return whitening(mode.there.hessian, mode.position, held=spread)
+    return whitening(mode.expansion.hessian, mode.position, fixed_root=spread)
 
 
 def build_target(density: Density, sample: MarginalSample) -> Target:
-    """Build what chains sample: coordinates of the points' shape, and a surrogate fitted there."""
+    """Build the target of chains: coordinates whitened by the points, and a surrogate in these."""
+    # Whitened by the points' covariance, NUTS meets about a standard normal.
     proposal = fit_proposal(sample.points.shared, sample.points.psis)
     setting = move_coordinates(sample.setting, proposal.center, proposal.root)
     shared = np.linalg.solve(proposal.root, (sample.points.shared - proposal.center).T).T
@@ -184,37 +187,38 @@ def build_target(density: Density, sample: MarginalSample) -> Target:
 
 
 def _sample_around(run: Run, marginal: MarginalSample, *, part: str, stage: int) -> Transition:
-    """Run chains that hold no coordinate, in coordinates of a sample's shape."""
-    given = jnp.zeros((run.schedule.chains, BLOCK, 0) if run.vectorized else (BLOCK, 0))
+    """Run chains of all coordinates, in those of an importance sample's shape."""
+    empty = jnp.zeros((run.schedule.chains, BLOCK, 0) if run.vectorized else (BLOCK, 0))
     target = build_target(run.tools.density, marginal)
-    return _run_chains(run, target, lambda chain, begin: given, held=0, part=part, stage=stage)
+    return _run_chains(run, target, lambda chain, begin: empty, n_fixed=0, part=part, stage=stage)
 
 
 def _run_chains(
-    run: Run, target: Target, feed: Feed, *, held: int, part: str, stage: int
+    run: Run, target: Target, fixed_values: FixedValues, *, n_fixed: int, part: str, stage: int
 ) -> Transition:
     """Run the chains of one stage; `part` begins the names of its files."""
     run.bar.stage("compiling")
     keys = run.keys(stage)
-    leaves, structure = jax.tree.flatten((keys if run.vectorized else keys[0], target, feed(0, 0)))
+    arguments = keys if run.vectorized else keys[0], target, fixed_values(0, 0)
+    leaves, structure = jax.tree.flatten(arguments)
     sampler = _compile(
         run.tools.density,
-        replace(run.schedule, chains=0, draws=0),  # how many there are makes no difference
+        replace(run.schedule, chains=0, draws=0),  # the program does not depend on these
         structure,
         tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves),
         run.device.device,
         run.device.mesh,
-        held=held,
+        n_fixed=n_fixed,
         vectorized=run.vectorized,
     )
     run.bar.stage("sampling")
-    # Files of longer chains are others.
+    # Longer chains have files of their own.
     prefix = part if run.times == 1 else f"{part}-{run.times}"
     return sample(
         sampler,
         sampler.states(keys),
         target,
-        feed,
+        fixed_values,
         run.schedule,
         run.bar.advance,
         workers=min(len(keys), cores()),
@@ -231,17 +235,17 @@ def _compile(
     device: Any,
     mesh: Mesh | None,
     *,
-    held: int,
+    n_fixed: int,
     vectorized: bool,
 ) -> Sampler:
-    """Compile a sampler for keys, a target and held values of these shapes and types."""
+    """Compile a sampler for keys, a target and fixed values of these shapes and types."""
     del device  # part of the cache's key: compilation is for the default device
     arguments = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*shape) for shape in shapes])
-    sampler = build_sampler(density, schedule, vectorized=vectorized, mesh=mesh, held=held)
+    sampler = build_sampler(density, schedule, vectorized=vectorized, mesh=mesh, n_fixed=n_fixed)
     return compile_sampler(sampler, *arguments)
 
 
-def _record(result: Transition) -> Drawn:
+def _record(result: Transition) -> MethodDraws:
     """Record the sampler's statistics beside the draws."""
     statistics = result._asdict()
-    return Drawn(statistics.pop("position"), statistics, {})
+    return MethodDraws(statistics.pop("position"), statistics, {})

@@ -1,17 +1,17 @@
 """Nested Laplace approximation, corrected and diagnosed by importance weights.
 
 Classifiers meet only through the parameters that they share, ξ. Given ξ a classifier's own are
-integrated by Laplace's method (`bayesrep.inference.laplace_marginal`). What is left is a density of
-some fifteen parameters, which adaptive multiple importance sampling draws from (Cornuet et al.
-2012): thousands of points from Student t distributions, each fitted to the points before, all of
-them weighted by Laplace's marginal over their mixture. Points are resampled, and weighted once more
+integrated by Laplace's method (`bayesrep.inference.laplace_marginal`). The remaining density of
+some fifteen parameters is sampled by adaptive multiple importance sampling (Cornuet et al. 2012):
+thousands of points from Student t distributions, each fitted to the points before, all of them
+weighted by Laplace's marginal over their mixture. Points are resampled, and weighted once more
 by an unbiased estimate of the marginal density over Laplace's, from a few antithetic draws of every
 classifier's normal. So weights make means exact, and Pareto's k of both weights and their effective
 numbers say whether they do so with the draws at hand.
 
 Draws are made, by the thousand, until their weights are reliable, and returned as many as were
-asked for, of equal weight: a stratified resample of all. Weights that are not would leave few of
-them, many times over: then the approximation's own draws are returned.
+asked for, of equal weight: a stratified resample of all. Unreliable weights would repeat a few of
+them many times over: then the approximation's own draws are returned.
 
 References
 ----------
@@ -44,13 +44,13 @@ from bayesrep.types import Float, Floats, Int
 N_POINTS = 256
 """Points of a proposal."""
 DEGREES_OF_FREEDOM = 10.0
-"""Those of the proposals' Student t."""
+"""Degrees of freedom of the proposals' Student t."""
 DEFENSIVE_SHARE = 0.1
-"""Share of the proposals' mixture in what is resampled (Hesterberg 1995)."""
+"""Weight of the proposals' mixture in the resampled distribution (Hesterberg 1995)."""
 
 
 class PSISResult(NamedTuple):
-    """Smoothed log weights that sum to 1, their Pareto shape, and their effective number."""
+    """Pareto-smoothed log weights, normalised, their shape k̂ and effective sample size."""
 
     log_weight: Float[np.ndarray, "draw"]
     pareto_k: float
@@ -58,28 +58,29 @@ class PSISResult(NamedTuple):
 
     @property
     def is_reliable(self) -> bool:
-        """Whether weighted draws may stand for the posterior."""
+        """True if weighted draws may stand for the posterior."""
         return self.pareto_k < MAX_PARETO_K and self.ess >= MIN_ESS
 
     @property
     def standard_error(self) -> float:
-        """Standard error of the shape, were it that of greatest likelihood: (1 + k) / √tail."""
+        """Standard error of k̂, were it the maximum-likelihood estimate: (1 + k̂) / √tail."""
         return (1 + self.pareto_k) / math.sqrt(tail_length(len(self.log_weight)))
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether more draws of the same proposal would hardly have a smaller shape."""
+        """True if more draws of the same proposal would hardly have a smaller k̂."""
         return self.pareto_k >= MAX_PARETO_K + self.standard_error
 
 
 def smooth_weights(log_weight: Float[np.ndarray, "draw"]) -> PSISResult:
     """Smooth importance weights and diagnose them (Vehtari et al. 2024).
 
-    A weight that is not finite, or draws too few for a tail, have k = inf.
+    A weight that is not finite, or too few draws for a tail, give k̂ = inf.
     """
     if not np.isfinite(log_weight).all():
         return PSISResult(np.full(len(log_weight), -np.log(len(log_weight))), np.inf, 0.0)
     smooth, shape = pareto_smooth(log_weight[None, :])
+    # Equal weights have no tail to fit: they are perfect.
     even = np.ptp(log_weight) < 1e-8
     k = 0.0 if even else float(shape[0]) if np.isfinite(shape[0]) else np.inf
     return PSISResult(smooth[0], k, float(1 / np.exp(2 * smooth[0]).sum()))
@@ -88,10 +89,10 @@ def smooth_weights(log_weight: Float[np.ndarray, "draw"]) -> PSISResult:
 def resample(
     random: np.random.Generator, log_weight: Float[np.ndarray, "draw"], size: int
 ) -> Int[np.ndarray, "{size}"]:
-    """Resample places of draws, in random order: one from each of `size` strata."""
+    """Resample indices of draws, in random order: one from each of `size` strata."""
     ends = np.cumsum(np.exp(log_weight))
-    at = (np.arange(size) + random.random(size)) / size * ends[-1]
-    return random.permutation(np.minimum(np.searchsorted(ends, at), len(ends) - 1))
+    heights = (np.arange(size) + random.random(size)) / size * ends[-1]
+    return random.permutation(np.minimum(np.searchsorted(ends, heights), len(ends) - 1))
 
 
 class Proposal(NamedTuple):
@@ -101,7 +102,7 @@ class Proposal(NamedTuple):
     root: Float[np.ndarray, "shared shared"]
 
     def draw(self, random: np.random.Generator, count: int) -> Float[np.ndarray, "draw shared"]:
-        """Draw so many points."""
+        """Draw `count` points."""
         standard = random.standard_normal((count, len(self.center)))
         standard /= np.sqrt(random.chisquare(DEGREES_OF_FREEDOM, (count, 1)) / DEGREES_OF_FREEDOM)
         return self.center + standard @ self.root.T
@@ -123,6 +124,7 @@ def fit_proposal(points: Float[np.ndarray, "point shared"], psis: PSISResult) ->
     """
     size, weight = points.shape[1], np.exp(psis.log_weight)
     center = weight @ points
+    # Shrinkage to the identity, which coordinates around the mode make about right.
     around = points - center
     trust = psis.ess / (psis.ess + 2 * size)
     covariance = trust * (around.T * weight) @ around + (1 - trust) * np.eye(size)
@@ -139,10 +141,10 @@ class ImportanceSample(NamedTuple):
     def diagnose(
         self, log_weight: Float[np.ndarray, "draw"], places: Int[np.ndarray, "draw"]
     ) -> PSISResult:
-        """Diagnose weighted draws at places of these points: no better than the points.
+        """Diagnose weighted draws at indices of these points: no better than the points.
 
-        Of two shapes the smaller: a point that is there several times makes a tail look heavy, and
-        one draw a point counts those far out too much.
+        k̂ is the smaller one of all draws and of one draw a point: repeated points make a tail look
+        heavy, and one draw a point gives points far out too much weight.
         """
         psis = smooth_weights(log_weight)
         if psis.ess == 0 or self.psis.ess == 0:
@@ -160,19 +162,20 @@ def adaptive_importance_sampling(
     *,
     max_proposals: int = 64,
 ) -> ImportanceSample:
-    """Sample points of ever better proposals, until they have an effective number.
+    """Sample points of ever better proposals, until their effective sample size suffices.
 
-    All of them count for what the mixture of all proposals gives: where one has thin tails or
-    missed what another finds, no weight is out of proportion. The mixture itself is a tenth of what
-    is resampled, so that what the density misses is met.
+    All of them are weighted by the mixture of all proposals: one with thin tails, or one that
+    misses a region that another covers, gives no weight out of proportion. A tenth of the resampled
+    distribution is the mixture itself, so that regions that the density underrates are visited.
     """
     proposals = [Proposal(np.zeros(size), np.eye(size))]
     shared, density = np.zeros((0, size)), np.zeros(0)
     mixture = np.zeros(0)  # log of the sum of all proposals' densities, at every point
     while True:
+        # The newest proposal adds points; the weights of all points change with the mixture.
         fresh = proposals[-1].draw(random, N_POINTS)
         shared, density = np.concatenate([shared, fresh]), np.append(density, log_density(fresh))
-        # No density is evaluated twice at a point: those before meet new points, the new one all.
+        # Each proposal is evaluated once a point: earlier ones at new points, the newest at all.
         before = np.full(N_POINTS, -np.inf)
         for each in proposals[:-1]:
             before = np.logaddexp(before, each.log_density(fresh))
@@ -182,6 +185,7 @@ def adaptive_importance_sampling(
         if is_enough or len(proposals) == max_proposals or psis.ess == 0:
             break
         proposals.append(fit_proposal(shared, psis))
+    # Defensive mixture: points of hardly any weight may still be drawn.
     weight = (1 - DEFENSIVE_SHARE) * np.exp(psis.log_weight) + DEFENSIVE_SHARE / len(shared)
     psis = psis._replace(log_weight=np.log(weight))
     return ImportanceSample(shared, psis.log_weight + mixture, psis)
@@ -224,7 +228,7 @@ def sample_marginal(
 class WeightedDraws(NamedTuple):
     """Draws [draw, ...] at points, their log importance weights, and the diagnosis of these."""
 
-    drawn: MarginalDraw
+    draws: MarginalDraw
     places: Int[np.ndarray, "draw"]
     log_weight: Float[np.ndarray, "draw"]
     psis: PSISResult
@@ -249,11 +253,11 @@ def draw_weighted(
         places = resample(random, points.psis.log_weight, count)
         keys = random.integers(2**32, size=(count, 2), dtype=np.uint32)
         batches.append((draw_program(density)(setting, points.shared[places], keys), places))
-        drawn, places = jax.tree.map(lambda *each: np.concatenate(each), *batches)
-        log_weight = drawn.log_marginal - points.log_density[places]
+        draws, places = jax.tree.map(lambda *each: np.concatenate(each), *batches)
+        log_weight = draws.log_marginal - points.log_density[places]
         psis = points.diagnose(log_weight, places)
         if psis.is_reliable or psis.is_hopeless or len(batches) == 4:
-            return WeightedDraws(drawn, places, log_weight, psis)
+            return WeightedDraws(draws, places, log_weight, psis)
 
 
 @lru_cache(maxsize=16)
@@ -264,7 +268,7 @@ def draw_program(density: Density) -> PointProgram:
     def draw(setting: Setting, shared: Array, words: Array) -> MarginalDraw:
         return marginal.draw(setting, shared, jax.random.wrap_key_data(words, impl="threefry2x32"))
 
-    return compile_for_points(draw, density, "draw", abreast=4)
+    return compile_for_points(draw, density, "draw", batch_size=4)
 
 
 def resample_equally(
@@ -272,12 +276,12 @@ def resample_equally(
 ) -> tuple[MarginalDraw, Float[np.ndarray, "draw"]]:
     """Resample draws of equal weight, and their log weights.
 
-    Where weights are not reliable draws are taken as they come, but for those that are no numbers.
+    With unreliable weights, draws are taken as they come, but for those that are not finite.
     """
-    drawn, _, log_weight, psis = weighted
+    draws, _, log_weight, psis = weighted
     if psis.pareto_k < MAX_PARETO_K:
         rows = resample(random, psis.log_weight, count)
     else:
-        usable = np.flatnonzero(np.isfinite(log_weight) & np.isfinite(drawn.lp))
+        usable = np.flatnonzero(np.isfinite(log_weight) & np.isfinite(draws.lp))
         rows = np.resize(usable if len(usable) else np.arange(len(log_weight)), count)
-    return jax.tree.map(lambda leaf: leaf[rows], drawn), log_weight[rows]
+    return jax.tree.map(lambda leaf: leaf[rows], draws), log_weight[rows]

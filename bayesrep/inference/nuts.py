@@ -1,4 +1,4 @@
-"""NUTS on what classifiers share, and exact draws of their own: chains in one program.
+"""NUTS on the shared parameters, and exact draws of the classifiers' own: chains in one program.
 
 A draw has two parts, each of which leaves the posterior of ξ, extended by the noise of its
 estimate, invariant (`bayesrep.inference.laplace_marginal` has the coordinates and estimates):
@@ -45,7 +45,7 @@ Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 
 
 class Transition(NamedTuple):
-    """One kept draw and what the sampler did for it; stacked, [draw, ...].
+    """One draw and the sampler's statistics of it; stacked, [draw, ...].
 
     `diverging` is any of NUTS's transitions for it, `num_steps` are their gradient evaluations, and
     `acceptance_rate` is the probability at which the draw was accepted; `energy` and `step_size`
@@ -62,23 +62,23 @@ class Transition(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Arrays that chains sample: the posterior's and the surrogate's."""
+    """Arrays of the posterior and of the surrogate that chains sample."""
 
     setting: Setting
     surrogate: Surrogate
 
 
 def blank_target(density: Density, data: Data, center: Position) -> Target:
-    """Build the target of coordinates of no scale around a centre, with nothing regressed."""
+    """Build the target in unscaled coordinates around a centre, before any regression."""
     setting = Marginal(density).setting(data, shift_map(center))
     return Target(setting, blank_surrogate(density, setting))
 
 
 class State(NamedTuple):
-    """A chain between two blocks: NumPyro's state, the last draw, and the key of the next."""
+    """State of a chain between two blocks: NumPyro's state, the last draw, the next key."""
 
     hmc: Any
-    drawn: MarginalDraw
+    draw: MarginalDraw
     key: Array
 
 
@@ -89,10 +89,10 @@ class Sampler:
     Attributes
     ----------
     start : (keys [2]) -> State
-    block : (State, target, held) -> State, Transition of `BLOCK` draws
-        `held` [draw, H] are the values of the first H shared coordinates.
+    block : (State, target, fixed_values) -> State, Transition of `BLOCK` draws
+        `fixed_values` [draw, H] are the values of the first H shared coordinates.
     vectorized
-        Whether all take keys, states and held values stacked over chains.
+        Whether all take keys, states and fixed values stacked over chains.
     """
 
     start: Any
@@ -110,34 +110,35 @@ def build_sampler(
     *,
     vectorized: bool = False,
     mesh: Mesh | None = None,
-    held: int = 0,
+    n_fixed: int = 0,
 ) -> Sampler:
-    """Put NumPyro's NUTS to work on a density.
+    """Build a sampler of a density from NumPyro's NUTS.
 
     Parameters
     ----------
     density, schedule
-        What to sample and how long; both are fixed in the compiled program, the target's arrays
-        are not.
+        The density and the schedule; both are constants of the compiled program, the target's
+        arrays are not.
     vectorized
-        Run all chains in lock step as one batch, as a GPU likes it.
+        Run all chains in lock step as one batch, as suits a GPU.
     mesh
         Devices that share a batch: the chains of each run in a lock step of their own.
-    held
-        H, how many of the first coordinates are not sampled but given, anew for every draw.
+    n_fixed
+        H, the number of first coordinates that are not sampled, but set anew for every draw.
     """
-    one_start, evaluate, draw = build_kernel(density, schedule, held=held)
+    one_start, evaluate, draw = build_kernel(density, schedule, n_fixed=n_fixed)
     start = one_start
 
     def block(
-        state: State, target: Target, given: Float[Array, "draw held"]
+        state: State, target: Target, fixed_values: Float[Array, "draw fixed"]
     ) -> tuple[State, Transition]:
-        # What NumPyro fixed while it started is part of its transitions, where these are traced.
+        # NumPyro's initialisation sets closure variables of its transitions: trace it first.
         jax.eval_shape(one_start, jax.eval_shape(lambda: jax.random.split(jax.random.key(0))))
-        state = evaluate(state, target, given[0])
-        return jax.lax.scan(lambda state, fixed: draw(state, target, fixed), state, given)
+        state = evaluate(state, target, fixed_values[0])
+        return jax.lax.scan(lambda state, fixed: draw(state, target, fixed), state, fixed_values)
 
     if vectorized:
+        # Counts are shared by all chains, so that conditions on them stay scalar.
         chains = _chain_axes(start)
         start = jax.vmap(start, out_axes=chains)
         block = jax.vmap(block, in_axes=(chains, None, 0), out_axes=(chains, 0))
@@ -153,20 +154,20 @@ def build_sampler(
                 out_specs=(places, own),
                 check_vma=False,  # counts of transitions are everywhere the same
             )
-    form = f"{schedule!r} {held} {vectorized}"
-    made_from = "" if mesh is not None else density.identity  # kept are programs of one device
+    form = f"{schedule!r} {n_fixed} {vectorized}"
+    identity = "" if mesh is not None else density.identity  # stored for one device only
     return Sampler(
         Program(start, f"first states {form}", density.identity, quick=True),
-        Program(block, f"block of draws {form}", made_from),
+        Program(block, f"block of draws {form}", identity),
         vectorized,
     )
 
 
 def _chain_axes(start: Callable[[Array], State]) -> State:
-    """Axes of a batch of states: all chains have made as many transitions, and count them once.
+    """Find the axes of a batch of states: all chains share the counts of transitions.
 
-    A condition that is the same for all stays one: of two ways to go on one is gone, and what the
-    warm-up learns at the end of a window is not computed at every transition.
+    A condition on these counts stays a scalar: only one branch runs, and the adaptation at the end
+    of a window is not computed at every transition.
     """
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0)))
     state = jax.eval_shape(start, keys)
@@ -176,7 +177,7 @@ def _chain_axes(start: Callable[[Array], State]) -> State:
 
 
 def build_kernel(
-    density: Density, schedule: Schedule, *, held: int = 0
+    density: Density, schedule: Schedule, *, n_fixed: int = 0
 ) -> tuple[
     Callable[[Array], State],
     Callable[[State, Target, Array], State],
@@ -187,19 +188,19 @@ def build_kernel(
     Returns
     -------
     start : (keys [2]) -> State
-        Neither the surrogate nor the marginal is known there.
-    evaluate : (State, target, held coordinates) -> State
-        The same place, with the surrogate that the target says.
-    draw : (State, target, held coordinates) -> State, Transition
-        One kept draw; leaves the posterior invariant once the warm-up is over.
+        Neither the surrogate nor the marginal is evaluated there.
+    evaluate : (State, target, fixed coordinates) -> State
+        The same position, with the surrogate's potential and gradient.
+    draw : (State, target, fixed coordinates) -> State, Transition
+        One draw; leaves the posterior invariant once the warm-up is over.
     """
     marginal = Marginal(density)
 
     def potential(target: Target | None, fixed: Array) -> Callable[[Array], Array]:
         def of_free(free: Array) -> Array:
             assert target is not None  # NumPyro starts without it, and then calls nothing
-            at = jnp.concatenate([fixed, free])
-            return surrogate_potential(density, target.surrogate, at)
+            coordinates = jnp.concatenate([fixed, free])
+            return surrogate_potential(density, target.surrogate, coordinates)
 
         return of_free
 
@@ -208,7 +209,7 @@ def build_kernel(
     def start(keys: Array) -> State:
         """Begin around the mode, at a density so low that the first proposal is accepted."""
         place, of_nuts, of_draws = keys[0], *jax.random.split(keys[1])
-        free = 0.5 * jax.random.normal(place, (density.shared - held,))
+        free = 0.5 * jax.random.normal(place, (density.shared - n_fixed,))
         state = initialize(
             ParamInfo(free, jnp.zeros(()), free),
             schedule.warmup,
@@ -216,11 +217,11 @@ def build_kernel(
             target_accept_prob=schedule.target_accept,
             max_tree_depth=schedule.max_tree_depth,
             dense_mass=schedule.dense_mass,
-            model_args=(None, jnp.zeros(held)),
+            model_args=(None, jnp.zeros(n_fixed)),
             rng_key=of_nuts,
         )
-        drawn = MarginalDraw(density.origin(), jnp.asarray(-jnp.inf), jnp.zeros(()))
-        return State(state, drawn, of_draws)
+        no_draw = MarginalDraw(density.origin(), jnp.asarray(-jnp.inf), jnp.zeros(()))
+        return State(state, no_draw, of_draws)
 
     def evaluate(state: State, target: Target, fixed: Array) -> State:
         energy, gradient = jax.value_and_grad(potential(target, fixed))(state.hmc.z)
@@ -235,23 +236,26 @@ def build_kernel(
             return new, steps + new.num_steps, diverging | new.diverging
 
         old, key = state.hmc, state.key
+        # Adaptation counts transitions, so that the warm-up is not thinned.
         count = jnp.where(old.i < schedule.warmup, 1, schedule.thinning)
         carry = old, jnp.zeros_like(old.num_steps), jnp.zeros_like(old.diverging)
         new, steps, diverging = jax.lax.fori_loop(0, count, move, carry)
 
+        # Delayed acceptance: the surrogate's error is corrected by an unbiased estimate.
         key, of_draw, of_step = jax.random.split(key, 3)
-        drawn = marginal.draw(target.setting, jnp.concatenate([fixed, new.z]), of_draw)
-        gain = drawn.log_marginal + new.potential_energy  # −E + S
-        gain -= state.drawn.log_marginal + old.potential_energy
+        new_draw = marginal.draw(target.setting, jnp.concatenate([fixed, new.z]), of_draw)
+        gain = new_draw.log_marginal + new.potential_energy  # −E + S
+        gain -= state.draw.log_marginal + old.potential_energy
         acceptance = jnp.nan_to_num(jnp.exp(jnp.minimum(gain, 0.0)), nan=0.0)
         accepted = jax.random.uniform(of_step) < acceptance
 
         def chosen(new: Any, old: Any) -> Any:
             return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, old)
 
+        # A rejection restores the position alone: adaptation goes on with what NUTS has learnt.
         names = ("z", "z_grad", "potential_energy")
         place = {name: chosen(getattr(new, name), getattr(old, name)) for name in names}
-        state = State(new._replace(**place), chosen(drawn, state.drawn), key)
+        state = State(new._replace(**place), chosen(new_draw, state.draw), key)
         return state, {
             "diverging": diverging,
             "num_steps": steps,
@@ -261,19 +265,20 @@ def build_kernel(
         }
 
     def draw(state: State, target: Target, fixed: Array) -> tuple[State, Transition]:
-        if held:
-            # The last draw was given other values: the first proposal is accepted.
-            nothing = state.drawn._replace(log_marginal=jnp.full_like(state.drawn.lp, -jnp.inf))
-            state = evaluate(state._replace(drawn=nothing), target, fixed)
+        if n_fixed:
+            # The last draw has other fixed values: accept the first proposal.
+            no_draw = state.draw._replace(log_marginal=jnp.full_like(state.draw.lp, -jnp.inf))
+            state = evaluate(state._replace(draw=no_draw), target, fixed)
             state, _ = propose(state, target, fixed)
         state, statistics = propose(state, target, fixed)
-        return state, Transition(state.drawn.position, lp=state.drawn.lp, **statistics)
+        return state, Transition(state.draw.position, lp=state.draw.lp, **statistics)
 
     return start, evaluate, draw
 
 
-def compile_sampler(sampler: Sampler, keys: Any, target: Any, given: Any) -> Sampler:
+def compile_sampler(sampler: Sampler, keys: Any, target: Any, fixed_values: Any) -> Sampler:
     """Compile a sampler for arguments of these shapes (arrays or their shapes and types)."""
     start = sampler.start.compile_for(keys)
     states = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), start.out_info)
-    return replace(sampler, start=start, block=sampler.block.compile_for(states, target, given))
+    block = sampler.block.compile_for(states, target, fixed_values)
+    return replace(sampler, start=start, block=block)

@@ -1,4 +1,4 @@
-"""What `fit` samples, as NumPyro code and as functions of a flat vector, for one's own sampler."""
+"""The target of `fit`, as NumPyro code and as functions of a flat vector, for one's own sampler."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from numpyro.infer.util import constrain_fn, log_density
 
 from bayesrep.errors import OptionError
 from bayesrep.inference.arrowhead import by_unit
-from bayesrep.inference.components import settled_by_counts
+from bayesrep.inference.components import choose_components
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.laplace_marginal import Marginal, Setting
 from bayesrep.inference.marginal_mode import find_marginal_mode
@@ -25,7 +25,7 @@ from bayesrep.inference.mode import around_mode
 from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.inference.program import kept_programs
 from bayesrep.inference.spread import widen_priors
-from bayesrep.models.model import TRACING, Data
+from bayesrep.models.model import TRACING_LOCK, Data
 from bayesrep.numerics.settings import own_settings
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.shown import brief, number
@@ -44,14 +44,14 @@ class NumpyroModel:
     Attributes
     ----------
     function, arguments
-        The NumPyro model and what it takes: `MCMC(NUTS(box.function), ...).run(key,
+        The NumPyro model and its arguments: `MCMC(NUTS(box.function), ...).run(key,
         *box.arguments)`. Every latent site has real support, so that a flat vector holds the values
         of sites as they are.
     dims, coords
         Names along the dimensions of every site and deterministic quantity, as `az.from_numpyro`
         takes them.
     weight
-        w, what a classifier's answers count for what all classifiers share
+        w, the power of each classifier's likelihood in the posterior of the shared parameters
         (`classifier_weight` of a fit).
     start
         A flat vector in the middle of the posterior.
@@ -62,7 +62,7 @@ class NumpyroModel:
     ravel
         The flat vector of latent sites' values.
     quantities
-        What `unravel` gives, and deterministic quantities such as `adjusted_accuracy`; jitted.
+        The values of `unravel`, and deterministic quantities such as `adjusted_accuracy`; jitted.
     """
 
     function: Callable[[Data], None]
@@ -93,9 +93,9 @@ def numpyro_model(
     """Open the model that [bayesrep.fit][] samples, for a sampler of one's own.
 
     The density is that of the chains of `fit(study, method="nuts", seed=0)`, of the same options;
-    numbers of components and widths of priors that nobody names are chosen as there. With x for
-    what classifiers share, y_c for what a classifier has of its own, φ_0 and φ_c for the parts of
-    the model's negative log density, and the weight w,
+    numbers of components and widths of priors that are not named are chosen as there. With the
+    shared parameters x, a classifier's own y_c, the parts φ_0 and φ_c of the model's negative log
+    density, and the weight w,
 
         log p(x, y) = −φ_0(x) − Σ_c φ_c(y_c | x) − (1 − w) Σ_c log Z_c(x, y_c)
 
@@ -103,15 +103,15 @@ def numpyro_model(
     Classifiers answer about the same images, so that their answers count with w for x and in full
     for y_c. Z_c stands for ∫ exp(−φ_c(y_c | x)) dy_c: the mean of two ratios to a normal that is
     near, at y_c and mirrored at the normal's centre. Integrated over y_c the density has Z_c's
-    power w, as the chains have it. Where w = 1 (one classifier) nothing is left of this and the
-    density is the NumPyro model's own.
+    power w, as the chains have it. With w = 1 (one classifier) the density is the NumPyro model's
+    own.
 
     Parameters
     ----------
     study
         As in [bayesrep.fit][].
     model, groups, datasets, options
-        As in [bayesrep.fit][]: those that say what is sampled, not those that say how.
+        As in [bayesrep.fit][]: the arguments of the model, not those of the sampler.
 
     Raises
     ------
@@ -123,12 +123,13 @@ def numpyro_model(
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     with kept_programs(), own_settings():
         problem = widen_priors(problem, options)
-        problem, _ = settled_by_counts(problem, choose="components" not in options)
+        problem, _ = choose_components(problem, choose="components" not in options)
         data = problem.data()
         tools = programs(problem, data)
         # In coordinates around the mode the classifiers' integrals Z_c are close to their normals.
         normal = around_mode(problem, tools, data)
         setting = find_marginal_mode(tools.density, normal, data, tools.expand)
+        # Sites have real support, so that the flat vector holds them without transforms.
         sites = tools.density.to_sites(setting.whitening.center)
         start, back = ravel_pytree(sites)
         weight = float(problem.model.weight(data))
@@ -139,12 +140,12 @@ def numpyro_model(
 
     # NumPyro has one stack of handlers for all threads.
     def log_density_at(flat: ArrayLike) -> Array:
-        with TRACING:
+        with TRACING_LOCK:
             return jnp.asarray(log_density(function, (data,), {}, unravel(flat))[0])
 
     def quantities(flat: ArrayLike) -> dict[str, Array]:
         sites = unravel(flat)
-        with TRACING:
+        with TRACING_LOCK:
             return dict(constrain_fn(function, (data,), {}, sites, return_deterministic=True))
 
     dims = {n: list(names) for n, names in problem.model.dims(data, problem.options).items()}
@@ -172,9 +173,9 @@ def numpyro_model(
 def _weighted(
     problem: Problem, density: Density, setting: Setting | None
 ) -> Callable[[Data], None]:
-    """The NumPyro model as a function of the data, with what shared images take off as a factor.
+    """Build the NumPyro model as a function of the data, with the weight w as a further factor.
 
-    Without a setting nothing is taken off.
+    Without a setting there is no factor.
     """
 
     def plain(data: Data) -> None:
@@ -186,7 +187,7 @@ def _weighted(
     white, marginal = setting.whitening, Marginal(density)
     to_shared, to_units = (np.linalg.inv(np.asarray(x)) for x in (white.to_shared, white.to_units))
 
-    @jax.jit  # NumPyro runs the model again and again, at first each operation by itself
+    @jax.jit  # NumPyro first runs the model several times operation by operation
     def log_factor(position: Position, data: Data) -> Array:
         # ξ and ζ, by the whitening's inverse.
         shared = jnp.asarray(to_shared @ (position["shared"] - white.center["shared"]))
@@ -200,7 +201,7 @@ def _weighted(
         with handlers.trace() as trace:
             plain(data)
         values = {name: trace[name]["value"] for name in density.sites}
-        with handlers.block(), TRACING:  # the density traces the model again
+        with handlers.block(), TRACING_LOCK:  # the density traces the model again
             factor = log_factor(density.to_position(values), data)
         numpyro.factor("shared_images", factor)
 
@@ -213,17 +214,18 @@ def _log_integrals(
     shared: Float[Array, "shared"],
     units: Float[Array, "unit own"],
 ) -> Float[Array, "unit"]:
-    """Log of the estimates of ∫ exp(−φ_c) from the units' own ζ, in the setting's coordinates."""
+    """Estimate log ∫ exp(−φ_c) from the units' own ζ, in the setting's coordinates."""
     normals, _ = marginal.conditional_normals(setting, shared)
     around = (units - normals.center)[..., None]
     standard = triangular_solve(normals.root, around, left_side=True, lower=False)[..., 0]
+    # Two antithetic ratios, at y_c and mirrored at the centre.
     both = jnp.stack([standard, -standard])
     ratios, _ = marginal.log_ratios(setting, shared, normals, both)
     return jax.nn.logsumexp(ratios, axis=0) - jnp.log(2)
 
 
 def _in_float64(value: ArrayLike) -> Array:
-    """A value in float64, which JAX has to have."""
+    """Convert a value to float64; refuse JAX without 64-bit floats."""
     if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise OptionError("model-needs-float64")
     return jnp.asarray(value, dtype=float)

@@ -13,7 +13,7 @@ from bayesrep.numerics.batches import in_batches
 
 
 class PointProgram(NamedTuple):
-    """A compiled program of some points at once, and on how many cores calls of it may run."""
+    """Compiled program of `size` points at once, and the number of cores that calls may use."""
 
     call: Program
     size: int
@@ -32,25 +32,28 @@ def compile_for_points(
     name: str,
     *,
     size: int = 8,
-    abreast: int | None = None,
+    batch_size: int | None = None,
 ) -> PointProgram:
-    """Compile a function of a setting and what belongs to one point, for the default device.
+    """Compile a function of a setting and the arrays of one point, for the default device.
 
     Parameters
     ----------
     function, density, name
-        The function, and what tells it from others.
-    size, abreast
-        On a CPU every core takes `size` points a call, `abreast` of them as one array: what is
-        large no longer fits the cache. Other devices take a batch at a time.
+        The function, and its identity.
+    size, batch_size
+        On a CPU every core takes `size` points a call, `batch_size` of them as one array: larger
+        arrays do not fit the cache. Other devices take a batch at a time.
     """
+    # Programs are compiled for the default device, whose kind decides on the batches.
     on_cpu = default_platform() == "cpu"
 
     def some(setting: Any, points: Any) -> Any:
         if on_cpu:
-            return jax.lax.map(lambda point: function(setting, *point), points, batch_size=abreast)
+            return jax.lax.map(
+                lambda point: function(setting, *point), points, batch_size=batch_size
+            )
         return jax.vmap(lambda point: function(setting, *point))(points)
 
-    most = min(256, 2**20 // max(density.units, 1))  # so many classifiers of all points at most
+    most = min(256, 2**20 // max(density.units, 1))  # 2²⁰ classifiers of all points at most
     size = size if on_cpu else max(size, most)
     return PointProgram(Program(some, name, density.identity), size, cores() if on_cpu else 1)

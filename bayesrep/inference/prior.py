@@ -1,4 +1,4 @@
-"""What a model expects before it sees any data."""
+"""Prior predictive draws."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -38,7 +38,7 @@ def prior_predictive(
         Gives the numbers of images, annotators and classifiers; neither its selections nor its
         classifiers' answers are used, except as `observed_data` to compare with.
     draws
-        How many.
+        Number of draws.
     model, seed, groups, datasets, options
         As in [bayesrep.fit][].
 

@@ -1,7 +1,7 @@
-"""What is to be inferred: a model with its options, the data, and the programs for their shapes.
+"""The inference problem: a model with its options, the data, and the programs for their shapes.
 
-Every way to the posterior starts from a `Problem`. Data are arguments of the
-compiled programs, so problems of the same shape share them.
+Every method starts from a `Problem`. Data are arguments of the compiled programs, so problems of
+the same shape share them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.device import default_platform
 from bayesrep.inference.program import Program
 from bayesrep.models import MODELS, Model
-from bayesrep.models.model import TRACING, Data, Form, Options
+from bayesrep.models.model import TRACING_LOCK, Data, Form, Options
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.studies.study import Study
@@ -49,11 +49,11 @@ class Problem:
     cells
         For every group its tables by role.
     distinct
-        What the model needs to know of single images; empty where cells are enough.
+        Facts of single images for the model; empty if cells are enough.
     study
-        The study, where more than its statistics is known.
+        The study, if more than its statistics is known.
     mixtures
-        Values of the mixtures' sites where climbs begin; empty: at the prior means.
+        Values of the mixtures' sites where the search for the mode starts; empty: the prior means.
     """
 
     name: str
@@ -69,11 +69,11 @@ class Problem:
     mixtures: Mapping[str, ArrayLike] = field(default_factory=dict)
 
     def data(self) -> Data:
-        """The arrays the model conditions on; call it with 64-bit floats enabled."""
+        """Build the arrays the model conditions on; call it with 64-bit floats enabled."""
         return self.model.data(self.cells, self.distinct, self.options)
 
     def start(self, data: Data) -> dict[str, ArrayLike]:
-        """Values of all sites where the search for the mode begins."""
+        """Choose the values of all sites where the search for the mode begins."""
         start = {**self.model.start(data, self.options), **self.mixtures}
         if self.mixtures and len(self.groups) > 1:
             weight = jnp.asarray(start["weight_logit"])[:, None, :]
@@ -90,7 +90,7 @@ def pose(
     groups: str | None = None,
     datasets: Sequence[str] = REQUIRED_ROLES,
 ) -> Problem:
-    """Check what is asked and gather the data for it; see [bayesrep.fit][].
+    """Check the arguments and build the problem; see [bayesrep.fit][].
 
     Raises
     ------
@@ -99,7 +99,7 @@ def pose(
     StudyError
         Where the study lacks a data set or the column of groups.
     """
-    # What is asked of the model comes first: it is known without the study.
+    # The model's arguments are checked first: they need no study.
     chosen = _find_model(model, options, groups)
     statistics = SufficientStatistics.of(study)
     roles = (*REQUIRED_ROLES, *(role for role in datasets if role not in REQUIRED_ROLES))
@@ -116,42 +116,41 @@ def pose(
         )
     if selected and groups is not None:
         raise OptionError("groups-with-selected-data-set", dataset=selected[0])
-    given = study if isinstance(study, Study) else None
-    # Without groups all images are one part, so that nothing below asks whether there are any.
+    full_study = study if isinstance(study, Study) else None
+    # Without groups all images are one part, so that the code below needs no other case.
     parts = {"": statistics}
     if groups is not None:
-        if given is None:
+        if full_study is None:
             raise OptionError("groups-need-study")
-        parts = statistics_by_group(given, groups, roles)
+        parts = statistics_by_group(full_study, groups, roles)
     settings = chosen.options(**options)
-    # Counts are enough for most models; some need what tells images apart, which a study has.
+    # Counts are enough for most models; others need facts of single images from the study.
     distinct: Mapping[str, Any] = {}
     if chosen.distinct is not None:
-        if given is None:
+        if full_study is None:
             raise OptionError("model-needs-study", model=model)
-        distinct = chosen.distinct(given, roles, settings)
+        distinct = chosen.distinct(full_study, roles, settings)
     cells = [{role: part.cells[role] for role in roles} for part in parts.values()]
-    return Problem(
-        model, chosen, settings, statistics, roles, tuple(parts), groups, cells, distinct, given
-    )
+    facts = statistics, roles, tuple(parts), groups, cells, distinct, full_study
+    return Problem(model, chosen, settings, *facts)
 
 
 def _find_model(model: str, options: Mapping[str, Any], groups: str | None) -> Model:
-    """The model of that name; refused where it does not take what is asked of it."""
+    """Find the model of that name, and check that it takes these options and groups."""
     if model not in MODELS:
         raise OptionError("unknown-model", choices=", ".join(MODELS), model=model)
     chosen = MODELS[model]
     if groups is not None and not chosen.takes_groups:
         others = _name_models("takes_groups")
         raise OptionError("model-takes-no-groups", model=model, other_models=others)
-    known = set(chosen.options.__dataclass_fields__)  # type: ignore[attr-defined]
-    if unknown := sorted(set(options) - known):
+    names = set(chosen.options.__dataclass_fields__)  # type: ignore[attr-defined]
+    if unknown := sorted(set(options) - names):
         raise OptionError(
             "unknown-model-option",
             model=model,
             options=listing(unknown, "option"),
-            hint=did_you_mean(unknown[0], known),
-            choices=", ".join(sorted(known)),
+            hint=did_you_mean(unknown[0], names),
+            choices=", ".join(sorted(names)),
         )
     return chosen
 
@@ -162,7 +161,7 @@ def _name_models(trait: str) -> str:
 
 
 class Programs(NamedTuple):
-    """What is compiled for a density.
+    """Compiled programs of a density.
 
     Attributes
     ----------
@@ -184,10 +183,11 @@ class Programs(NamedTuple):
 
 
 def programs(problem: Problem, data: Data) -> Programs:
-    """The programs for a problem, shared with earlier problems of the same shape.
+    """Compile the programs of a problem, or share those of earlier problems of the same shape.
 
     Compiled for the kind of device that is the default here.
     """
+    # Shapes and settings are the key of the cache: data of equal shapes share their programs.
     leaves, structure = jax.tree.flatten(data)
     shapes = tuple(jnp.shape(leaf) for leaf in leaves)
     form = Form(len(problem.statistics.classifiers), problem.roles, len(problem.groups))
@@ -200,16 +200,16 @@ def _programs(
 ) -> Programs:
     del platform  # part of the cache's key: so are the compiler's options
     example = jax.tree.unflatten(structure, [np.zeros(shape) for shape in shapes])
-    made_from = ""
-    if any(model is own for own in MODELS.list_own()):  # of other code no name tells
-        made_from = f"{model.function.__qualname__} {options!r} {form!r} {structure} {shapes}"
+    identity = ""
+    if any(model is own for own in MODELS.list_own()):  # other code has no identity
+        identity = f"{model.function.__qualname__} {options!r} {form!r} {structure} {shapes}"
     density = build_density(
         lambda data: model.function(data, options),
         example,
         offsets=lambda values: model.offsets(values, options),
         select=model.select,
         weight=model.weight,
-        identity=made_from,
+        identity=identity,
     )
 
     def log_prior(latent: Mapping[str, Array]) -> dict[str, Array]:
@@ -223,16 +223,17 @@ def compile_programs(
     density: Density,
     more: Callable[[Mapping[str, Array]], Mapping[str, Array]] = lambda latent: {},
 ) -> Programs:
-    """The programs of a density; `more` computes further quantities from the latent sites."""
+    """Compile a density's programs; `more` computes further quantities from the latent sites."""
 
     def expand(position: Position, data: Data) -> SecondOrder:
         weight = density.weight(data)
-        return second_order(lambda at: density.potential(at, data), position, weight)
+        return second_order(lambda point: density.potential(point, data), position, weight)
 
     def quantities(draws: Position, data: Data) -> dict[str, Array]:
         def one(position: Position) -> dict[str, Array]:
             values = density.quantities(position, data)
             values |= more({name: values[name] for name in density.sites})
+            # Sites of size 0, such as the steps of a single component, are not reported.
             return {name: value for name, value in values.items() if jnp.size(value)}
 
         return jax.vmap(one)(draws)
@@ -248,10 +249,10 @@ def compile_programs(
 def prior_positions(
     problem: Problem, tools: Programs, data: Data, key: Array, draws: int
 ) -> Position:
-    """Positions [1, draws, ...] drawn from the prior."""
+    """Draw positions [1, draws, ...] from the prior."""
 
     def one(key: Array) -> Position:
-        with TRACING, handlers.seed(rng_seed=key), handlers.trace() as trace:
+        with TRACING_LOCK, handlers.seed(rng_seed=key), handlers.trace() as trace:
             problem.model.function(data, problem.options)
         values = {name: trace[name]["value"] for name in tools.density.sites}
         return tools.density.to_position(values)

@@ -1,9 +1,9 @@
-"""Programs: how they are compiled, and how later processes find them as they were traced.
+"""Compiled programs, and their storage for later processes as JAX traced them.
 
-Tracing a fit's programs and lowering them takes longer than sampling. So beside what XLA compiled,
-which JAX keeps, lies what JAX traced: the program in StableHLO, exported by `jax.export`, under a
-name that is a digest of all that it was made from. A later process reads it and has it compiled,
-which finds what XLA compiled before.
+Tracing a fit's programs and lowering them takes longer than sampling. So next to JAX's cache of
+XLA's executables lie the traced programs in StableHLO, exported by `jax.export`, under a name that
+is a digest of all that they were made from. A later process reads one and has it compiled, which
+finds XLA's executable in the cache.
 """
 
 import hashlib
@@ -35,38 +35,38 @@ from bayesrep.progress import Stopwatch
 class Program:
     """A jitted function that later processes need not trace.
 
-    What is kept lies where JAX keeps what it compiles (`kept_programs` says where); without such a
-    place, or on other devices than the first CPU, this is `jax.jit`, and with arguments that are
-    being traced the function itself. Where several threads ask for a program, one of them makes it.
+    Stored programs lie in JAX's compilation cache (`kept_programs` says where); without one, or on
+    other devices than the first CPU, this is `jax.jit`, and with arguments that are being traced
+    the function itself. If several threads ask for a program, one of them makes it.
 
     Attributes
     ----------
     function
-        What is computed: arrays in trees go in and come out.
-    name, made_from
-        What tells it from others of the same model, and all that these close over, as text: with
-        our code and the shapes of arguments they tell one program from any other. Where
-        `made_from` is empty, nothing is kept.
+        The function: arrays in trees go in and come out.
+    name, identity
+        Its name among the programs of the same model, and all that these close over, as text: with
+        our code and the shapes of arguments they identify a program. Programs with an empty
+        `identity` are not stored.
     quick
         As [compiler_options][bayesrep.inference.program.compiler_options] has it.
     """
 
     function: Callable[..., Any]
     name: str
-    made_from: str
+    identity: str
     quick: bool = field(default=False, kw_only=True)
-    _known: dict[Any, Compiled] = field(default_factory=dict[Any, Compiled], repr=False)
-    _making: RLock = field(default_factory=RLock, repr=False)
+    _compiled: dict[Any, Compiled] = field(default_factory=dict[Any, Compiled], repr=False)
+    _lock: RLock = field(default_factory=RLock, repr=False)
 
     @cached_property
     def jitted(self) -> Any:
-        """The function as `jax.jit` has it."""
+        """The jitted function."""
         return jax.jit(self.function, compiler_options=compiler_options(quick=self.quick))
 
     def __call__(self, *arguments: Any) -> Any:
-        """What the function returns."""
+        """Compute the function."""
         if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arguments)):
-            return self.function(*arguments)  # a program inside another has no compiler's options
+            return self.function(*arguments)  # a program inside another takes no compiler options
         return (self._find(arguments) or self.jitted)(*arguments)
 
     def compile_for(self, *arguments: Any) -> Compiled:
@@ -74,27 +74,27 @@ class Program:
         return self._find(arguments) or self.jitted.lower(*arguments).compile()
 
     def _find(self, arguments: tuple[Any, ...]) -> Compiled | None:
-        """The kept program for arguments of these shapes, made where there is none."""
+        """Find the stored program for arguments of these shapes, or make it."""
         leaves, structure = jax.tree.flatten(arguments)
-        if not self.made_from or not _is_on_first_cpu(leaves):
+        if not self.identity or not _is_on_first_cpu(leaves):
             return None
         signature = (structure, tuple(map(_describe_leaf, leaves)), _read_settings())
-        with self._making:
-            if signature not in self._known:
+        with self._lock:
+            if signature not in self._compiled:
                 folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
                 if folder is None or not jax.config.jax_enable_compilation_cache:  # type: ignore[attr-defined]
                     return None
-                parts = _digest_sources(), self.name, self.made_from, *map(repr, signature)
+                parts = _digest_sources(), self.name, self.identity, *map(repr, signature)
                 file = Path(folder) / f"{_digest(chr(0).join(parts).encode())}.program"
-                kept = self._read(file, arguments)
-                self._known[signature] = kept or self._compile(self._make(file, arguments))
-            return self._known[signature]
+                compiled = self._read(file, arguments)
+                self._compiled[signature] = compiled or self._compile(self._make(file, arguments))
+            return self._compiled[signature]
 
     def _read(self, file: Path, arguments: tuple[Any, ...]) -> Compiled | None:
-        with suppress(Exception):  # whatever is wrong with it, it is made again
+        with suppress(Exception):  # a damaged file is made again
             seal, header, data = file.read_bytes().split(b"\n", 2)
             if seal.decode() == _digest(header + data):
-                os.utime(file)  # the longest unused go first
+                os.utime(file)  # the cache drops the least recently used first
                 trees = {
                     "in_tree": jax.tree.structure((arguments, {})),
                     "out_tree": jax.tree.structure(_decode(json.loads(header))),
@@ -109,28 +109,28 @@ class Program:
         return jax.jit(exported.call, compiler_options=options).lower(*arguments).compile()
 
     def _make(self, file: Path, arguments: tuple[Any, ...]) -> export.Exported:
-        """Trace it, and keep it where its results are of types that a later process finds."""
+        """Trace the program, and store it if a later process can restore its results' types."""
         exported = export.export(self.jitted, platforms=["cpu"])(*arguments)
         places = list(range(len(exported.out_avals)))
         try:
             tree = _encode(jax.tree.unflatten(exported.out_tree, places))
         except TypeError:
             return exported
-        taken = jax.tree.structure((exported.in_avals, {}))
-        flat = replace(exported, in_tree=taken, out_tree=jax.tree.structure(places))
+        in_tree = jax.tree.structure((exported.in_avals, {}))
+        flat = replace(exported, in_tree=in_tree, out_tree=jax.tree.structure(places))
         header, data = json.dumps(tree).encode(), bytes(flat.serialize())
-        with suppress(OSError), replaced_file(file) as partial:  # without room nothing is kept
+        with suppress(OSError), replaced_file(file) as partial:  # a full disk stores nothing
             partial.write_bytes(b"\n".join((_digest(header + data).encode(), header, data)))
         return exported
 
 
 def compiler_options(*, quick: bool = False) -> dict[str, int | bool]:
-    """What has a program compiled sooner that runs no slower, by the version of jaxlib.
+    """Choose compiler options that shorten compilation and not slow the program, by jaxlib version.
 
-    For the device on which the program will run: ask with that as the default.
+    They are for the default device, on which the program has to run.
 
-    Only a program that is called from outside any other takes options. What the environment's
-    `XLA_FLAGS` says of one of them rules.
+    Only a program that is called from outside any other takes options. The environment's
+    `XLA_FLAGS` override them.
 
     Parameters
     ----------
@@ -138,23 +138,22 @@ def compiler_options(*, quick: bool = False) -> dict[str, int | bool]:
         For a program that runs a few times only: it compiles in half the time again, and runs half
         as fast.
     """
-    wanted: dict[str, int | bool] = {}
+    options: dict[str, int | bool] = {}
     if default_platform() != "cpu":
-        # Kernels of small products are tried in many forms, so that an H200 compiles three to seven
-        # times as long for gradients that run 4 to 23 % faster (docs/results/gpu.md). Products by
-        # cuBLAS need no trying; those by Triton compile for some shapes only where they are tried.
-        wanted = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 0}
+        # Autotuning of small products makes an H200 compile three to seven times as long for
+        # gradients that run 4 to 23 % faster (docs/results/gpu.md). cuBLAS needs no autotuning;
+        # Triton compiles for some shapes only with it.
+        options = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 0}
     else:
-        # jaxlib 0.10 has a new way to write kernels, which is slow to compile: without it and with
-        # fewer passes of LLVM the block of draws of 136 classifiers compiles in 3.4 s instead of
-        # 5.8 s and runs as fast. Later versions do not know the first option and gain nothing by
-        # the second.
+        # jaxlib 0.10's fusion emitters are slow to compile: without them and with fewer passes of
+        # LLVM the block of draws of 136 classifiers compiles in 3.4 s instead of 5.8 s and runs as
+        # fast. Later versions do not know the first option and gain nothing by the second.
         if version("jaxlib").startswith("0.10."):
-            wanted["xla_cpu_use_fusion_emitters"] = False
+            options["xla_cpu_use_fusion_emitters"] = False
         if quick:
-            wanted["xla_backend_optimization_level"] = 0
+            options["xla_backend_optimization_level"] = 0
     flags = os.environ.get("XLA_FLAGS", "")
-    return {name: value for name, value in wanted.items() if name not in flags}
+    return {name: value for name, value in options.items() if name not in flags}
 
 
 @contextmanager
@@ -184,26 +183,26 @@ def _configure(settings: dict[str, Any]) -> None:
     for name, value in settings.items():
         jax.config.update(name, value)
     if settings:
-        reset_cache()  # JAX reads where its cache is once
+        reset_cache()  # JAX reads the folder of its cache only once
 
 
 @contextmanager
 def compilation_timed(watch: Stopwatch) -> Generator[None]:
-    """Count as a stage of its own what JAX traces and compiles inside, in whatever stage."""
+    """Time JAX's tracing and compilation inside as a stage of its own."""
 
-    def hear(event: str, start_time: float, end_time: float, **_: str | int) -> None:
+    def record_span(event: str, start_time: float, end_time: float, **_: str | int) -> None:
         if event.startswith("/jax/core/compile/"):
             watch.span("compiling", start_time, end_time)
 
-    jax.monitoring.register_event_time_span_listener(hear)
+    jax.monitoring.register_event_time_span_listener(record_span)
     try:
         yield
     finally:
-        jax.monitoring.unregister_event_time_span_listener(hear)
+        jax.monitoring.unregister_event_time_span_listener(record_span)
 
 
 def _is_on_first_cpu(leaves: Sequence[Any]) -> bool:
-    """Whether a program of these arguments runs on the first CPU device."""
+    """Check that a program of these arguments runs on the first CPU device."""
     if default_platform() != "cpu":
         return False
     first = jax.local_devices(backend="cpu")[0]
@@ -219,7 +218,7 @@ def _describe_leaf(leaf: Any) -> tuple[Any, ...]:
 
 
 def _read_settings() -> tuple[Any, ...]:
-    """JAX's settings that programs depend on, and XLA's."""
+    """Read the settings of JAX and XLA that programs depend on."""
     settings: Any = jax.config
     return (
         default_platform(),
@@ -235,7 +234,7 @@ def _read_settings() -> tuple[Any, ...]:
 
 @cache
 def _digest_sources() -> str:
-    """A digest of our code that programs are made from, and versions."""
+    """Digest our code that programs are made from, and versions."""
     package = Path(__file__).parents[1]
     rooms = (package / room for room in ("inference", "models", "numerics"))
     files = (file for room in rooms for file in sorted(room.rglob("*.py")))
@@ -248,12 +247,12 @@ def _digest(data: bytes) -> str:
 
 
 def _encode(tree: Any) -> Any:
-    """A tree of numbers as JSON, in which every part has the name of its type.
+    """Encode a tree of numbers as JSON, in which every part has the name of its type.
 
     Raises
     ------
     TypeError
-        Where `_decode` would not take a part for what it is.
+        If `_decode` could not restore the type of a part.
     """
     if tree is None or isinstance(tree, int | str):
         return tree
@@ -273,13 +272,13 @@ def _decode(tree: Any) -> Any:
 
 
 def _find_type(name: str) -> Any:
-    """A plain container, or a NamedTuple of ours or of NumPyro's; a TypeError for what is none."""
+    """Find a plain container, or a NamedTuple of ours or NumPyro's; TypeError for any other."""
     for plain in (list, tuple, dict):
         if name == f"builtins:{plain.__qualname__}":
             return plain
     module, _, kind = name.partition(":")
     ours = module.startswith(("bayesrep.", "numpyro."))
-    found = getattr(import_module(module), kind, None) if ours else None
-    if not hasattr(found, "_make"):
+    found_type = getattr(import_module(module), kind, None) if ours else None
+    if not hasattr(found_type, "_make"):
         raise TypeError(f"{name} is not a type of ours")
-    return found
+    return found_type

@@ -1,11 +1,11 @@
-"""How far classifiers may lie from the population, where nobody says: as far as they differ.
+"""Empirical scales of the classifiers' priors: default ones are widened to the accuracies' spread.
 
 `classifier_level` and `classifier_slope` are standard deviations of a classifier's own terms around
-the population's. As they are by default they suit classifiers of one kind. Where accuracies run
-from 0.1 % to 99.9 % they pull the extreme ones to the middle by more than these have answers to
-resist. The spread cannot be sampled with what classifiers share, whose data count with a weight for
-the images they have in common; it is taken from the accuracies beforehand. Classifiers that the
-prior may well have made leave it as it is. Others widen it in steps of √2, so that studies share
+the population's. Their defaults suit classifiers of one kind. Accuracies from 0.1 % to 99.9 % they
+would shrink to the middle by more than the extreme classifiers' answers can resist. These scales
+cannot be sampled with the shared parameters, whose data have a weight for the images that all
+classifiers have in common; they are estimated from the accuracies beforehand. Classifiers that are
+plausible under the prior leave it as it is. Others widen it in steps of √2, so that studies share
 programs.
 """
 
@@ -21,16 +21,17 @@ from bayesrep.studies.statistics import Cells
 
 
 def widen_priors(problem: Problem, named: Collection[str]) -> Problem:
-    """The problem with priors of classifiers' terms that are no narrower than they differ.
+    """Widen the default priors of classifiers' terms to the accuracies' spread.
 
-    Levels differ as the logits of accuracies do, by r times what their prior has. Where r is √2 or
-    more levels are given the last of √2, 2, 2 √2, … that r reaches, and slopes the root of that: a
-    classifier that is nearly always right says little of its slope.
+    Levels differ as the logits of accuracies do: let r be their standard deviation over the
+    prior's. The sd of levels is multiplied by the largest of 1, √2, 2, 2 √2, … that r reaches, that
+    of slopes by its square root: a classifier that is nearly always right tells little of its
+    slope.
 
     Parameters
     ----------
     problem
-        With options as they are by default, but for those named.
+        Problem with default options, but for those named.
     named
         Options that stay.
     """
@@ -40,7 +41,7 @@ def widen_priors(problem: Problem, named: Collection[str]) -> Problem:
     )
     # Most images lie about 2 s − 1 = 0.5: an accuracy is about that of the curve there.
     usual = math.hypot(level, 0.5 * slope)
-    ratio = logit_spread(problem.statistics.replication) / usual
+    ratio = between_classifier_sd(problem.statistics.replication) / usual
     steps = max(0, math.floor(2 * math.log2(max(ratio, 1e-3))))
     wider = {
         "classifier_level": level * 2 ** (steps / 2),
@@ -50,8 +51,8 @@ def widen_priors(problem: Problem, named: Collection[str]) -> Problem:
     return replace(problem, options=replace(options, **free)) if free else problem
 
 
-def logit_spread(cells: Cells) -> float:
-    """Standard deviation of classifiers' logit accuracies, less what chance adds."""
+def between_classifier_sd(cells: Cells) -> float:
+    """Estimate the sd of classifiers' logit accuracies, less the sampling variance."""
     images, right = cells.images.sum(), cells.correct.sum(axis=0)
     if len(right) < 2:
         return 0.0

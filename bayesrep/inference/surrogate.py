@@ -2,9 +2,9 @@
 
 It is the sum of the shared parameters' own potential (prior and annotations), of the potentials of
 a subsample of classifiers at centres that a regression on ξ predicts, and of a quadratic in ξ for
-what these leave of the Laplace marginal. Without the subsample it would be wrong far out, and a
-chain that came there would stay. All is fitted to points at which the marginal was evaluated, by
-ridge regressions whose penalty generalised cross-validation chooses.
+the residual of the Laplace marginal. Without the subsample it would be wrong far out, and a chain
+there would be stuck. All is fitted to points at which the marginal was evaluated, by ridge
+regressions whose penalty generalised cross-validation chooses.
 
 References
 ----------
@@ -28,8 +28,8 @@ from bayesrep.models.model import Data
 from bayesrep.types import Float, Floats
 
 CLIP_NORM = 11.0
-"""Length of ξ beyond which features stay what they are; at least, 4 sd of its own."""
-PENALTIES = 10.0 ** np.arange(-4, 5)
+"""Smallest norm at which ξ is clipped; √dimensions + 4 if that is larger."""
+RIDGE_PENALTIES = 10.0 ** np.arange(-4, 5)
 
 
 class Surrogate(NamedTuple):
@@ -40,11 +40,11 @@ class Surrogate(NamedTuple):
     data, whitening
         Those of the subsample alone.
     scale
-        What the potentials of the subsample count.
+        Factor of the subsample's potentials.
     center
         Coefficients of the subsample's centres.
     quadratic
-        Coefficients of what the subsample leaves of the marginal potential.
+        Coefficients of the residual of the marginal potential.
     """
 
     data: Data
@@ -55,7 +55,7 @@ class Surrogate(NamedTuple):
 
 
 def soft_clip_norm(shared: Any) -> Any:
-    """Shorten ξ [..., shared], of NumPy or JAX, to where normals are: no polynomial runs away."""
+    """Clip the norm of ξ [..., shared] softly, in NumPy or JAX, which bounds polynomials."""
     xp: Any = np if isinstance(shared, np.ndarray) else jnp
     squares = xp.sum(xp.square(shared), axis=-1, keepdims=True)
     longest = max(CLIP_NORM, np.sqrt(shared.shape[-1]) + 4.0)
@@ -63,7 +63,7 @@ def soft_clip_norm(shared: Any) -> Any:
 
 
 def features(shared: Any) -> Any:
-    """Compute 1, ξ and ξ_i ξ_j for i ≤ j of clipped ξ [..., shared], of NumPy or JAX."""
+    """Compute 1, ξ and ξ_i ξ_j for i ≤ j of clipped ξ [..., shared], in NumPy or JAX."""
     xp: Any = np if isinstance(shared, np.ndarray) else jnp
     clipped, size = soft_clip_norm(shared), shared.shape[-1]
     first, second = np.triu_indices(size)
@@ -73,7 +73,7 @@ def features(shared: Any) -> Any:
 
 
 def count_features(size: int) -> int:
-    """Count the `features` of so many shared parameters."""
+    """Count the `features` of `size` shared parameters."""
     return 1 + size + size * (size + 1) // 2
 
 
@@ -91,16 +91,16 @@ def _subsample_potentials(
 ) -> Potentials:
     """Compute the potentials of the subsample at its predicted centres."""
     center = jnp.tensordot(inputs, surrogate.center, axes=1)
-    at = surrogate.whitening({"shared": shared, "units": center})
-    return density.potentials(at, surrogate.data)
+    position = surrogate.whitening({"shared": shared, "units": center})
+    return density.potentials(position, surrogate.data)
 
 
 @lru_cache(maxsize=16)
 def _subsample_program(density: Density) -> PointProgram:
     """Compile the potentials of the subsample at points ξ."""
 
-    def potentials(surrogate: Surrogate, at: Array) -> Potentials:
-        return _subsample_potentials(density, surrogate, at, features(at))
+    def potentials(surrogate: Surrogate, point: Array) -> Potentials:
+        return _subsample_potentials(density, surrogate, point, features(point))
 
     return compile_for_points(potentials, density, "potentials of the subsample")
 
@@ -128,7 +128,7 @@ def fit_surrogate(
     density, setting
         The density, and the coordinates of the points.
     shared, potential, center
-        Points, and what `Marginal.evaluate` says there.
+        Points, and the values of `Marginal.evaluate` there.
     """
     surrogate, size = blank_surrogate(density, setting), density.shared
     usable = np.isfinite(potential) & np.isfinite(center).all(axis=(1, 2))
@@ -136,17 +136,18 @@ def fit_surrogate(
     if len(potential) < 2 * (1 + size):
         return surrogate
     inputs, weight = features(shared), importance(potential, size)
-    # Of few points centres are linear in ξ.
+    # With few points the regression of centres is linear in ξ.
     some = inputs if len(inputs) > 3 * inputs.shape[1] else inputs[:, : 1 + size]
     coefficients = np.zeros((inputs.shape[1], center[0].size))
     coefficients[: some.shape[1]] = ridge(some, center.reshape(len(center), -1), weight)
     of_center = coefficients.reshape(-1, *center.shape[1:])
     surrogate = surrogate._replace(center=jax.device_put(of_center))
 
+    # The subsample at its predicted centres, as the surrogate itself evaluates it.
     parts = _subsample_program(density)(surrogate, shared)
     of_all = potential - np.asarray(parts.shared)
     of_subsample = float(surrogate.scale) * np.asarray(parts.units).sum(axis=1)
-    # How much of what the subsample says beyond a quadratic all classifiers say, too.
+    # A control variate: all classifiers' residual from a quadratic, regressed on the subsample's.
     levels = np.stack([of_all, of_subsample], axis=1)
     residuals = levels - inputs @ ridge(inputs, levels, weight)
     covariance, variance = (residuals.T * weight) @ residuals[:, 1]
@@ -157,7 +158,7 @@ def fit_surrogate(
 
 
 def importance(potential: Float[np.ndarray, "point"], size: int) -> Float[np.ndarray, "point"]:
-    """Weigh points: 1 about the typical potential, less above, where the posterior is not."""
+    """Weight points: 1 around the typical potential, less above, outside the posterior's mass."""
     above = np.maximum(potential - np.median(potential) - size, 0.0)
     return 1 / np.square(1 + above / size)
 
@@ -171,21 +172,21 @@ def ridge(
     weights = weights / weights.sum()
     center, means = weights @ inputs[:, 1:], weights @ outputs
     scale = np.sqrt(weights * len(weights))[:, None]
-    left, right = scale * (inputs[:, 1:] - center), scale * (outputs - means)
-    # By the features' products, not the singular values: a fifth of the time, and what rounding
-    # leaves of the smallest is far below the least penalty.
-    squared, axes = np.linalg.eigh(left.T @ left)
+    design, response = scale * (inputs[:, 1:] - center), scale * (outputs - means)
+    # By eigenvalues of the Gram matrix, not singular values: a fifth of the time, and the rounding
+    # error of the smallest is far below the least penalty.
+    squared, axes = np.linalg.eigh(design.T @ design)
     squared = np.where(squared > 1e-13 * squared[-1], squared, 0.0)
-    projected = axes.T @ (left.T @ right)
+    projected = axes.T @ (design.T @ response)
     inverse = np.divide(1.0, squared, out=np.zeros_like(squared), where=squared > 0)
     explained = inverse * np.square(projected).sum(axis=1)
-    unexplained = max(float(np.square(right).sum() - explained.sum()), 0.0)
+    unexplained = max(float(np.square(response).sum() - explained.sum()), 0.0)
 
     def generalised_error(penalty: float) -> float:
         shrunk: Floats = penalty / (squared + penalty)
-        free = max(len(left) - len(squared) + shrunk.sum() - 1, 1e-2 * len(left))
-        return float(len(left) * (unexplained + shrunk**2 @ explained) / free**2)
+        free = max(len(design) - len(squared) + shrunk.sum() - 1, 1e-2 * len(design))
+        return float(len(design) * (unexplained + shrunk**2 @ explained) / free**2)
 
-    penalty = min(PENALTIES, key=generalised_error)
+    penalty = min(RIDGE_PENALTIES, key=generalised_error)
     slopes = axes @ (projected / (squared + penalty)[:, None])
     return np.concatenate([(means - center @ slopes)[None], slopes])

@@ -18,7 +18,7 @@ import numpy as np
 from bayesrep.errors import ConvergenceWarning, EstimateWarning, IdentificationWarning
 from bayesrep.inference import fit
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups
-from bayesrep.inference.components import settled_by_counts
+from bayesrep.inference.components import choose_components
 from bayesrep.inference.image_weights import share_images
 from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.mode import around_mode
@@ -88,7 +88,7 @@ def outcome(world: Populations, design: Design, *, leniency: float, seed: int, w
 def normal_posterior(study: Study, *, seed: int, draws: int = DRAWS) -> Posterior:
     """The joint model's posterior as the normal approximation at its mode: not certified."""
     with kept_programs(), own_settings():
-        problem, _ = settled_by_counts(pose(study, model="joint", options={}), choose=True)
+        problem, _ = choose_components(pose(study, model="joint", options={}), choose=True)
         data = problem.data()
         tools = programs(problem, data)
         normal = around_mode(problem, tools, data)

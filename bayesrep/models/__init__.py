@@ -1,10 +1,10 @@
 """Probability models as plain NumPyro functions; they know no sampler.
 
-`MODELS` is what `bayesrep.fit` chooses from. A model is added here and in a file of its own:
-nothing above this room asks for its name. Its file is imported, and JAX with it, where the model is
-asked for; the names alone cost nothing. A model of one's own is put in by its name,
-`MODELS["probit"] = Model(...)`, and is there for as long as the process; or it is in an installed
-package, whose entry point of the group "bayesrep.models" has its name.
+`MODELS` are the models of `bayesrep.fit`. A model is added here and in a file of its own: no other
+package asks for its name. Its file is imported, and JAX with it, when the model is looked up; the
+names alone cost nothing. A model of one's own is registered by name,
+`MODELS["probit"] = Model(...)`, for as long as the process lives; or it is in an installed package,
+whose entry point of the group "bayesrep.models" has its name.
 """
 
 import sys
@@ -22,13 +22,13 @@ __all__ = ["MODELS", "Model"]
 
 
 class _Models(MutableMapping[str, "Model"]):
-    """Models by name: ours, each in the file of that name, and others that were put in.
+    """Registry of models by name: ours, by file and attribute, and others that were registered.
 
-    Those of installed packages are looked for where a name is neither, and are then put in.
+    For any other name the entry points of installed packages are searched, and registered.
     """
 
-    def __init__(self, *names: str) -> None:
-        self._ours = names
+    def __init__(self, **attributes: str) -> None:
+        self._ours = attributes  # of the file of that name
         self._others: dict[str, Model] = {}
 
     def __getitem__(self, name: str) -> "Model":
@@ -36,7 +36,7 @@ class _Models(MutableMapping[str, "Model"]):
             if name not in self._others and (point := _find_installed(name)):
                 self._others[name] = point.load()
             return self._others[name]
-        return import_module(_module_of(name)).MODEL
+        return getattr(import_module(_module_of(name)), self._ours[name])
 
     def __setitem__(self, name: str, model: "Model") -> None:
         if name in self._ours:
@@ -58,9 +58,10 @@ class _Models(MutableMapping[str, "Model"]):
         return len(self._ours) + len(self._others)
 
     def list_own(self) -> "list[Model]":
-        """Our models whose files are imported: no name tells them from what wraps them."""
-        files = (vars(sys.modules.get(_module_of(name), object)) for name in self._ours)
-        return [file["MODEL"] for file in files if "MODEL" in file]  # not yet where it is imported
+        """List our models whose files are imported: a wrapper of one may have its name."""
+        # A file that is being imported has no model yet.
+        files = [(sys.modules.get(_module_of(name)), each) for name, each in self._ours.items()]
+        return [vars(file)[each] for file, each in files if file and each in vars(file)]
 
 
 def _module_of(name: str) -> str:
@@ -68,7 +69,7 @@ def _module_of(name: str) -> str:
 
 
 def _find_installed(name: str) -> EntryPoint | None:
-    """The model of an installed package, not loaded."""
+    """Find the entry point of an installed package's model, not loaded."""
     points = tuple(entry_points(group="bayesrep.models", name=name))
     if len(points) > 1:
         packages = " and ".join(sorted(point.dist.name for point in points if point.dist))
@@ -76,11 +77,11 @@ def _find_installed(name: str) -> EntryPoint | None:
     return points[0] if points else None
 
 
-MODELS = _Models("joint", "workers")
+MODELS = _Models(joint="JOINT_MODEL", workers="WORKERS_MODEL")
 
 
 def __getattr__(name: str) -> object:
-    """The type of models, which imports JAX, where it is asked for."""
+    """Import the type of models, and JAX with it, at first access."""
     if name != "Model":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.model").Model

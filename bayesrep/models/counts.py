@@ -1,7 +1,7 @@
 """Annotation counts under beta mixtures: pairs (k, n), their likelihood, and averages over them.
 
-Where images were shown to one or a few numbers n of annotators the cells are completed to all k of
-each, which makes tables cheap and lets studies of one design share one compiled program.
+If there are few different numbers n of annotators, the cells are completed to all k of each, which
+makes tables cheap and lets studies of one design share one compiled program.
 
 Dimensions: `component` K, `cell` the M pairs as the likelihood lays them out, `point` of the
 accuracy curves.
@@ -37,7 +37,7 @@ ByPair: TypeAlias = Float[Array, "group cell"]
 PerCell: TypeAlias = Float[Array, "cell"]
 
 LARGEST_GRID = 768
-SMALLEST = 1e-300
+MIN_PROBABILITY = 1e-300
 
 
 @no_type_check
@@ -64,7 +64,7 @@ class ListedPairs(NamedTuple):
 
 
 class DependentPairs(NamedTuple):
-    """Any pairs (k, n) of answers that depend on each other, in one image's data."""
+    """Any pairs (k, n) of answers with an intraclass correlation within an image."""
 
     log_given: Float[Array, "cell node"]
     """log P(k | n, s) without C(n, k) at the nodes of `numerics.logit_quadrature`."""
@@ -74,13 +74,13 @@ class DependentPairs(NamedTuple):
 Pairs: TypeAlias = GridPairs | ListedPairs | DependentPairs
 
 
-class Kept(NamedTuple):
-    """Which images of a data set could be there, where the counts at hand selected them."""
+class Truncation(NamedTuple):
+    """Truncation of a data set whose images were selected by the counts at hand."""
 
     probability: PerCell
-    """That an image with this pair was kept; pairs of every k of each n are there."""
+    """a(k, n), probability that an image with this pair was kept; has every k of each n."""
     of_shown: Float[Array, "cell size"]
-    """0/1: which of the different n a pair has."""
+    """0/1 indicator of the n of a pair among the different n."""
 
 
 class Counts(NamedTuple):
@@ -88,37 +88,38 @@ class Counts(NamedTuple):
 
     pairs: Pairs
     images: Float[Array, "group cell"]
-    kept: Kept | None = None
+    truncation: Truncation | None = None
 
 
-def _fits_grid(shown: Int[np.ndarray, "size"]) -> bool:
-    return len(shown) * (int(shown[-1]) + 1) <= LARGEST_GRID or len(shown) == 1
+def _fits_grid(sizes: Int[np.ndarray, "size"]) -> bool:
+    return len(sizes) * (int(sizes[-1]) + 1) <= LARGEST_GRID or len(sizes) == 1
 
 
 def complete(tables: Sequence[Cells]) -> list[Cells]:
-    """The cell tables of all groups of one data set on the same (selected, shown) pairs.
+    """Complete the cell tables of one data set's groups to the same (selected, shown) pairs.
 
-    All k of every n, where that is a small table or images were selected by these counts; cells
-    without images count 0.
+    These are all k of every n, if that is a small table or images were selected by these counts;
+    cells without images count 0.
     """
-    shown = np.unique(np.concatenate([cells.shown for cells in tables]))
-    if _fits_grid(shown) or tables[0].selection is not None:
-        return [cells.completed(shown) for cells in tables]
+    sizes = np.unique(np.concatenate([cells.shown for cells in tables]))
+    if _fits_grid(sizes) or tables[0].selection is not None:
+        return [cells.completed(sizes) for cells in tables]
+    # Too many pairs for a grid: only those with images in some group.
     pairs = np.concatenate([np.stack([c.shown, c.selected], axis=1) for c in tables])
     n, k = np.unique(pairs, axis=0).T
     return [cells.on(k, n) for cells in tables]
 
 
 def pair_of_cells(cells: Cells) -> Ints:
-    """Where completed cells lie among the model's pairs."""
-    shown = np.unique(cells.shown)
-    if not _fits_grid(shown):
+    """Find the indices of completed cells among the model's pairs."""
+    sizes = np.unique(cells.shown)
+    if not _fits_grid(sizes):
         return np.arange(len(cells.shown))
-    return np.searchsorted(shown, cells.shown) * (shown[-1] + 1) + cells.selected
+    return np.searchsorted(sizes, cells.shown) * (sizes[-1] + 1) + cells.selected
 
 
 def lay_out(cells: Cells, dependence: float = 0.0) -> Pairs:
-    """The pairs of completed cells as the likelihood wants them.
+    """Lay out the pairs of completed cells for the likelihood.
 
     Parameters
     ----------
@@ -127,17 +128,17 @@ def lay_out(cells: Cells, dependence: float = 0.0) -> Pairs:
     dependence
         Intraclass correlation of the answers about one image.
     """
-    shown = np.unique(cells.shown)
+    sizes = np.unique(cells.shown)
     log_choices = log_binomial(cells.shown, cells.selected)
     rejected = cells.shown - cells.selected
     if dependence > 0:
-        given = logit_quadrature.log_dependent(cells.selected, rejected, dependence)
+        log_answers = logit_quadrature.log_dependent(cells.selected, rejected, dependence)
         return DependentPairs(
-            *(jax.device_put(on_pairs(x, cells).T) for x in (given.T, log_choices))
+            *(jax.device_put(on_pairs(x, cells).T) for x in (log_answers.T, log_choices))
         )
-    if _fits_grid(shown):
-        return GridPairs(jax.device_put(on_pairs(log_choices, cells)), tuple(int(n) for n in shown))
-    size = int(shown[-1])
+    if _fits_grid(sizes):
+        return GridPairs(jax.device_put(on_pairs(log_choices, cells)), tuple(int(n) for n in sizes))
+    size = int(sizes[-1])
     return ListedPairs(
         below_selected=jax.device_put(counts_below(cells.selected, size)),
         below_rejected=jax.device_put(counts_below(rejected, size)),
@@ -148,23 +149,23 @@ def lay_out(cells: Cells, dependence: float = 0.0) -> Pairs:
     )
 
 
-def find_possible_pairs(cells: Cells) -> Kept | None:
-    """Which pairs of completed cells could be there; None where any could."""
+def find_possible_pairs(cells: Cells) -> Truncation | None:
+    """Find the selection probability of completed cells' pairs; None without a selection."""
     if cells.selection is None:
         return None
-    shown = np.unique(cells.shown)
-    of_shown = (cells.shown[None, :] == shown[:, None]).astype(np.float64)
+    sizes = np.unique(cells.shown)
+    of_shown = (cells.shown[None, :] == sizes[:, None]).astype(np.float64)
     probability = cells.selection.probability(cells.selected, cells.shown)
-    return Kept(*(jax.device_put(on_pairs(x, cells).T) for x in (probability, of_shown)))
+    return Truncation(*(jax.device_put(on_pairs(x, cells).T) for x in (probability, of_shown)))
 
 
 def images_on_pairs(tables: Sequence[Cells]) -> Float[np.ndarray, "group cell"]:
-    """Images of completed cells of every group, as the likelihood lays pairs out."""
+    """Lay out the images of completed cells of every group on the likelihood's pairs."""
     return np.stack([on_pairs(cells.images, cells) for cells in tables])
 
 
 def counts_of(tables: Sequence[Cells], dependence: float = 0.0) -> Counts:
-    """The counts of one data set, of the completed cells of every group.
+    """Build the counts of one data set from the completed cells of every group.
 
     Parameters
     ----------
@@ -180,16 +181,16 @@ def counts_of(tables: Sequence[Cells], dependence: float = 0.0) -> Counts:
 def on_pairs(
     values: Shaped[np.ndarray, "*batch completed"], cells: Cells
 ) -> Float[np.ndarray, "*batch cell"]:
-    """Spread values of completed cells over the model's pairs, 0 elsewhere."""
-    shown = np.unique(cells.shown)
-    size = len(shown) * (int(shown[-1]) + 1) if _fits_grid(shown) else len(cells.shown)
-    spread = np.zeros((*values.shape[:-1], size))
-    spread[..., pair_of_cells(cells)] = values
-    return spread
+    """Scatter values of completed cells to the model's pairs, 0 elsewhere."""
+    sizes = np.unique(cells.shown)
+    size = len(sizes) * (int(sizes[-1]) + 1) if _fits_grid(sizes) else len(cells.shown)
+    grid = np.zeros((*values.shape[:-1], size))
+    grid[..., pair_of_cells(cells)] = values
+    return grid
 
 
 def _log_components(mixtures: Mixtures, pairs: ListedPairs) -> Float[Array, "group component cell"]:
-    """log of weight times mass, without C(n, k)."""
+    """Compute log of weight times mass, without C(n, k)."""
     masses = log_cells(
         mixtures.a, mixtures.b, pairs.below_selected, pairs.below_rejected, pairs.below_shown
     )
@@ -197,7 +198,7 @@ def _log_components(mixtures: Mixtures, pairs: ListedPairs) -> Float[Array, "gro
 
 
 def log_pair_masses(mixtures: Mixtures, pairs: Pairs) -> Float[Array, "group cell"]:
-    """log P(k | n) without C(n, k)."""
+    """Compute log P(k | n) without C(n, k)."""
     if isinstance(pairs, GridPairs):
         masses = log_masses(mixtures.log_weights, mixtures.a, mixtures.b, pairs.shown)
         return masses.reshape(masses.shape[0], -1)
@@ -211,13 +212,13 @@ Tables: TypeAlias = tuple[Float[Array, "group cell"], Float[Array, "group cell p
 
 
 def log_tables(mixtures: Mixtures, pairs: Pairs, family: Curves) -> Tables:
-    """What a data set's mixtures say of the counts, and the counts of the curves' points."""
+    """Compute log P(k | n) of a data set's mixtures, and log P(point of the curves | k, n)."""
     if isinstance(pairs, DependentPairs):
         log_joint = log_nodes(mixtures, pairs)
         table = jax.nn.log_softmax(log_joint, axis=-1)
         if family.is_exact:
             some = jnp.exp(table) @ logit_quadrature.virtual_annotators(family.degree)
-            table = jnp.log(jnp.maximum(some, SMALLEST))
+            table = jnp.log(jnp.maximum(some, MIN_PROBABILITY))
         return logsumexp(log_joint, axis=-1), table
     if family.is_exact:
         return log_virtual_tables(mixtures, pairs, family.degree)
@@ -225,15 +226,16 @@ def log_tables(mixtures: Mixtures, pairs: Pairs, family: Curves) -> Tables:
 
 
 def log_nodes(mixtures: Mixtures, pairs: DependentPairs) -> Float[Array, "group cell node"]:
-    """log P(k, node | n) without C(n, k)."""
+    """Compute log P(k, node | n) without C(n, k)."""
     log_density = logit_quadrature.log_mixture_weights(*mixtures)
     return log_density[:, None, :] + pairs.log_given[None]
 
 
 def log_virtual_tables(mixtures: Mixtures, pairs: GridPairs | ListedPairs, degree: int) -> Tables:
-    """The tables where points are numbers J of virtual annotators: equation M3."""
+    """Compute the tables for points that are numbers J of virtual annotators: equation M3."""
     a, b, log_weights = mixtures.a, mixtures.b, mixtures.log_weights
     choices = log_binomial(degree, np.arange(degree + 1))
+    # On a grid, but for binomials, P(k, j | n, d) depends on k + j alone: a Hankel matrix.
     if isinstance(pairs, GridPairs):
         both = log_masses(log_weights, a, b, [n + degree for n in pairs.shown])
         joint = hankel(both, pairs.shown[-1] + 1, degree + 1)  # [group, n, k, j]
@@ -242,16 +244,16 @@ def log_virtual_tables(mixtures: Mixtures, pairs: GridPairs | ListedPairs, degre
         log_mass = logsumexp(log_joint, axis=-1)
         return log_mass, log_joint - log_mass[..., None]
     log_components = _log_components(mixtures, pairs)
-    given = virtual_annotators(
+    conditional = virtual_annotators(
         a[:, None] + pairs.selected[None, :], b[:, None] + pairs.rejected[None, :], degree
     )
     component = jax.nn.softmax(log_components, axis=1)
-    table = jnp.einsum("gkm,kmx->gmx", component, given)
+    table = jnp.einsum("gkm,kmx->gmx", component, conditional)
     return logsumexp(log_components, axis=1), jnp.log(table)
 
 
 def log_node_tables(mixtures: Mixtures, pairs: GridPairs | ListedPairs) -> Tables:
-    """The tables where points are values of s, by quadrature."""
+    """Compute the tables for points that are values of s, by quadrature."""
     log_density = logit_quadrature.log_mixture_weights(*mixtures)
     log_given = logit_quadrature.log_likelihood(*_selected_and_rejected(pairs))
     log_joint = log_density[:, None, :] + log_given[None]
@@ -259,44 +261,45 @@ def log_node_tables(mixtures: Mixtures, pairs: GridPairs | ListedPairs) -> Table
 
 
 def log_kept(counts: Counts, log_mass: ByPair) -> tuple[ByPair, Float[Array, "group size"]]:
-    """log P(k | n, kept) without C(n, k) and the rule's own factor, and log P(kept | n).
+    """Compute log P(k | n, kept) without C(n, k) and a(k, n), and log P(kept | n).
 
-    P(k | n, kept) = a(k, n) P(k | n) / Σ_k' a(k', n) P(k' | n): the law of the counts of images
-    that the counts themselves selected, by a rule that keeps k of n with probability a(k, n).
+    P(k | n, kept) = a(k, n) P(k | n) / Σ_k' a(k', n) P(k' | n): the truncated distribution of the
+    counts of images that were selected by a rule that keeps k of n with probability a(k, n).
     """
-    if counts.kept is None:
+    if counts.truncation is None:
         return log_mass, jnp.zeros((log_mass.shape[0], 0))
-    keeps, of_shown = counts.kept
+    keeps, of_shown = counts.truncation
     whole = log_mass + counts.pairs.log_choices[None, :]
+    # Pairs that cannot be kept have no mass, and no gradient either.
     possible = jnp.where(keeps[None] > 0, whole, -jnp.inf)
     total = jnp.log((keeps[None] * jnp.exp(possible)) @ of_shown)
     return log_mass - total @ of_shown.T, total
 
 
 def log_pairs_kept(counts: Counts, log_mass: ByPair) -> ByPair:
-    """log P(k | n) of all pairs with every factor, of images as they are in the data set."""
+    """Compute log P(k | n, kept) of all pairs with every factor; P(k | n) without a selection."""
     whole = log_kept(counts, log_mass)[0] + counts.pairs.log_choices[None, :]
-    if counts.kept is None:
+    if counts.truncation is None:
         return whole
-    keeps = counts.kept.probability[None]
-    log_keeps = jnp.log(jnp.maximum(keeps, SMALLEST))
+    keeps = counts.truncation.probability[None]
+    log_keeps = jnp.log(jnp.maximum(keeps, MIN_PROBABILITY))
     return jnp.where(keeps > 0, whole + log_keeps, log_keeps)
 
 
 def log_likelihood_of(counts: Counts, log_mass: ByPair) -> Float[Array, ""]:
-    """Of the counts, but for factors that no parameter changes."""
+    """Compute the log likelihood of the counts, but for factors without parameters."""
     return jnp.sum(counts.images * log_kept(counts, log_mass)[0])
 
 
-def shares_kept(counts: Counts, kept: Kept, log_mass: ByPair) -> ByPair:
-    """Shares of the pairs among images that could be there, with each n as often as it is."""
-    by_shown = counts.images @ kept.of_shown
-    shares = (by_shown / by_shown.sum(axis=1, keepdims=True)) @ kept.of_shown.T
+def shares_kept(counts: Counts, truncation: Truncation, log_mass: ByPair) -> ByPair:
+    """Compute the shares of the pairs among kept images, with each n as often as in the data."""
+    by_shown = counts.images @ truncation.of_shown
+    shares = (by_shown / by_shown.sum(axis=1, keepdims=True)) @ truncation.of_shown.T
     return shares * jnp.exp(log_pairs_kept(counts, log_mass))
 
 
-def contract(curves: ByPoint, table: Float[Array, "group cell point"]) -> ByCell:
-    """P(correct | k, n), a plain product where there is one group: equation M4.
+def accuracy_by_cell(curves: ByPoint, table: Float[Array, "group cell point"]) -> ByCell:
+    """Compute P(correct | k, n), a plain product for a single group: equation M4.
 
     Times P(k | n) it is equation 7 of Engstrom et al. (2020).
     """
@@ -308,19 +311,19 @@ def contract(curves: ByPoint, table: Float[Array, "group cell point"]) -> ByCell
 def average_accuracy(
     curves: ByPoint, mixtures: Mixtures, counts: Counts, family: Curves
 ) -> Float[Array, "classifier group"]:
-    """Accuracy under a data set's selection frequencies.
+    """Average accuracy curves over a data set's selection frequencies.
 
-    Engstrom et al. (2020), equations 3 and 6; in Bernstein form equation M5. Where the counts
-    selected the images, under the frequencies of those that were kept,
-    Σ_k P(k | n, kept) P(point | k, n).
+    Engstrom et al. (2020), equations 3 and 6; in Bernstein form equation M5. If the counts selected
+    the images, over the frequencies of the kept ones, Σ_k P(k | n, kept) P(point | k, n).
     """
-    if counts.kept is not None:
+    if counts.truncation is not None:
         log_mass, log_table = log_tables(mixtures, counts.pairs, family)
         weights = jnp.einsum(
-            "gm,gmx->gx", shares_kept(counts, counts.kept, log_mass), jnp.exp(log_table)
+            "gm,gmx->gx", shares_kept(counts, counts.truncation, log_mass), jnp.exp(log_table)
         )
     elif family.is_exact:
         choices = log_binomial(family.degree, np.arange(family.degree + 1))
+        # The points' probabilities are those of d annotators' counts: exact, no quadrature.
         masses = log_masses(*mixtures, [family.degree])
         weights = jnp.exp(choices[None, :] + masses[:, 0])
     else:
@@ -329,8 +332,8 @@ def average_accuracy(
 
 
 def average_frequency(mixtures: Mixtures, counts: Counts) -> Float[Array, "group"]:
-    """Mean selection frequency of a data set's images, of those that were kept."""
-    if counts.kept is None:
+    """Compute the mean selection frequency of a data set's images, of the kept ones."""
+    if counts.truncation is None:
         return jnp.exp(mixtures.log_weights) @ (mixtures.a / (mixtures.a + mixtures.b))
     # The accuracy of a classifier that is right where one further annotator selects the image.
     line = jnp.broadcast_to(jnp.array([0.0, 1.0]), (1, *counts.images.shape[:1], 2))
@@ -340,7 +343,7 @@ def average_frequency(mixtures: Mixtures, counts: Counts) -> Float[Array, "group
 
 
 def _selected_and_rejected(pairs: GridPairs | ListedPairs) -> tuple[PerCell, PerCell]:
-    """k and n − k of all pairs; 0 rejected where a place of the grid has k > n."""
+    """List k and n − k of all pairs; 0 rejected for empty pairs of the grid, k > n."""
     if isinstance(pairs, ListedPairs):
         return pairs.selected, pairs.rejected
     k = np.tile(np.arange(pairs.shown[-1] + 1.0), len(pairs.shown))

@@ -1,4 +1,4 @@
-"""The workers of a study's data sets, and images about which their answers say the same."""
+"""The workers of a study's data sets, and clusters of images with (nearly) the same answers."""
 
 import warnings
 from collections.abc import Sequence
@@ -16,37 +16,37 @@ from bayesrep.numerics.leniency import CrowdAnswers, log_given, panel_logit, str
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Int
 
-BY_MEAN, BY_SPREAD = 60, 6
-"""Into how many parts images are divided by where their answers say that s is, and how surely."""
+MEAN_BINS, SD_BINS = 60, 6
+"""Bins of the posterior mean and sd of s by which nearly identical images are merged."""
 
 
-class Alike(NamedTuple):
-    """Images of one data set about which the answers say the same, or nearly.
+class ImageClusters(NamedTuple):
+    """Clusters of one data set's images with the same answers, or nearly.
 
     Attributes
     ----------
     answered : [M, V]
-        How many of them each known worker answered.
+        Numbers of a cluster's images that each known worker answered.
     log_given : [M, node]
         log P(answers | s) at the nodes of `bayesrep.numerics.logit_quadrature`.
     images : [M]
-        How many there are.
+        Numbers of images.
     selected : [M]
-        How often known workers selected one of them.
+        Numbers of known workers' answers that selected one of them.
     correct : [M, C]
-        How many of them each classifier gets right.
+        Numbers of images that each classifier gets right.
     """
 
-    log_given: Float[np.ndarray, "alike node"]
-    answered: Int[np.ndarray, "alike known"]
-    selected: Int[np.ndarray, "alike"]
-    images: Int[np.ndarray, "alike"]
-    correct: Int[np.ndarray, "alike classifier"]
+    log_given: Float[np.ndarray, "cluster node"]
+    answered: Int[np.ndarray, "cluster known"]
+    selected: Int[np.ndarray, "cluster"]
+    images: Int[np.ndarray, "cluster"]
+    correct: Int[np.ndarray, "cluster classifier"]
 
 
 @lru_cache(maxsize=2)
 def crowd_of(study: Study, roles: tuple[str, ...]) -> Crowd:
-    """Leniencies of the workers of some data sets.
+    """Estimate the leniencies of the workers of some data sets.
 
     Raises
     ------
@@ -54,20 +54,21 @@ def crowd_of(study: Study, roles: tuple[str, ...]) -> Crowd:
         If it is not known of any who answered.
     """
     datasets = {role: study.datasets[role] for role in roles}
-    known = {role: data.answers for role, data in datasets.items() if data.answers is not None}
-    if not known:
+    by_role = {role: data.answers for role, data in datasets.items() if data.answers is not None}
+    if not by_role:
         raise StudyError("workers-of-answers-unknown", study=study.name)
     names, place = np.unique(
-        np.concatenate([of.workers for of in known.values()]), return_inverse=True
+        np.concatenate([each.workers for each in by_role.values()]), return_inverse=True
     )
-    places = np.split(place, np.cumsum([len(of.workers) for of in known.values()])[:-1])
-    sizes = [len(datasets[role].images) for role in known]
+    places = np.split(place, np.cumsum([len(each.workers) for each in by_role.values()])[:-1])
+    sizes = [len(datasets[role].images) for role in by_role]
+    # Images are numbered through all data sets, workers by name: one crowd rates them all.
     starts = np.cumsum([0, *sizes[:-1]])
     answers = CrowdAnswers(
-        np.concatenate([of.image + s for of, s in zip(known.values(), starts, strict=True)]),
-        np.concatenate([p[of.worker] for of, p in zip(known.values(), places, strict=True)]),
-        np.concatenate([of.selected for of in known.values()]),
-        np.repeat(np.arange(len(known)), sizes),
+        np.concatenate([each.image + s for each, s in zip(by_role.values(), starts, strict=True)]),
+        np.concatenate([p[each.worker] for each, p in zip(by_role.values(), places, strict=True)]),
+        np.concatenate([each.selected for each in by_role.values()]),
+        np.repeat(np.arange(len(by_role)), sizes),
         len(names),
     )
     if len(np.unique(answers.worker)) == len(answers.worker):
@@ -77,11 +78,11 @@ def crowd_of(study: Study, roles: tuple[str, ...]) -> Crowd:
             IdentificationWarning,
             stacklevel=2,
         )
-    return Crowd(tuple(known), answers, find_leniencies(answers))
+    return Crowd(tuple(by_role), answers, find_leniencies(answers))
 
 
 def logits(crowd: Crowd, *, panel: bool) -> Float[np.ndarray, "dataset node"]:
-    """α of every data set at the nodes of `bayesrep.numerics.logit_quadrature`.
+    """Compute α of every data set at the nodes of `bayesrep.numerics.logit_quadrature`.
 
     Parameters
     ----------
@@ -91,75 +92,78 @@ def logits(crowd: Crowd, *, panel: bool) -> Float[np.ndarray, "dataset node"]:
         Whether the workers of a data set are all there are.
     """
     log_s, log_rest, _ = logit_quadrature.nodes()
-    logit, found = log_s - log_rest, crowd.leniencies
+    logit, leniencies = log_s - log_rest, crowd.leniencies
     if not panel:
-        return np.tile(stretched_logit(logit, found.spread), (len(crowd.roles), 1))
-    asked = [np.flatnonzero(each) for each in count_answers(crowd)]
-    return np.stack([panel_logit(logit, found.mean[w], found.variance[w]) for w in asked])
+        return np.tile(stretched_logit(logit, leniencies.spread), (len(crowd.roles), 1))
+    rows = [np.flatnonzero(each) for each in count_answers(crowd)]
+    return np.stack([panel_logit(logit, leniencies.mean[w], leniencies.variance[w]) for w in rows])
 
 
 def count_answers(crowd: Crowd) -> Int[np.ndarray, "dataset worker"]:
-    """How often each worker answered about each data set."""
+    """Count each worker's answers about each data set."""
     answers = crowd.answers
     place = answers.dataset[answers.image] * answers.workers + answers.worker
     size = len(crowd.roles), answers.workers
     return np.bincount(place, minlength=size[0] * size[1]).reshape(size)
 
 
-def images_alike(study: Study, roles: Sequence[str], *, panel: bool) -> dict[str, Alike]:
-    """The images of every data set, those alike together."""
+def cluster_images(study: Study, roles: Sequence[str], *, panel: bool) -> dict[str, ImageClusters]:
+    """Cluster the images of every data set by their answers."""
     crowd = crowd_of(study, tuple(roles))
-    answers, known = crowd.answers, crowd.leniencies.known
-    given = log_given(answers, crowd.leniencies, logits(crowd, panel=panel))
+    answers, known_workers = crowd.answers, crowd.leniencies.known
+    log_likelihood = log_given(answers, crowd.leniencies, logits(crowd, panel=panel))
+    # Columns of the known workers: only their answers inform about leniencies.
     column = np.full(answers.workers, -1)
-    column[known] = np.arange(len(known))
+    column[known_workers] = np.arange(len(known_workers))
     log_s, log_rest, _ = logit_quadrature.nodes()
-    found: dict[str, Alike] = {}
+    clusters: dict[str, ImageClusters] = {}
     for role in roles:
         data = study.datasets[role]
         if role in crowd.roles:
             mine = answers.dataset == crowd.roles.index(role)
-            said = given[mine]
-            place = _group_alike(said)
-            here = mine[answers.image] & (column[answers.worker] >= 0)
-            rows = place[answers.image[here] - np.flatnonzero(mine)[0]]
-            cells = rows * len(known) + column[answers.worker[here]]
-            yes = rows[answers.selected[here]]
+            log_rows = log_likelihood[mine]
+            place = _assign_clusters(log_rows)
+            by_known = mine[answers.image] & (column[answers.worker] >= 0)
+            rows = place[answers.image[by_known] - np.flatnonzero(mine)[0]]
+            cells = rows * len(known_workers) + column[answers.worker[by_known]]
+            selections = rows[answers.selected[by_known]]
         else:
+            # Without workers, images of equal counts are exchangeable.
             counts = np.stack([data.selected, data.shown - data.selected], axis=1)
             pairs, place = np.unique(counts, axis=0, return_inverse=True)
-            said = pairs[place] @ np.stack([log_s, log_rest])
-            cells = yes = np.empty(0, dtype=np.int64)
+            log_rows = pairs[place] @ np.stack([log_s, log_rest])
+            cells = selections = np.empty(0, dtype=np.int64)
         images = np.bincount(place)
-        among = sparse.csr_array((np.ones(len(place)), (place, np.arange(len(place)))))
-        found[role] = Alike(
-            log_given=among @ said / images[:, None],
-            answered=np.bincount(cells, minlength=len(images) * len(known)).reshape(
+        membership = sparse.csr_array((np.ones(len(place)), (place, np.arange(len(place)))))
+        clusters[role] = ImageClusters(
+            log_given=membership @ log_rows / images[:, None],
+            answered=np.bincount(cells, minlength=len(images) * len(known_workers)).reshape(
                 len(images), -1
             ),
-            selected=np.bincount(yes, minlength=len(images)),
+            selected=np.bincount(selections, minlength=len(images)),
             images=images,
-            correct=np.rint(among @ data.correct.astype(float)).astype(np.int64),
+            correct=np.rint(membership @ data.correct.astype(float)).astype(np.int64),
         )
-    return found
+    return clusters
 
 
-def _group_alike(log_given: Float[np.ndarray, "image node"]) -> Int[np.ndarray, "image"]:
-    """Parts of images that are alike, without a gap: all of the same answers, or nearly."""
+def _assign_clusters(log_given: Float[np.ndarray, "image node"]) -> Int[np.ndarray, "image"]:
+    """Assign images to clusters of the same answers, or nearly, numbered without a gap."""
     log_s, log_rest, log_width = logit_quadrature.nodes()
-    some = log_given + log_s + log_rest + log_width  # with s uniform
-    weight = np.exp(some - some.max(axis=1, keepdims=True))
+    log_posterior = log_given + log_s + log_rest + log_width  # with s uniform
+    weight = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
     logit = np.clip(log_s - log_rest, -20, 20)
     mean = weight @ logit
-    spread = weight @ np.square(logit) - np.square(mean)
-    if len(mean) <= BY_MEAN * BY_SPREAD:
+    variance = weight @ np.square(logit) - np.square(mean)
+    # Few images need no merging; many are divided evenly by mean, then by variance.
+    if len(mean) <= MEAN_BINS * SD_BINS:
         return np.arange(len(mean))
-    by_mean = np.argsort(np.argsort(mean, kind="stable")) * BY_MEAN // len(mean)
-    order = np.lexsort((spread, by_mean))
-    starts = np.searchsorted(by_mean[order], np.arange(BY_MEAN))
-    sizes = np.bincount(by_mean, minlength=BY_MEAN)
+    by_mean = np.argsort(np.argsort(mean, kind="stable")) * MEAN_BINS // len(mean)
+    order = np.lexsort((variance, by_mean))
+    starts = np.searchsorted(by_mean[order], np.arange(MEAN_BINS))
+    sizes = np.bincount(by_mean, minlength=MEAN_BINS)
     rank = np.empty(len(mean), dtype=np.int64)
     rank[order] = np.arange(len(mean)) - np.repeat(starts, sizes)
-    part = by_mean * BY_SPREAD + rank * BY_SPREAD // sizes[by_mean]
+    part = by_mean * SD_BINS + rank * SD_BINS // sizes[by_mean]
     return np.unique(part, return_inverse=True)[1]

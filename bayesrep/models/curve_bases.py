@@ -1,4 +1,4 @@
-"""What curves are made of: level, slope and bends at any points, and integrals along the points."""
+"""Bases of curves: level, slope and bends at any points, and integrals along the points."""
 
 from typing import TypeAlias
 
@@ -6,29 +6,29 @@ import numpy as np
 
 from bayesrep.types import Float
 
-At: TypeAlias = Float[np.ndarray, "frequency"]
+Frequencies: TypeAlias = Float[np.ndarray, "frequency"]
 Points: TypeAlias = Float[np.ndarray, "point"]
 Bends: TypeAlias = tuple[Float[np.ndarray, "point bend"], Float[np.ndarray, "bend"]]
 _LENGTH_SCALE = 0.25
 _BOUNDARY = 0.75  # half the length of the interval on which the Hilbert-space basis lives
 
 
-def integral_matrix(points: Points, at: At) -> Float[np.ndarray, "frequency point"]:
-    """Integrals up to `at` of what is linear between points: the trapezoid rule, centred.
+def integral_matrix(points: Points, s: Frequencies) -> Float[np.ndarray, "frequency point"]:
+    """Build integrals up to s of functions that are linear between points: the trapezoid rule.
 
-    That is, less the integrals' mean over the points' [0, 1].
+    They are centred: less their mean over the points' [0, 1].
     """
     widths = np.gradient(points) if len(points) > 1 else np.ones(1)
-    return _integrate_up_to(points, at) - (widths / widths.sum()) @ _integrate_up_to(points, points)
+    return _integrate_up_to(points, s) - (widths / widths.sum()) @ _integrate_up_to(points, points)
 
 
-def _integrate_up_to(points: Points, at: At) -> Float[np.ndarray, "frequency point"]:
-    """The same integrals from the first point."""
+def _integrate_up_to(points: Points, s: Frequencies) -> Float[np.ndarray, "frequency point"]:
+    """Build the same integrals from the first point, not centred."""
     steps = np.diff(points)
-    done = np.clip(at[:, None] - points[:-1], 0.0, steps)  # of every step
+    done = np.clip(s[:, None] - points[:-1], 0.0, steps)  # of every step
     # ∫ of a line over the first d of a step h:  (d − d² / 2h) left + (d² / 2h) right
     right = done**2 / (2 * np.where(steps > 0, steps, 1.0))
-    matrix = np.zeros((len(at), len(points)))
+    matrix = np.zeros((len(s), len(points)))
     matrix[:, :-1] += done - right
     matrix[:, 1:] += right
     return matrix
@@ -37,16 +37,16 @@ def _integrate_up_to(points: Points, at: At) -> Float[np.ndarray, "frequency poi
 def list_terms(
     name: str, points: Points, terms: int
 ) -> tuple[Float[np.ndarray, "point term"], Float[np.ndarray, "bend"]]:
-    """Level, slope and bends at any points in [0, 1], and the bends' scale."""
+    """Evaluate level, slope and bends at points in [0, 1]; returns these and the bends' scale."""
     line = np.column_stack([np.ones_like(points), 2 * points - 1])
     bends, scale = {"spline": _splines, "gp": _process}[name](points, terms - 2)
     return np.column_stack([line, bends]), scale
 
 
 def _splines(points: Points, count: int) -> Bends:
-    """Cubic B-splines with a random walk of second order, as independent terms.
+    """Evaluate cubic B-splines with a random walk of second order, as independent terms.
 
-    Coefficients D'(D D')⁻¹ z have second differences z; what they leave out is a line.
+    Coefficients D'(D D')⁻¹ z have second differences z; lines are left to level and slope.
     """
     from scipy.interpolate import BSpline  # takes long to import
 
@@ -59,7 +59,7 @@ def _splines(points: Points, count: int) -> Bends:
 
 
 def _process(points: Points, count: int) -> Bends:
-    """Laplace eigenfunctions on [½ − L, ½ + L] and the square roots of the spectral density.
+    """Evaluate Laplace eigenfunctions on [½ − L, ½ + L] and roots of the spectral density.
 
     Riutort-Mayol et al. (2023), equation 8.
     """

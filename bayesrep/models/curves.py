@@ -1,4 +1,4 @@
-"""Families of accuracy curves: where a curve is evaluated, from which terms, and their priors.
+"""Families of accuracy curves: the points of evaluation, the terms, and their priors.
 
 A curve is a vector of terms β; η = Φ β at the family's points and σ(η) is a probability there:
 
@@ -15,13 +15,13 @@ A curve is a vector of terms β; η = Φ β at the family's points and σ(η) is
 In between, the Bernstein form is its polynomial, and the others are evaluated at s itself.
 
 Every family has the terms level, slope (of 2 s − 1), then bends; `scale` makes the prior scales of
-its bends comparable. How far curves bend is not known beforehand: most do little, some rise and
-fall. So the population's bends have one unknown scale, whose square is inverse gamma; integrated
-out, they are a Student t together. Where no curve bends it is as narrow as a small normal, and
-where the data ask for bends its tails let them be. A classifier's own terms are normal around
-these, the finer the bend the smaller its sd; the finest bends all classifiers have in common.
-Whoever names distributions for priors has these in the place of the normals and the Student t; of
-bends they are one for each, all of the same form.
+its bends comparable. The size of bends is not known beforehand: most curves bend little, some rise
+and fall. So the population's bends have one unknown scale, whose square is inverse gamma;
+integrated out, they have a multivariate Student t. Near 0 it is as narrow as a small normal, and
+its tails allow bends that the data demand. A classifier's own terms are normal around these, the
+finer the bend the smaller its sd; the finest bends all classifiers have in common. Distributions
+named as priors replace the normals and the Student t; those of bends are one for each, all of the
+same form.
 
 A monotone curve takes the same terms differently: a level, and the logarithm of the slope as slope,
 bends, … of the family, integrated along the points (so that η rises everywhere).
@@ -41,25 +41,25 @@ from jax.typing import ArrayLike
 from numpyro.distributions import constraints
 from scipy.special import gammaln
 
-from bayesrep.models.curve_bases import At, Points, integral_matrix, list_terms
-from bayesrep.models.priors import Prior, law_of, locate
+from bayesrep.models.curve_bases import Frequencies, Points, integral_matrix, list_terms
+from bayesrep.models.priors import Prior, build_prior, locate
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.bernstein import bernstein_basis, smooth_basis
 from bayesrep.types import Float
 
 Terms: TypeAlias = Float[Array, "*batch term"]
 
-TERMS = {"bernstein": 7, "spline": 9, "gp": 10}
+DEFAULT_TERMS = {"bernstein": 7, "spline": 9, "gp": 10}
 """Curve families and the number of terms each has by default."""
-OWN_TERMS = {"bernstein": 5, "spline": 9, "gp": 10}
-"""How many of them, at most, a classifier has of its own; it shares the others."""
+MAX_OWN_TERMS = {"bernstein": 5, "spline": 9, "gp": 10}
+"""Most terms that a classifier has of its own; it shares the others."""
 
-ROUGHER = 4.0
-"""How much further the population's splines and processes bend than a Legendre polynomial does."""
-FREEDOM = 4.0
-"""Degrees of freedom of the population's bends."""
+NONPARAMETRIC_SCALE = 4.0
+"""Prior scale of the population's spline and process bends over that of Legendre polynomials."""
+BEND_DF = 4.0
+"""Degrees of freedom of the Student t of the population's bends."""
 
-LINE = 2  # terms before the bends
+N_LINEAR = 2  # terms before the bends
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,38 +95,38 @@ class Curves:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the points are numbers of virtual annotators, not values of s."""
+        """True if the points are numbers of virtual annotators, not values of s."""
         return self.name == "bernstein"
 
     def probability(self, terms: Terms) -> Float[Array, "*batch point"]:
-        """σ(η) at the points."""
+        """Compute σ(η) at the points."""
         return jax.nn.sigmoid(self.logit(terms))
 
     def logit(self, terms: Terms) -> Float[Array, "*batch point"]:
-        """η at the points."""
+        """Compute η at the points."""
         if not self.monotone:
             return terms @ self.basis.T
         return terms[..., :1] + self._slope(terms) @ integral_matrix(self.points, self.points).T
 
-    def accuracy(self, terms: Terms, at: At) -> Float[Array, "*batch frequency"]:
-        """The curve g(s) at any s in [0, 1]."""
+    def accuracy(self, terms: Terms, s: Frequencies) -> Float[Array, "*batch frequency"]:
+        """Compute the curve g(s) at any s in [0, 1]."""
         if self.is_exact:
-            return self.probability(terms) @ bernstein_basis(at, self.degree).T
+            return self.probability(terms) @ bernstein_basis(s, self.degree).T
         if self.monotone:
-            rise = self._slope(terms) @ integral_matrix(self.points, at).T
+            rise = self._slope(terms) @ integral_matrix(self.points, s).T
             return jax.nn.sigmoid(terms[..., :1] + rise)
-        return jax.nn.sigmoid(terms @ list_terms(self.name, at, self.basis.shape[1])[0].T)
+        return jax.nn.sigmoid(terms @ list_terms(self.name, s, self.basis.shape[1])[0].T)
 
     def _slope(self, terms: Terms) -> Float[Array, "*batch point"]:
-        """Derivative of a monotone η at the points."""
+        """Compute the derivative of a monotone η at the points."""
         return jnp.exp(terms[..., 1:] @ self.basis[:, :-1].T)
 
 
 class Priors(NamedTuple):
     """Mean and sd of the population's terms (scale of its bends), and sd of a classifier's own.
 
-    Of the terms in `laws` and `own_laws`, by place, these are but where the prior is and how wide:
-    the prior itself is a distribution there.
+    Terms in `laws` and `own_laws`, by index, have another distribution as prior, of which these
+    are only location and scale.
     """
 
     mean: Float[np.ndarray, "term"]
@@ -137,40 +137,41 @@ class Priors(NamedTuple):
 
 
 class TermLaw(NamedTuple):
-    """The distribution of a term that is divided by its unit."""
+    """Distribution of a term: that of `prior`, scaled by `unit`."""
 
     prior: str
     unit: float
 
     def log_prob(self, value: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
-        """Log density of the term."""
-        return jnp.asarray(law_of(self.prior).log_prob(value / self.unit)) - np.log(self.unit)
+        """Compute the log density of the term."""
+        return jnp.asarray(build_prior(self.prior).log_prob(value / self.unit)) - np.log(self.unit)
 
     def sample(self, key: Array, shape: tuple[int, ...]) -> Float[Array, "..."]:
-        """Draws of the term."""
-        return self.unit * jnp.asarray(law_of(self.prior).sample(key, shape))
+        """Draw the term."""
+        return self.unit * jnp.asarray(build_prior(self.prior).sample(key, shape))
 
 
 def laws_by_term(
     priors: tuple[Prior, Prior, Prior], scale: Float[np.ndarray, "some"]
 ) -> dict[int, TermLaw]:
-    """Which terms have distributions for priors: of level, slope and, finer by finer, the bends."""
-    found: dict[int, TermLaw] = {}
+    """Build the distributions of terms whose prior is text: level, slope and bends, by index."""
+    laws: dict[int, TermLaw] = {}
     for term, size in enumerate(scale):
-        prior = priors[min(term, LINE)]
+        prior = priors[min(term, N_LINEAR)]
         if isinstance(prior, str):
-            found[term] = TermLaw(prior, float(size) / locate(prior).scale if term >= LINE else 1.0)
-    return found
+            unit = float(size) / locate(prior).scale if term >= N_LINEAR else 1.0
+            laws[term] = TermLaw(prior, unit)
+    return laws
 
 
 def _log_prob_of(laws: Mapping[int, TermLaw], value: Terms) -> Float[Array, "*batch"]:
-    """Log density of the terms that have laws."""
+    """Compute the log density of the terms that have distributions of their own."""
     parts = [law.log_prob(value[..., term : term + 1]) for term, law in laws.items()]
     return jnp.concatenate(parts, axis=-1).sum(axis=-1)
 
 
 def _sample_of(laws: Mapping[int, TermLaw], key: Array, terms: Terms) -> Terms:
-    """The terms, those that have laws drawn from these."""
+    """Replace the terms that have distributions of their own by draws of these."""
     columns = [terms[..., term] for term in range(terms.shape[-1])]
     for term, law in laws.items():
         columns[term] = law.sample(jax.random.fold_in(key, term), columns[term].shape)
@@ -178,9 +179,9 @@ def _sample_of(laws: Mapping[int, TermLaw], key: Array, terms: Terms) -> Terms:
 
 
 class PopulationLaw(dist.Distribution):
-    """Level and slope of the population's curve are normal, its bends together a Student t.
+    """Prior of the population's curve: level and slope normal, bends multivariate Student t.
 
-    Terms that have laws of their own leave the others as they are.
+    Terms with distributions of their own do not change the others' prior.
     """
 
     support: Any = constraints.real_vector
@@ -190,33 +191,35 @@ class PopulationLaw(dist.Distribution):
         super().__init__(event_shape=(len(priors.mean),))
 
     def sample(self, key: Array | None, sample_shape: tuple[int, ...] = ()) -> Array:
-        """Terms [*sample_shape, term]: normals, of which the bends share a scale."""
+        """Draw terms [*sample_shape, term]: normals, of which the bends share a scale."""
         assert key is not None
         of_normal, of_scale = jax.random.split(key)
         normal = jax.random.normal(of_normal, (*sample_shape, *self.event_shape))
-        shared = jnp.sqrt(jax.random.chisquare(of_scale, FREEDOM, (*sample_shape, 1)) / FREEDOM)
-        line = np.broadcast_to(np.arange(len(self.priors.mean)) < LINE, normal.shape)
+        # One chi-square of each draw: the scale that all its bends share.
+        shared = jnp.sqrt(jax.random.chisquare(of_scale, BEND_DF, (*sample_shape, 1)) / BEND_DF)
+        line = np.broadcast_to(np.arange(len(self.priors.mean)) < N_LINEAR, normal.shape)
         mean, scale = (np.broadcast_to(each, normal.shape) for each in self.priors[:2])
         terms = jnp.asarray(mean + scale / jnp.where(line, 1.0, shared) * normal)
         laws = self.priors.laws
         return _sample_of(laws, jax.random.fold_in(key, 0), terms) if laws else terms
 
     def log_prob(self, value: ArrayLike, intermediates: Any = None) -> Array:
-        """log density of terms [..., term]."""
+        """Compute the log density of terms [..., term]."""
         scale, laws = self.priors.population, self.priors.laws
         usual = np.array([term not in laws for term in range(len(scale))])
         squares = usual * jnp.square((jnp.asarray(value) - self.priors.mean) / scale)
-        line, bends = squares[..., :LINE].sum(axis=-1), squares[..., LINE:].sum(axis=-1)
-        straight, count = usual[:LINE].sum(), usual[LINE:].sum()
-        constant = gammaln((FREEDOM + count) / 2) - gammaln(FREEDOM / 2)
-        constant -= count * np.log(FREEDOM * np.pi) / 2 + straight * np.log(2 * np.pi) / 2
+        line, bends = squares[..., :N_LINEAR].sum(axis=-1), squares[..., N_LINEAR:].sum(axis=-1)
+        straight, count = usual[:N_LINEAR].sum(), usual[N_LINEAR:].sum()
+        # Normals of the line, and a multivariate Student t of the bends.
+        constant = gammaln((BEND_DF + count) / 2) - gammaln(BEND_DF / 2)
+        constant -= count * np.log(BEND_DF * np.pi) / 2 + straight * np.log(2 * np.pi) / 2
         constant -= np.log(scale[usual]).sum()
-        density = constant - line / 2 - (FREEDOM + count) / 2 * jnp.log1p(bends / FREEDOM)
+        density = constant - line / 2 - (BEND_DF + count) / 2 * jnp.log1p(bends / BEND_DF)
         return density + _log_prob_of(laws, jnp.asarray(value)) if laws else density
 
 
 class OwnLaw(dist.Distribution):
-    """Classifiers' own terms are normal around the population's, but for those that have laws."""
+    """Prior of classifiers' own terms around the population's: normal but in `own_laws`."""
 
     support: Any = constraints.real_vector
 
@@ -225,15 +228,15 @@ class OwnLaw(dist.Distribution):
         super().__init__(batch_shape=around.shape[:-1], event_shape=around.shape[-1:])
 
     def sample(self, key: Array | None, sample_shape: tuple[int, ...] = ()) -> Array:
-        """Terms [*sample_shape, classifier, own_term]."""
+        """Draw terms [*sample_shape, classifier, own_term]."""
         assert key is not None
         shape = (*sample_shape, *self.around.shape)
         terms = jnp.asarray(self.priors.own * np.ones(shape)) * jax.random.normal(key, shape)
-        drawn = _sample_of(self.priors.own_laws, jax.random.fold_in(key, 0), terms)
-        return jnp.broadcast_to(self.around, shape) + drawn
+        deviations = _sample_of(self.priors.own_laws, jax.random.fold_in(key, 0), terms)
+        return jnp.broadcast_to(self.around, shape) + deviations
 
     def log_prob(self, value: ArrayLike, intermediates: Any = None) -> Array:
-        """Log density of terms [..., classifier, own_term]."""
+        """Compute the log density of terms [..., classifier, own_term]."""
         from_population = jnp.asarray(value) - self.around
         usual = [term not in self.priors.own_laws for term in range(len(self.priors.own))]
         scale = np.broadcast_to(self.priors.own, from_population.shape)
@@ -251,6 +254,7 @@ def sample_curves(
     around = jnp.broadcast_to(population[: len(priors.own)], shape)
     normal = dist.Normal(around, np.broadcast_to(priors.own, shape)).to_event(1)
     law = OwnLaw(around, priors) if priors.own_laws else normal
+    # Centred: answers of thousands of images determine a classifier's terms well.
     with numpyro.plate("classifier", classifiers):
         own = jnp.asarray(numpyro.sample("classifier_curve", law))
     return family.logit(complete_terms(own, population))
@@ -259,14 +263,14 @@ def sample_curves(
 def complete_terms(
     own: Float[Array, "*batch classifier own_term"], population: Float[Array, "*batch term"]
 ) -> Float[Array, "*batch classifier term"]:
-    """All terms of classifiers' curves: their own, and the population's from there on."""
+    """Complete classifiers' own terms by the population's from there on."""
     shared = population[..., None, own.shape[-1] :]
     shape = (*own.shape[:-1], shared.shape[-1])
     return jnp.concatenate([own, jnp.broadcast_to(shared, shape)], axis=-1)
 
 
 def curve_family(name: str, degree: int, terms: int, *, monotone: bool) -> Curves:
-    """Lay out one family.
+    """Build the points and basis of one family.
 
     Parameters
     ----------
@@ -287,5 +291,5 @@ def curve_family(name: str, degree: int, terms: int, *, monotone: bool) -> Curve
     else:
         points = np.exp(logit_quadrature.nodes()[0])
         basis, own = list_terms(name, points, terms)
-        scale = ROUGHER * own
-    return Curves(name, points, basis, scale, own[: OWN_TERMS[name] - LINE], monotone)
+        scale = NONPARAMETRIC_SCALE * own
+    return Curves(name, points, basis, scale, own[: MAX_OWN_TERMS[name] - N_LINEAR], monotone)

@@ -12,25 +12,25 @@ classifier c, in the default family of curves:
     η_cj = Σ_r P_r(2 j/d − 1) β_cr,   β_c ~ Normal(θ, diag τ²),   θ: the population's curve
     A_c  = Σ_g (share of g in the reference) Σ_j P_ref,g(J = j) σ(η_cj + δ_cg)
 
-Where the counts at hand selected the images (`bayesrep.studies.selection`), by a rule that keeps
-k of n with probability a(k, n), the mixture is that of the images before selection and
+If the counts at hand selected the images (`bayesrep.studies.selection`), by a rule that keeps k of
+n with probability a(k, n), the mixture is that of the images before selection and
 
     P(k | n, kept)  =  a(k, n) P(k | n) / Σ_k' a(k', n) P(k' | n)
     A_c             =  Σ_n P(n) Σ_k P(k | n, kept) Σ_j P_ref(J = j | k, n) σ(η_cj)
 
-so that what is adjusted to is the reference as it is, images that were kept.
+so that accuracies are adjusted to the reference as it is, images that were kept.
 
-Annotators tell about the mixtures of all data sets and correctness about the replication's
-mixture and the curves; every sum over s is exact (families other than `bernstein`: quadrature).
-Each classifier's data follow this model whatever the others do. Across classifiers the images are
-the same, and the product of the classifiers' likelihoods ignores that: `weight` allows for it in
-what all share, and draws of what is a classifier's own have the images' random weights in common
+Annotations inform the mixtures of all data sets, correctness the replication's mixture and the
+curves; every sum over s is exact (families other than `bernstein`: quadrature). The model is that
+of each classifier's data. Across classifiers the images are the same, and the product of the
+classifiers' likelihoods ignores that: `weight` corrects for it in the posterior of the shared
+parameters, and draws of classifiers' own parameters have the images' random weights in common
 (`bayesrep.inference.image_weights`).
 
 Mixtures and their priors are those of `bayesrep.models.mixtures`. Without groups there is one
 group, and no δ.
 
-Engstrom et al. (2020), sections 4.1 and 5.3: what is integrated are equations 6 and 7.
+Engstrom et al. (2020), sections 4.1 and 5.3; equations 6 and 7 are integrated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,10 +48,10 @@ from bayesrep.models.counts import (
     ByCell,
     ByPoint,
     Counts,
+    accuracy_by_cell,
     average_accuracy,
     average_frequency,
     complete,
-    contract,
     counts_of,
     images_on_pairs,
     log_likelihood_of,
@@ -60,10 +60,10 @@ from bayesrep.models.counts import (
     log_tables,
     on_pairs,
 )
-from bayesrep.models.curve_bases import At
+from bayesrep.models.curve_bases import Frequencies
 from bayesrep.models.curves import Curves, complete_terms, sample_curves
 from bayesrep.models.mixtures import (
-    SITES,
+    MIXTURE_SITES,
     Mixtures,
     mixture_dims,
     mixture_offsets,
@@ -73,7 +73,7 @@ from bayesrep.models.mixtures import (
 )
 from bayesrep.models.model import Model, take_rows
 from bayesrep.models.options import JointOptions
-from bayesrep.models.priors import law_of
+from bayesrep.models.priors import build_prior
 from bayesrep.studies.overlap import overlap_weight
 from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Ints
@@ -82,14 +82,14 @@ Share: TypeAlias = Float[np.ndarray, "group"]
 
 
 class JointData(NamedTuple):
-    """Everything the joint model conditions on; data sets as listed above."""
+    """Data of the joint model; data sets as listed above."""
 
     datasets: tuple[Counts, ...]
     correct: ByCell
     wrong: ByCell
     share: Float[Array, "group"]
     weight: Float[Array, ""]
-    """What a classifier's answers count for what all share."""
+    """w, the power of each classifier's likelihood in the posterior of the shared parameters."""
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -98,7 +98,7 @@ class JointData(NamedTuple):
 
 
 def joint_data(groups: Sequence[Mapping[str, Cells]], dependence: float = 0.0) -> JointData:
-    """Turn the cells of every group, by data set, into the arrays of the likelihood.
+    """Build the arrays of the likelihood from the cells of every group, by data set.
 
     Parameters
     ----------
@@ -109,14 +109,14 @@ def joint_data(groups: Sequence[Mapping[str, Cells]], dependence: float = 0.0) -
         Intraclass correlation of the answers about one image.
     """
     tables = {role: complete([cells[role] for cells in groups]) for role in groups[0]}
-    images = {role: images_on_pairs(of) for role, of in tables.items()}
+    images = {role: images_on_pairs(each) for role, each in tables.items()}
     answered = tables["replication"]
     correct = np.stack([on_pairs(cells.correct.T, cells) for cells in answered], axis=1)
     # In NumPy: JAX would compile a program for each operation.
     total = images["reference"].sum(axis=1)
     weight = overlap_weight(cells["replication"] for cells in groups)
     return JointData(
-        datasets=tuple(counts_of(of, dependence) for of in tables.values()),
+        datasets=tuple(counts_of(each, dependence) for each in tables.values()),
         correct=jax.device_put(correct),
         wrong=jax.device_put(images["replication"][None] - correct),
         share=jax.device_put(total / total.sum()),
@@ -125,19 +125,19 @@ def joint_data(groups: Sequence[Mapping[str, Cells]], dependence: float = 0.0) -
 
 
 def annotations_only(data: JointData) -> JointData:
-    """The same data with every classifier's answers removed (shapes unchanged)."""
+    """Remove every classifier's answers from the data (shapes unchanged)."""
     nothing = jax.device_put(np.zeros(data.correct.shape, data.correct.dtype))
     return data._replace(correct=nothing, wrong=nothing, weight=jax.device_put(np.ones(())))
 
 
 def of_classifiers(data: JointData, rows: Ints) -> JointData:
-    """The data of some of the classifiers."""
+    """Select the data of some of the classifiers."""
     correct, wrong = take_rows((data.correct, data.wrong), rows)
     return data._replace(correct=correct, wrong=wrong)
 
 
 def joint_start(data: JointData, options: JointOptions) -> dict[str, ArrayLike]:
-    """Values of all sites to begin the search for the mode: where priors are."""
+    """Choose values of all sites to start the search for the mode: the priors' locations."""
     groups, classifiers, priors = len(data.share), len(data.correct), options.curve_priors()
     mean = priors.mean
     start = mixture_start(options, *data.sizes)
@@ -152,11 +152,11 @@ def joint_start(data: JointData, options: JointOptions) -> dict[str, ArrayLike]:
 def _with_groups(
     options: JointOptions, logit: Float[Array, "classifier point"], groups: int
 ) -> ByPoint:
-    """Probabilities of logits, shifted by the effects of groups if there are any."""
+    """Compute probabilities from logits, shifted by the effects of groups if there are any."""
     classifiers, by_group = len(logit), logit[:, None, :]
     if groups > 1:
         effect = sample_prior("group_effect", options.group_level, (groups,))
-        around = law_of(
+        around = build_prior(
             options.classifier_group_level, jnp.broadcast_to(effect, (classifiers, groups))
         )
         with numpyro.plate("classifier", classifiers):
@@ -167,12 +167,12 @@ def _with_groups(
 
 def joint(data: JointData, options: JointOptions) -> None:
     """NumPyro model with the likelihood of equation M6; the module's docstring states it."""
-    known = likelihood(data, options)
-    report_quantities(data, options.family(), *known)
+    cells = sample_and_condition(data, options)
+    report_quantities(data, options.family(), *cells)
 
 
-class Known(NamedTuple):
-    """What a draw says of the images and the classifiers.
+class CellPredictions(NamedTuple):
+    """Predictions of one draw for the cells.
 
     `log_mass` is log P(k | n) of every data set, without C(n, k), and `right` P(correct | k, n).
     """
@@ -183,7 +183,7 @@ class Known(NamedTuple):
     right: ByCell
 
 
-def likelihood(data: JointData, options: JointOptions) -> Known:
+def sample_and_condition(data: JointData, options: JointOptions) -> CellPredictions:
     """Sample all sites and condition them on the data."""
     family = options.family()
     mixtures = sample_mixtures(options, *data.sizes)
@@ -193,27 +193,29 @@ def likelihood(data: JointData, options: JointOptions) -> Known:
 
 def condition(
     data: JointData, family: Curves, mixtures: Sequence[Mixtures], curves: ByPoint
-) -> Known:
+) -> CellPredictions:
     """Condition mixtures and curves, probabilities at the family's points, on the data."""
-    known = given_cells(data, family, mixtures, curves)
-    for index, (counts, masses) in enumerate(zip(data.datasets, known.log_mass, strict=True)):
+    cells = predict_cells(data, family, mixtures, curves)
+    for index, (counts, masses) in enumerate(zip(data.datasets, cells.log_mass, strict=True)):
         numpyro.factor(f"counts_{index}", log_likelihood_of(counts, masses))
-    log_right = data.correct * jnp.log(known.right) + data.wrong * jnp.log1p(-known.right)
+    log_right = data.correct * jnp.log(cells.right) + data.wrong * jnp.log1p(-cells.right)
+    # In the plate, so that the density knows which part is a classifier's.
     with numpyro.plate("classifier", len(data.correct)):
         numpyro.factor("correct", log_right.sum(axis=(1, 2)))
-    return known
+    return cells
 
 
-def given_cells(
+def predict_cells(
     data: JointData, family: Curves, mixtures: Sequence[Mixtures], curves: ByPoint
-) -> Known:
-    """What mixtures and curves say of the cells of the data."""
+) -> CellPredictions:
+    """Predict the cells of the data from mixtures and curves."""
     log_mass = [
         log_pair_masses(mixture, counts.pairs)
         for mixture, counts in zip(mixtures, data.datasets, strict=True)
     ]
+    # Classifiers answered the replication: its counts also weigh the points of the curves.
     log_mass[1], log_table = log_tables(mixtures[1], data.datasets[1].pairs, family)
-    return Known(mixtures, curves, log_mass, contract(curves, jnp.exp(log_table)))
+    return CellPredictions(mixtures, curves, log_mass, accuracy_by_cell(curves, jnp.exp(log_table)))
 
 
 def report_quantities(
@@ -224,11 +226,11 @@ def report_quantities(
     log_mass: Sequence[Array],
     right: ByCell,
 ) -> None:
-    """Quantities of interest as deterministic sites; not part of the density."""
+    """Report quantities of interest as deterministic sites; not part of the density."""
     by_group = average_accuracy(curves, mixtures[0], data.datasets[0], family)
     numpyro.deterministic("adjusted_accuracy", by_group @ data.share)
     weight = jnp.stack([jnp.exp(m.log_weights) for m in mixtures])
-    means = [average_frequency(*of) for of in zip(mixtures, data.datasets, strict=True)]
+    means = [average_frequency(*pair) for pair in zip(mixtures, data.datasets, strict=True)]
     shares = jnp.stack([c.images.sum(axis=1) / c.images.sum() for c in data.datasets])
     frequency = jnp.sum(shares * jnp.stack(means), axis=1)
     numpyro.deterministic("mean_selection_frequency", frequency)
@@ -236,6 +238,7 @@ def report_quantities(
     if len(data.share) > 1:
         numpyro.deterministic("group_adjusted_accuracy", by_group)
         numpyro.deterministic("group_component_weight", weight)
+    # With further data sets, the same curves averaged over each one's frequencies.
     if len(data.datasets) > 2:
         under = [
             jnp.sum(average_accuracy(curves, m, counts, family) * share[None, :], axis=1)
@@ -248,9 +251,9 @@ def report_quantities(
 
 
 def joint_curves(
-    values: Mapping[str, ArrayLike], options: JointOptions, at: At, share: Share
+    values: Mapping[str, ArrayLike], options: JointOptions, s: Frequencies, share: Share
 ) -> Float[Array, "draw classifier frequency"]:
-    """Accuracy curves of draws of the sites and reported quantities.
+    """Compute the accuracy curves of draws of the sites and reported quantities.
 
     Integrated against the reference's density of s they give `adjusted_accuracy`, draw by draw.
     With groups a curve is the accuracy among the reference's images of selection frequency s,
@@ -262,40 +265,40 @@ def joint_curves(
         Draws, by name.
     options
         Options of the model.
-    at
+    s
         Selection frequencies in [0, 1].
     share
         Share of the reference's images, by group; of length 1 without groups.
     """
     family = options.family()
-    own, population = (jnp.asarray(values[f"{of}_curve"]) for of in ("classifier", "population"))
+    own, population = (jnp.asarray(values[f"{who}_curve"]) for who in ("classifier", "population"))
     terms = complete_terms(own, population)
     if len(share) == 1:
-        return family.accuracy(terms, at)
+        return family.accuracy(terms, s)
     # An effect on the logit is one on the level, the first term.
     shift = jnp.asarray(values["classifier_group_effect"])
     shifted = [terms.at[:, :, 0].add(shift[:, :, g]) for g in range(len(share))]
-    by_group = jnp.stack([family.accuracy(each, at) for each in shifted], axis=-1)
-    return jnp.einsum("dcsg,dsg->dcs", by_group, _groups_given(values, at, share))
+    by_group = jnp.stack([family.accuracy(each, s) for each in shifted], axis=-1)
+    return jnp.einsum("dcsg,dsg->dcs", by_group, _group_probabilities(values, s, share))
 
 
-def _groups_given(
-    values: Mapping[str, ArrayLike], at: At, share: Share
+def _group_probabilities(
+    values: Mapping[str, ArrayLike], s: Frequencies, share: Share
 ) -> Float[Array, "draw frequency group"]:
-    """P_ref(g | s)."""
+    """Compute P_ref(g | s)."""
     mean, total, weight = (
         jnp.asarray(values[name])[:, 0]  # of the reference
         for name in ("component_mean", "component_concentration", "group_component_weight")
     )
     a, b = (part[:, None, :] for part in (mean * total, (1 - mean) * total))
-    s = np.clip(at, 1e-300, 1 - 1e-16)[None, :, None]  # an end's density may be infinite
+    s = np.clip(s, 1e-300, 1 - 1e-16)[None, :, None]  # an end's density may be infinite
     log_density = (a - 1) * np.log(s) + (b - 1) * np.log1p(-s) - betaln(a, b)
     log_joint = log_density[:, :, None, :] + jnp.log(weight * share[None, :, None])[:, None]
     return jax.nn.softmax(logsumexp(log_joint, axis=-1), axis=-1)
 
 
 def joint_dims(data: JointData, options: JointOptions) -> dict[str, tuple[str, ...]]:
-    """Names of the dimensions of every latent site and reported quantity."""
+    """Name the dimensions of every latent site and reported quantity."""
     dims = mixture_dims(options, len(data.share)) | {
         "population_curve": ("population_term",),
         "classifier_curve": ("classifier", "term"),
@@ -313,7 +316,7 @@ def joint_dims(data: JointData, options: JointOptions) -> dict[str, tuple[str, .
     return dims
 
 
-MODEL = Model(
+JOINT_MODEL = Model(
     function=joint,
     options=JointOptions,
     data=lambda cells, _, options: joint_data(cells, options.dependence),
@@ -322,7 +325,7 @@ MODEL = Model(
     weight=lambda data: data.weight,
     start=joint_start,
     offsets=mixture_offsets,
-    mixture_sites=SITES,
+    mixture_sites=MIXTURE_SITES,
     dims=joint_dims,
     curves=joint_curves,
     methods=("nuts", "cut", "laplace"),

@@ -19,10 +19,10 @@ from jax.typing import ArrayLike
 
 from bayesrep.errors import OptionError
 from bayesrep.models.options import JointOptions
-from bayesrep.models.priors import Prior, law_of, locate
+from bayesrep.models.priors import Prior, build_prior, locate
 from bayesrep.types import Float
 
-SITES = (
+MIXTURE_SITES = (
     "first_location",
     "log_step",
     "log_concentration",
@@ -45,19 +45,19 @@ class Mixtures(NamedTuple):
 def sample_prior(
     name: str, prior: Prior, shape: tuple[int, ...], around: ArrayLike | None = None
 ) -> Float[Array, "..."]:
-    """A site of independent values with a prior, or of what differs from `around` by it."""
-    law = law_of(prior, around).expand(shape).to_event(len(shape))
-    return jnp.asarray(numpyro.sample(name, law))
+    """Sample a site of independent values with a prior, centred at `around` if given."""
+    distribution = build_prior(prior, around).expand(shape).to_event(len(shape))
+    return jnp.asarray(numpyro.sample(name, distribution))
 
 
 def contrasts(datasets: int) -> Float[np.ndarray, "dataset contrast"]:
-    """Orthonormal contrasts over √2: unit normals give differences of sd 1."""
+    """Build orthonormal contrasts over √2: unit normals give differences of sd 1."""
     rows = np.linalg.qr(np.column_stack([np.ones(datasets), np.eye(datasets)[:, 1:]]))[0][:, 1:]
     return rows * np.sign(rows[-1]) / np.sqrt(2)
 
 
 def heights(steps: Float[Array, "*batch step"]) -> Float[Array, "*batch component"]:
-    """Logit means of the components above the lowest one's, of log steps between them."""
+    """Compute components' logit means above the lowest one's from the log steps between them."""
     # Products with 0/1 matrices, here and below, become part of what comes before and after them;
     # sums and joined arrays would be programs of their own, in every gradient.
     below = np.triu(np.ones((steps.shape[-1], steps.shape[-1] + 1)), 1)
@@ -76,6 +76,7 @@ def sample_mixtures(options: JointOptions, datasets: int, groups: int) -> list[M
     steps = sample_prior("log_step", options.log_steps, (*own, size - 1))
     concentration = sample_prior("log_concentration", options.log_concentration, (*own, size))
     location = first[..., None] + heights(steps)
+    # Shared components: deviations of the data sets sum to 0, so that their mean is identified.
     if options.shared_components:
         _refuse_odd_contrasts(options, datasets)
         shape, between = (datasets - 1, size), contrasts(datasets)
@@ -85,6 +86,7 @@ def sample_mixtures(options: JointOptions, datasets: int, groups: int) -> list[M
         concentration = concentration[None, :] + between @ sample_prior(
             "concentration_deviation", options.concentration_deviation, shape
         )
+    # Log weights relative to the first component's, which has none of its own.
     weight = sample_prior("weight_logit", options.weight, (datasets, size - 1))[:, None, :]
     if groups > 1:
         around = jnp.tile(weight, (1, groups, 1))
@@ -100,14 +102,14 @@ def sample_mixtures(options: JointOptions, datasets: int, groups: int) -> list[M
 
 
 def _refuse_odd_contrasts(options: JointOptions, datasets: int) -> None:
-    """Differences of more than two data sets are sums of contrasts: alike only of normals."""
+    """Refuse other contrasts than normal of > 2 data sets: differences would not be alike."""
     for name in ("location_deviation", "concentration_deviation"):
         if datasets > 2 and isinstance(getattr(options, name), str):
             raise OptionError("prior-of-contrasts-not-normal", option=name, datasets=datasets)
 
 
 def mixture_start(options: JointOptions, datasets: int, groups: int) -> dict[str, ArrayLike]:
-    """Where priors of values are, and no differences."""
+    """Choose start values: the priors' locations, and no differences."""
     size = options.components
     own = () if options.shared_components else (datasets,)
     start: dict[str, ArrayLike] = {
@@ -125,7 +127,7 @@ def mixture_start(options: JointOptions, datasets: int, groups: int) -> dict[str
 
 
 def mixture_dims(options: JointOptions, groups: int) -> dict[str, tuple[str, ...]]:
-    """Names of the dimensions of every site that is not empty, and of the components."""
+    """Name the dimensions of every site that is not empty, and of the components."""
     own = () if options.shared_components else ("dataset",)
     dims = {
         "first_location": own,
@@ -144,7 +146,7 @@ def mixture_dims(options: JointOptions, groups: int) -> dict[str, tuple[str, ...
 
 
 def mixture_offsets(values: Mapping[str, Array], options: JointOptions) -> dict[str, Array]:
-    """Where to measure locations from, so that the sampler meets a straighter posterior.
+    """Compute the offsets of locations that make the posterior closer to normal.
 
     The data fix the mean of p_i(s) far better than anything else about it, so locations, steps
     and weights must move together, along a curve. Locations measured from minus the weighted mean

@@ -1,4 +1,4 @@
-"""What inference, checks and summaries need to know of a model; nothing asks for its name."""
+"""`Model`: the facts of a model for inference, checks and summaries, which never ask its name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ from bayesrep.studies.study import Study
 from bayesrep.types import Float, Ints
 
 Data: TypeAlias = Any
-"""What a model conditions on: a tree of arrays into which it alone looks."""
+"""Data of a model: a tree of arrays that only the model reads."""
 Options: TypeAlias = Any
 """A model's own options."""
-TRACING = RLock()
-"""NumPyro has one stack of handlers for all threads: one at a time may use it."""
+TRACING_LOCK = RLock()
+"""Lock of NumPyro's stack of handlers, which all threads share: one at a time may trace."""
 
 
 class Form(NamedTuple):
-    """What the sites of a model depend on beside its options."""
+    """Sizes that determine the sites of a model, together with its options."""
 
     classifiers: int
     roles: Sequence[str]  # of the data sets
@@ -35,10 +35,9 @@ class Form(NamedTuple):
 
 
 class Crowd(NamedTuple):
-    """Workers of several data sets.
+    """Workers of several data sets, their answers and leniencies.
 
-    `answers` has the answers of those data sets in `roles` of which it is known who answered, one
-    after another, and so do the leniencies.
+    `roles` are the data sets with known workers; `answers` has theirs one after another.
     """
 
     roles: tuple[str, ...]
@@ -47,7 +46,7 @@ class Crowd(NamedTuple):
 
 
 class LogPrior(NamedTuple):
-    """Log prior density of a draw by what it speaks of."""
+    """Log prior density of a draw, of shared parameters and of each classifier's own."""
 
     shared: Float[Array, ""]
     own: Float[Array, "classifier"]
@@ -55,27 +54,27 @@ class LogPrior(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """What there is to know of a model.
+    """A model: its NumPyro function, its data, and facts of both.
 
     Attributes
     ----------
     function
         NumPyro model `function(data, options)`. Latent sites have real support; those of a
         classifier lie in the plate "classifier". Deterministic sites `log_mass_i` [group, cell],
-        `cell_accuracy` [classifier, group, cell] and `adjusted_accuracy` [classifier] are what
-        is reported of the cells.
+        `cell_accuracy` [classifier, group, cell] and `adjusted_accuracy` [classifier] report the
+        cells.
     options
         Frozen dataclass of sizes and priors; its defaults are the recommended model.
     data
-        `data(cells, distinct, options)`: from the cells of each group of images and what `distinct`
-        says of single ones, both by data set, to the arrays that `function` conditions on.
+        `data(cells, distinct, options)`: the arrays that `function` conditions on, from the cells
+        of each group of images and the facts of single images in `distinct`, both by data set.
     annotations
         The same data without any classifier's answers.
     select
         `select(data, rows)`: the data of some of the classifiers.
     weight
-        `weight(data)`: what a classifier's answers count for what all share
-        (`bayesrep.studies.overlap`).
+        `weight(data)`: w, the power of each classifier's likelihood in the posterior of the shared
+        parameters (composite-likelihood weight, `bayesrep.studies.overlap`).
     start
         `start(data, options)`: values of all sites where the search for the mode begins.
     offsets
@@ -92,18 +91,18 @@ class Model:
         of the reference's images, by group. Its integral against the reference's density of s is
         `adjusted_accuracy`, draw by draw.
     methods
-        Ways to its posterior: names of `bayesrep.fit`'s methods, and "cut" where its mixtures can
-        be fitted to the annotations alone.
+        Methods of inference: names of `bayesrep.fit`'s methods, and "cut" if its mixtures can be
+        fitted to the annotations alone.
     takes_groups
         Whether the images may be divided into groups.
     takes_selection
         Whether the likelihood allows for a rule by which the counts at hand selected the images.
     distinct
-        `distinct(study, roles, options)`: what the model needs to know of single images. None where
-        their cells are enough.
+        `distinct(study, roles, options)`: facts of single images for the model. None if their cells
+        are enough.
     crowd
-        `crowd(study, roles)`: the workers' leniencies, where the model knows who answered; draws
-        are given these, and what is uncertain about them is added to what draws say. Else None.
+        `crowd(study, roles)`: the workers' leniencies, if the model knows who answered; draws are
+        conditional on these, and their uncertainty is added to the draws'. Else None.
     """
 
     function: Callable[[Data, Options], None]
@@ -124,18 +123,19 @@ class Model:
     crowd: Callable[[Study, Sequence[str]], Crowd] | None = None
 
     def sites(self, options: Options, form: Form) -> tuple[str, ...]:
-        """Names of the latent sites for studies of this form."""
+        """List the names of the latent sites for studies of this form."""
         return tuple(self.start(_any_data(self, options, form), options))
 
     def log_prior(self, values: Mapping[str, Array], options: Options, form: Form) -> LogPrior:
-        """Log prior density of one draw of all sites, by name; traceable."""
+        """Compute the log prior density of one draw of all sites, by name; traceable."""
         data = _any_data(self, options, form)
         substituted = handlers.substitute(self.function, data=dict(values))
-        with TRACING:
+        with TRACING_LOCK:
             trace = handlers.trace(substituted).get_trace(data, options)
         shared, own = jnp.zeros(()), jnp.zeros(form.classifiers)
         for name in self.start(data, options):
             density = trace[name]["fn"].log_prob(trace[name]["value"])
+            # Sites in the plate are the classifiers' own, all others shared.
             if trace[name]["cond_indep_stack"]:
                 own = own + density
             else:
@@ -144,7 +144,7 @@ class Model:
 
 
 def _any_data(model: Model, options: Options, form: Form) -> Data:
-    """Data of the right form: one image each. A prior does not look at them."""
+    """Build data of the right form, one image each; a prior does not depend on them."""
     one = np.ones(1, dtype=np.int64)
     cells = Cells(one, one, one, np.ones((1, form.classifiers), dtype=np.int64))
     return model.data([dict.fromkeys(form.roles, cells)] * form.groups, {}, options)
@@ -154,10 +154,10 @@ _Tree = TypeVar("_Tree")
 
 
 def take_rows(tree: _Tree, rows: Ints) -> _Tree:
-    """Some rows of every array of a tree."""
+    """Select rows of every array of a tree."""
 
     def take(array: Array) -> Array:
-        # Where nothing is traced, in NumPy: JAX would compile programs to index.
+        # In NumPy unless traced: JAX would compile a program to index.
         traced = isinstance(array, Tracer)
         return array[rows] if traced else jax.device_put(np.asarray(array)[rows])
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from bayesrep.bounds import is_of_kind, refuse_above
 from bayesrep.errors import OptionError
-from bayesrep.models.curves import TERMS, Curves, Priors, curve_family, laws_by_term
-from bayesrep.models.priors import LARGEST_NUMBER, Prior, locate, settle_prior, shift_prior
+from bayesrep.models.curves import DEFAULT_TERMS, Curves, Priors, curve_family, laws_by_term
+from bayesrep.models.priors import LARGEST_NUMBER, Prior, locate, parse_prior, shift_prior
 from bayesrep.types import no_type_check
 
 
@@ -105,7 +105,7 @@ class JointOptions:
                 continue
             # Bends that are normal are not the Student t that their scale means.
             form = None if option.name == "bend" else option.default
-            value = settle_prior(option.name, value, form)
+            value = parse_prior(option.name, value, form)
             object.__setattr__(self, option.name, value)
             if not isinstance(value, str):
                 _check_prior(option.name, value, option.default)
@@ -119,16 +119,17 @@ class JointOptions:
         if not 0 <= self.dependence < 1:
             raise OptionError("dependence-out-of-range", dependence=self.dependence)
         refuse_above("degree", self.degree, LARGEST_DEGREE)
-        if self.curve not in TERMS:
-            raise OptionError("unknown-curve", choices=", ".join(TERMS), curve=self.curve)
+        if self.curve not in DEFAULT_TERMS:
+            raise OptionError("unknown-curve", choices=", ".join(DEFAULT_TERMS), curve=self.curve)
         least = 4 if self.curve == "spline" else 2
         if self.size < least:
             raise OptionError(
                 "curve-terms-too-few", curve=self.curve, least=least, terms=self.terms
             )
         refuse_above("terms", self.size, LARGEST_TERMS)
+        # A monotone curve's scales are relative to its slope, which a distribution is not.
         if self.monotone:
-            for name in RELATIVE:
+            for name in RELATIVE_PRIORS:
                 if isinstance(getattr(self, name), str):
                     raise OptionError("monotone-prior-not-normal", option=name)
             if locate(self.slope).location <= 0:
@@ -137,7 +138,7 @@ class JointOptions:
     @property
     def size(self) -> int:
         """T, terms of a curve."""
-        return TERMS[self.curve] if self.terms is None else self.terms
+        return DEFAULT_TERMS[self.curve] if self.terms is None else self.terms
 
     def family(self) -> Curves:
         """The chosen curves' points and basis."""
@@ -168,12 +169,12 @@ class JointOptions:
 LARGEST_COMPONENTS = 6
 LARGEST_DEGREE = 400
 LARGEST_TERMS = 100
-RELATIVE = ("slope", "bend", "classifier_slope", "classifier_bend")
+RELATIVE_PRIORS = ("slope", "bend", "classifier_slope", "classifier_bend")
 """Priors that a monotone curve takes relative to the slope."""
 
 
 def _check_prior(name: str, value: Any, default: Any) -> None:
-    """Refuse what is no mean and standard deviation, or no standard deviation."""
+    """Refuse a prior that is not (mean, sd), or not an sd, as its default is."""
     if not isinstance(default, tuple):
         if not is_of_kind(value, float) or not 0 < value <= LARGEST_NUMBER:
             raise OptionError("standard-deviation-not-positive", option=name, value=value)

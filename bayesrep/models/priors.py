@@ -1,9 +1,8 @@
 """Priors by name: (mean, sd), an sd around zero, or any distribution of NumPyro over real numbers.
 
 A model's options hold a distribution as text, such as "StudentT(df=4.0, loc=3.0, scale=2.5)": it
-names the programs that are kept, is what a posterior records, and is read back to the same
-distribution. Only distributions, transforms, numbers and lists of them are read; "(0, 1)" is a mean
-and sd.
+identifies stored programs, is recorded in the posterior, and is read back to the same distribution.
+Only distributions, transforms, numbers and lists of them are read; "(0, 1)" is a mean and sd.
 """
 
 import ast
@@ -29,35 +28,35 @@ from bayesrep.types import no_type_check
 Prior: TypeAlias = tuple[float, float] | float | str
 """(mean, sd) of a normal, sd of one around zero, or a distribution as text."""
 
-DRAWS = 2_001
-"""From which the middle of a distribution and its width are told."""
-LONGEST = 2_000
-"""Characters of a distribution as text."""
+N_PRIOR_DRAWS = 2_001
+"""Monte Carlo draws behind a distribution's median and quartiles."""
+MAX_TEXT_LENGTH = 2_000
+"""Most characters of a distribution as text."""
 LARGEST_NUMBER = 1e6  # of a prior on the logit or log scale
-_PARTS = {"base_distribution": "base_dist"}
-"""Under which names distributions keep what they are made of, where it is another."""
-_LEFT_OUT = ("self", "validate_args", "domain")
+_ATTRIBUTE_NAMES = {"base_distribution": "base_dist"}
+"""Constructor arguments that distributions store under another attribute name."""
+_SKIPPED = ("self", "validate_args", "domain")
 
 
-class Middle(NamedTuple):
-    """Where a distribution is: its median, and the sd of a normal with its quartiles."""
+class LocationScale(NamedTuple):
+    """Median of a distribution, and the sd of a normal with its quartiles."""
 
     location: float
     scale: float
 
 
 @no_type_check
-def settle_prior(option: str, value: Any, form: tuple[float, float] | float | None) -> Any:
-    """A prior as options hold it: as `form` is, (mean, sd) or an sd, or the text of a distribution.
+def parse_prior(option: str, value: Any, form: tuple[float, float] | float | None) -> Any:
+    """Convert a prior for options: (mean, sd) or an sd, as `form` is, or a distribution's text.
 
-    Where `form` is None a normal is a distribution like any other.
+    If `form` is None, a normal is a distribution like any other.
 
     Raises
     ------
     OptionError
         If it cannot be read, is not a proper distribution of one real number, or cannot be written.
     """
-    # Where NumPyro makes a distribution, or looks at one, its exceptions are of any type.
+    # NumPyro's constructors and distributions raise exceptions of any type.
     with warnings.catch_warnings(action="ignore"):
         if isinstance(value, str):
             facts = {"option": option, "prior": value[:50]}
@@ -68,10 +67,10 @@ def settle_prior(option: str, value: Any, form: tuple[float, float] | float | No
         if not isinstance(value, dist.Distribution):
             return value
         with refuse_any(lambda why: OptionError("prior-not-writable", option=option, reason=why)):
-            return _settle_distribution(option, value, form)
+            return _parse_distribution(option, value, form)
 
 
-def _settle_distribution(
+def _parse_distribution(
     option: str, value: dist.Distribution, form: tuple[float, float] | float | None
 ) -> Any:
     if value.batch_shape or value.event_shape:
@@ -91,81 +90,83 @@ def _settle_distribution(
             return normal
         if normal[0] == 0:
             return normal[1]
+    # The text is the record: it has to give the same density when it is read again.
     text = _write(value)
-    again = _read(text)
+    reread = _read(text)
     with own_settings(), jax.numpy_rank_promotion("allow"):
-        at = np.linspace(-3, 3, 7)
-        same = [np.asarray(each.log_prob(at)) for each in (value, again)]
-    if not np.allclose(*same, rtol=1e-5) or len(text) > LONGEST:
+        points = np.linspace(-3, 3, 7)
+        same = [np.asarray(each.log_prob(points)) for each in (value, reread)]
+    if not np.allclose(*same, rtol=1e-5) or len(text) > MAX_TEXT_LENGTH:
         raise ValueError("it reads otherwise")
     return text
 
 
-def locate(prior: Prior) -> Middle:
-    """Where a prior is: mean and sd of a normal, else median and quartiles."""
+def locate(prior: Prior) -> LocationScale:
+    """Locate a prior: mean and sd of a normal, else from median and quartiles."""
     if isinstance(prior, str):
-        return _middle(prior)
-    return Middle(*prior) if isinstance(prior, tuple) else Middle(0.0, prior)
+        return _read_location_scale(prior)
+    return LocationScale(*prior) if isinstance(prior, tuple) else LocationScale(0.0, prior)
 
 
-def law_of(prior: Prior, around: ArrayLike | None = None) -> dist.Distribution:
-    """The distribution of a prior, or of what differs from `around` by it."""
+def build_prior(prior: Prior, around: ArrayLike | None = None) -> dist.Distribution:
+    """Build the distribution of a prior, centred at `around` if given."""
     if isinstance(prior, tuple):
         return dist.Normal(*prior)
     if not isinstance(prior, str):
         return dist.Normal(0.0 if around is None else around, prior)
-    law = _read(prior)
+    distribution = _read(prior)
     if around is None:
-        return law
+        return distribution
     shift = transforms.AffineTransform(jnp.asarray(around), 1.0)
-    return dist.TransformedDistribution(law.expand(np.shape(around)), shift)
+    return dist.TransformedDistribution(distribution.expand(np.shape(around)), shift)
 
 
 def shift_prior(prior: Prior, by: float) -> Prior:
-    """The prior of the same quantity plus a number."""
+    """Shift a prior to that of the same quantity plus a number."""
     if isinstance(prior, tuple):
         return (prior[0] + by, prior[1])
     return f"TransformedDistribution({prior}, [AffineTransform({by!r}, 1.0)])" if by else prior
 
 
 @lru_cache(maxsize=256)
-def _middle(text: str) -> Middle:
+def _read_location_scale(text: str) -> LocationScale:
     with jax.ensure_compile_time_eval():  # where a model is being traced
-        return _look_at(_read(text))
+        return _estimate_location_scale(_read(text))
 
 
-def _look_at(law: dist.Distribution) -> Middle:
+def _estimate_location_scale(distribution: dist.Distribution) -> LocationScale:
     with own_settings(), jax.numpy_rank_promotion("allow"):
-        draws = np.asarray(law.sample(jax.random.key(0), (DRAWS,)))
+        # By sampling: not every distribution of NumPyro has quantiles.
+        draws = np.asarray(distribution.sample(jax.random.key(0), (N_PRIOR_DRAWS,)))
     low, middle, high = np.quantile(draws, [0.25, 0.5, 0.75])
-    return Middle(float(middle), float(high - low) / 1.349)
+    return LocationScale(float(middle), float(high - low) / 1.349)
 
 
-def _is_proper(law: dist.Distribution) -> bool:
-    """Whether it can be drawn from, and has a finite density and some width where its draws are."""
-    middle = _look_at(law)
+def _is_proper(distribution: dist.Distribution) -> bool:
+    """Check that a distribution can be sampled, with finite density and scale at its median."""
+    summary = _estimate_location_scale(distribution)
     with own_settings():
-        density = float(np.asarray(law.log_prob(np.asarray(middle.location))))
-    return bool(np.isfinite([density, *middle]).all()) and 0 < middle.scale <= LARGEST_NUMBER
+        density = float(np.asarray(distribution.log_prob(np.asarray(summary.location))))
+    return bool(np.isfinite([density, *summary]).all()) and 0 < summary.scale <= LARGEST_NUMBER
 
 
 @no_type_check
 def _read(text: str) -> Any:
-    """The distribution that a text says, or the mean and sd.
+    """Read the distribution, or the mean and sd, of a text.
 
     Raises
     ------
     ValueError
         If it says anything else.
     """
-    if len(text) > LONGEST:
-        raise ValueError(f"it has more than {LONGEST:,} characters")
-    found = _read_part(ast.parse(text, "text", mode="eval").body)
-    if isinstance(found, np.ndarray) and found.ndim == 1:
-        return tuple(found.tolist())
-    if not isinstance(found, dist.Distribution):
+    if len(text) > MAX_TEXT_LENGTH:
+        raise ValueError(f"it has more than {MAX_TEXT_LENGTH:,} characters")
+    result = _read_part(ast.parse(text, "text", mode="eval").body)
+    if isinstance(result, np.ndarray) and result.ndim == 1:
+        return tuple(result.tolist())
+    if not isinstance(result, dist.Distribution):
         raise ValueError("it is not a distribution")
-    return found
+    return result
 
 
 def _read_part(node: ast.expr) -> Any:
@@ -185,7 +186,7 @@ def _read_part(node: ast.expr) -> Any:
 
 
 def _find_kind(named: ast.expr) -> Callable[..., Any]:
-    """The distribution or transform of NumPyro that is called, also as `dist.Normal`."""
+    """Find the distribution or transform of NumPyro that is called, also as `dist.Normal`."""
     name = ast.unparse(named).removeprefix("dist.")
     kind = getattr(dist, name, None) or getattr(transforms, name, None)
     if isinstance(kind, type) and issubclass(kind, dist.Distribution | transforms.Transform):
@@ -196,17 +197,15 @@ def _find_kind(named: ast.expr) -> Callable[..., Any]:
 
 
 def _write(value: Any) -> str:
-    """A distribution, or a part of one, as the text that is read."""
+    """Write a distribution, or a part of one, as the text that `_read` reads."""
     if isinstance(value, dist.Distribution | transforms.Transform):
         kind = type(value).__name__
         if not hasattr(dist, kind) and not hasattr(transforms, kind):
             raise TypeError(f"{kind} is not a distribution of NumPyro")
-        names = [
-            n for n in inspect.signature(type(value).__init__).parameters if n not in _LEFT_OUT
-        ]
-        parts = {name: getattr(value, _PARTS.get(name, name)) for name in names}
-        said = [f"{n}={_write(part)}" for n, part in parts.items() if part is not None]
-        return f"{kind}({', '.join(said)})"
+        names = [n for n in inspect.signature(type(value).__init__).parameters if n not in _SKIPPED]
+        parts = {name: getattr(value, _ATTRIBUTE_NAMES.get(name, name)) for name in names}
+        arguments = [f"{n}={_write(part)}" for n, part in parts.items() if part is not None]
+        return f"{kind}({', '.join(arguments)})"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_write, value))}]"
     numbers = np.asarray(value, dtype=float)

@@ -1,6 +1,6 @@
 """The worker model: the joint model where it is known who answered.
 
-An answer of a lenient worker says less for an image than one of a strict worker:
+A lenient worker's selection is weaker evidence for an image than a strict worker's:
 
     P(select | s, w)  =  σ(α(s) + b_w),        b_w ~ Normal(0, τ²),        E_b σ(α(s) + b) = s,
 
@@ -10,15 +10,15 @@ these are. Only the counts' binomial is another:
 
     P(answers about x | s)  =  Π_{w answered x} F_xw(s)
 
-with F of `bayesrep.numerics.leniency`: what the answer says where the worker's leniency is known
-from his other answers alone. Of workers with one answer each F is s or 1 − s, and the model is the
-joint one. Data sets of which it is not known who answered have the binomial.
+with F of `bayesrep.numerics.leniency`: the likelihood of the answer given the worker's leniency as
+known from their other answers alone. For workers with one answer each F is s or 1 − s, and the
+model is the joint one. Data sets without known workers have the binomial.
 
 With `panel` the workers of a data set are all there are (the same judges for every image), and s is
 the mean over them: Σ_w σ(α(s) + b_w) / W = s, with an α of every data set.
 
-Draws are given the leniencies. What is uncertain about these moves all classifiers together, by
-more than anything else where two data sets had different crowds, and is added to the draws'
+Draws are conditional on the leniencies. The leniencies' uncertainty moves all classifiers together,
+by more than anything else if two data sets had different crowds, and is added to the draws'
 covariance (`bayesrep.posterior.workers.leniency_covariance`).
 """
 
@@ -36,22 +36,22 @@ from scipy.special import expit
 
 from bayesrep.errors import OptionError
 from bayesrep.models.counts import Counts, DependentPairs, complete, log_nodes, on_pairs
-from bayesrep.models.crowds import Alike, count_answers, crowd_of, images_alike, logits
+from bayesrep.models.crowds import ImageClusters, cluster_images, count_answers, crowd_of, logits
 from bayesrep.models.curves import Curves
 from bayesrep.models.joint import (
+    CellPredictions,
     JointData,
-    Known,
     annotations_only,
-    given_cells,
     joint_curves,
     joint_data,
     joint_dims,
     joint_start,
-    likelihood,
     of_classifiers,
+    predict_cells,
     report_quantities,
+    sample_and_condition,
 )
-from bayesrep.models.mixtures import SITES, mixture_offsets
+from bayesrep.models.mixtures import MIXTURE_SITES, mixture_offsets
 from bayesrep.models.model import Crowd, Model
 from bayesrep.models.options import JointOptions
 from bayesrep.numerics import logit_quadrature
@@ -60,20 +60,20 @@ from bayesrep.numerics.leniency import SMALLEST_POSITIVE, log_counts
 from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Ints, no_type_check
 
-BASIS = 8
-"""Functions of s that make up every worker's chance of selecting an image."""
+N_BASIS = 8
+"""Rank of the workers' probabilities of selecting an image, as functions of s."""
 
 
 @no_type_check
 @dataclass(frozen=True)
 class WorkerOptions(JointOptions):
-    """Those of the joint model; answers depend on each other through their workers alone.
+    """Options of the joint model; answers are dependent through their workers alone.
 
     Parameters
     ----------
     panel
-        What s is a frequency among: all workers there might have been, or (True) the workers of the
-        data set, who are then all there are.
+        Population of the frequency s: all workers there might have been, or (True) the workers of
+        the data set, who are then all there are.
     """
 
     panel: bool = False
@@ -84,28 +84,28 @@ class WorkerOptions(JointOptions):
             raise OptionError("workers-model-with-dependence")
 
 
-class Leaning(NamedTuple):
-    """What the known workers' leniencies weigh in a data set.
+class WorkerDesign(NamedTuple):
+    """Design of the known workers' leniencies in a data set, for the score.
 
-    P(select | s, w) is `basis @ part`: as a function of s it needs a few numbers a worker. Of a
-    panel `less` is by how much α falls with a worker's leniency.
+    P(select | s, w) is `basis @ coef`: as a function of s it needs a few numbers a worker. A
+    panel's `correction` is −dα/db_w, the fall of α with a worker's leniency.
     """
 
     basis: Float[Array, "node basis"]
-    part: Float[Array, "basis known"]
-    answered: Float[Array, "alike known"]
-    """How many of the images that are alike each known worker answered."""
-    selected: Float[Array, "alike"]
-    less: Float[Array, "node known"] | None
+    coef: Float[Array, "basis known"]
+    answered: Float[Array, "cluster known"]
+    """Numbers of a cluster's images that each known worker answered."""
+    selected: Float[Array, "cluster"]
+    correction: Float[Array, "node known"] | None
 
 
 class WorkerData(NamedTuple):
-    """Images as the likelihood knows them, cells as they are reported, and the workers."""
+    """Clusters of images for the likelihood, cells for reports, and designs of the workers."""
 
-    given: JointData
+    images: JointData
     cells: JointData
-    leaning: tuple[Leaning | None, ...]
-    """By data set; None of those of which it is not known who answered."""
+    designs: tuple[WorkerDesign | None, ...]
+    """By data set; None of those without known workers."""
 
 
 def worker_data(
@@ -113,151 +113,155 @@ def worker_data(
     distinct: Mapping[str, Any],
     options: WorkerOptions,
 ) -> WorkerData:
-    """The arrays of the likelihood; a prior looks at no image."""
+    """Build the arrays of the likelihood; a prior depends on no image."""
     cells = joint_data(groups)
     if not distinct:
         return WorkerData(cells, cells, ())
-    alike: Mapping[str, Alike] = distinct["alike"]
+    clusters: Mapping[str, ImageClusters] = distinct["clusters"]
     crowd: Crowd = distinct["crowd"]
     alpha = logits(crowd, panel=options.panel)
     reported_by = [
         Counts(_pairs(role, complete([groups[0][role]])[0], crowd, alpha), counts.images)
         for role, counts in zip(groups[0], cells.datasets, strict=True)
     ]
-    images = {role: jnp.asarray(each.images[None].astype(float)) for role, each in alike.items()}
+    sizes = {role: jnp.asarray(each.images[None].astype(float)) for role, each in clusters.items()}
     datasets = tuple(
         Counts(
             DependentPairs(jnp.asarray(each.log_given), jnp.asarray(np.zeros(len(each.images)))),
-            images[role],
+            sizes[role],
         )
-        for role, each in alike.items()
+        for role, each in clusters.items()
     )
-    correct = alike["replication"].correct.T[:, None].astype(float)
-    wrong = alike["replication"].images - correct
-    given = JointData(datasets, jnp.asarray(correct), jnp.asarray(wrong), cells.share, cells.weight)
+    correct = clusters["replication"].correct.T[:, None].astype(float)
+    wrong = clusters["replication"].images - correct
+    correct, wrong = jnp.asarray(correct), jnp.asarray(wrong)
+    images = JointData(datasets, correct, wrong, cells.share, cells.weight)
     cells = cells._replace(datasets=tuple(reported_by))
-    leaning = tuple(
-        _list_chances(crowd, each, alpha[crowd.roles.index(role)], panel=options.panel)
+    designs = tuple(
+        _build_design(crowd, each, alpha[crowd.roles.index(role)], panel=options.panel)
         if role in crowd.roles and len(crowd.leniencies.known)
         else None
-        for role, each in alike.items()
+        for role, each in clusters.items()
     )
-    return WorkerData(given, cells, leaning)
+    return WorkerData(images, cells, designs)
 
 
 def _pairs(
     role: str, cells: Cells, crowd: Crowd, alpha: Float[np.ndarray, "dataset node"]
 ) -> DependentPairs:
-    """Completed cells of a data set, of images about which any of its workers were asked."""
+    """Lay out completed cells of a data set, of images that random workers of it answered."""
     log_s, log_rest, _ = logit_quadrature.nodes()
     log_choices = log_binomial(cells.shown, cells.selected)
     if role in crowd.roles:
-        number, found = crowd.roles.index(role), crowd.leniencies
-        asked = count_answers(crowd)[number]
-        some = np.flatnonzero(asked)
-        leniency = found.mean[some], found.variance[some]
-        given = log_counts(cells.selected, cells.shown, alpha[number], *leniency, asked[some])
+        number, leniencies = crowd.roles.index(role), crowd.leniencies
+        answered = count_answers(crowd)[number]
+        rows = np.flatnonzero(answered)
+        leniency = leniencies.mean[rows], leniencies.variance[rows]
+        log_p = log_counts(cells.selected, cells.shown, alpha[number], *leniency, answered[rows])
     else:
         rejected = cells.shown - cells.selected
-        given = cells.selected[:, None] * log_s + rejected[:, None] * log_rest
-    return DependentPairs(*(jnp.asarray(on_pairs(x, cells).T) for x in (given.T, log_choices)))
+        log_p = cells.selected[:, None] * log_s + rejected[:, None] * log_rest
+    return DependentPairs(*(jnp.asarray(on_pairs(x, cells).T) for x in (log_p.T, log_choices)))
 
 
-def _list_chances(
-    crowd: Crowd, alike: Alike, alpha: Float[np.ndarray, "node"], *, panel: bool
-) -> Leaning:
-    """The known workers' chances of selecting an image of one data set, and what they answered."""
-    found = crowd.leniencies
-    chance = expit(alpha[:, None] + found.mean[found.known])
-    left, size, right = np.linalg.svd(chance, full_matrices=False)
-    kept = min(len(size), BASIS)
-    less = None
+def _build_design(
+    crowd: Crowd, clusters: ImageClusters, alpha: Float[np.ndarray, "node"], *, panel: bool
+) -> WorkerDesign:
+    """Build the design of one data set from the known workers' probabilities and answers."""
+    leniencies = crowd.leniencies
+    chance = expit(alpha[:, None] + leniencies.mean[leniencies.known])
+    # Smooth functions of s have a low rank: images then meet a few columns, not every worker.
+    u, values, v = np.linalg.svd(chance, full_matrices=False)
+    rank = min(len(values), N_BASIS)
+    correction = None
     if panel:
-        slope = chance * (1 - chance) * (alike.answered.sum(axis=0) > 0)
-        less = jnp.asarray(slope / np.maximum(slope.sum(axis=1, keepdims=True), SMALLEST_POSITIVE))
-    return Leaning(
-        jnp.asarray(left[:, :kept] * size[:kept]),
-        jnp.asarray(right[:kept]),
-        jnp.asarray(alike.answered.astype(float)),
-        jnp.asarray(alike.selected.astype(float)),
-        less,
+        slope = chance * (1 - chance) * (clusters.answered.sum(axis=0) > 0)
+        slopes = np.maximum(slope.sum(axis=1, keepdims=True), SMALLEST_POSITIVE)
+        correction = jnp.asarray(slope / slopes)
+    return WorkerDesign(
+        jnp.asarray(u[:, :rank] * values[:rank]),
+        jnp.asarray(v[:rank]),
+        jnp.asarray(clusters.answered.astype(float)),
+        jnp.asarray(clusters.selected.astype(float)),
+        correction,
     )
 
 
 def workers(data: WorkerData, options: WorkerOptions) -> None:
     """NumPyro model; the module's docstring states it.
 
-    What is reported of cells is of images about which any of the data set's workers were asked.
+    Reported cells are those of images that random workers of the data set answered.
     """
-    known = likelihood(data.given, options)
+    cells = sample_and_condition(data.images, options)
     family = options.family()
     report_quantities(
-        data.cells, family, *given_cells(data.cells, family, known.mixtures, known.curves)
+        data.cells, family, *predict_cells(data.cells, family, cells.mixtures, cells.curves)
     )
-    if any(data.leaning):
-        numpyro.deterministic("leniency_score", _score(data, known, family))
+    if any(data.designs):
+        numpyro.deterministic("leniency_score", _score(data, cells, family))
 
 
-def _score(data: WorkerData, known: Known, family: Curves) -> Float[Array, "known"]:
-    """Derivative of the log likelihood by the known workers' leniencies, but for constants.
+def _score(data: WorkerData, cells: CellPredictions, family: Curves) -> Float[Array, "known"]:
+    """Compute the score: d log likelihood / d leniency of the known workers, but for constants.
 
-    Of an image it is E[x − p_w | answers about it] of each worker who answered, and of each
-    classifier's answer what that moves the expectation by. Of a panel α falls where a leniency
-    rises: less the part of it, E[less_w Σ_v (x_v − p_v)]. Images that are alike are taken for each
-    other.
+    An image contributes E[x − p_w | answers about it] for each worker who answered, and for each
+    classifier the change of that expectation by its answer. A panel's α falls with a rising
+    leniency: less E[correction_w Σ_v (x_v − p_v)]. Images of a cluster are exchangeable.
     """
     total = jnp.zeros(())
-    for index, leaning in enumerate(data.leaning):
-        if leaning is None:
+    for index, design in enumerate(data.designs):
+        if design is None:
             continue
-        counts = data.given.datasets[index]
+        counts = data.images.datasets[index]
         pairs = counts.pairs
         assert isinstance(pairs, DependentPairs)
-        weight = jax.nn.softmax(log_nodes(known.mixtures[index], pairs)[0], axis=-1)
+        # Posterior of s given an image's annotations, at the nodes.
+        weight = jax.nn.softmax(log_nodes(cells.mixtures[index], pairs)[0], axis=-1)
         if index == 1:
-            curves = known.curves[:, 0]
+            curves = cells.curves[:, 0]
             if family.is_exact:
                 curves = curves @ logit_quadrature.virtual_annotators(family.degree).T
-            right = data.given.correct[:, 0] / known.right[:, 0]
-            wrong = data.given.wrong[:, 0] / (1 - known.right[:, 0])
-            told = (right.T @ curves + wrong.T @ (1 - curves)) / counts.images[0][:, None]
-            weight = weight * (1 + data.given.weight * (told - len(curves)))
-        inside = (leaning.answered.T @ (weight @ leaning.basis)).T
-        total = total - jnp.sum(inside * leaning.part, axis=0)
-        if leaning.less is not None:
-            left = leaning.selected[:, None] - (leaning.answered @ leaning.part.T) @ leaning.basis.T
-            total = total - jnp.sum(weight * left, axis=0) @ leaning.less
+            right = data.images.correct[:, 0] / cells.right[:, 0]
+            wrong = data.images.wrong[:, 0] / (1 - cells.right[:, 0])
+            # Classifiers' answers reweight the nodes, with the likelihood's weight.
+            shift = (right.T @ curves + wrong.T @ (1 - curves)) / counts.images[0][:, None]
+            weight = weight * (1 + data.images.weight * (shift - len(curves)))
+        inside = (design.answered.T @ (weight @ design.basis)).T
+        total = total - jnp.sum(inside * design.coef, axis=0)
+        if design.correction is not None:
+            rest = design.selected[:, None] - (design.answered @ design.coef.T) @ design.basis.T
+            total = total - jnp.sum(weight * rest, axis=0) @ design.correction
     return total
 
 
 def _of_classifiers(data: WorkerData, rows: Ints) -> WorkerData:
-    given, cells = of_classifiers(data.given, rows), of_classifiers(data.cells, rows)
-    return data._replace(given=given, cells=cells)
+    images, cells = of_classifiers(data.images, rows), of_classifiers(data.cells, rows)
+    return data._replace(images=images, cells=cells)
 
 
 def _annotations_only(data: WorkerData) -> WorkerData:
-    return data._replace(given=annotations_only(data.given))
+    return data._replace(images=annotations_only(data.images))
 
 
 def _start(data: WorkerData, options: WorkerOptions) -> dict[str, ArrayLike]:
-    return joint_start(data.given, options)
+    return joint_start(data.images, options)
 
 
 def _dims(data: WorkerData, options: WorkerOptions) -> dict[str, tuple[str, ...]]:
     dims = joint_dims(data.cells, options)
-    return dims | {"leniency_score": ("known_worker",)} if any(data.leaning) else dims
+    return dims | {"leniency_score": ("known_worker",)} if any(data.designs) else dims
 
 
-MODEL = Model(
+WORKERS_MODEL = Model(
     function=workers,
     options=WorkerOptions,
     data=worker_data,
     annotations=_annotations_only,
     select=_of_classifiers,
-    weight=lambda data: data.given.weight,
+    weight=lambda data: data.images.weight,
     start=_start,
     offsets=mixture_offsets,
-    mixture_sites=SITES,
+    mixture_sites=MIXTURE_SITES,
     dims=_dims,
     curves=joint_curves,
     methods=("nuts", "cut", "laplace"),
@@ -265,7 +269,7 @@ MODEL = Model(
     takes_selection=False,
     distinct=lambda study, roles, options: {
         "crowd": crowd_of(study, tuple(roles)),
-        "alike": images_alike(study, roles, panel=options.panel),
+        "clusters": cluster_images(study, roles, panel=options.panel),
     },
     crowd=lambda study, roles: crowd_of(study, tuple(roles)),
 )

@@ -36,7 +36,7 @@ def normal():
 def hold(found, mean, spread):
     """Weighted means and spreads are the exact ones, as far as so many draws can say."""
     assert found.psis.is_reliable
-    leaves = found.drawn.position.values()
+    leaves = found.draws.position.values()
     values = np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
     weight = np.exp(found.psis.log_weight)
     error = 4.5 / np.sqrt(found.psis.ess)

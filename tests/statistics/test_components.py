@@ -9,7 +9,7 @@ from count_peaks import datasets_of, peaks, study_of
 
 import bayesrep
 from bayesrep.inference import components
-from bayesrep.inference.components import MAX_COMPONENTS, find_peak, settled_by_counts
+from bayesrep.inference.components import MAX_COMPONENTS, choose_components, find_mixture_mode
 from bayesrep.inference.problem import pose
 from bayesrep.models.options import JointOptions
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 def test_as_many_components_as_there_are_peaks(means, asked):
     draw = peaks(*means)
     problem = pose(study_of((draw, draw), 60), model="joint", options={})
-    settled, why = settled_by_counts(problem, choose=True)
+    settled, why = choose_components(problem, choose=True)
     assert settled.options == replace(problem.options, components=asked)
     assert (why == "") == (asked == 2)
 
@@ -31,7 +31,7 @@ def test_as_many_components_as_there_are_peaks(means, asked):
 def test_many_peaks_ask_for_no_more_than_the_most():
     draw = peaks(0.03, 0.2, 0.4, 0.6, 0.8, 0.97, spread=0.01)
     problem = pose(study_of((draw, draw), 100), model="joint", options={})
-    assert settled_by_counts(problem, choose=True)[0].options.components == MAX_COMPONENTS
+    assert choose_components(problem, choose=True)[0].options.components == MAX_COMPONENTS
 
 
 @pytest.mark.parametrize("scenario", ["plain", "unimodal", "u-shaped", "near-one", "pool"])
@@ -41,7 +41,7 @@ def test_studies_of_a_usual_size_keep_two(scenario):
         seed=5, images=2_000, classifiers=2, annotators=10, scenario=scenario
     )
     problem = pose(study, model="joint", options={})
-    assert settled_by_counts(problem, choose=True)[0].options.components == 2
+    assert choose_components(problem, choose=True)[0].options.components == 2
 
 
 @pytest.mark.parametrize("decisive", [1.0, 20.0])
@@ -54,10 +54,12 @@ def test_a_component_is_taken_where_it_is_worth_what_is_decisive(monkeypatch, de
         )
         options = JointOptions()
         datasets = datasets_of(study, options)
-        by_size = [find_peak(datasets, replace(options, components=k))[0] for k in (2, 3, 4)]
+        by_size = [
+            find_mixture_mode(datasets, replace(options, components=k))[0] for k in (2, 3, 4)
+        ]
         gains = np.diff(by_size) > decisive
         asked = 2 + (int(gains.argmin()) if not gains.all() else len(gains))
-        settled, _ = settled_by_counts(pose(study, model="joint", options={}), choose=True)
+        settled, _ = choose_components(pose(study, model="joint", options={}), choose=True)
         assert settled.options.components == asked
 
 
@@ -72,7 +74,7 @@ def test_climbs_begin_below_the_higher_of_two_modes(monkeypatch):
     for seed in range(12):
         study = study_of((two_peaks, two_peaks), 20, seed)
         problem = pose(study, model="joint", options={})
-        settled, _ = settled_by_counts(problem, choose=False)
+        settled, _ = choose_components(problem, choose=False)
         if not settled.mixtures:
             continue
         found.append(seed)
@@ -80,10 +82,10 @@ def test_climbs_begin_below_the_higher_of_two_modes(monkeypatch):
         for name, value in settled.mixtures.items():
             np.testing.assert_array_equal(start[name], value)
         datasets = datasets_of(study, problem.options)
-        highest, _ = find_peak(datasets, problem.options)
+        highest, _ = find_mixture_mode(datasets, problem.options)
         with monkeypatch.context() as patched:
-            patched.setattr(components, "N_CLIMBS", 1)
-            from_prior_means, elsewhere = find_peak(datasets, problem.options)
+            patched.setattr(components, "N_STARTS", 1)
+            from_prior_means, elsewhere = find_mixture_mode(datasets, problem.options)
         assert elsewhere == {}
         assert from_prior_means < highest - components.MIN_ADVANTAGE
     assert found

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from bayesrep import simulate_study
-from bayesrep.inference.mode import climb, climb_from_annotations, mixture_size
+from bayesrep.inference.mode import find_mode, find_mode_from_annotations, mixture_size
 from bayesrep.inference.problem import pose, programs
 from bayesrep.models.curves import PopulationLaw
 from bayesrep.models.mixtures import mixture_start
@@ -23,16 +23,18 @@ def test_the_search_for_the_mode_ends_at_the_better_of_two(seed):
     data = problem.data()
     tools = programs(problem, data)
     start = tools.start(problem.model.start(data, problem.options))
-    mode = climb_from_annotations(problem, tools, start, data)
+    mode = find_mode_from_annotations(problem, tools, start, data)
     assert mode.decrement <= 1e-6
     held = mixture_size(tools.density, problem.model)
     assert held == sum(
         np.size(start_of) for start_of in mixture_start(problem.options, 2, 1).values()
     )
-    alone = climb(tools.expand, start, problem.model.annotations(data))
-    through = climb(tools.expand, alone.position, data, held=held)
-    ends = [float(climb(tools.expand, at.position, data).there.value) for at in (alone, through)]
-    assert abs(float(mode.there.value) - min(ends)) < 1e-3
+    alone = find_mode(tools.expand, start, problem.model.annotations(data))
+    through = find_mode(tools.expand, alone.position, data, n_fixed=held)
+    ends = [
+        float(find_mode(tools.expand, at.position, data).expansion.value) for at in (alone, through)
+    ]
+    assert abs(float(mode.expansion.value) - min(ends)) < 1e-3
 
 
 def test_bends_of_the_population_are_a_student_t():
