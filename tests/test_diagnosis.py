@@ -28,7 +28,7 @@ from bayesrep.numerics.codes import encode
 from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.posterior.files import arviz, build_posterior
 from bayesrep.posterior.groups import CellNames, find_group, thinned_draws
-from bayesrep.posterior.likelihood import LOGITS, logit_codes
+from bayesrep.posterior.likelihood import LOGIT_VARS, logit_codes
 from bayesrep.report.fits_text import fits_text
 from bayesrep.report.sections.trust_figures import checks_figure
 from bayesrep.studies.words import Words
@@ -303,7 +303,7 @@ def test_leaving_one_out_of_a_conjugate_model():
 def test_compare_prefers_the_better_model(study, posterior):
     level = logit(posterior.observed_data["correct"].values.sum(axis=1) / 500)
     flat = np.broadcast_to(level[:, None], logit_codes(posterior).code.shape)
-    coded = dict(zip(LOGITS, encode(flat), strict=True))
+    coded = dict(zip(LOGIT_VARS, encode(flat), strict=True))
     constant = _changed(posterior, variables={"log_density": coded})
     table = comparison.compare_fits({"constant": constant, "curves": posterior})
     assert table["model"].to_list() == ["curves", "constant"]

@@ -14,13 +14,13 @@ from bayesrep.checks.finding import Finding, missing_finding
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.posterior.groups import Posterior, find_group, need_group, read_record
 from bayesrep.posterior.verdict import (
-    LEAST_BFMI,
-    LEAST_ESS,
-    MANY_DIVERGENCES,
+    MAX_DIVERGENT_SHARE,
+    MAX_OTHER_MODE_MASS,
     MAX_PARETO_K,
     MAX_RHAT,
+    MIN_BFMI,
     MIN_ESS,
-    MUCH_ELSEWHERE,
+    MIN_USABLE_ESS,
     Verdict,
     diagnostics,
     judge,
@@ -80,7 +80,7 @@ def _check_agreement(group: Group) -> Finding:
         return Finding(check, "one chain", wanted, "with care", sentence)
     rhat, size = float(rhats.max()), float(sizes.min())
     value = f"{tests.agreement} {rhat:.3f}, ESS {size:.0f}"
-    if rhat > MAX_RHAT or size < LEAST_ESS:
+    if rhat > MAX_RHAT or size < MIN_USABLE_ESS:
         sentence = f"{verdict.sentence} This concerns the adjusted accuracies themselves."
         return Finding(check, value, wanted, "no", sentence)
     if size < MIN_ESS:
@@ -108,7 +108,7 @@ def _check_divergences(diverging: Bool[np.ndarray, "chain draw"]) -> Finding:
         "posterior, and intervals may be too narrow. Fit with more warmup, or with fewer mixture "
         "components."
     )
-    trust = "no" if count > MANY_DIVERGENCES * total else "with care"
+    trust = "no" if count > MAX_DIVERGENT_SHARE * total else "with care"
     return Finding(check, value, "0", trust, sentence)
 
 
@@ -121,8 +121,8 @@ def energy_fraction(energy: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray
 def _check_energy(energy: Float[np.ndarray, "chain draw"]) -> Finding:
     fraction = energy_fraction(energy)
     worst, check = float(fraction.min()), "energy (E-BFMI)"
-    value, wanted = f"{worst:.2f}", f">= {LEAST_BFMI}"
-    if worst >= LEAST_BFMI:
+    value, wanted = f"{worst:.2f}", f">= {MIN_BFMI}"
+    if worst >= MIN_BFMI:
         return Finding(check, value, wanted)
     sentence = (
         f"Chain {int(fraction.argmin())} explores the tails slowly (E-BFMI {worst:.2f}): intervals "
@@ -187,7 +187,7 @@ def _check_modes(group: Group) -> list[Finding]:
     verdict = with_modes(Verdict(converged=True, sentence=""), elsewhere)
     if verdict.converged:
         return []
-    value, wanted = f"{100 * elsewhere:.0f} %", f"<= {100 * MUCH_ELSEWHERE:.0f} %"
+    value, wanted = f"{100 * elsewhere:.0f} %", f"<= {100 * MAX_OTHER_MODE_MASS:.0f} %"
     return [Finding("posterior around other modes", value, wanted, "no", verdict.sentence)]
 
 

@@ -38,7 +38,7 @@ def judge_predictions(
         return None, [missing_finding("the model predicts counts and answers", needed)]
     adjusted = need_group(posterior, "posterior", "adjusted_accuracy")["adjusted_accuracy"].values
     observed = need_group(posterior, "observed_data", "correct")
-    options = read_record(posterior).given
+    options = read_record(posterior).recorded_options
     sd = np.maximum(adjusted.std(axis=(0, 1)), 1e-12)
     curves = _judge_answers(table.filter(kind="answers"), sd, options, words)
     typical = max(float(adjusted.mean(axis=2).std()), 1e-12)

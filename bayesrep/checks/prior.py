@@ -37,8 +37,8 @@ from bayesrep.checks.finding import Finding
 from bayesrep.errors import PosteriorError
 from bayesrep.numerics.convergence import mean_ess
 from bayesrep.numerics.pareto import pareto_smooth
-from bayesrep.posterior.groups import Posterior, draws_of, need_group, read_record
-from bayesrep.posterior.likelihood import LOGITS, of_answers
+from bayesrep.posterior.groups import Posterior, draw_indices, need_group, read_record
+from bayesrep.posterior.likelihood import LOGIT_VARS, answer_log_likelihoods
 from bayesrep.studies.words import Words
 from bayesrep.types import Float, Floats, Ints
 
@@ -70,14 +70,14 @@ def log_likelihood(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
 def _of_counts(posterior: Posterior) -> Float[np.ndarray, "chain kept"]:
     """Log likelihood of the annotators' counts."""
     group = need_group(posterior, "log_density", "reference_images")
-    images = (str(name) for name in group.data_vars if name not in LOGITS)
+    images = (str(name) for name in group.data_vars if name not in LOGIT_VARS)
     return np.sum([group[name].values.sum(axis=2) for name in images], axis=0)
 
 
-def _of_classifiers(posterior: Posterior) -> Float[np.ndarray, "chain kept classifier"]:
+def _of_classifiers(posterior: Posterior) -> Float[np.ndarray, "chain stored classifier"]:
     """Log likelihood of each classifier's answers."""
     # In float64: a sum over thousands of cells in float32 loses what matters here.
-    return np.stack([each.sum(axis=2) for each in of_answers(posterior)], axis=2)
+    return np.stack([each.sum(axis=2) for each in answer_log_likelihoods(posterior)], axis=2)
 
 
 def log_joint(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
@@ -238,7 +238,7 @@ def prior_sensitivity(posterior: Posterior, *, step: float = STEP) -> pl.DataFra
         raise PosteriorError("prior-sensitivity-of-cut-feedback")
     group = need_group(posterior, "posterior", "adjusted_accuracy", "bias_corrected_gap")
     # The answers' likelihood of thousands of classifiers is kept of some draws only.
-    kept = draws_of(need_group(posterior, "log_density", "logit_right"), group)
+    kept = draw_indices(need_group(posterior, "log_density", "logit_right"), group)
     by_classifier, parts = _of_classifiers(posterior), prior_parts(posterior, kept)
     counts = _of_counts(posterior)
     likelihood = counts + made.weight * by_classifier.sum(axis=2)
