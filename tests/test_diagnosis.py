@@ -221,7 +221,7 @@ def test_likely_cells_are_the_beta_binomial_mixture_of_scipy(posterior):
     cells = CellNames(np.array([""] * 3), np.array([0, 3, 20]), np.array([20, 20, 20]))
     found = predictions._count_probability(posterior, 1, cells)
     mean, total, weight = (
-        thinned_draws(posterior.posterior[f"component_{name}"][:, :, 1], predictions.MIXTURES)
+        thinned_draws(posterior.posterior[f"component_{name}"][:, :, 1], predictions.MIXTURE_DRAWS)
         for name in ("mean", "concentration", "weight")
     )
     a, b = (mean * total)[..., None], ((1 - mean) * total)[..., None]
@@ -362,10 +362,10 @@ def test_readings_of_a_conjugate_model():
         assert on_prior.pareto_k < 0.7
         return sensitivity.reading(on_prior.sensitivity, on_data.sensitivity, on_prior.noise)
 
-    assert read(10.0, 0.3, 1.0) == sensitivity.FINE
-    assert read(1.0, 1.0, 6.0) == sensitivity.CONFLICT
-    assert read(0.3, 10.0, 0.0) == sensitivity.WEAK
-    assert sensitivity.reading(0.06, 0.1, 0.055) == sensitivity.NOISY
+    assert read(10.0, 0.3, 1.0) == sensitivity.NOT_SENSITIVE
+    assert read(1.0, 1.0, 6.0) == sensitivity.PRIOR_DATA_CONFLICT
+    assert read(0.3, 10.0, 0.0) == sensitivity.STRONG_PRIOR
+    assert sensitivity.reading(0.06, 0.1, 0.055) == sensitivity.TOO_NOISY
 
 
 def test_noise_is_that_of_a_shuffled_part():

@@ -192,7 +192,7 @@ class Fitted:
         subset = draws[:: -(-len(draws) // MAX_WHOLE_CLASSIFIERS)]
         reference = self.statistics.accuracy("reference")
         leading = np.linalg.svd(subset - subset.mean(axis=0), full_matrices=False)[2][:N_DIRECTIONS]
-        # Means and lines over classifiers are combinations of these two: keep both exact.
+        # Means over classifiers and slopes on reference accuracy combine these two: keep both.
         spanning = np.column_stack([np.ones_like(reference), reference, leading.T])
         return np.linalg.qr(spanning)[0]
 
