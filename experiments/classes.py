@@ -111,9 +111,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"{ANNOTATORS} annotators an image, {CLASSES} classes. 'differ': the test's p, times the "
         f"{N_FAMILIES} kinds of tests of a diagnosis, is below {ALPHA}; 'matter': and the effect "
         f"on the mean gap is above {100 * MATTERS:g} points, about half of a posterior standard "
-        "deviation with 2,000 images. 'effect': estimated, in points; 'sd': over studies. 'along s': the "
-        "correlation of what makes the classes with the logit of s; there the data sets differ in "
-        "s alone, which counts of ten show only blurred, and the effect should be 0."
+        "deviation with 2,000 images. 'effect': estimated, in points; 'sd': over studies. "
+        "'along s': the correlation of what makes the classes with the logit of s; there the data "
+        "sets differ in s alone, which counts of ten show only blurred, and the effect should be 0."
     )
     command = f"python -m experiments.classes --studies {arguments.studies}"
     save("classes", command, {"rows": rows}, text, remarks=note)

@@ -81,6 +81,7 @@ def agreement(fitted: Fitted, *, draws: int = AGREEMENT_DRAWS, seed: int = 0) ->
     names = np.array(fitted.images.classifiers)
     first, second = np.triu_indices(len(names), k=1)
     tables = [_compare_counts(o, p) for o, p in zip(observed, predicted, strict=True)]
+    # Two-sided p-values: twice the smaller tail.
     tail = (predicted[0] >= observed[0]).mean(axis=0)
     statistics = ["agreement", "none right", "all right", "variance"]
     summary = pl.DataFrame({"statistic": statistics, **tables[0]}).with_columns(
@@ -124,6 +125,7 @@ def _predictions(
 ) -> Iterator[NDArray[np.bool_]]:
     """Simulate answers [N, C] on the replication's images, draw by draw."""
     cell = fitted.cell_of_images("replication")
+    # Answers are independent given the cell, as in the model.
     for logit in decode(thinned_codes(fitted.posterior, draws))[0]:
         chance = expit(logit.astype(float)).T[cell]
         yield random.random(chance.shape) < chance

@@ -179,6 +179,7 @@ def _compare_column(
     size = len(names) - len(right)
     kinds, code = np.unique(names, return_inverse=True)
     expected = np.bincount(code) * min(size, len(right)) / len(names)
+    # Pool classes that are rare, or too many, under the code −1.
     rare = expected < MIN_EXPECTED_IMAGES
     rare[np.argsort(-expected, kind="stable")[MAX_CLASSES:]] = True
     code = np.unique(np.where(rare, -1, np.arange(len(kinds)))[code], return_inverse=True)[1]
@@ -199,6 +200,7 @@ def _compare_column(
         one[both] / one[both].sum(axis=1, keepdims=True)
         - other[both] / other[both].sum(axis=1, keepdims=True)
     )
+    # ρ_c: mean residual from the accuracy of the stratum.
     level = np.bincount(stratum[size:], right, strata) / np.maximum(other.sum(axis=1), 1)
     residual = right - level[stratum[size:]]
     effect = np.bincount(code[size:], residual, classes) / np.maximum(other.sum(axis=0), 1)
@@ -214,6 +216,7 @@ def _test(
     # A stratum of one image has no variance.
     several = images > 1
     total, images, sizes = total[several], images[several], sizes[several]
+    # Hypergeometric mean and covariance of the reference's classes, given both margins.
     excess = (one[several] - sizes[:, None] / images[:, None] * total).sum(axis=0)
     factor = sizes * (images - sizes) / (images**2 * (images - 1))
     covariance = np.diag((factor * images) @ total) - (factor[:, None] * total).T @ total

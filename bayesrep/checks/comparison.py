@@ -54,6 +54,7 @@ def psis_loo(
     units
         Multiplicity m of each.
     """
+    # Leaving a unit out weights a draw by 1 / p(unit | θ).
     weights, shape = pareto_smooth(-log_density)
     lppd = logsumexp(log_density, axis=1) - np.log(log_density.shape[1])
     return PsisLoo(
@@ -187,6 +188,7 @@ def _differences(fit: Mapping[str, PsisLoo], best: Mapping[str, PsisLoo]) -> dic
     counts = [name for name in fit if name not in answers]
     total, error = difference([*fit])
     facts = {"difference": total, "se": error}
+    # Standard errors of dependent parts add linearly at most.
     facts["se_shared"] = float(sum(difference([name])[1] for name in fit))
     for label, chosen in (("counts", counts), ("answers", answers)):
         facts[f"{label}_difference"], facts[f"{label}_se"] = difference(chosen)

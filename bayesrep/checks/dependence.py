@@ -156,6 +156,7 @@ def _observed_statistics(posterior: Posterior, roles: Sequence[str]) -> Sufficie
     selections = read_record(posterior).selections
     for role in roles:
         cell_names = cells_along(group, role)
+        # Pool groups: cells with equal counts become one.
         pairs, place = np.unique(
             np.stack([cell_names.shown, cell_names.selected], axis=1), axis=0, return_inverse=True
         )

@@ -198,6 +198,7 @@ def _multinomial_x2(
     """
     member = _indicator(bins)
     expected = mass * totals[stratum] @ member
+    # Covariance of a sum of multinomials: diag(E) − Σ_n N_n π_n π_nᵀ.
     covariance = np.einsum("sk,kl->skl", expected, np.eye(expected.shape[1]))
     for number, total in enumerate(totals):
         cells = stratum == number

@@ -86,6 +86,7 @@ def family_wise(p: Sequence[float], kind: Sequence[str]) -> Floats:
     for name in names:
         place = np.flatnonzero(kinds == name)
         place = place[np.argsort(values[place], kind="stable")]
+        # The i-th smallest p is multiplied by the number of tests not yet rejected.
         holm = np.maximum.accumulate(values[place] * np.arange(len(place), 0, -1))
         adjusted[place] = np.minimum(1.0, len(names) * holm)
     return adjusted

@@ -81,6 +81,7 @@ def _judge_counts(
     if p >= ALPHA:
         return Finding(check, p_text(p), criterion)
     change = _better_mixture(options)
+    # Answers inform the replication's mixture too, so wrong curves distort it.
     if not curves_fit and name == "replication":
         change = (
             "First change the curves, which do not fit either and pull at this mixture "

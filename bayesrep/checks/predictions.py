@@ -86,6 +86,7 @@ def check_predictions(posterior: Posterior, *, draws: int = PREDICTION_DRAWS) ->
     codes, likelihood = thinned_codes(posterior, draws), need_group(posterior, "log_density")
     roles = read_record(posterior).roles
     cells = {role: cells_along(observed, role) for role in roles}
+    # Effects on accuracies need the same cells in both data sets.
     same_cells = {role for role in roles if _are_equal(cells[role], cells["replication"])}
     images = {role: observed[f"{role}_images"].values for role in roles}
     fitted_shares: dict[str, Floats] = {}
@@ -113,6 +114,7 @@ def check_predictions(posterior: Posterior, *, draws: int = PREDICTION_DRAWS) ->
         if role in same_cells:
             shares = images[role] / images[role].sum()
             row["effect"] = float((shares - fitted_shares[role]) @ mean_accuracy)
+    # Only tests that could be made count in the family.
     tested = [row for row in rows if np.isfinite(row["p"])]
     adjusted = family_wise([row["p"] for row in tested], [row["kind"] for row in tested])
     for row, value in zip(tested, adjusted, strict=True):

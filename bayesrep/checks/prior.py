@@ -177,6 +177,7 @@ def _scale_powers(
     quantities: Sequence[Floats], parts: Sequence[Floats], step: float, shuffles: int
 ) -> Iterator[Scaling]:
     """Yield the `power_scaling` of quantities, whose weights are smoothed in one batch."""
+    # A constant factor of the density cancels; centring keeps weights from overflow.
     centred = [part.ravel() - part.mean() for part in parts]
     powers = np.array([step, -step])[:, None]
     log_weights, shapes = pareto_smooth(np.concatenate([powers * each for each in centred]))
@@ -202,6 +203,7 @@ def _scale_power(
     # Monte Carlo error of the covariance, by the ESS of its terms.
     size = float(np.nan_to_num(mean_ess(terms.reshape(*quantity.shape, 1))[0], nan=terms.size))
     error = float(terms.std()) / np.sqrt(size)
+    # The first index is of the part itself, the others of its permutations.
     noise = float(np.sqrt(np.square(indices[1:]).mean())) if shuffles else float("nan")
     return Scaling(float(indices[0]), noise, float(terms.mean()), error, shape)
 
@@ -306,6 +308,7 @@ def judge_prior(posterior: Posterior, words: Words) -> tuple[pl.DataFrame | None
         return None, Finding(check, "missing", criterion, "with care", sentence)
     mean = table.row(0, named=True)
     value = f"{_shift(mean)} sd"
+    # Report shifts that exceed the limit by two standard errors.
     moved = table.filter(pl.col("shift").abs() - 2 * pl.col("shift_se") > MAX_SHIFT)
     if not moved.is_empty():
         return table, Finding(

@@ -31,6 +31,7 @@ def distance(reference: Posterior, other: Posterior) -> pl.DataFrame:
     ours, theirs = (_by_classifier(one) for one in (reference, other))
     if ours.keys() != theirs.keys():
         raise PosteriorError("posteriors-of-different-classifiers")
+    # In units of the reference's sd: classifiers differ in how well they are known.
     rows = [
         {
             "classifier": name,

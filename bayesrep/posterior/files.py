@@ -64,6 +64,7 @@ def in_arviz(function: "Callable[Arguments, xr.DataTree]") -> Callable[Arguments
     @wraps(function)
     def wrapper(*arguments: Arguments.args, **options: Arguments.kwargs) -> Posterior:
         tree = likelihood.with_log_likelihood(function(*arguments, **options))
+        # ArviZ 1.x works on a DataTree directly.
         if int(version("arviz").split(".")[0]) >= 1:
             return tree
         groups = {name: group.to_dataset() for name, group in tree.children.items()}
@@ -203,6 +204,7 @@ def order_posterior(posterior: Posterior, names: Mapping[str, Sequence[str]]) ->
     groups = {each: source[each] for each in name_groups(posterior)}
     reordered = dict[str, Group]()
     for each, group in groups.items():
+        # Each group has names of its own: users may have selected or sorted one alone.
         for dim in names.keys() & set(group.sizes):
             labels = list(map(str, group.coords[dim].values)) if dim in group.coords else []
             if labels == list(names[dim]):

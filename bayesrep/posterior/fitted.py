@@ -169,6 +169,7 @@ class Fitted:
         if not self.allows_for_crowds:
             return self.adjusted_draws
         directions = self._leading_directions
+        # Eigendecomposition instead of Cholesky: covariances may be singular.
         values, vectors = np.linalg.eigh(self._crowd_covariance(directions))
         root = vectors * np.sqrt(np.clip(values, 0, None))
         size = (*self.adjusted_draws.shape[:2], root.shape[1])
@@ -308,5 +309,6 @@ class Fitted:
     def _log_mass(self, role: str) -> Float[np.ndarray, "chain stored cell"]:
         """Draws of log P(k | n), for one image of each cell of a data set."""
         name = f"{role}_images"
+        # The stored density is that of all images of a cell together.
         images = self.need("observed_data", name)[name].values
         return self.need("log_density", name)[name].values / np.maximum(images, 1)

@@ -61,6 +61,7 @@ def read_group(posterior: Posterior, name: str) -> Group | None:
     try:
         group = posterior[name]
     except (KeyError, TypeError) as error:
+        # A dict raises KeyError too, but is no ArviZ object.
         if isinstance(error, KeyError) and not isinstance(posterior, dict):
             return None
         kind = f"an object of type {type(posterior).__name__}"
@@ -100,6 +101,7 @@ def need_group(posterior: Posterior, name: str, *variables: str) -> Group:
 def thinned_draws(variable: Variable, draws: int) -> NDArray[Any]:
     """Select at most `draws` of the draws [chain, draw, ...], evenly spaced, as [S, ...]."""
     chains, length = variable.shape[:2]
+    # Fewer draws than chains: the last draw of some chains.
     if draws < chains:
         sampled_chains = np.linspace(0, chains - 1, draws).round().astype(int)
         return variable.values[sampled_chains, -1]

@@ -40,6 +40,7 @@ def center_draws(draws: NDArray[np.floating]) -> Floats:
     half = len(flat) // 2
     size = half // N_BLOCKS
     shape = (N_BLOCKS, size, *flat.shape[1:])
+    # Each block takes a slice of both halves, so that antithetic pairs stay together.
     pairs = [flat[start : start + size * N_BLOCKS].reshape(shape) for start in (0, half)]
     blocks = np.concatenate(pairs, axis=1)
     blocks -= blocks.mean(axis=1, keepdims=True)
@@ -85,6 +86,7 @@ class Influences:
         """Compute covariances of centred logits with the basis, and with their own A given it."""
         size = self.deviations.shape[1]
         global_cov = self.basis.swapaxes(1, 2) @ logit
+        # The remainder given the global parameters: the covariance of c's own part.
         own = np.sum(logit * self.deviations, axis=1) - np.sum(global_cov * self.coefs, axis=1)
         return global_cov / size, own / size
 
@@ -103,7 +105,9 @@ def _basis(
     shared: Float[np.ndarray, "block draw shared"],
 ) -> Float[np.ndarray, "block draw coordinate"]:
     """Compute an orthonormal basis of each block's draws, of their leading directions."""
+    # Parameters have different scales, and few draws estimate few directions.
     scaled = shared / np.maximum(shared.std(axis=(0, 1)), 1e-300)
     rank = min(scaled.shape[2], scaled.shape[1] // DRAWS_PER_DIRECTION)
     vectors, lengths, _ = np.linalg.svd(scaled, full_matrices=False)
+    # Null directions, such as those of constants, are set to zero.
     return vectors[:, :, :rank] * (lengths[:, None, :rank] > 1e-8 * lengths[:, None, :1])

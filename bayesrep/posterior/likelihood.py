@@ -77,6 +77,7 @@ def answer_log_likelihoods(
     observed = need_group(posterior, "observed_data", "correct", "replication_images")
     codes = logit_codes(posterior)
     images = observed["replication_images"].values
+    # The answers' likelihood is stored for cells with images only.
     some = np.flatnonzero(images)
     for index, right in enumerate(observed["correct"].values):
         logit = decode_some(codes, index, some).astype(np.float64)

@@ -220,6 +220,7 @@ def certify_draws(group: Group, stats: Group | None) -> Group:
     longest = int(planned["draws"]) if certified and attrs.get("method") == "nuts" else certified
     if is_repeated or 0 < longest < group.sizes["draw"]:
         raise PosteriorError("posterior-draws-disordered")
+    # As many draws as the fit had, or its number is not recorded: its verdict stands.
     if draws == certified or not certified:
         return group
     # ArviZ's `concat` keeps the first run's attributes, and lists all where they differ.
@@ -229,6 +230,7 @@ def certify_draws(group: Group, stats: Group | None) -> Group:
         raise PosteriorError("posterior-of-two-fits", setting=differing[0])
     if len(np.unique(accuracy, axis=0)) < chains:
         raise PosteriorError("posterior-chains-repeated")
+    # The ESS shrinks in proportion to the draws.
     ess = float(np.min(merged.get("ess", np.inf))) * draws / certified
     if attrs.get("method") != "nuts":
         pareto_k = float(np.max(merged.get("pareto_k", np.inf)))

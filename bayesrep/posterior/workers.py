@@ -174,6 +174,7 @@ def _cell_effects(
         wrong = influences.project(center_draws(log_expit(-logit)), directions)
         return wrong.sum(axis=1), influences.project(center_draws(logit), directions)
 
+    # Images of a cell share their derivatives: go through them by cell.
     order = np.argsort(each.cell, kind="stable")
     image_count = np.bincount(each.cell, minlength=len(each.cells.shown))
     members = np.split(order, np.cumsum(image_count)[:-1])

@@ -146,6 +146,7 @@ def make_terms(table: pl.DataFrame, classifiers: Sequence[str]) -> list[Term]:
         raise OptionError("covariates-without-column")
     terms: list[Term] = []
     for column in rows:
+        # Numbers enter as they are; text becomes indicators of all levels but the baseline.
         if column.dtype.is_numeric() or column.dtype == pl.Boolean:
             values = column.cast(pl.Float64)
             _require_values(column.name, classifiers, values.is_finite().fill_null(value=False))

@@ -92,6 +92,7 @@ def _row(
     study: Study, role: str, log_density: Floats, dependence: float, rng: np.random.Generator
 ) -> dict[str, object]:
     data = study.datasets[role]
+    # Images with equal counts have one distribution of s.
     pairs, images = np.unique(
         np.stack([data.shown, data.selected], axis=1), axis=0, return_counts=True
     )
@@ -215,6 +216,7 @@ def kept_factor(
         return factor
     from scipy.stats import betabinom, binom  # takes long to import
 
+    # A mixture over numbers of annotators, each truncated by the rule.
     sizes, count = np.unique(data.shown, return_counts=True)
     factor[:] = 0.0
     for n, share in zip(sizes.tolist(), (count / count.sum()).tolist(), strict=True):

@@ -149,6 +149,7 @@ def gaps(fitted: Fitted) -> pl.DataFrame:
     statistics = fitted.statistics
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     slope, intercept = accuracy_line(reference, adjusted)
+    # Population accuracies have errors of their own: a line with errors in variables.
     population_slope, population_intercept = line_of_draws(population, adjusted)
     rows = {
         "bias_corrected_gap": bias_corrected_gap(reference, adjusted).mean(axis=-1),
