@@ -79,6 +79,7 @@ def agreement(fitted: Fitted, *, draws: int = AGREEMENT_DRAWS, seed: int = 0) ->
     statistics_by_draw = [_statistics(answers) for answers in _predictions(fitted, draws, random)]
     predicted = [np.stack(part) for part in zip(*statistics_by_draw, strict=True)]
     names = np.array(fitted.images.classifiers)
+    # Pairs in the same order as those of `_statistics`.
     first, second = np.triu_indices(len(names), k=1)
     tables = [_compare_counts(o, p) for o, p in zip(observed, predicted, strict=True)]
     # Two-sided p-values: twice the smaller tail.

@@ -158,6 +158,7 @@ def stuck_chains(draws: Float[np.ndarray, "chain draw quantity"]) -> list[int]:
     """
     stationary = (np.diff(draws, axis=1) == 0).all(axis=2).mean(axis=1) > 0.5
     means = draws.mean(axis=1)
+    # Medians: one bad chain must not hide itself by widening the reference.
     sd = np.maximum(np.median(draws.std(axis=1), axis=0), 1e-12)
     distant = (np.abs(means - np.median(means, axis=0)) > 5 * sd).any(axis=1)
     return [int(chain) for chain in np.flatnonzero(stationary | distant)]

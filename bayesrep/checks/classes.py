@@ -113,6 +113,7 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
         return [Finding(CHECK_NAME, value, criterion, "yes", text)]
     differ = [each for each, p_shift in zip(shifts, adjusted, strict=True) if p_shift < ALPHA]
     most = max(differ, key=lambda each: abs(each.shift))
+    # The shift moves all classifiers alike, so it is compared with the sd of their mean.
     sd = max(float(fitted.adjusted_draws.mean(axis=-1).std()), 1e-12)
     matters = abs(most.shift) > MAX_HARMLESS_SHIFT * sd
     effect = (

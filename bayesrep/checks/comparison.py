@@ -155,6 +155,7 @@ def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
 def _check_same_study(posteriors: Mapping[str, Posterior]) -> None:
     if not posteriors:
         raise PosteriorError("no-posterior-to-compare")
+    # A difference of elpd is defined for the same units only.
     rules: Mapping[str, LiteralString] = {
         "statistics_digest": "fits-of-different-studies",
         "study_fingerprint": "fits-of-different-studies",

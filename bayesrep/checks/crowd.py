@@ -68,6 +68,7 @@ def judge_unknown_crowd(fitted: Fitted) -> Finding:
     value = f"sd {100 * assumed:g} points assumed" if assumed else "alike, assumed"
     # Independent normal errors add in squares.
     half = NORMAL * float(np.std(fitted.adjusted_draws.mean(axis=-1)))
+    # The direction of the mean over classifiers.
     mean = np.full((fitted.adjusted_draws.shape[-1], 1), 1 / fitted.adjusted_draws.shape[-1])
     a_point = NORMAL * ONE_POINT * float(np.linalg.norm(fitted.crowd_effects(mean)))
     text = (

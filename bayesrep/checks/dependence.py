@@ -80,6 +80,7 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = CORRELATION_LEVE
     assumed = record.dependence
     options = {f.name: getattr(record.options, f.name) for f in fields(JointOptions)}
     statistics = _observed_statistics(posterior, record.roles)
+    # The fit's own level comes first: shifts are differences from it.
     with kept_programs(), own_settings():
         problems = {
             level: pose(

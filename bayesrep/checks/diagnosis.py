@@ -131,6 +131,7 @@ def examine(
     """
     group = need_group(posterior, "posterior", "adjusted_accuracy")
     words = read_record(posterior).words if fitted is None else fitted.words
+    # Checks read several groups side by side: classifiers must be in one order.
     posterior = order_alike(posterior) if fitted is None else fitted.posterior
     import_module("jax.numpy")  # SciPy in this thread must not meet it half imported
     # The dependence band compiles and searches for modes; other checks run meanwhile.

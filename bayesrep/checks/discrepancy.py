@@ -148,6 +148,7 @@ def check_counts(
     """
     stratum = strata.stratum
     totals = np.bincount(stratum, images).astype(np.float64)
+    # Neighbours in k/n are merged, whatever their stratum.
     order = np.argsort(strata.position, kind="stable")
     expected = totals[stratum] * mass.mean(axis=0)
     min_size = max(MIN_EXPECTED, float(images.sum()) / MAX_BINS / 4)
@@ -156,6 +157,7 @@ def check_counts(
     free = _free_bins(bins, stratum)
     x2, parts, expectation = _multinomial_x2(images, mass, stratum, totals, bins, free)
     variance = _x2_variance(expectation, len(free), one=len(totals) == 1)
+    # Report the bin that contributes most to X².
     worst = int(parts.mean(axis=0).argmax())
     inside = np.flatnonzero(bins == worst)
     return Fit(
@@ -240,6 +242,7 @@ def check_answers(
         member = _indicator(merge(counts, float(counts.sum()) / MAX_BINS))
     expected = (counts * q) @ member
     unit = q * (1 - q)
+    # Bins are sums of independent binomials.
     variance = (counts * unit) @ member
     # Fourth cumulant of binomials: with few answers Var(X²) exceeds 2 a bin.
     fourth = (counts * unit * (1 - 6 * unit)) @ member

@@ -39,6 +39,7 @@ def judge_predictions(
     adjusted = need_group(posterior, "posterior", "adjusted_accuracy")["adjusted_accuracy"].values
     observed = need_group(posterior, "observed_data", "correct")
     options = read_record(posterior).recorded_options
+    # Effects matter relative to the posterior sd: one per classifier, and that of the mean.
     sd = np.maximum(adjusted.std(axis=(0, 1)), 1e-12)
     curves = _judge_answers(table.filter(kind="answers"), sd, options, words)
     typical = max(float(adjusted.mean(axis=2).std()), 1e-12)
@@ -143,6 +144,7 @@ def _judge_answers(
 ) -> Finding:
     check, criterion = "curves fit the classifiers", f"adjusted p >= {ALPHA}"
     misfits = table.with_columns(sd=pl.Series(sd)).filter(pl.col("p_adjusted") < ALPHA)
+    # Ties keep the order of the study, so that the sentence is reproducible.
     misfits = misfits.sort("p_adjusted", maintain_order=True)
     value = f"{len(misfits)} of {len(table)} misfit"
     if misfits.is_empty():

@@ -165,6 +165,7 @@ def _complete(cells: CellNames) -> tuple[CellNames, Int[np.ndarray, "cell"]] | N
     sizes = kinds[1] + 1
     if sizes.sum() > MAX_GRID_CELLS:
         return None
+    # A stratum's cells lie together, ordered by k.
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     every = CellNames(
         np.repeat(cells.group[first], sizes),
@@ -234,6 +235,7 @@ def bin_name(cells: CellNames, members: Sequence[int] | Int[np.ndarray, "member"
         return "cells without images"
     chosen = list(members)
     group, selected, shown = cells.group[chosen], cells.selected[chosen], cells.shown[chosen]
+    # Name the extremes in k/n; of ties the first low and the last high cell.
     frequency = selected / shown
     ends = int(np.argmin(frequency)), len(frequency) - 1 - int(np.argmax(frequency[::-1]))
     if len(set(shown.tolist())) > 1:

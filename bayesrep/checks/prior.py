@@ -134,6 +134,7 @@ def jensen_shannon(
 
 
 def _distance(p: Floats, q: Floats, width: Floats) -> Floats:
+    # p log p → 0 as p → 0.
     q = np.clip(q, 1e-300, None)
     middle = np.log2((p + q) / 2)
     divergence = (p * (np.log2(p) - middle) + q * (np.log2(q) - middle)) @ width
@@ -198,6 +199,7 @@ def _scale_power(
     versions = np.concatenate([weights, *(weights[:, order] for order in orders)])
     distances = jensen_shannon(values, versions)
     indices = distances.reshape(-1, 2).mean(axis=1) / np.log2(1 + step)
+    # d E[f] / d log₂ α = ln 2 · Cov(f, log p), in posterior sd.
     deviation = values - values.mean()
     terms = np.log(2) * deviation * log_part / max(float(deviation.std()), 1e-300)
     # Monte Carlo error of the covariance, by the ESS of its terms.

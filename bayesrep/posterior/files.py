@@ -258,6 +258,7 @@ def read_tree(path: str | Path) -> StoredPosterior:
     if (line := trial.fault(netcdf.examine, source, str(source))) is not None:
         raise PosteriorError(line)
     try:
+        # Attributes of the root are those of the fit; the groups repeat them.
         groups = netcdf.read(source)
         posterior = StoredPosterior(groups, groups.pop("/").attrs)
         broken = next(violations(posterior), None)

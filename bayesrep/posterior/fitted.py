@@ -128,6 +128,7 @@ class Fitted:
 
     def require_convergence(self, *, allow_unconverged: bool = False) -> "Fitted":
         """Return itself if it converged or need not; else raise `ConvergenceError`."""
+        # A fit without a verdict counts as not converged.
         if not self.group.attrs.get("converged") and not allow_unconverged:
             verdict = self.group.attrs.get("verdict", "the fit carries no verdict")
             raise ConvergenceError("not-converged", verdict=verdict)
@@ -272,6 +273,7 @@ class Fitted:
             else:
                 total += self._leniency_covariance(self.record.model.crowd, directions)
         if self.crowd_sd:
+            # Crowds of different data sets are independent: their covariances add.
             effects = self.crowd_sd * self.crowd_effects(directions)
             total += effects.T @ effects
         return total

@@ -112,6 +112,7 @@ def violations(posterior: Posterior) -> Iterator[Violation]:
             draw_indices(groups[name], groups["posterior"])
         except (KeyError, TypeError, PosteriorError):
             yield Violation("posterior-group-draws-differ")
+    # Summaries and checks rely on probabilities without NaN.
     accuracy = groups["posterior"]["adjusted_accuracy"].values
     if accuracy.dtype.kind != "f" or not accuracy.size or not _is_accuracy(accuracy):
         yield Violation("adjusted-accuracy-out-of-range")

@@ -124,6 +124,7 @@ def _worst_entry(
             continue
         index = int(np.nanargmax(flat) if largest else np.nanargmin(flat))
         if (flat[index] > extreme) == largest:
+            # Name an entry by its coordinates, or by its index along dimensions without any.
             place = np.unravel_index(index, array.shape)
             where = ", ".join(
                 str(names[dim][i]) if dim in names else str(i)
@@ -207,6 +208,7 @@ def certify_draws(group: Group, stats: Group | None) -> Group:
         If a chain or a draw is repeated, or they are out of order.
     """
     attrs = group.attrs
+    # Labels of chains and draws rise in every fit, and in subsets that keep their order.
     if any((np.diff(group[dim].values) <= 0).any() for dim in DRAW_DIMS if dim in group):
         raise PosteriorError("posterior-draws-disordered")
     planned = json.loads(str(attrs.get("schedule", "{}")))
@@ -244,6 +246,7 @@ def certify_draws(group: Group, stats: Group | None) -> Group:
         verdict = judge(diagnostics(draws_only), int(np.sum(diverging)), draws)
     if verdict.converged and draws < MIN_ESS:
         verdict = Verdict(converged=False, sentence=f"At least {MIN_ESS:.0f} draws are wanted.")
+    # The mass around other modes concerns the fit, whichever of its draws are left.
     verdict = with_modes(verdict, float(np.max(merged.get("elsewhere", 0.0))))
     sentence = f"Of {draws:,} draws, not of the fit's {certified:,}: {verdict.sentence}"
     planned |= {"chains": chains, "draws": group.sizes["draw"]}  # which this verdict is about

@@ -186,6 +186,7 @@ def _cell_effects(
     for cell, images in enumerate(members):
         if not len(images):
             continue
+        # Weighted mean of the differences from one selection less and to one more.
         step = np.zeros((len(draws), 1, draws.shape[2]))
         for share, above, below, part in steps:
             high, low, times = int(above[cell]), int(below[cell]), float((share * part)[cell])

@@ -205,6 +205,7 @@ def draw_effects(
     random
         Source of random numbers.
     """
+    # By QR: normal equations would square the condition number of the design.
     basis, triangle = np.linalg.qr(design)
     projected = draws @ basis
     residual = draws - projected @ basis.T

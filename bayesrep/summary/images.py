@@ -134,6 +134,7 @@ def _difficulties(
     optimum: Any = minimize_scalar(
         negative_log_likelihood, bounds=(0, MAX_SPREAD), method="bounded"
     )
+    # Plug in the estimate of τ (empirical Bayes).
     posterior = softmax(log_joint(float(optimum.x)), axis=1)
     mean, square = posterior @ Z_NODES, posterior @ Z_NODES**2
     return mean[place], np.sqrt(np.clip(square - mean**2, 0, None))[place]

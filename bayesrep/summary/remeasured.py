@@ -164,6 +164,7 @@ def _moments(
 
 def _draw_means(moments: Moments, rng: np.random.Generator) -> Float[np.ndarray, "draw"]:
     """Draw a mean for every draw: given the mixture, sums over many images are normal."""
+    # Clipped, as a mean of frequencies lies in [0, 1].
     noise = rng.standard_normal(len(moments.mean))
     return np.clip(moments.mean + np.sqrt(np.maximum(moments.variance, 0)) * noise, 0, 1)
 
