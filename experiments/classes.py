@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 import bayesrep
-from bayesrep.checks.classes import KINDS, class_shifts
+from bayesrep.checks.classes import N_FAMILIES, class_shifts
 from bayesrep.checks.finding import ALPHA
 from bayesrep.report.text import columns, percent
 from bayesrep.studies.study import Study
@@ -66,7 +66,7 @@ def shifted(seed: int, images: int) -> Study:
 def told(make: Callable[[int], Study], studies: int) -> dict[str, float]:
     """Over studies: how often classes are said to differ, and by how much."""
     found = [class_shifts(make(seed))[0] for seed in range(studies)]
-    differ = np.array([KINDS * each.p < ALPHA for each in found])
+    differ = np.array([N_FAMILIES * each.p < ALPHA for each in found])
     shift = np.array([each.shift for each in found])
     return {
         "studies": studies,
@@ -109,11 +109,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(text)
     note = (
         f"{ANNOTATORS} annotators an image, {CLASSES} classes. 'differ': the test's p, times the "
-        f"{KINDS} kinds of tests of a diagnosis, is below {ALPHA}; 'matter': and the effect on the "
-        f"mean gap is above {100 * MATTERS:g} points, about half of a posterior standard deviation "
-        "with 2,000 images. 'effect': estimated, in points; 'sd': over studies. 'along s': the "
-        "correlation of what makes the classes with the logit of s; there the data sets differ in "
-        "s alone, which counts of ten show only blurred, and the effect should be 0."
+        f"{N_FAMILIES} kinds of tests of a diagnosis, is below {ALPHA}; 'matter': and the effect "
+        f"on the mean gap is above {100 * MATTERS:g} points, about half of a posterior standard "
+        "deviation with 2,000 images. 'effect': estimated, in points; 'sd': over studies. "
+        "'along s': the correlation of what makes the classes with the logit of s; there the data "
+        "sets differ in s alone, which counts of ten show only blurred, and the effect should be 0."
     )
     command = f"python -m experiments.classes --studies {arguments.studies}"
     save("classes", command, {"rows": rows}, text, remarks=note)

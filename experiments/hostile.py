@@ -32,8 +32,8 @@ import polars as pl
 
 import bayesrep
 from bayesrep import Study
-from bayesrep.checks.dependence import AGAINST
-from bayesrep.checks.diagnosis import RANK, Diagnosis
+from bayesrep.checks.dependence import MIN_SUPPORT
+from bayesrep.checks.diagnosis import TRUST_RANK, Diagnosis
 from bayesrep.checks.finding import Trust
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
 from bayesrep.models.options import JointOptions
@@ -263,7 +263,7 @@ def verdict_of(result: Mapping[str, Any]) -> Trust:
         for check, _, _, trust in result["verdict"]["checks"]
         if not check.startswith(OF_DRAWS)
     ]
-    return max(said, key=RANK.__getitem__)
+    return max(said, key=TRUST_RANK.__getitem__)
 
 
 def alarms(results: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -285,7 +285,7 @@ def in_band(result: Mapping[str, Any]) -> bool:
         <= wanted
         <= middle + shift + wider * (upper - middle)
         for _, shift, wider, support in levels
-        if support is not None and support > AGAINST
+        if support is not None and support > MIN_SUPPORT
     )
 
 
@@ -303,7 +303,7 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "studies": len(of_row),
             "scores": scores(of_row),
             "band": float(np.mean([in_band(r) for r in of_row])),
-            "verdict": {said: trust.count(said) for said in RANK},
+            "verdict": {said: trust.count(said) for said in TRUST_RANK},
             "alarms": alarms(of_row),
             "converged": float(np.mean([r["converged"] for r in of_row])),
         }
@@ -356,7 +356,7 @@ def _pooled_row(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, A
         "studies": sum(sizes),
         "scores": scored,
         "band": _mean(sizes, (one["band"], other["band"])),
-        "verdict": {said: one["verdict"][said] + other["verdict"][said] for said in RANK},
+        "verdict": {said: one["verdict"][said] + other["verdict"][said] for said in TRUST_RANK},
         "alarms": dict(sorted(shares.items(), key=lambda each: -each[1])),
         "converged": _mean(
             [part["scores"]["joint"]["studies"] for part in (one, other)],
@@ -401,13 +401,13 @@ def table(found: Mapping[str, Any]) -> str:
         [
             row,
             str(facts["studies"]),
-            *(str(facts["verdict"][said]) for said in RANK),
+            *(str(facts["verdict"][said]) for said in TRUST_RANK),
             percent(facts["band"], 0),
             percent(facts["converged"], 0),
         ]
         for row, facts in found["rows"].items()
     ]
-    second = ["world", "studies", *RANK, "band holds", "ok"]
+    second = ["world", "studies", *TRUST_RANK, "band holds", "ok"]
     warned = [
         [row, check, percent(share, 0)]
         for row, facts in found["rows"].items()

@@ -11,8 +11,8 @@ from scipy import integrate, stats
 
 import bayesrep
 from bayesrep.checks.dependence import (
-    AGAINST,
-    LEVELS,
+    CORRELATION_LEVELS,
+    MIN_SUPPORT,
     assumption,
     dependence_band,
     judge_dependence,
@@ -87,7 +87,7 @@ def plain():
 def test_the_band_begins_at_the_fit(plain):
     band = dependence_band(plain)
     assert band.columns == ["dependence", "shift", "widening", "support"]
-    assert band["dependence"].to_list() == list(LEVELS)
+    assert band["dependence"].to_list() == list(CORRELATION_LEVELS)
     assert abs(band["shift"][0]) < 1e-9
     assert abs(band["widening"][0] - 1) < 1e-6
     assert band.equals(dependence_band(plain))
@@ -103,7 +103,7 @@ def test_every_verdict_names_what_it_rests_on(plain):
     assert f"{100 * gap:.1f} points" in told
     for row in diagnosis.dependence.filter(pl.col("dependence") > 0).iter_rows(named=True):
         shown = f"{100 * (gap + (row['shift'] or 0)):.1f} at {row['dependence']:g}"
-        assert (shown in told) is (row["support"] is not None and row["support"] > AGAINST)
+        assert (shown in told) is (row["support"] is not None and row["support"] > MIN_SUPPORT)
     row = diagnosis.checks.filter(pl.col("check") == "dependence of annotators' answers")
     assert row["trust"].to_list() == ["yes"]
     assert row["value"].to_list() == ["0 assumed"]
@@ -125,7 +125,7 @@ def test_counts_can_speak_against_a_correlation():
     assert abs(band["support"][0]) < 1e-6
     assert band["support"][1] < -100
     (row,) = judge_dependence(posterior)[0].filter(dependence=0.2).to_dicts()
-    assert row["support"] is None or row["support"] < AGAINST
+    assert row["support"] is None or row["support"] < MIN_SUPPORT
     said = judge_dependence(posterior)[1].sentence
     assert "between the answers about an image" in said
     # What the counts rule out is not advised.

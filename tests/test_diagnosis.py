@@ -28,7 +28,7 @@ from bayesrep.numerics.codes import encode
 from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.posterior.files import arviz, build_posterior
 from bayesrep.posterior.groups import CellNames, find_group, thinned_draws
-from bayesrep.posterior.likelihood import LOGITS, logit_codes
+from bayesrep.posterior.likelihood import LOGIT_VARS, logit_codes
 from bayesrep.report.fits_text import fits_text
 from bayesrep.report.sections.trust_figures import checks_figure
 from bayesrep.studies.words import Words
@@ -221,7 +221,7 @@ def test_likely_cells_are_the_beta_binomial_mixture_of_scipy(posterior):
     cells = CellNames(np.array([""] * 3), np.array([0, 3, 20]), np.array([20, 20, 20]))
     found = predictions._count_probability(posterior, 1, cells)
     mean, total, weight = (
-        thinned_draws(posterior.posterior[f"component_{name}"][:, :, 1], predictions.MIXTURES)
+        thinned_draws(posterior.posterior[f"component_{name}"][:, :, 1], predictions.MIXTURE_DRAWS)
         for name in ("mean", "concentration", "weight")
     )
     a, b = (mean * total)[..., None], ((1 - mean) * total)[..., None]
@@ -303,7 +303,7 @@ def test_leaving_one_out_of_a_conjugate_model():
 def test_compare_prefers_the_better_model(study, posterior):
     level = logit(posterior.observed_data["correct"].values.sum(axis=1) / 500)
     flat = np.broadcast_to(level[:, None], logit_codes(posterior).code.shape)
-    coded = dict(zip(LOGITS, encode(flat), strict=True))
+    coded = dict(zip(LOGIT_VARS, encode(flat), strict=True))
     constant = _changed(posterior, variables={"log_density": coded})
     table = comparison.compare_fits({"constant": constant, "curves": posterior})
     assert table["model"].to_list() == ["curves", "constant"]
@@ -362,10 +362,10 @@ def test_readings_of_a_conjugate_model():
         assert on_prior.pareto_k < 0.7
         return sensitivity.reading(on_prior.sensitivity, on_data.sensitivity, on_prior.noise)
 
-    assert read(10.0, 0.3, 1.0) == sensitivity.FINE
-    assert read(1.0, 1.0, 6.0) == sensitivity.CONFLICT
-    assert read(0.3, 10.0, 0.0) == sensitivity.WEAK
-    assert sensitivity.reading(0.06, 0.1, 0.055) == sensitivity.NOISY
+    assert read(10.0, 0.3, 1.0) == sensitivity.NOT_SENSITIVE
+    assert read(1.0, 1.0, 6.0) == sensitivity.PRIOR_DATA_CONFLICT
+    assert read(0.3, 10.0, 0.0) == sensitivity.STRONG_PRIOR
+    assert sensitivity.reading(0.06, 0.1, 0.055) == sensitivity.TOO_NOISY
 
 
 def test_noise_is_that_of_a_shuffled_part():

@@ -15,7 +15,13 @@ from bayesrep.errors import StudyError
 from bayesrep.numerics.codes import decode
 from bayesrep.posterior.files import build_posterior, read_posterior, write_posterior
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.posterior.groups import CellNames, draws_of, find_group, place_of_cells, read_record
+from bayesrep.posterior.groups import (
+    CellNames,
+    draw_indices,
+    find_group,
+    place_of_cells,
+    read_record,
+)
 from bayesrep.posterior.likelihood import thinned_codes
 from bayesrep.summary.tables import accuracies, gaps, rank_classifiers
 from experiments.fuzzing import samples
@@ -157,7 +163,7 @@ def test_a_thinned_likelihood_is_met_with_its_own_draws(study, tmp_path):
     thinned = remade(log_density=lambda group: group.isel(draw=slice(0, None, 3)))
     kept = np.arange(0, 20, 3)
     whole = find_group(thinned, "posterior")
-    np.testing.assert_array_equal(draws_of(find_group(thinned, "log_density"), whole), kept)
+    np.testing.assert_array_equal(draw_indices(find_group(thinned, "log_density"), whole), kept)
     write_posterior(thinned, tmp_path / "thinned.nc")
     again = read_posterior(tmp_path / "thinned.nc")
     fitted = Fitted(study, again)
@@ -165,7 +171,7 @@ def test_a_thinned_likelihood_is_met_with_its_own_draws(study, tmp_path):
     assert len(compare_fits({"a": again})) == 1
     other = remade(log_density=lambda group: group.assign_coords(draw=np.arange(20) + 100))
     with refused(PosteriorError, "log-likelihood-draws-differ"):
-        draws_of(find_group(other, "log_density"), whole)
+        draw_indices(find_group(other, "log_density"), whole)
 
 
 def remade(every=lambda group: group, **changes):

@@ -9,7 +9,7 @@ from scipy.special import expit, log_expit
 
 from bayesrep.studies import simulate
 from bayesrep.summary import images
-from bayesrep.summary.images import KAPPA, describe_images
+from bayesrep.summary.images import PROBIT_KAPPA, describe_images
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_difficulties_are_posterior_moments():
     logit = random.normal(1.0, 0.7, (12, 3))
     cell, z = random.integers(3, size=800), random.standard_normal(800)
     spread = 2.0
-    level = np.sqrt(1 + KAPPA * spread**2) * logit[:, cell].T
+    level = np.sqrt(1 + PROBIT_KAPPA * spread**2) * logit[:, cell].T
     correct = random.random(level.shape) < expit(level - spread * z[:, None])
     mean, sd = images._difficulties(correct, logit, cell)
     assert np.corrcoef(mean, z)[0, 1] > 0.8

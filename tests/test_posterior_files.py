@@ -25,7 +25,7 @@ from bayesrep.posterior.files import (
     write_posterior,
 )
 from bayesrep.posterior.groups import find_group, read_record
-from bayesrep.posterior.likelihood import LOGITS, logit_codes, of_answers
+from bayesrep.posterior.likelihood import LOGIT_VARS, answer_log_likelihoods, logit_codes
 from experiments.fuzzing import samples
 
 
@@ -67,7 +67,7 @@ def test_answers_have_the_likelihood_of_binomials(written):
     observed = find_group(posterior, "observed_data")
     chance = expit(decode(logit_codes(posterior)).astype(float))
     images = observed["replication_images"].values
-    for index, found in enumerate(of_answers(posterior)):
+    for index, found in enumerate(answer_log_likelihoods(posterior)):
         right = np.minimum(observed["correct"].values[index], images)
         wanted = stats.binom.logpmf(right, images, chance[:, :, index])
         np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
@@ -80,7 +80,7 @@ def test_a_file_is_small_and_arviz_finds_what_it_leaves_out(written):
         assert stored["log_density/logit_right"].dtype == np.int16
         assert stored["observed_data/correct"].dtype == np.int16
     again = read_posterior(written)
-    made = np.stack(list(of_answers(again)), axis=2)
+    made = np.stack(list(answer_log_likelihoods(again)), axis=2)
     np.testing.assert_allclose(again["log_likelihood"]["correct"].values, made, rtol=1e-6)
     assert again["log_likelihood"]["correct"].dims[-1] == "answered_cell"
     write_posterior(again, written.with_name("again.nc"))
@@ -115,7 +115,7 @@ def test_an_older_file_is_told_to_be_fitted_again(tmp_path):
     names = ("posterior", "observed_data", "log_density")
     older = {name: find_group(posterior, name) for name in names}
     density = older["log_density"]
-    older["log_density"] = density.select(*(set(density.data_vars) - set(LOGITS)))
+    older["log_density"] = density.select(*(set(density.data_vars) - set(LOGIT_VARS)))
     groups = {
         name: Group(
             group.data_vars, group.coords, {k: v for k, v in group.attrs.items() if k != "traits"}

@@ -13,9 +13,9 @@ from scipy.special import betaln, comb
 import bayesrep
 from bayesrep.lab import explore
 from bayesrep.numerics.noisy_matching import BetaMixture
-from bayesrep.posterior.contract import DIMS
 from bayesrep.posterior.files import build_posterior
 from bayesrep.posterior.groups import find_group
+from bayesrep.posterior.schema import VAR_DIMS
 from bayesrep.report.lab_page import write_lab
 from bayesrep.report.page import write_page
 from bayesrep.report.sections import Accuracies, Answer, gather
@@ -44,7 +44,7 @@ READY = "html[data-ready=true]"
 def renamed(posterior, study):
     """The posterior as if it were of this study, whose classifiers have other names."""
     groups, coordinates = {}, {"classifier": ("classifier", np.array(study.classifiers))}
-    for name in DIMS:
+    for name in VAR_DIMS:
         if (group := find_group(posterior, name)) is not None:
             flat = [str(c) for c in group.coords if len(group[c].dims) == 1]
             variables = {*group.data_vars, *group.coords}.difference(flat)

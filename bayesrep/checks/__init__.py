@@ -1,4 +1,4 @@
-"""Whether to believe a posterior: chains, predictions, priors, agreement and comparison."""
+"""Checks of a posterior: chains, predictions, priors, agreement and comparison."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

@@ -1,9 +1,9 @@
-"""Do classifiers agree as often as the model expects? What a product over classifiers gets wrong.
+"""Posterior predictive check of agreement: the model is a product over classifiers.
 
-Answers are drawn anew for the images at hand, given their annotations and a posterior draw, and
-two things compared with the observed: how often each pair of classifiers is right or wrong
-together, and on how many images none, one, two, … of the classifiers are right. The p-values are
-the usual posterior predictive ones, cautious where the model was fitted to the very same statistic.
+Answers are simulated for the images at hand, given their annotations and a posterior draw, and two
+statistics compared with the observed: how often each pair of classifiers is right or wrong
+together, and the number of images on which none, one, two, … of the classifiers are right. The
+p-values are the usual posterior predictive ones, conservative for statistics that were fitted.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from bayesrep.posterior.likelihood import thinned_codes
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats
 
-DRAWS = 100
+AGREEMENT_DRAWS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Agreement:
 
 
 def check_agreement(
-    study: Study, posterior: Posterior, *, draws: int = DRAWS, seed: int = 0
+    study: Study, posterior: Posterior, *, draws: int = AGREEMENT_DRAWS, seed: int = 0
 ) -> Agreement:
     """Compare the agreement of classifiers with the model's.
 
@@ -72,15 +72,17 @@ def check_agreement(
     return agreement(Fitted(study, posterior), draws=draws, seed=seed)
 
 
-def agreement(fitted: Fitted, *, draws: int = DRAWS, seed: int = 0) -> Agreement:
-    """As `check_agreement`."""
+def agreement(fitted: Fitted, *, draws: int = AGREEMENT_DRAWS, seed: int = 0) -> Agreement:
+    """Compare the agreement as `check_agreement` does, for a posterior with its study."""
     random = np.random.default_rng(seed)
     observed = _statistics(fitted.images.replication.correct)
-    drawn = [_statistics(answers) for answers in _predictions(fitted, draws, random)]
-    predicted = [np.stack(part) for part in zip(*drawn, strict=True)]
+    statistics_by_draw = [_statistics(answers) for answers in _predictions(fitted, draws, random)]
+    predicted = [np.stack(part) for part in zip(*statistics_by_draw, strict=True)]
     names = np.array(fitted.images.classifiers)
+    # Pairs in the same order as those of `_statistics`.
     first, second = np.triu_indices(len(names), k=1)
     tables = [_compare_counts(o, p) for o, p in zip(observed, predicted, strict=True)]
+    # Two-sided p-values: twice the smaller tail.
     tail = (predicted[0] >= observed[0]).mean(axis=0)
     statistics = ["agreement", "none right", "all right", "variance"]
     summary = pl.DataFrame({"statistic": statistics, **tables[0]}).with_columns(
@@ -104,38 +106,40 @@ def _compare_counts(observed: Floats, predicted: Floats) -> dict[str, Floats]:
 
 
 def _statistics(correct: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
-    """The summary, the agreement of pairs, and images by number of right classifiers."""
+    """Compute the summary, the agreement of pairs, and images by number of right classifiers."""
     images, classifiers = correct.shape
     answers = correct.astype(np.float32)
-    both = (answers.T @ answers).astype(float)
-    alone = np.diag(both)
-    agree = (images - alone[:, None] - alone + 2 * both) / images
+    both_right = (answers.T @ answers).astype(float)
+    right_count = np.diag(both_right)
+    # Right together or wrong together, by inclusion and exclusion.
+    agree = (images - right_count[:, None] - right_count + 2 * both_right) / images
     pairs = agree[np.triu_indices(classifiers, k=1)]
     right = np.bincount(correct.sum(axis=1), minlength=classifiers + 1).astype(float)
     share, number = right / images, np.arange(classifiers + 1)
     variance = share @ number**2 - (share @ number) ** 2
-    agreement = pairs.mean() if len(pairs) else np.nan
-    return np.array([agreement, share[0], share[-1], variance]), pairs, right
+    mean_agreement = pairs.mean() if len(pairs) else np.nan
+    return np.array([mean_agreement, share[0], share[-1], variance]), pairs, right
 
 
 def _predictions(
     fitted: Fitted, draws: int, random: np.random.Generator
 ) -> Iterator[NDArray[np.bool_]]:
-    """Answers [N, C] on the replication's images, draw by draw."""
+    """Simulate answers [N, C] on the replication's images, draw by draw."""
     cell = fitted.cell_of_images("replication")
+    # Answers are independent given the cell, as in the model.
     for logit in decode(thinned_codes(fitted.posterior, draws))[0]:
         chance = expit(logit.astype(float)).T[cell]
         yield random.random(chance.shape) < chance
 
 
 def judge_agreement(fitted: Fitted) -> Finding:
-    """Whether classifiers are right and wrong together as often as the model expects."""
+    """Judge how often classifiers are right and wrong together, against the model."""
     summary = agreement(fitted).summary.row(0, named=True)
     observed, expected = (f"{100 * summary[name]:.1f} %" for name in ("observed", "expected"))
     check, value = "classifiers agree as predicted", f"{observed}, {expected} expected"
-    wanted, words = f"p >= {ALPHA}", fitted.words
+    criterion, words = f"p >= {ALPHA}", fitted.words
     if summary["p"] >= ALPHA:
-        return Finding(check, value, wanted)
+        return Finding(check, value, criterion)
     sentence = (
         f"Two {words.classifiers} are right or wrong together on {observed} of the {words.images}, "
         f"where the model expects {expected}: they share what makes an {words.image} hard, which "

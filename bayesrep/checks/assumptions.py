@@ -1,4 +1,4 @@
-"""What no check can see, told of every answer."""
+"""Assumptions that no check can test, stated with every answer."""
 
 from bayesrep.checks.classes import assumed_of_images
 from bayesrep.checks.crowd import assumed_of_crowds
@@ -8,17 +8,17 @@ from bayesrep.studies.words import IMAGES, Words
 
 
 def list_assumptions(posterior: Posterior, fitted: Fitted | None) -> str:
-    """What no check can see and every answer rests on, as a clause."""
+    """List the assumptions that no check can test, as a clause."""
     of_crowds = "" if fitted is None else assumed_of_crowds(fitted)
-    made = read_record(posterior)
-    words = made.words if fitted is None else fitted.words
-    of_images = assumed_of_images(made.grouping, words)
+    record = read_record(posterior)
+    words = record.words if fitted is None else fitted.words
+    of_images = assumed_of_images(record.grouping, words)
     *others, last = filter(None, [assumption(posterior, words), of_crowds, of_images])
     return f"{', '.join(others)} and {last}" if others else last
 
 
 def assumption(posterior: Posterior, words: Words = IMAGES) -> str:
-    """What every answer of the fit rests on, as a clause."""
+    """State the assumed dependence of annotators' answers, as a clause."""
     assumed = read_record(posterior).dependence
     if assumed == 0:
         return f"{words.annotators} answered independently"

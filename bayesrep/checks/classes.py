@@ -1,23 +1,22 @@
-"""Whether images of both data sets are alike where they are selected as often.
+"""Test for differences in classes between data sets among images selected equally often.
 
-The answer takes it for granted: P(correct | s) of the replication's images is averaged over the
-reference's frequencies. A replication with more of the harder classes *at the same frequencies* has
-another P(correct | s), and counts do not show it. Where the classes of images are known, as labels
-or as columns of groups, they do: among images that were selected as often the classes must be
-distributed alike. With O_hc images of class c in the reference's part of a stratum h, and E_hc
+The adjustment assumes that there are none: P(correct | s) of the replication's images is averaged
+over the reference's frequencies. A replication with more of the harder classes *at the same
+frequencies* has another P(correct | s), which counts do not show. Known classes of images, labels
+or columns of groups, do: among images that were selected as often the classes must be distributed
+alike. With O_hc images of class c in the reference's part of a stratum h, and E_hc
 expected from both data sets together,
 
     Q  =  dᵀ V⁺ d  ~  χ²,      d_c = Σ_h (O_hc − E_hc),      V the covariance of d,
 
 the generalized Cochran–Mantel–Haenszel test (Landis, Heyman and Koch, 1978, International
-Statistical Review 46, section 3). What it would do to the answer is told by how much better or
-worse classifiers are on the replication's images of a class than on others that were selected as
-often, ρ_c:
+Statistical Review 46, section 3). The effect on the answer follows from ρ_c, the excess accuracy of
+classifiers on the replication's images of a class over others that were selected as often:
 
     shift  =  Σ_c ρ_c Σ_h P_ref(h) (P_ref(c | h) − P_rep(c | h))
 
-Strata are of observed frequencies k/n, not of s: where classes go along with s and the two data
-sets differ much in it, classes differ a little at the same k/n too, which is why the shift decides.
+Strata are of observed frequencies k/n, not of s: if classes correlate with s and the data sets
+differ much in s, classes differ a little at the same k/n too, which is why the shift decides.
 """
 
 from dataclasses import dataclass
@@ -26,37 +25,37 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from bayesrep.checks.finding import ALPHA, BEARABLE, Finding, family_wise, p_text
+from bayesrep.checks.finding import ALPHA, MAX_HARMLESS_SHIFT, Finding, family_wise, p_text
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import IMAGES, Words, words_of
 from bayesrep.types import Float, Int
 
-STRATA = 20
-LEAST = 5.0
-"""Images that a class needs in expectation in each data set; rarer classes are taken together."""
-MOST = 1_000
-"""Classes to compare by name, the most frequent: time grows with their cube."""
-KINDS = 3
-"""Counts and answers are tested too: the family of all is to be wrong seldom."""
-CHECK = "images alike at the same frequency"
+N_STRATA = 20
+MIN_EXPECTED_IMAGES = 5.0
+"""Expected images of a class in each data set; rarer classes are pooled."""
+MAX_CLASSES = 1_000
+"""The most frequent classes are compared, the rest pooled: time grows with their cube."""
+N_FAMILIES = 3
+"""Families in the familywise error rate: counts, answers and classes."""
+CHECK_NAME = "images alike at the same frequency"
 
 
 @dataclass(frozen=True)
 class ClassShift:
-    """How the classes of images differ between data sets where these were selected as often.
+    """Difference in classes between data sets among images selected equally often.
 
     Attributes
     ----------
     column
         "label", or the column of groups.
     classes
-        How many were compared, the rare ones as one.
+        Number of classes compared, the rare ones pooled as one.
     p
         P-value of the test that the two data sets do not differ in it.
     shift
-        What the mean adjusted accuracy would have more if the replication's classes were the
-        reference's at every frequency; as a fraction.
+        Change of the mean adjusted accuracy, as a fraction, if the replication had the reference's
+        classes at every frequency.
     """
 
     column: str
@@ -71,7 +70,7 @@ def class_shifts(study: Study) -> list[ClassShift]:
     Parameters
     ----------
     study
-        The study; of columns with fewer than two classes that are not rare nothing is said.
+        The study; columns with fewer than two frequent classes are skipped.
     """
     one, other = study.reference, study.replication
     columns = (
@@ -90,19 +89,19 @@ def class_shifts(study: Study) -> list[ClassShift]:
 
 
 def judge_classes(fitted: Fitted) -> list[Finding]:
-    """Whether known classes speak against images being alike, and what that does to the answer.
+    """Judge differences in known classes, and their effect on the mean gap.
 
-    Columns that the fit divides images by are not looked at: it averages over their groups.
+    The fit's own grouping column is skipped, since the fit averages over its groups.
     """
     if not isinstance(fitted.study, Study):
         return []
-    known, words = class_shifts(fitted.study), words_of(fitted.study)
-    shifts = [each for each in known if each.column != fitted.record.grouping]
+    all_shifts, words = class_shifts(fitted.study), words_of(fitted.study)
+    shifts = [each for each in all_shifts if each.column != fitted.record.grouping]
     if not shifts:
         text = _unknown_sentence(fitted.record.grouping, words)
-        return [Finding(CHECK, "assumed", "cannot be seen", "yes", text)]
-    adjusted = family_wise([each.p for each in shifts], [CHECK] * len(shifts)) * KINDS
-    p, wanted = min(1.0, float(adjusted.min())), f"p >= {ALPHA}"
+        return [Finding(CHECK_NAME, "assumed", "cannot be seen", "yes", text)]
+    adjusted = family_wise([each.p for each in shifts], [CHECK_NAME] * len(shifts)) * N_FAMILIES
+    p, criterion = min(1.0, float(adjusted.min())), f"p >= {ALPHA}"
     columns = ", ".join(each.column for each in shifts)
     value = f"{p_text(p)} ({columns})"
     if p >= ALPHA:
@@ -111,11 +110,12 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
             f"hard in both data sets. Their classes do not contradict this ({columns}: "
             f"{p_text(p)}); no check can tell whether they differ in other ways."
         )
-        return [Finding(CHECK, value, wanted, "yes", text)]
-    differ = [each for each, at in zip(shifts, adjusted, strict=True) if at < ALPHA]
+        return [Finding(CHECK_NAME, value, criterion, "yes", text)]
+    differ = [each for each, p_shift in zip(shifts, adjusted, strict=True) if p_shift < ALPHA]
     most = max(differ, key=lambda each: abs(each.shift))
+    # The shift moves all classifiers alike, so it is compared with the sd of their mean.
     sd = max(float(fitted.adjusted_draws.mean(axis=-1).std()), 1e-12)
-    matters = abs(most.shift) > BEARABLE * sd
+    matters = abs(most.shift) > MAX_HARMLESS_SHIFT * sd
     effect = (
         "Part of the gap comes from the classes: fit with them, or with broader ones, as groups."
         if matters
@@ -127,11 +127,11 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
         f"classes the mean gap would be about {100 * abs(most.shift):.1f} points "
         f"{'smaller' if most.shift > 0 else 'larger'} (posterior sd {100 * sd:.1f}). {effect}"
     )
-    return [Finding(CHECK, value, wanted, "with care" if matters else "yes", text)]
+    return [Finding(CHECK_NAME, value, criterion, "with care" if matters else "yes", text)]
 
 
 def assumed_of_images(grouping: str | None, words: Words = IMAGES) -> str:
-    """What is assumed of images, as a clause.
+    """State the assumption on images, as a clause.
 
     Parameters
     ----------
@@ -162,10 +162,10 @@ def _unknown_sentence(grouping: str | None, words: Words) -> str:
 
 
 def _strata(frequency: Float[np.ndarray, "image"]) -> Int[np.ndarray, "image"]:
-    """Images of about the same observed frequency, numbered from 0."""
+    """Number strata of about equal observed frequency from 0."""
     values, place = np.unique(frequency, return_inverse=True)
-    if len(values) > STRATA:
-        edges = np.quantile(frequency, np.linspace(0, 1, STRATA + 1)[1:-1])
+    if len(values) > N_STRATA:
+        edges = np.quantile(frequency, np.linspace(0, 1, N_STRATA + 1)[1:-1])
         place = np.unique(np.searchsorted(edges, frequency, side="right"), return_inverse=True)[1]
     return place
 
@@ -176,49 +176,55 @@ def _compare_column(
     stratum: Int[np.ndarray, "image"],
     right: Float[np.ndarray, "replication"],
 ) -> ClassShift | None:
-    """The test and the shift of one column; images of the reference stand first."""
+    """Compute the test and the shift of one column; images of the reference come first."""
     size = len(names) - len(right)
-    kinds, of = np.unique(names, return_inverse=True)
-    expected = np.bincount(of) * min(size, len(right)) / len(names)
-    rare = expected < LEAST
-    rare[np.argsort(-expected, kind="stable")[MOST:]] = True
-    of = np.unique(np.where(rare, -1, np.arange(len(kinds)))[of], return_inverse=True)[1]
-    classes, strata = int(of.max()) + 1, int(stratum.max()) + 1
+    kinds, code = np.unique(names, return_inverse=True)
+    expected = np.bincount(code) * min(size, len(right)) / len(names)
+    # Pool classes that are rare, or too many, under the code −1.
+    rare = expected < MIN_EXPECTED_IMAGES
+    rare[np.argsort(-expected, kind="stable")[MAX_CLASSES:]] = True
+    code = np.unique(np.where(rare, -1, np.arange(len(kinds)))[code], return_inverse=True)[1]
+    classes, strata = int(code.max()) + 1, int(stratum.max()) + 1
     if classes < 2:
         return None
 
     def table(part: slice) -> Float[np.ndarray, "stratum class"]:
-        cells = np.bincount(stratum[part] * classes + of[part], minlength=strata * classes)
+        cells = np.bincount(stratum[part] * classes + code[part], minlength=strata * classes)
         return cells.reshape(strata, classes).astype(np.float64)
 
     one, other = table(slice(size)), table(slice(size, None))
     p = _test(one, other)
+    # The shift compares strata that both data sets have.
     both = (one.sum(axis=1) > 0) & (other.sum(axis=1) > 0)
     share = one[both].sum(axis=1) / one[both].sum()
-    moved = share @ (
+    excess = share @ (
         one[both] / one[both].sum(axis=1, keepdims=True)
         - other[both] / other[both].sum(axis=1, keepdims=True)
     )
+    # ρ_c: mean residual from the accuracy of the stratum.
     level = np.bincount(stratum[size:], right, strata) / np.maximum(other.sum(axis=1), 1)
     residual = right - level[stratum[size:]]
-    better = np.bincount(of[size:], residual, classes) / np.maximum(other.sum(axis=0), 1)
-    return ClassShift(column, classes, p, float(moved @ better))
+    effect = np.bincount(code[size:], residual, classes) / np.maximum(other.sum(axis=0), 1)
+    return ClassShift(column, classes, p, float(excess @ effect))
 
 
 def _test(
     one: Float[np.ndarray, "stratum class"], other: Float[np.ndarray, "stratum class"]
 ) -> float:
-    """P-value of the generalized Cochran-Mantel-Haenszel test."""
+    """Compute the p-value of the generalized Cochran-Mantel-Haenszel test."""
     total = one + other
     images, sizes = total.sum(axis=1), one.sum(axis=1)
+    # A stratum of one image has no variance.
     several = images > 1
     total, images, sizes = total[several], images[several], sizes[several]
+    # Hypergeometric mean and covariance of the reference's classes, given both margins.
     excess = (one[several] - sizes[:, None] / images[:, None] * total).sum(axis=0)
     factor = sizes * (images - sizes) / (images**2 * (images - 1))
     covariance = np.diag((factor * images) @ total) - (factor[:, None] * total).T @ total
     values, vectors = np.linalg.eigh(covariance)
-    kept = values > 1e-9 * max(values.max(initial=0.0), 1.0)
-    if not kept.any():
+    # Strata fix the totals, so the covariance is singular: use its pseudoinverse.
+    nonzero = values > 1e-9 * max(values.max(initial=0.0), 1.0)
+    if not nonzero.any():
         return 1.0
-    statistic = float(((excess @ vectors[:, kept]) ** 2 / values[kept]).sum())
-    return float(chdtrc(int(kept.sum()), statistic))
+    statistic = float(((excess @ vectors[:, nonzero]) ** 2 / values[nonzero]).sum())
+    return float(chdtrc(int(nonzero.sum()), statistic))

@@ -1,7 +1,7 @@
-"""Which model predicts better: leave-one-out cross-validation of fits to the same study.
+"""Model comparison: leave-one-out cross-validation of fits to the same study.
 
-What is left out is one image's annotations (of each data set), or one classifier's answer on one
-image of the replication. All images in a cell (k, n) have the same density, and so have all right
+A unit is one image's annotations (of each data set), or one classifier's answer on one image of the
+replication. All images in a cell (k, n) have the same density, and so have all right
 and all wrong answers of a classifier in a cell. So one importance sampling serves all units of a
 cell, however many images there are, and the totals weigh each by its number m_i of units:
 
@@ -32,10 +32,10 @@ from bayesrep.posterior.verdict import MAX_PARETO_K
 from bayesrep.types import Float
 
 
-class LeftOut(NamedTuple):
-    """Predictions of distinct units that were left out."""
+class PsisLoo(NamedTuple):
+    """Leave-one-out predictions of distinct units."""
 
-    units: Float[np.ndarray, "unit"]  # m, how many are alike
+    units: Float[np.ndarray, "unit"]  # multiplicity m
     elpd: Float[np.ndarray, "unit"]  # log p(unit | the others)
     waic: Float[np.ndarray, "unit"]  # the same by the widely applicable information criterion
     lppd: Float[np.ndarray, "unit"]  # log p(unit | all)
@@ -44,19 +44,20 @@ class LeftOut(NamedTuple):
 
 def psis_loo(
     log_density: Float[np.ndarray, "unit draw"], units: Float[np.ndarray, "unit"]
-) -> LeftOut:
-    """Leave out one unit at a time.
+) -> PsisLoo:
+    """Compute leave-one-out densities by Pareto smoothed importance sampling.
 
     Parameters
     ----------
     log_density
         log p(unit | θ) of distinct units at posterior draws.
     units
-        m, how many are alike.
+        Multiplicity m of each.
     """
+    # Leaving a unit out weights a draw by 1 / p(unit | θ).
     weights, shape = pareto_smooth(-log_density)
     lppd = logsumexp(log_density, axis=1) - np.log(log_density.shape[1])
-    return LeftOut(
+    return PsisLoo(
         units,
         np.asarray(logsumexp(weights + log_density, axis=1)),
         lppd - log_density.var(axis=1),
@@ -65,10 +66,10 @@ def psis_loo(
     )
 
 
-def leave_out_predictions(posterior: Posterior) -> dict[str, LeftOut]:
-    """Predictions of all units: by role of the data set, then "answers NAME" by classifier.
+def leave_out_predictions(posterior: Posterior) -> dict[str, PsisLoo]:
+    """Predict all units: by role of the data set, then "answers NAME" by classifier.
 
-    Units without any image or answer are left away, so the same study gives the same units.
+    Units without any image or answer are dropped, so the same study gives the same units.
 
     Raises
     ------
@@ -79,7 +80,7 @@ def leave_out_predictions(posterior: Posterior) -> dict[str, LeftOut]:
     codes = logit_codes(posterior)
     likelihood = need_group(posterior, "log_density")
     observed = need_group(posterior, "observed_data", "correct")
-    parts: dict[str, LeftOut] = {}
+    parts: dict[str, PsisLoo] = {}
     for role in read_record(posterior).roles:
         images = observed[f"{role}_images"].values
         some = np.flatnonzero(images > 0)
@@ -97,7 +98,7 @@ def leave_out_predictions(posterior: Posterior) -> dict[str, LeftOut]:
 
 
 def _by_draw(values: NDArray[np.floating]) -> Float[np.ndarray, "unit draw"]:
-    """An array [chain, draw, unit] with all draws along one axis."""
+    """Reshape an array [chain, draw, unit] to [unit, S]."""
     return values.reshape(-1, values.shape[-1]).T.astype(np.float64)
 
 
@@ -133,9 +134,9 @@ def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
     """
     _check_same_study(posteriors)
     parts = {name: leave_out_predictions(posterior) for name, posterior in posteriors.items()}
-    # Data sets and classifiers are units of one sum: what is left out is one image or one answer.
-    every = {name: _join_parts(fit.values()) for name, fit in parts.items()}
-    elpd = {name: float(units.units @ units.elpd) for name, units in every.items()}
+    # elpd is one sum over images and answers: join the units of data sets and classifiers.
+    all_units = {name: _join_parts(fit.values()) for name, fit in parts.items()}
+    elpd = {name: float(units.units @ units.elpd) for name, units in all_units.items()}
     best = max(elpd, key=lambda name: elpd[name])
     rows = [
         {
@@ -146,7 +147,7 @@ def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
             "pareto_k_high": int(units.units[units.pareto_k > MAX_PARETO_K].sum()),
             "waic": float(units.units @ units.waic),
         }
-        for name, units in every.items()
+        for name, units in all_units.items()
     ]
     return pl.DataFrame(rows).sort("elpd", descending=True)
 
@@ -154,6 +155,7 @@ def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
 def _check_same_study(posteriors: Mapping[str, Posterior]) -> None:
     if not posteriors:
         raise PosteriorError("no-posterior-to-compare")
+    # A difference of elpd is defined for the same units only.
     rules: Mapping[str, LiteralString] = {
         "statistics_digest": "fits-of-different-studies",
         "study_fingerprint": "fits-of-different-studies",
@@ -164,18 +166,18 @@ def _check_same_study(posteriors: Mapping[str, Posterior]) -> None:
     first, *others = facts
     for (attribute, rule), name in itertools.product(rules.items(), others):
         one, other = facts[first].get(attribute), facts[name].get(attribute)
-        # A fit of statistics alone, which knows no fingerprint, is compared by these.
+        # A fit to statistics alone has no fingerprint: compare the statistics' digests only.
         unknown = attribute == "study_fingerprint" and "" in (one, other)
         if one != other and not unknown:
             raise PosteriorError(rule, posterior=first, other_posterior=name)
 
 
-def _join_parts(parts: Iterable[LeftOut]) -> LeftOut:
-    return LeftOut(*map(np.concatenate, zip(*parts, strict=True)))
+def _join_parts(parts: Iterable[PsisLoo]) -> PsisLoo:
+    return PsisLoo(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _differences(fit: Mapping[str, LeftOut], best: Mapping[str, LeftOut]) -> dict[str, float]:
-    """Differences to the best fit with paired standard errors."""
+def _differences(fit: Mapping[str, PsisLoo], best: Mapping[str, PsisLoo]) -> dict[str, float]:
+    """Compute differences to the best fit with paired standard errors."""
 
     def difference(names: list[str]) -> tuple[float, float]:
         one, other = (_join_parts(each[name] for name in names) for each in (fit, best))
@@ -187,6 +189,7 @@ def _differences(fit: Mapping[str, LeftOut], best: Mapping[str, LeftOut]) -> dic
     counts = [name for name in fit if name not in answers]
     total, error = difference([*fit])
     facts = {"difference": total, "se": error}
+    # Standard errors of dependent parts add linearly at most.
     facts["se_shared"] = float(sum(difference([name])[1] for name in fit))
     for label, chosen in (("counts", counts), ("answers", answers)):
         facts[f"{label}_difference"], facts[f"{label}_se"] = difference(chosen)

@@ -1,6 +1,6 @@
-"""What to believe of a fit and what to change, in sentences.
+"""Diagnosis of a fit: all checks, a verdict, and remedies in sentences.
 
-Checks that a posterior lacks the groups for are named as missing.
+Checks whose groups a posterior lacks are reported as missing.
 """
 
 from collections.abc import Mapping
@@ -28,26 +28,26 @@ from bayesrep.studies.shown import align_rows, brief, html_table, number
 from bayesrep.studies.study import Study, need_study
 from bayesrep.studies.words import Words
 
-SAYS: Mapping[Trust, str] = {
+VERDICT_TEXTS: Mapping[Trust, str] = {
     "yes": "The adjusted accuracies can be used as they are, if {assumption}.",
     "with care": "The adjusted accuracies can be used with care; read on.",
     "no": "Do not use these adjusted accuracies; read on.",
 }
-RANK: Mapping[Trust, int] = {"yes": 0, "with care": 1, "no": 2}
+TRUST_RANK: Mapping[Trust, int] = {"yes": 0, "with care": 1, "no": 2}
 
 HEADER = ("check", "found", "wanted", "trust")
 
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """What to believe of a fit.
+    """Findings on a fit and the verdict on its adjusted accuracies.
 
     Attributes
     ----------
     trust
-        Whether to use its adjusted accuracies.
+        "yes", "with care" or "no": use of the adjusted accuracies.
     sentences
-        What is not as it should be, the worst first.
+        Problems and remedies, the worst first.
     checks
         One row a check: `check`, `value`, `wanted`, `trust`.
     predictions
@@ -55,7 +55,7 @@ class Diagnosis:
     sensitivity
         From `bayesrep.checks.prior.prior_sensitivity`, or None.
     assumption
-        What no check can see and every answer rests on, as a clause.
+        Assumptions that no check can test, as a clause.
     dependence
         From `bayesrep.dependence_band`, or None.
     """
@@ -69,7 +69,7 @@ class Diagnosis:
     dependence: pl.DataFrame | None
 
     def __str__(self) -> str:
-        """What `bayesrep diagnose` prints."""
+        """Format the diagnosis as `bayesrep diagnose` prints it."""
         sentences = [f"- {plain_text(sentence)}" for sentence in self.sentences]
         table, blank = align_rows([HEADER, *self.checks.iter_rows()]), [""] if sentences else []
         return "\n".join([self.verdict, "", *sentences, *blank, table, LEGEND])
@@ -87,14 +87,14 @@ class Diagnosis:
 
     @property
     def verdict(self) -> str:
-        """Whether to use the adjusted accuracies, in words."""
+        """Verdict on the adjusted accuracies, in words."""
         return plain_text(
-            f"Trust: {self.trust}. {SAYS[self.trust].format(assumption=self.assumption)}"
+            f"Trust: {self.trust}. {VERDICT_TEXTS[self.trust].format(assumption=self.assumption)}"
         )
 
 
 def diagnose(posterior: Posterior, study: Study | None = None) -> Diagnosis:
-    """Say what to believe of a fit.
+    """Diagnose a fit: run all checks and judge the adjusted accuracies.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def diagnose(posterior: Posterior, study: Study | None = None) -> Diagnosis:
 def examine(
     posterior: Posterior, fitted: Fitted | None, *, with_agreement: bool = True
 ) -> Diagnosis:
-    """Say what to believe of a posterior, and of it and its study together where this is given.
+    """Diagnose a posterior, and together with its study if this is given.
 
     Parameters
     ----------
@@ -127,13 +127,14 @@ def examine(
     fitted
         The same with its study.
     with_agreement
-        Whether the agreement of classifiers is checked, which takes longest.
+        Check the agreement of classifiers, which takes longest.
     """
     group = need_group(posterior, "posterior", "adjusted_accuracy")
     words = read_record(posterior).words if fitted is None else fitted.words
+    # Checks read several groups side by side: classifiers must be in one order.
     posterior = order_alike(posterior) if fitted is None else fitted.posterior
     import_module("jax.numpy")  # SciPy in this thread must not meet it half imported
-    # What looks again for a mode compiles and climbs: the rest takes the other cores meanwhile.
+    # The dependence band compiles and searches for modes; other checks run meanwhile.
     with ThreadPoolExecutor(1) as pool:
         dependence = pool.submit(judge_dependence, posterior, words)
         adjusted = group["adjusted_accuracy"].values if fitted is None else fitted.draws_over_crowds
@@ -151,7 +152,7 @@ def examine(
         sensitivity, on_prior = judge_prior(posterior, words)
         band, on_dependence = dependence.result()
     findings += on_prior, on_dependence
-    ordered = sorted(findings, key=lambda finding: -RANK[finding.trust])
+    ordered = sorted(findings, key=lambda finding: -TRUST_RANK[finding.trust])
     columns = ("check", "value", "wanted", "trust")
     return Diagnosis(
         trust=ordered[0].trust,

@@ -33,7 +33,7 @@ Neighbouring cells (in k/n) are merged until every bin has at least five expecte
 wrong answers) and there are at most forty or so bins.
 
 References: Johnson (2004), "A Bayesian χ² test for goodness-of-fit", Annals of Statistics 32;
-Meng (1994), "Posterior predictive p-values", on what goes wrong otherwise; Benjamini and Hochberg
+Meng (1994), "Posterior predictive p-values", on their bias; Benjamini and Hochberg
 (1995) for many classifiers.
 """
 
@@ -47,13 +47,13 @@ from scipy.special import gammaincc, ndtr, ndtri
 from bayesrep.posterior.groups import CellNames
 from bayesrep.types import Float, Floats, Int, Ints
 
-LEAST_EXPECTED = 5.0
-MOST_BINS = 40
-LEAST_VARIANCE = 0.2  # of z̄: keeps p cautious where the prior alone speaks and the spread is all
+MIN_EXPECTED = 5.0
+MAX_BINS = 40
+MIN_VARIANCE = 0.2  # of z̄: keeps p conservative if the posterior is nearly the prior
 
 
 def calibrated_p(x2: Floats, mean: Floats | float, variance: Floats | float) -> float:
-    """P-value of a pivotal discrepancy, by the module's formula.
+    """Compute the p-value of a pivotal discrepancy by the module's formula.
 
     Parameters
     ----------
@@ -63,29 +63,29 @@ def calibrated_p(x2: Floats, mean: Floats | float, variance: Floats | float) -> 
         Mean and variance of X² over data at the same parameters, [S] or one for all.
     """
     z = standardise(x2, mean, variance)
-    spread = max(1 - float(z.var()), LEAST_VARIANCE)
+    spread = max(1 - float(z.var()), MIN_VARIANCE)
     return float(ndtr(-z.mean() / np.sqrt(spread)))
 
 
 def standardise(x2: Floats, mean: Floats | float, variance: Floats | float) -> Floats:
-    """Φ⁻¹(F(x²)) with F the gamma distribution of this mean and variance."""
+    """Compute Φ⁻¹(F(x²)) with F the gamma distribution of this mean and variance."""
     shape, scale = np.square(mean) / variance, variance / np.asarray(mean)
     tail = np.asarray(gammaincc(shape, x2 / scale))
     with np.errstate(divide="ignore"):
         exact = -ndtri(tail)
-    # Wilson and Hilferty's cube root, where the tail is too small to be a number.
-    far = (np.cbrt(x2 / (shape * scale)) - 1 + 1 / (9 * shape)) * 3 * np.sqrt(shape)
-    return np.where((tail > 1e-300) & (tail < 1), exact, far)
+    # Wilson and Hilferty's cube root if the tail underflows.
+    approximate = (np.cbrt(x2 / (shape * scale)) - 1 + 1 / (9 * shape)) * 3 * np.sqrt(shape)
+    return np.where((tail > 1e-300) & (tail < 1), exact, approximate)
 
 
-def merge(sizes: Floats, least: float) -> Ints:
-    """Bin [M] of every cell: neighbours share one until it is large enough.
+def merge(sizes: Floats, min_size: float) -> Ints:
+    """Assign cells to bins [M]: merge neighbours until a bin is large enough.
 
     Parameters
     ----------
     sizes
-        [M], or [M, R] where each of R sizes of a bin must reach `least`.
-    least
+        [M], or [M, R] where each of R sizes of a bin must reach `min_size`.
+    min_size
         Smallest size of a bin.
     """
     table = sizes.reshape(len(sizes), -1)
@@ -94,18 +94,18 @@ def merge(sizes: Floats, least: float) -> Ints:
     for index, size in enumerate(table):
         bins[index] = number
         total = total + size
-        if (total >= least).all():
+        if (total >= min_size).all():
             number, total = number + 1, np.zeros(table.shape[1])
-    return np.minimum(bins, max(number - 1, 0))
+    return np.minimum(bins, max(number - 1, 0))  # a last bin that is too small joins its neighbour
 
 
 def _indicator(bins: Ints) -> Floats:
-    """0/1 [M, K] of cells in bins."""
+    """Build the indicator matrix [M, K] of cells in bins."""
     return (bins[:, None] == np.arange(bins.max() + 1)).astype(np.float64)
 
 
 class Fit(NamedTuple):
-    """How one data set or classifier compares with the model."""
+    """Discrepancy of one data set or classifier from the model."""
 
     discrepancy: float  # posterior mean of X²
     bins: int  # K
@@ -123,7 +123,7 @@ class Strata(NamedTuple):
 
 
 def strata_of(cells: CellNames) -> Strata:
-    """Number the strata."""
+    """Number the strata of cells: one for each group and number of annotators."""
     group = np.unique(cells.group, return_inverse=True)[1]
     key = group * (int(cells.shown.max()) + 1) + cells.shown
     return Strata(np.unique(key, return_inverse=True)[1], cells.selected / cells.shown)
@@ -134,13 +134,13 @@ def check_counts(
 ) -> Fit:
     """Compare the images in cells with multinomials.
 
-    Bins are made by what is expected alone: were cells put together because no image fell into
-    them, what is expected there would be missed in every sound fit.
+    Bins depend on expected counts alone: merging cells because no image fell into them would find a
+    deficit there in every sound fit.
 
     Parameters
     ----------
     images
-        Observed, in every cell that there can be.
+        Observed images in every possible cell.
     mass
         P(k | n) at posterior draws, 1 in total over each stratum.
     strata
@@ -148,14 +148,16 @@ def check_counts(
     """
     stratum = strata.stratum
     totals = np.bincount(stratum, images).astype(np.float64)
+    # Neighbours in k/n are merged, whatever their stratum.
     order = np.argsort(strata.position, kind="stable")
     expected = totals[stratum] * mass.mean(axis=0)
-    least = max(LEAST_EXPECTED, float(images.sum()) / MOST_BINS / 4)
+    min_size = max(MIN_EXPECTED, float(images.sum()) / MAX_BINS / 4)
     bins = np.empty_like(order)
-    bins[order] = merge(expected[order], least)
+    bins[order] = merge(expected[order], min_size)
     free = _free_bins(bins, stratum)
     x2, parts, expectation = _multinomial_x2(images, mass, stratum, totals, bins, free)
     variance = _x2_variance(expectation, len(free), one=len(totals) == 1)
+    # Report the bin that contributes most to X².
     worst = int(parts.mean(axis=0).argmax())
     inside = np.flatnonzero(bins == worst)
     return Fit(
@@ -169,46 +171,48 @@ def check_counts(
 
 
 def _free_bins(bins: Ints, stratum: Ints) -> Ints:
-    """Bins but for one of each set of them that holds whole strata, which follows from the rest."""
+    """Select the bins less one of each set that holds whole strata, which follows from the rest."""
     size = int(bins.max()) + 1
     shape = (size, int(stratum.max()) + 1)
     shared = sparse.coo_array((np.ones(len(bins)), (bins, stratum)), shape=shape).tocsr()
-    apart = csgraph.connected_components(shared @ shared.T, directed=False)[1]
-    _, last = np.unique(apart[::-1], return_index=True)
+    # Bins that share strata are connected; totals of strata fix one bin of each component.
+    component = csgraph.connected_components(shared @ shared.T, directed=False)[1]
+    _, last = np.unique(component[::-1], return_index=True)
     return np.setdiff1d(np.arange(size), size - 1 - last)
 
 
 def _x2_variance(expected: Floats, freedom: int, *, one: bool) -> Floats | float:
-    """Variance of X² given expected counts [S, K]; exact for one stratum (Haldane 1937)."""
+    """Compute Var(X²) from expected counts [S, K]; exact for one stratum (Haldane 1937)."""
     size = expected.shape[1]
     if not one:
         return 2.0 * freedom
-    beyond = (1 / expected).sum(axis=1) - (size**2 + 2 * size - 2) / expected.sum(axis=1)
-    return 2.0 * (size - 1) + beyond
+    correction = (1 / expected).sum(axis=1) - (size**2 + 2 * size - 2) / expected.sum(axis=1)
+    return 2.0 * (size - 1) + correction
 
 
 def _multinomial_x2(
     observed: Ints, mass: Floats, stratum: Ints, totals: Floats, bins: Ints, free: Ints
 ) -> tuple[Floats, Floats, Floats]:
-    """X² [S], each bin's own (O − E)²/E [S, K] and E [S, K] of a sum of multinomials.
+    """Compute X² [S], each bin's (O − E)²/E [S, K] and E [S, K] of a sum of multinomials.
 
     The quadratic form of O − E in its covariance, of the bins from `_free_bins`; for one stratum
     that is Pearson's X².
     """
     member = _indicator(bins)
     expected = mass * totals[stratum] @ member
+    # Covariance of a sum of multinomials: diag(E) − Σ_n N_n π_n π_nᵀ.
     covariance = np.einsum("sk,kl->skl", expected, np.eye(expected.shape[1]))
     for number, total in enumerate(totals):
-        of = stratum == number
-        own = mass[:, of] @ member[of]
+        cells = stratum == number
+        own = mass[:, cells] @ member[cells]
         covariance -= total * own[:, :, None] * own[:, None, :]
     residual = observed @ member - expected
     parts = residual**2 / expected
     if not len(free):
         return np.zeros(len(mass)), parts, expected
-    short = residual[:, free, None]
-    solved = np.linalg.solve(covariance[:, free[:, None], free], short)
-    return (short * solved).sum(axis=(1, 2)), parts, expected
+    free_residual = residual[:, free, None]
+    solved = np.linalg.solve(covariance[:, free[:, None], free], free_residual)
+    return (free_residual * solved).sum(axis=(1, 2)), parts, expected
 
 
 def check_answers(
@@ -228,25 +232,26 @@ def check_answers(
     position
         The order in which cells are merged.
     """
-    seen = np.flatnonzero(images > 0)
-    seen = seen[np.argsort(position[seen], kind="stable")]
-    shown, q = images[seen].astype(np.float64), accuracy[:, seen]
-    sizes = shown[:, None] * np.stack([q.mean(axis=0), 1 - q.mean(axis=0)], axis=1)
-    # Neighbouring cells are merged until both right and wrong are expected often enough.
-    member = _indicator(merge(sizes, LEAST_EXPECTED))
-    if member.shape[1] > MOST_BINS:
-        member = _indicator(merge(shown, float(shown.sum()) / MOST_BINS))
-    expected = (shown * q) @ member
+    occupied = np.flatnonzero(images > 0)
+    occupied = occupied[np.argsort(position[occupied], kind="stable")]
+    counts, q = images[occupied].astype(np.float64), accuracy[:, occupied]
+    sizes = counts[:, None] * np.stack([q.mean(axis=0), 1 - q.mean(axis=0)], axis=1)
+    # Merge neighbouring cells until both right and wrong answers are expected often enough.
+    member = _indicator(merge(sizes, MIN_EXPECTED))
+    if member.shape[1] > MAX_BINS:
+        member = _indicator(merge(counts, float(counts.sum()) / MAX_BINS))
+    expected = (counts * q) @ member
     unit = q * (1 - q)
-    variance = (shown * unit) @ member
-    # The fourth cumulant of a binomial: X² of few answers varies by more than 2 a bin.
-    fourth = (shown * unit * (1 - 6 * unit)) @ member
-    parts = (right[seen] @ member - expected) ** 2 / variance
+    # Bins are sums of independent binomials.
+    variance = (counts * unit) @ member
+    # Fourth cumulant of binomials: with few answers Var(X²) exceeds 2 a bin.
+    fourth = (counts * unit * (1 - 6 * unit)) @ member
+    parts = (right[occupied] @ member - expected) ** 2 / variance
     size = member.shape[1]
     x2 = parts.sum(axis=1)
     p = calibrated_p(x2, float(size), 2.0 * size + (fourth / variance**2).sum(axis=1))
     worst = int(parts.mean(axis=0).argmax())
-    inside = seen[member[:, worst] > 0]
+    inside = occupied[member[:, worst] > 0]
     total = float(images[inside].sum())
     return Fit(
         float(x2.mean()),

@@ -1,4 +1,4 @@
-"""What a check says: a row of the table, what it means for the answer, and a sentence."""
+"""Findings of checks: a row of the table, its meaning for the answer, and a sentence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,11 @@ from bayesrep.studies.words import templates_by_name
 from bayesrep.types import Floats
 
 Trust = Literal["yes", "with care", "no"]
-BEARABLE = 0.5  # of a posterior sd: shifts of all classifiers that leave intervals 92 % coverage
-ALPHA = 0.05  # of p-values: what is below is a misfit
-LEAST_P = 1e-6  # of a mixture: what is below is no chance, and not trusted however little it moves
+MAX_HARMLESS_SHIFT = 0.5
+"""In posterior sd: after a shift of all classifiers by it intervals still cover 92 %."""
+ALPHA = 0.05  # significance level
+MIN_CREDIBLE_P = 1e-6
+"""Below this a mixture's misfit is never trusted, however little it moves the answer."""
 UNTESTED = "not tested"
 CHECKS = templates_by_name(
     "{annotators} identify the mixtures",
@@ -22,7 +24,7 @@ CHECKS = templates_by_name(
     "{images} alike at the same frequency",
     "{workers} who answered many {images}",
 )
-"""Names of checks that speak of the study's parts, and how other words say them."""
+"""Names of checks that mention the study's parts, as templates for other vocabularies."""
 LEGEND = (
     "p: how often a model that is right would misfit as much; sd: posterior standard deviations by "
     "which the mean gap moves where the prior counts twice."
@@ -36,15 +38,15 @@ class Finding:
     Attributes
     ----------
     check
-        What was looked at.
+        Name of the check.
     value
-        What was found, as text; "missing" where the posterior does not hold what is needed.
+        The result as text; "missing" if the posterior lacks what the check needs.
     wanted
-        What would be fine.
+        The criterion that the value should meet.
     trust
-        What it means for the adjusted accuracies.
+        Consequence for the use of the adjusted accuracies.
     sentence
-        What was found, whether it matters and what to change; empty where all is fine.
+        The result, its effect and a remedy; empty if all is fine.
     """
 
     check: str
@@ -55,23 +57,23 @@ class Finding:
 
 
 def missing_finding(check: str, needed: str) -> Finding:
-    """A finding that says that a check could not be made."""
+    """Report that a check could not be made."""
     sentence = f"The posterior holds no {needed}, so this was not checked: {check}."
     return Finding(check, "missing", needed, "with care", sentence)
 
 
 def p_text(p: float | None) -> str:
-    """A p-value in words; where there is none, nothing was tested."""
+    """Format a p-value; None means that nothing was tested."""
     if p is None:
         return UNTESTED
-    return f"p = {p:.2g}" if p >= LEAST_P else "p < 1e-6"
+    return f"p = {p:.2g}" if p >= MIN_CREDIBLE_P else "p < 1e-6"
 
 
 def family_wise(p: Sequence[float], kind: Sequence[str]) -> Floats:
-    """P-values of one family of tests: the least is below α in at most α of all sound fits.
+    """Adjust p-values of one family: the least is below α in at most α of all sound fits.
 
-    Holm's within each kind, whatever depends on what, times the number of kinds: so thousands of
-    classifiers do not drown what the counts of two data sets say.
+    Holm's method within each kind, under any dependence, times the number of kinds: so thousands of
+    classifiers do not mask a misfit of the counts of two data sets.
 
     References
     ----------
@@ -84,6 +86,7 @@ def family_wise(p: Sequence[float], kind: Sequence[str]) -> Floats:
     for name in names:
         place = np.flatnonzero(kinds == name)
         place = place[np.argsort(values[place], kind="stable")]
+        # The i-th smallest p is multiplied by the number of tests not yet rejected.
         holm = np.maximum.accumulate(values[place] * np.arange(len(place), 0, -1))
         adjusted[place] = np.minimum(1.0, len(names) * holm)
     return adjusted

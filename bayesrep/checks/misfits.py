@@ -1,4 +1,4 @@
-"""What it means where the fitted model does not look like the data, in words and findings."""
+"""Findings on misfits of counts and answers, with their effect and remedies."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,8 +8,8 @@ import polars as pl
 
 from bayesrep.checks.finding import (
     ALPHA,
-    BEARABLE,
-    LEAST_P,
+    MAX_HARMLESS_SHIFT,
+    MIN_CREDIBLE_P,
     UNTESTED,
     Finding,
     Trust,
@@ -22,15 +22,15 @@ from bayesrep.posterior.groups import Posterior, need_group, read_record
 from bayesrep.studies.words import IMAGES, Words
 from bayesrep.types import Floats
 
-BEARABLE_OWN = 1.0  # as BEARABLE, of one classifier, whose effect is noisy by about half an sd
-RUINOUS = 2.0
-STOPPED = 0.05  # of all images, expected in such cells: who annotates next depended on the answers
+MAX_HARMLESS_OWN_SHIFT = 1.0  # of one classifier, whose effect has a noise of about 0.5 sd
+MAX_USABLE_SHIFT = 2.0
+MAX_UNFILLED_SHARE = 0.05  # of images; above it, annotators were added depending on the answers
 
 
 def judge_predictions(
     posterior: Posterior, words: Words = IMAGES
 ) -> tuple[pl.DataFrame | None, list[Finding]]:
-    """The table of `check_predictions`, where it can be made, and what it means."""
+    """Compute the table of `check_predictions`, if possible, and judge it."""
     try:
         table = check_predictions(posterior)
     except PosteriorError:
@@ -38,7 +38,8 @@ def judge_predictions(
         return None, [missing_finding("the model predicts counts and answers", needed)]
     adjusted = need_group(posterior, "posterior", "adjusted_accuracy")["adjusted_accuracy"].values
     observed = need_group(posterior, "observed_data", "correct")
-    options = read_record(posterior).given
+    options = read_record(posterior).recorded_options
+    # Effects matter relative to the posterior sd: one per classifier, and that of the mean.
     sd = np.maximum(adjusted.std(axis=(0, 1)), 1e-12)
     curves = _judge_answers(table.filter(kind="answers"), sd, options, words)
     typical = max(float(adjusted.mean(axis=2).std()), 1e-12)
@@ -57,11 +58,11 @@ def judge_predictions(
 
 
 def _judge_all(table: pl.DataFrame) -> Finding:
-    """Counts and answers as one test; what a misfit means, the single checks say."""
-    check, wanted = "counts and answers fit, as one test", f"p >= {ALPHA}"
+    """Test counts and answers as one family; the single checks judge their effects."""
+    check, criterion = "counts and answers fit, as one test", f"p >= {ALPHA}"
     p, tests = table["p_adjusted"].min(), table["p_adjusted"].count()
     value = UNTESTED if p is None else f"{p_text(float(str(p)))} ({tests} tests)"
-    return Finding(check, value, wanted)
+    return Finding(check, value, criterion)
 
 
 def _judge_counts(
@@ -74,44 +75,45 @@ def _judge_counts(
     ragged: bool = False,
 ) -> Finding:
     name, p = row["name"], row["p_adjusted"]
-    check, wanted = f"mixture fits the counts of the {name}", f"adjusted p >= {ALPHA}"
+    check, criterion = f"mixture fits the counts of the {name}", f"adjusted p >= {ALPHA}"
     if p is None:
         why = f"too few {words.images}" if row["bins"] else "too many distinct counts"
-        return Finding(check, f"{UNTESTED}: {why}", wanted)
+        return Finding(check, f"{UNTESTED}: {why}", criterion)
     if p >= ALPHA:
-        return Finding(check, p_text(p), wanted)
+        return Finding(check, p_text(p), criterion)
     change = _better_mixture(options)
+    # Answers inform the replication's mixture too, so wrong curves distort it.
     if not curves_fit and name == "replication":
         change = (
             "First change the curves, which do not fit either and pull at this mixture "
             f'(feedback="cut" keeps them apart). {change}'
         )
-    # Counts that stopping rules leave empty are no sign of a wrong mixture.
-    if row["unfilled"] > STOPPED:
+    # Stopping rules leave some counts empty, which is no misfit of the mixture.
+    if row["unfilled"] > MAX_UNFILLED_SHARE:
         sentence = (
             f"{words.annotators.title()} of the {name} were added depending on the answers so far: "
             f"{100 * row['unfilled']:.0f} % of its {words.images} would otherwise have counts that "
             "none has. The likelihood allows for that, but the mixture cannot be tested by such "
             "counts."
         )
-        return Finding(check, UNTESTED, wanted, "yes", sentence)
+        return Finding(check, UNTESTED, criterion, "yes", sentence)
     added = ""
     if ragged:
         added = (
             f"If {words.annotators} were added depending on the answers so far, such a misfit is "
             "expected and does no harm."
         )
-    # A misfit that moves no accuracy is told, and trusted unless it is beyond all chance.
+    # A misfit that moves no accuracy is reported, and trusted unless it is extreme.
     effect, trust = row["effect"], "with care"
     matters = "How much that matters for the adjusted accuracies is not known."
     if effect is not None:
-        trust = _severity(abs(effect) / sd, BEARABLE)
+        trust = _severity(abs(effect) / sd, MAX_HARMLESS_SHIFT)
         matters = (
             f"This {'hardly matters' if trust == 'yes' else 'may matter'} for the adjusted "
             f"accuracies (about {100 * abs(effect):.2f} points of accuracy, posterior sd "
             f"{100 * sd:.2f})."
         )
-    if trust == "yes" and p < LEAST_P:
+    if trust == "yes" and p < MIN_CREDIBLE_P:
         trust = "with care"
         matters += " Yet it is too clear to be chance: are these counts of answers, one by one?"
     sentence = (
@@ -119,7 +121,7 @@ def _judge_counts(
         f"by {row['worst_cell']} number {row['observed']:,.0f} where {row['expected']:,.0f} are "
         f"expected. {matters} {change}, and compare the adjusted accuracies. {added}".rstrip()
     )
-    return Finding(check, p_text(p), wanted, trust, sentence)
+    return Finding(check, p_text(p), criterion, trust, sentence)
 
 
 def _better_mixture(options: Mapping[str, Any]) -> str:
@@ -132,26 +134,27 @@ def _better_mixture(options: Mapping[str, Any]) -> str:
     return f"{change}, or shared_components=False" if shared else change
 
 
-def _severity(size: float, bearable: float) -> Trust:
-    """What a shift of that many posterior standard deviations means."""
-    return "no" if size > RUINOUS else "yes" if size <= bearable else "with care"
+def _severity(size: float, max_harmless: float) -> Trust:
+    """Judge a shift of so many posterior standard deviations."""
+    return "no" if size > MAX_USABLE_SHIFT else "yes" if size <= max_harmless else "with care"
 
 
 def _judge_answers(
     table: pl.DataFrame, sd: Floats, options: Mapping[str, Any], words: Words
 ) -> Finding:
-    check, wanted = "curves fit the classifiers", f"adjusted p >= {ALPHA}"
+    check, criterion = "curves fit the classifiers", f"adjusted p >= {ALPHA}"
     misfits = table.with_columns(sd=pl.Series(sd)).filter(pl.col("p_adjusted") < ALPHA)
+    # Ties keep the order of the study, so that the sentence is reproducible.
     misfits = misfits.sort("p_adjusted", maintain_order=True)
     value = f"{len(misfits)} of {len(table)} misfit"
     if misfits.is_empty():
-        return Finding(check, value, wanted)
+        return Finding(check, value, criterion)
     worst = misfits.row(0, named=True)
     names = ", ".join(misfits["name"].head(3)) + (", ..." if len(misfits) > 3 else "")
     trust, effect = "with care", "How much that matters for their adjusted accuracies is not known."
     if not misfits["effect"].null_count():
         most = float(np.max(np.abs(misfits["effect"].to_numpy()) / misfits["sd"].to_numpy()))
-        trust = _severity(most, BEARABLE_OWN)
+        trust = _severity(most, MAX_HARMLESS_OWN_SHIFT)
         effect = f"Their adjusted accuracies may be off by up to {most:.1f} posterior sd."
     sentence = (
         f"{_which_curves(len(misfits), len(table), names, words)}: on {words.images} "
@@ -159,7 +162,7 @@ def _judge_answers(
         f"{100 * worst['observed']:.0f} % where {100 * worst['expected']:.0f} % are expected "
         f"({p_text(worst['p_adjusted'])}). {effect} {_better_curves(options)}"
     )
-    return Finding(check, value, wanted, trust, sentence)
+    return Finding(check, value, criterion, trust, sentence)
 
 
 def _which_curves(misfits: int, classifiers: int, names: str, words: Words) -> str:

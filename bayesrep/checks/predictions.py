@@ -1,4 +1,4 @@
-"""Does the fitted model look like the data? Posterior predictive checks of counts and answers.
+"""Posterior predictive checks of counts and answers.
 
 The discrepancies and their p-values are those of `bayesrep.checks.discrepancy`.
 """
@@ -24,14 +24,14 @@ from bayesrep.posterior.groups import (
 from bayesrep.posterior.likelihood import decode_some, thinned_codes
 from bayesrep.types import Float, Floats, Int
 
-SMALLEST = 1e-300
+TINY = 1e-300
 
-DRAWS = 200
-LARGEST_GRID = 20_000  # possible cells of a data set, up to which its counts are tested
-MIXTURES = 20  # draws of the mixture, for cells without images
-CLEARLY = 10.0  # expected images of a cell that chance does not leave empty: P = e⁻¹⁰
+PREDICTION_DRAWS = 200
+MAX_GRID_CELLS = 20_000  # possible cells of a data set whose counts are tested
+MIXTURE_DRAWS = 20  # for cells without images
+MIN_EXPECTED_EMPTY = 10.0  # expected images; chance leaves such a cell empty with P = e⁻¹⁰
 NO_FIT = Fit(np.nan, 0, np.nan, np.zeros(0, dtype=np.int64), np.nan, np.nan)
-SCHEMA = {
+TABLE_SCHEMA = {
     "kind": pl.String,
     "name": pl.String,
     "discrepancy": pl.Float64,
@@ -46,7 +46,7 @@ SCHEMA = {
 }
 
 
-def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFrame:
+def check_predictions(posterior: Posterior, *, draws: int = PREDICTION_DRAWS) -> pl.DataFrame:
     """Compare the data with the model, data set by data set and classifier by classifier.
 
     Parameters
@@ -86,7 +86,8 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     codes, likelihood = thinned_codes(posterior, draws), need_group(posterior, "log_density")
     roles = read_record(posterior).roles
     cells = {role: cells_along(observed, role) for role in roles}
-    alike = {role for role in roles if _are_equal(cells[role], cells["replication"])}
+    # Effects on accuracies need the same cells in both data sets.
+    same_cells = {role for role in roles if _are_equal(cells[role], cells["replication"])}
     images = {role: observed[f"{role}_images"].values for role in roles}
     fitted_shares: dict[str, Floats] = {}
     rows: list[dict[str, Any]] = []
@@ -96,28 +97,29 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
         totals = np.bincount(strata.stratum, images[role])[strata.stratum]
         fitted_shares[role] = mass.mean(axis=0) * totals / images[role].sum()
         rows.append(_counts_row(posterior, which, role, cells[role], images[role], log_mass))
-    right, shown = right_answers(observed), images["replication"]
+    right, n_images = right_answers(observed), images["replication"]
     position = strata_of(cells["replication"]).position
     mean_accuracy = np.zeros(len(position))
     for index, name in enumerate(observed["classifier"].values):  # alone: there may be thousands
         accuracy = expit(decode_some(codes, index)[0].astype(np.float64))
-        fit = check_answers(right[index], shown, accuracy, position)
+        fit = check_answers(right[index], n_images, accuracy, position)
         row = _row("answers", str(name), fit, cells["replication"])
         fitted = accuracy.mean(axis=0)
         mean_accuracy += fitted / len(right)
-        if "reference" in alike:
-            gap = np.where(shown > 0, right[index] / np.maximum(shown, 1) - fitted, 0.0)
+        if "reference" in same_cells:
+            gap = np.where(n_images > 0, right[index] / np.maximum(n_images, 1) - fitted, 0.0)
             row["effect"] = float(fitted_shares["reference"] @ gap)
         rows.append(row)
     for row, role in zip(rows, roles, strict=False):
-        if role in alike:
+        if role in same_cells:
             shares = images[role] / images[role].sum()
             row["effect"] = float((shares - fitted_shares[role]) @ mean_accuracy)
+    # Only tests that could be made count in the family.
     tested = [row for row in rows if np.isfinite(row["p"])]
     adjusted = family_wise([row["p"] for row in tested], [row["kind"] for row in tested])
     for row, value in zip(tested, adjusted, strict=True):
         row["p_adjusted"] = float(value)
-    return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
+    return pl.DataFrame(rows, schema=TABLE_SCHEMA).fill_nan(None)
 
 
 def _fitted_masses(
@@ -127,7 +129,7 @@ def _fitted_masses(
     images: Int[np.ndarray, "cell"],
     log_likelihood: Float[np.ndarray, "draw cell"],
 ) -> tuple[Strata, Float[np.ndarray, "draw cell"]]:
-    """The strata of cells, and P(k | n) of each at every draw."""
+    """Compute the strata of cells, and P(k | n) of each cell at every draw."""
     strata = strata_of(cells)
     likely = _count_probability(posterior, which, cells)
     return strata, _masses(log_likelihood, images, strata.stratum, likely)
@@ -141,7 +143,7 @@ def _counts_row(
     images: Int[np.ndarray, "cell"],
     log_mass: Float[np.ndarray, "draw cell"],
 ) -> dict[str, Any]:
-    """The test of one data set's counts, on all cells that there can be."""
+    """Test one data set's counts on all possible cells."""
     if (completed := _complete(cells)) is None:
         return _row("counts", role, NO_FIT, cells)
     every, place = completed
@@ -151,18 +153,19 @@ def _counts_row(
     on_all[:, place] = log_mass
     strata, mass = _fitted_masses(posterior, which, every, counted, on_all)
     expected = np.bincount(strata.stratum, counted)[strata.stratum] * mass.mean(axis=0)
-    empty = (counted == 0) & (expected >= CLEARLY) & (every.shown < every.shown.max())
+    empty = (counted == 0) & (expected >= MIN_EXPECTED_EMPTY) & (every.shown < every.shown.max())
     row = _row("counts", role, check_counts(counted, mass, strata), every)
     return {**row, "unfilled": float(expected[empty].sum() / counted.sum())}
 
 
 def _complete(cells: CellNames) -> tuple[CellNames, Int[np.ndarray, "cell"]] | None:
-    """All k of every n of every group, if they are not too many, and where the cells are there."""
+    """List all k of every n and group, unless too many, and the indices of `cells` among them."""
     strata = np.stack([np.unique(cells.group, return_inverse=True)[1], cells.shown])
     kinds, first, stratum = np.unique(strata, axis=1, return_index=True, return_inverse=True)
     sizes = kinds[1] + 1
-    if sizes.sum() > LARGEST_GRID:
+    if sizes.sum() > MAX_GRID_CELLS:
         return None
+    # A stratum's cells lie together, ordered by k.
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     every = CellNames(
         np.repeat(cells.group[first], sizes),
@@ -182,43 +185,42 @@ def _masses(
     stratum: Int[np.ndarray, "cell"],
     likely: Float[np.ndarray, "cell"],
 ) -> Float[np.ndarray, "draw cell"]:
-    """P(k | n) from images · log P.
+    """Compute P(k | n) from images · log P.
 
-    It is not known of single cells without images; they share what the others leave, as `likely`
-    as they are.
+    Cells without images are not stored; they share the remaining mass in proportion to `likely`.
     """
-    some = images > 0
+    occupied = images > 0
     mass = np.zeros(log_likelihood.shape)
-    mass[:, some] = np.exp(log_likelihood[:, some] / images[some])
+    mass[:, occupied] = np.exp(log_likelihood[:, occupied] / images[occupied])
     for number in range(int(stratum.max()) + 1):
-        empty = ~some & (stratum == number)
+        empty = ~occupied & (stratum == number)
         if empty.any():
-            left = 1 - mass[:, some & (stratum == number)].sum(axis=1, keepdims=True)
-            weight = likely[empty] / max(likely[empty].sum(), SMALLEST)  # 0 where no count is kept
-            mass[:, empty] = np.clip(left, 0, None) * weight
+            rest = 1 - mass[:, occupied & (stratum == number)].sum(axis=1, keepdims=True)
+            weight = likely[empty] / max(likely[empty].sum(), TINY)  # 0 where no count is kept
+            mass[:, empty] = np.clip(rest, 0, None) * weight
     return mass
 
 
 def _count_probability(
     posterior: Posterior, which: int, cells: CellNames
 ) -> Float[np.ndarray, "cell"]:
-    """P(k | n) by the mixture of a data set, for independent answers; averaged over draws.
+    """Compute P(k | n) by a data set's mixture, for independent answers; averaged over draws.
 
-    Up to a factor for each n, where the counts selected the images.
+    If the counts selected the images, it is up to a factor for each n.
     """
-    made = read_record(posterior)
+    record = read_record(posterior)
     group = need_group(
         posterior, "posterior", "component_mean", "component_concentration", "component_weight"
     )
     mean, total, weight = (
-        thinned_draws(group[f"component_{name}"], MIXTURES)[:, which, :, None]
+        thinned_draws(group[f"component_{name}"], MIXTURE_DRAWS)[:, which, :, None]
         for name in ("mean", "concentration", "weight")
     )
     k, n, a, b = cells.selected, cells.shown, mean * total, (1 - mean) * total
     log_mass = betaln(a + k, b + n - k) - betaln(a, b)  # [draw, component, cell]
     choices = -np.log1p(n) - betaln(n - k + 1, k + 1)
     likely = np.exp(choices) * (weight * np.exp(log_mass)).sum(axis=1).mean(axis=0)
-    rule = made.selections.get(made.roles[which])
+    rule = record.selections.get(record.roles[which])
     return likely if rule is None else likely * rule.probability(k, n)
 
 
@@ -228,11 +230,12 @@ def _row(kind: str, name: str, fit: Fit, cells: CellNames) -> dict[str, Any]:
 
 
 def bin_name(cells: CellNames, members: Sequence[int] | Int[np.ndarray, "member"]) -> str:
-    """Readable name of merged cells: "3/36", "0/36 to 5/36" or "0 % to 14 % selected"."""
+    """Name merged cells: "3/36", "0/36 to 5/36" or "0 % to 14 % selected"."""
     if not len(members):
         return "cells without images"
     chosen = list(members)
     group, selected, shown = cells.group[chosen], cells.selected[chosen], cells.shown[chosen]
+    # Name the extremes in k/n; of ties the first low and the last high cell.
     frequency = selected / shown
     ends = int(np.argmin(frequency)), len(frequency) - 1 - int(np.argmax(frequency[::-1]))
     if len(set(shown.tolist())) > 1:

@@ -1,4 +1,4 @@
-"""How much the answer rests on the prior: power scaling of the prior and of the likelihood.
+"""Prior sensitivity: power scaling of the prior and of the likelihood.
 
 The posterior with the prior raised to the power α, p(θ)^α p(y | θ), follows from the draws at hand
 by importance weights ∝ p(θ)^(α − 1), Pareto smoothed. Two numbers say what a change of α does to a
@@ -12,9 +12,9 @@ quantity f:
 The likelihood is scaled in the same way. A sensitive prior beside a sensitive likelihood says that
 the two pull in different directions; beside an insensitive one that the data have little to say.
 
-What is scaled for the mean gap is the prior of what all classifiers share (the mixtures, the
-population's curve), as Kallioinen et al. advise for hierarchical models; for one classifier also
-the prior of its own curve; answers of all count for what they share with their weight
+For the mean gap the prior of the global parameters is scaled (the mixtures, the population's
+curve), as Kallioinen et al. advise for hierarchical models; for one classifier also the prior of
+its own curve. All answers have their weight w for the global parameters
 (`bayesrep.studies.overlap`). The priors of the other classifiers' curves act on it only through the
 shared parameters, and would drown the answer in noise: 136 classifiers have 680 parameters.
 
@@ -37,51 +37,51 @@ from bayesrep.checks.finding import Finding
 from bayesrep.errors import PosteriorError
 from bayesrep.numerics.convergence import mean_ess
 from bayesrep.numerics.pareto import pareto_smooth
-from bayesrep.posterior.groups import Posterior, draws_of, need_group, read_record
-from bayesrep.posterior.likelihood import LOGITS, of_answers
+from bayesrep.posterior.groups import Posterior, draw_indices, need_group, read_record
+from bayesrep.posterior.likelihood import LOGIT_VARS, answer_log_likelihoods
 from bayesrep.studies.words import Words
 from bayesrep.types import Float, Floats, Ints
 
-STEP = 0.01
-THRESHOLD = 0.05
-ABOVE_NOISE = 2.5
-SHUFFLES = 4
-TOGETHER = 32  # quantities
+POWER_STEP = 0.01
+MIN_INDEX = 0.05
+MIN_NOISE_RATIO = 2.5
+N_SHUFFLES = 4
+BATCH_SIZE = 32  # quantities
 MEAN_GAP = "(mean gap)"
-MOVES = 1.0
-"""Smallest shift that is reported, in posterior sds: a quarter of a 95 % interval."""
-CONFLICT = "prior-data conflict"
-WEAK = "strong prior or weak likelihood"
-NOISY = "too few draws to tell"
-FINE = "-"
+MAX_SHIFT = 1.0
+"""Larger shifts are reported, in posterior sd: a quarter of a 95 % interval."""
+PRIOR_DATA_CONFLICT = "prior-data conflict"
+STRONG_PRIOR = "strong prior or weak likelihood"
+TOO_NOISY = "too few draws to tell"
+NOT_SENSITIVE = "-"
 
 
 def log_likelihood(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
-    """Total log likelihood up to a constant.
+    """Compute the total log likelihood up to a constant.
 
     Raises
     ------
     PosteriorError
         If the posterior lacks the group.
     """
-    return _of_counts(posterior) + _of_classifiers(posterior).sum(axis=2)
+    return _count_log_likelihood(posterior) + _answer_log_likelihood(posterior).sum(axis=2)
 
 
-def _of_counts(posterior: Posterior) -> Float[np.ndarray, "chain kept"]:
-    """Log likelihood of the annotators' counts."""
+def _count_log_likelihood(posterior: Posterior) -> Float[np.ndarray, "chain stored"]:
+    """Sum the log likelihood of the annotators' counts."""
     group = need_group(posterior, "log_density", "reference_images")
-    images = (str(name) for name in group.data_vars if name not in LOGITS)
+    images = (str(name) for name in group.data_vars if name not in LOGIT_VARS)
     return np.sum([group[name].values.sum(axis=2) for name in images], axis=0)
 
 
-def _of_classifiers(posterior: Posterior) -> Float[np.ndarray, "chain kept classifier"]:
-    """Log likelihood of each classifier's answers."""
-    # In float64: a sum over thousands of cells in float32 loses what matters here.
-    return np.stack([each.sum(axis=2) for each in of_answers(posterior)], axis=2)
+def _answer_log_likelihood(posterior: Posterior) -> Float[np.ndarray, "chain stored classifier"]:
+    """Sum the log likelihood of each classifier's answers."""
+    # In float64: in float32 sums over thousands of cells lose the differences between draws.
+    return np.stack([each.sum(axis=2) for each in answer_log_likelihoods(posterior)], axis=2)
 
 
 def log_joint(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
-    """Log joint density of the data and all unconstrained parameters up to a constant.
+    """Read the log joint density of data and unconstrained parameters, up to a constant.
 
     Raises
     ------
@@ -92,21 +92,21 @@ def log_joint(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
 
 
 class PriorParts(NamedTuple):
-    """Log prior densities at the draws, by what they speak of."""
+    """Log prior densities at the draws, of global and of each classifier's parameters."""
 
     shared: Float[np.ndarray, "chain draw"]
     own: Float[np.ndarray, "chain draw classifier"]
 
 
 def prior_parts(posterior: Posterior, draws: Ints | slice = slice(None)) -> PriorParts:
-    """The prior's density by what it speaks of.
+    """Read the log prior densities of global and of each classifier's parameters.
 
     Parameters
     ----------
     posterior
         From `bayesrep.fit`.
     draws
-        Which draws of each chain.
+        Indices of draws of each chain.
 
     Raises
     ------
@@ -121,10 +121,11 @@ def prior_parts(posterior: Posterior, draws: Ints | slice = slice(None)) -> Prio
 def jensen_shannon(
     values: Float[np.ndarray, "draw"], weights: Float[np.ndarray, "version draw"]
 ) -> Float[np.ndarray, "version"]:
-    """Cumulative Jensen–Shannon distances of draws from themselves with weights.
+    """Compute cumulative Jensen–Shannon distances of draws from their weighted versions.
 
     Between 0 and 1; the larger of the distances of f and of −f.
     """
+    # Integrals over step functions: the distribution functions are constant between draws.
     order = np.argsort(values)
     width = np.diff(values[order])
     p = np.arange(1, len(values)) / len(values)
@@ -133,6 +134,7 @@ def jensen_shannon(
 
 
 def _distance(p: Floats, q: Floats, width: Floats) -> Floats:
+    # p log p → 0 as p → 0.
     q = np.clip(q, 1e-300, None)
     middle = np.log2((p + q) / 2)
     divergence = (p * (np.log2(p) - middle) + q * (np.log2(q) - middle)) @ width
@@ -153,10 +155,10 @@ def power_scaling(
     quantity: Float[np.ndarray, "chain draw"],
     part: Float[np.ndarray, "chain draw"],
     *,
-    step: float = STEP,
-    shuffles: int = SHUFFLES,
+    step: float = POWER_STEP,
+    shuffles: int = N_SHUFFLES,
 ) -> Scaling:
-    """Sensitivity to raising one part of the density to the powers 1 ± step.
+    """Compute the sensitivity to raising one part of the density to the powers 1 ± step.
 
     Parameters
     ----------
@@ -167,7 +169,7 @@ def power_scaling(
     step
         δ.
     shuffles
-        How often the part is shuffled to see what is noise; with 0 this is not known, NaN.
+        Number of random permutations of the part that estimate the noise; with 0 it is NaN.
     """
     return next(_scale_powers([quantity], [part], step, shuffles))
 
@@ -175,7 +177,8 @@ def power_scaling(
 def _scale_powers(
     quantities: Sequence[Floats], parts: Sequence[Floats], step: float, shuffles: int
 ) -> Iterator[Scaling]:
-    """Yield what `power_scaling` says of quantities, whose weights are smoothed together."""
+    """Yield the `power_scaling` of quantities, whose weights are smoothed in one batch."""
+    # A constant factor of the density cancels; centring keeps weights from overflow.
     centred = [part.ravel() - part.mean() for part in parts]
     powers = np.array([step, -step])[:, None]
     log_weights, shapes = pareto_smooth(np.concatenate([powers * each for each in centred]))
@@ -189,30 +192,33 @@ def _scale_powers(
 def _scale_power(
     quantity: Floats, log_part: Floats, weights: Floats, shape: float, step: float, shuffles: int
 ) -> Scaling:
-    """What weights for both powers of a part, and the part itself, say of a quantity."""
+    """Compute a quantity's sensitivity from a part and its weights for both powers."""
     values, rng = quantity.ravel(), np.random.default_rng(0)
-    # Weights are smoothed by their order alone: those of a shuffled part are shuffled alike.
+    # Smoothing depends on order statistics alone: shuffle the smoothed weights, not the part.
     orders = (rng.permutation(len(values)) for _ in range(shuffles))
     versions = np.concatenate([weights, *(weights[:, order] for order in orders)])
     distances = jensen_shannon(values, versions)
     indices = distances.reshape(-1, 2).mean(axis=1) / np.log2(1 + step)
+    # d E[f] / d log₂ α = ln 2 · Cov(f, log p), in posterior sd.
     deviation = values - values.mean()
     terms = np.log(2) * deviation * log_part / max(float(deviation.std()), 1e-300)
+    # Monte Carlo error of the covariance, by the ESS of its terms.
     size = float(np.nan_to_num(mean_ess(terms.reshape(*quantity.shape, 1))[0], nan=terms.size))
     error = float(terms.std()) / np.sqrt(size)
+    # The first index is of the part itself, the others of its permutations.
     noise = float(np.sqrt(np.square(indices[1:]).mean())) if shuffles else float("nan")
     return Scaling(float(indices[0]), noise, float(terms.mean()), error, shape)
 
 
 def reading(prior: float, likelihood: float, noise: float) -> str:
-    """What a pair of indices means, by table 1 of Kallioinen et al."""
-    if prior >= THRESHOLD and prior > ABOVE_NOISE * noise:
-        return CONFLICT if likelihood >= THRESHOLD else WEAK
-    return NOISY if noise >= THRESHOLD else FINE
+    """Interpret a pair of indices by table 1 of Kallioinen et al."""
+    if prior >= MIN_INDEX and prior > MIN_NOISE_RATIO * noise:
+        return PRIOR_DATA_CONFLICT if likelihood >= MIN_INDEX else STRONG_PRIOR
+    return TOO_NOISY if noise >= MIN_INDEX else NOT_SENSITIVE
 
 
-def prior_sensitivity(posterior: Posterior, *, step: float = STEP) -> pl.DataFrame:
-    """Sensitivity of the mean bias-corrected gap and of every adjusted accuracy.
+def prior_sensitivity(posterior: Posterior, *, step: float = POWER_STEP) -> pl.DataFrame:
+    """Tabulate the sensitivity of the mean gap and of every adjusted accuracy.
 
     Parameters
     ----------
@@ -233,29 +239,30 @@ def prior_sensitivity(posterior: Posterior, *, step: float = STEP) -> pl.DataFra
     PosteriorError
         If the posterior lacks what is needed, or was made with `feedback="cut"`.
     """
-    made = read_record(posterior)
-    if made.cut:
+    record = read_record(posterior)
+    if record.cut:
         raise PosteriorError("prior-sensitivity-of-cut-feedback")
     group = need_group(posterior, "posterior", "adjusted_accuracy", "bias_corrected_gap")
-    # The answers' likelihood of thousands of classifiers is kept of some draws only.
-    kept = draws_of(need_group(posterior, "log_density", "logit_right"), group)
-    by_classifier, parts = _of_classifiers(posterior), prior_parts(posterior, kept)
-    counts = _of_counts(posterior)
-    likelihood = counts + made.weight * by_classifier.sum(axis=2)
-    mean_gap = group["bias_corrected_gap"].values[:, kept].mean(axis=2)
-    adjusted = group["adjusted_accuracy"].values[:, kept]
+    # With thousands of classifiers the answers' likelihood is stored for some draws only.
+    indices = draw_indices(need_group(posterior, "log_density", "logit_right"), group)
+    by_classifier, parts = _answer_log_likelihood(posterior), prior_parts(posterior, indices)
+    counts = _count_log_likelihood(posterior)
+    likelihood = counts + record.weight * by_classifier.sum(axis=2)
+    mean_gap = group["bias_corrected_gap"].values[:, indices].mean(axis=2)
+    adjusted = group["adjusted_accuracy"].values[:, indices]
 
-    def of_classifier(index: int, name: str) -> _Quantity:
+    def classifier_quantity(index: int, name: str) -> _Quantity:
         prior = parts.shared + parts.own[:, :, index]
         return _Quantity(name, adjusted[:, :, index], prior, counts + by_classifier[:, :, index])
 
     gap = _Quantity(MEAN_GAP, mean_gap, parts.shared, likelihood)
-    every = chain([gap], starmap(of_classifier, enumerate(map(str, group["classifier"].values))))
-    return pl.DataFrame(list(_rows(every, step)))
+    names = map(str, group["classifier"].values)
+    quantities = chain([gap], starmap(classifier_quantity, enumerate(names)))
+    return pl.DataFrame(list(_rows(quantities, step)))
 
 
 class _Quantity(NamedTuple):
-    """A quantity, and the parts of the density that it is to be told from."""
+    """A quantity, and the parts of the density that are scaled for it."""
 
     name: str
     draws: Floats
@@ -264,12 +271,12 @@ class _Quantity(NamedTuple):
 
 
 def _rows(quantities: Iterator[_Quantity], step: float) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table; some quantities at a time, whose draws fit the cache."""
-    while some := list(islice(quantities, TOGETHER)):
-        draws = [each.draws for each in some]
-        on_prior = _scale_powers(draws, [each.prior for each in some], step, SHUFFLES)
-        on_data = _scale_powers(draws, [each.likelihood for each in some], step, 0)
-        for each, prior, data in zip(some, on_prior, on_data, strict=True):
+    """Yield the rows of the table, in batches of quantities whose draws fit the cache."""
+    while batch := list(islice(quantities, BATCH_SIZE)):
+        draws = [each.draws for each in batch]
+        on_prior = _scale_powers(draws, [each.prior for each in batch], step, N_SHUFFLES)
+        on_data = _scale_powers(draws, [each.likelihood for each in batch], step, 0)
+        for each, prior, data in zip(batch, on_prior, on_data, strict=True):
             yield _row(each.name, each.draws, prior, data)
 
 
@@ -287,37 +294,35 @@ def _row(name: str, quantity: Floats, on_prior: Scaling, on_data: Scaling) -> di
 
 
 def judge_prior(posterior: Posterior, words: Words) -> tuple[pl.DataFrame | None, Finding]:
-    """The table of `prior_sensitivity`, where it can be made, and what it means."""
-    check, wanted = (
-        "prior sensitivity",
-        f"nothing moves {MOVES:g} sd",
-    )
+    """Compute the table of `prior_sensitivity`, if possible, and judge it."""
+    check, criterion = "prior sensitivity", f"nothing moves {MAX_SHIFT:g} sd"
     if read_record(posterior).cut:
         sentence = (
             'How much the prior matters is not known: with feedback="cut" no joint density exists '
             "that could be scaled. To know, fit under another prior."
         )
-        return None, Finding(check, "not available", wanted, "yes", sentence)
+        return None, Finding(check, "not available", criterion, "yes", sentence)
     try:
         table = prior_sensitivity(posterior)
     except PosteriorError as error:
         why = str(error)
         sentence = f"{why[0].upper()}{why[1:]}. How much the prior matters is not known."
-        return None, Finding(check, "missing", wanted, "with care", sentence)
+        return None, Finding(check, "missing", criterion, "with care", sentence)
     mean = table.row(0, named=True)
     value = f"{_shift(mean)} sd"
-    moved = table.filter(pl.col("shift").abs() - 2 * pl.col("shift_se") > MOVES)
+    # Report shifts that exceed the limit by two standard errors.
+    moved = table.filter(pl.col("shift").abs() - 2 * pl.col("shift_se") > MAX_SHIFT)
     if not moved.is_empty():
         return table, Finding(
-            check, value, wanted, "with care", _describe_sensitivity(table, moved, words)
+            check, value, criterion, "with care", _describe_sensitivity(table, moved, words)
         )
     sentence = ""
-    if mean["reading"] == NOISY:
+    if mean["reading"] == TOO_NOISY:
         sentence = (
             "Whether the prior matters cannot be told from these draws (noise of the index "
             f"{mean['noise']:.2f}). If it matters to you, fit with more draws."
         )
-    return table, Finding(check, value, wanted, "yes", sentence)
+    return table, Finding(check, value, criterion, "yes", sentence)
 
 
 def _describe_sensitivity(table: pl.DataFrame, moved: pl.DataFrame, words: Words) -> str:
@@ -325,13 +330,13 @@ def _describe_sensitivity(table: pl.DataFrame, moved: pl.DataFrame, words: Words
     number = len(moved.filter(pl.col("quantity") != MEAN_GAP))
     why = (
         "prior and data pull in different directions"
-        if CONFLICT in moved["reading"].to_list()
+        if PRIOR_DATA_CONFLICT in moved["reading"].to_list()
         else "the data say little about it"
     )
     return (
         f"The prior speaks in the answer ({why}): doubling its power moves the mean gap by "
         f"{_shift(table.row(0, named=True))} posterior sd, {number} of {len(table) - 1} adjusted "
-        f"accuracies by more than {MOVES:g}, and {most['quantity']} by {_shift(most)}. Report "
+        f"accuracies by more than {MAX_SHIFT:g}, and {most['quantity']} by {_shift(most)}. Report "
         "results under another prior beside these, "
         "such as wider first_location, log_step and log_concentration, or get more "
         f"{words.annotators} per {words.image}."

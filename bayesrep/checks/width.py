@@ -1,7 +1,7 @@
-"""Whether the answer says anything: how wide the interval of the mean gap is.
+"""Check of the width of the mean gap's interval.
 
-All other checks ask whether an interval is right. One that is right and spans everything that one
-might have thought before is no answer, and nobody is to read "can be used as they are" beside it.
+All other checks ask if an interval is right. One that is right but covers all plausible values is
+no answer, and must not be reported beside "can be used as they are".
 """
 
 import numpy as np
@@ -11,8 +11,8 @@ from bayesrep.numerics.estimands import NORMAL
 from bayesrep.studies.words import IMAGES, Words
 from bayesrep.types import Float
 
-WIDEST = 0.1
-"""Half a 95 % interval of the mean gap beyond which the data say next to nothing of it.
+MAX_HALF_WIDTH = 0.1
+"""Half width of a 95 % interval beyond which the data are nearly uninformative on the mean gap.
 
 The drop that asked for adjusting at all, ImageNet-v2's, is 11 to 14 points: an interval of ±10
 points holds both "all of it is real" and "none is", and a study that cannot tell these two apart
@@ -24,7 +24,7 @@ of data sets that hardly differ, which is an answer.
 def judge_width(
     draws: Float[np.ndarray, "chain draw classifier"], words: Words = IMAGES
 ) -> Finding:
-    """Whether the interval of the mean gap is narrow enough to tell a large drop from none.
+    """Judge if the interval of the mean gap can distinguish a large drop from none.
 
     Parameters
     ----------
@@ -36,13 +36,13 @@ def judge_width(
     half = NORMAL * float(np.std(draws.mean(axis=-1)))
     check = "interval of the mean gap"
     value = f"\N{PLUS-MINUS SIGN}{100 * half:.1f} points"
-    wanted = f"at most \N{PLUS-MINUS SIGN}{100 * WIDEST:.0f} points"
-    if half <= WIDEST:
-        return Finding(check, value, wanted)
+    criterion = f"at most \N{PLUS-MINUS SIGN}{100 * MAX_HALF_WIDTH:.0f} points"
+    if half <= MAX_HALF_WIDTH:
+        return Finding(check, value, criterion)
     sentence = (
         f"The data say next to nothing of the mean gap: it is known to within {value} only, so "
         f"that a large drop cannot be told from none. More {words.images} or more "
         f"{words.annotators} per {words.image} would narrow it; bayesrep collect plan says how "
         "many."
     )
-    return Finding(check, value, wanted, "with care", sentence)
+    return Finding(check, value, criterion, "with care", sentence)

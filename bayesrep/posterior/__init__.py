@@ -1,4 +1,4 @@
-"""What a posterior is: its groups, its file, its verdict; it knows no sampler."""
+"""Posteriors: their groups, files and verdicts, whatever sampler made them."""
 
 from bayesrep.posterior.files import read_posterior, read_tree, write_posterior
 

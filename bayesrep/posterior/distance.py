@@ -1,4 +1,4 @@
-"""How far one posterior's answers lie from another's."""
+"""Distances between the adjusted accuracies of two posteriors."""
 
 import numpy as np
 import polars as pl
@@ -9,7 +9,7 @@ from bayesrep.types import Float
 
 
 def distance(reference: Posterior, other: Posterior) -> pl.DataFrame:
-    """How far the adjusted accuracies of one posterior lie from those of another.
+    """Compare the adjusted accuracies of two posteriors, classifier by classifier.
 
     Parameters
     ----------
@@ -31,6 +31,7 @@ def distance(reference: Posterior, other: Posterior) -> pl.DataFrame:
     ours, theirs = (_by_classifier(one) for one in (reference, other))
     if ours.keys() != theirs.keys():
         raise PosteriorError("posteriors-of-different-classifiers")
+    # In units of the reference's sd: classifiers differ in how well they are known.
     rows = [
         {
             "classifier": name,
@@ -44,7 +45,7 @@ def distance(reference: Posterior, other: Posterior) -> pl.DataFrame:
 
 
 def _by_classifier(posterior: Posterior) -> dict[str, Float[np.ndarray, "draw"]]:
-    """Draws of the adjusted accuracy by classifier."""
+    """Collect the draws of each classifier's adjusted accuracy."""
     group = need_group(posterior, "posterior", "adjusted_accuracy")
     draws = np.moveaxis(group["adjusted_accuracy"].values, 2, 0)
     names = (str(name) for name in group["classifier"].values)

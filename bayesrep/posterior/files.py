@@ -22,8 +22,8 @@ from bayesrep.errors import PosteriorError, Violation, listing, reason
 from bayesrep.files import netcdf, trial
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.posterior import likelihood
-from bayesrep.posterior.contract import violations
 from bayesrep.posterior.groups import Posterior, find_group, name_groups, need_group, read_record
+from bayesrep.posterior.schema import violations
 
 if TYPE_CHECKING:  # it takes half a second to import
     import xarray as xr
@@ -31,14 +31,14 @@ if TYPE_CHECKING:  # it takes half a second to import
 Contents = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
 """Variable name -> (dimension names, values)."""
 Coordinate = tuple[str, NDArray[Any]]
-"""The dimension along which it is, and its values."""
+"""Dimension name and values of a coordinate."""
 Arguments = ParamSpec("Arguments")
-SMALL = 2**15
-"""Below this whole numbers are written in two bytes."""
+INT16_LIMIT = 2**15
+"""Integers below this are written in two bytes."""
 
 
 def arviz() -> ModuleType:
-    """The arviz module, without the notice that version 0.23 prints at its first import."""
+    """Import ArviZ without the notice that version 0.23 prints at its first import."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         import arviz as module
@@ -50,20 +50,21 @@ def build_posterior(
     coordinates: Mapping[str, Coordinate],
     attributes: Mapping[str, str | int | float],
 ) -> Posterior:
-    """An ArviZ object of the given groups; see `build_tree`."""
+    """Build an ArviZ object from groups; see `build_tree`."""
     return in_arviz(build_tree)(groups, coordinates, attributes)
 
 
 def in_arviz(function: "Callable[Arguments, xr.DataTree]") -> Callable[Arguments, Posterior]:
-    """A function that returns the tree of another as the installed ArviZ keeps it.
+    """Wrap a function that returns a tree, to return the installed ArviZ's type instead.
 
-    It then has the log likelihood of the answers, too, which ArviZ looks for. ArviZ takes a second
-    to import. Who only writes the tree calls the function inside (`inspect.unwrap`).
+    The result also has the log likelihood of the answers, which ArviZ looks for. ArviZ takes a
+    second to import; to write a tree only, call the function inside (`inspect.unwrap`).
     """
 
     @wraps(function)
     def wrapper(*arguments: Arguments.args, **options: Arguments.kwargs) -> Posterior:
         tree = likelihood.with_log_likelihood(function(*arguments, **options))
+        # ArviZ 1.x works on a DataTree directly.
         if int(version("arviz").split(".")[0]) >= 1:
             return tree
         groups = {name: group.to_dataset() for name, group in tree.children.items()}
@@ -77,7 +78,7 @@ def build_tree(
     coordinates: Mapping[str, Coordinate],
     attributes: Mapping[str, str | int | float],
 ) -> "xr.DataTree":
-    """A tree of the given groups.
+    """Build a tree from groups.
 
     Parameters
     ----------
@@ -108,15 +109,15 @@ def _dataset(
     named = {name: each for name, each in coordinates.items() if each[0] in sizes}
     counted = {dim: np.arange(size) for dim, size in sizes.items() if dim not in {*named, *group}}
     dataset = xr.Dataset(dict(group), coords={**counted, **named}, attrs=dict(attributes))
-    # What codes mean is each run's own: `concat` lets chains of several keep their coordinates.
-    return dataset.set_coords([name for name in likelihood.MEANINGS if name in group])
+    # Each run has its own encoding: `concat` lets chains of several runs keep their coordinates.
+    return dataset.set_coords([name for name in likelihood.CODE_VARS if name in group])
 
 
 def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = False) -> None:
     """Write an ArviZ object as netCDF, whole or not at all.
 
     Whole numbers take two bytes where these hold them, curves' terms four, and the log likelihood
-    of the answers is left out: `read_posterior` makes it of what else there is.
+    of the answers is left out: `read_posterior` computes it from the rest.
 
     Raises
     ------
@@ -129,31 +130,33 @@ def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = Fal
     try:
         with replaced_file(target) as partial:
             # Draws hardly get smaller by compression, which takes ten times as long as writing.
-            _written(posterior).to_netcdf(str(partial), engine="h5netcdf")
+            _to_tree(posterior).to_netcdf(str(partial), engine="h5netcdf")
             netcdf.seal(partial)
     except OSError as error:
         raise PosteriorError("file-not-writable", path=target, reason=reason(error)) from None
 
 
-def _written(posterior: Posterior) -> "xr.DataTree":
-    """The tree that is written of an ArviZ object."""
+def _to_tree(posterior: Posterior) -> "xr.DataTree":
+    """Build the tree that is written, with redundant groups left out."""
     attributes, names = cast(Any, posterior).attrs, name_groups(posterior)
-    found = {name: group for name in names if (group := find_group(posterior, name)) is not None}
-    if "log_density" in found and all(name in found["log_density"] for name in likelihood.LOGITS):
-        found.pop(likelihood.GROUP, None)
-    smaller = {
+    groups = {name: group for name in names if (group := find_group(posterior, name)) is not None}
+    density = groups.get("log_density", ())
+    # It follows from the logits, and is as large as they are.
+    if all(name in density for name in likelihood.LOGIT_VARS):
+        groups.pop(likelihood.GROUP_NAME, None)
+    compact = {
         name: Group(
-            {each: _smaller(each, variable) for each, variable in group.data_vars.items()},
+            {each: _downcast(each, variable) for each, variable in group.data_vars.items()},
             group.coords,
             group.attrs,
         )
-        for name, group in found.items()
+        for name, group in groups.items()
     }
-    return _build_xarray(smaller, attributes)
+    return _build_xarray(compact, attributes)
 
 
 def _build_xarray(groups: Mapping[str, Group], attributes: Mapping[str, Any]) -> "xr.DataTree":
-    """Groups as xarray has them."""
+    """Build an xarray tree from groups."""
     import xarray as xr
 
     datasets = {
@@ -167,63 +170,64 @@ def _build_xarray(groups: Mapping[str, Group], attributes: Mapping[str, Any]) ->
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=dict(attributes)), **datasets})
 
 
-def _smaller(name: str, variable: Variable) -> Variable:
-    """A variable as it is written: smaller where nothing that is told of it changes."""
+def _downcast(name: str, variable: Variable) -> Variable:
+    """Cast a variable to fewer bytes, if no reported number changes."""
     values = variable.values
     if name == "classifier_curve":
         return Variable(variable.dims, values.astype(np.float32))
-    if values.dtype.kind == "i" and values.size and np.abs(values).max() < SMALL:
+    if values.dtype.kind == "i" and values.size and np.abs(values).max() < INT16_LIMIT:
         return Variable(variable.dims, values.astype(np.int16))
     return variable
 
 
 @dataclass(frozen=True, eq=False)
 class StoredPosterior:
-    """A posterior as its file holds it: groups by name, and what is told beside them."""
+    """A posterior as stored in its file: groups by name, and attributes."""
 
     children: Mapping[str, Group]
     attrs: Mapping[str, Any]
 
     def __getitem__(self, name: str, /) -> Group:
-        """A group; KeyError where there is none."""
+        """Return a group; KeyError if missing."""
         return self.children[name]
 
 
 def order_posterior(posterior: Posterior, names: Mapping[str, Sequence[str]]) -> Posterior:
-    """The posterior with what lies along dimensions in the order of the names that these have.
+    """Reorder a posterior along dimensions to match given names.
 
     Raises
     ------
     PosteriorError
         If a dimension lacks one of its names, or has others.
     """
-    given: Any = posterior
-    groups = {each: given[each] for each in name_groups(posterior)}
-    moved = dict[str, Group]()
+    source: Any = posterior
+    groups = {each: source[each] for each in name_groups(posterior)}
+    reordered = dict[str, Group]()
     for each, group in groups.items():
+        # Each group has names of its own: users may have selected or sorted one alone.
         for dim in names.keys() & set(group.sizes):
-            told = list(map(str, group.coords[dim].values)) if dim in group.coords else []
-            if told == list(names[dim]):
+            labels = list(map(str, group.coords[dim].values)) if dim in group.coords else []
+            if labels == list(names[dim]):
                 continue
-            if sorted(told) != sorted(names[dim]):
-                odd = sorted({*told} ^ {*names[dim]}) or told
+            if sorted(labels) != sorted(names[dim]):
+                unmatched = sorted({*labels} ^ {*names[dim]}) or labels
                 raise PosteriorError(
-                    "posterior-of-other-names", dimension=dim, names=listing(odd, "name")
+                    "posterior-of-other-names", dimension=dim, names=listing(unmatched, "name")
                 )
-            whole = moved.get(each) or need_group(posterior, each)
-            moved[each] = whole.take(dim, [told.index(name) for name in names[dim]])
-    return StoredPosterior({**groups, **moved}, given.attrs) if moved else posterior
+            full_group = reordered.get(each) or need_group(posterior, each)
+            reordered[each] = full_group.take(dim, [labels.index(name) for name in names[dim]])
+    return StoredPosterior({**groups, **reordered}, source.attrs) if reordered else posterior
 
 
 def order_alike(posterior: Posterior) -> Posterior:
-    """The posterior with classifiers in every group in the order of its draws."""
+    """Reorder the classifiers of every group to match the group "posterior"."""
     group = need_group(posterior, "posterior", "adjusted_accuracy")
     return order_posterior(posterior, {"classifier": group["classifier"].values.tolist()})
 
 
 @in_arviz
 def read_posterior(path: str | Path) -> "xr.DataTree":
-    """Read what `write_posterior` wrote, wholly into memory.
+    """Read a file of `write_posterior`, wholly into memory.
 
     Raises
     ------
@@ -239,7 +243,7 @@ def read_posterior(path: str | Path) -> "xr.DataTree":
 
 
 def read_tree(path: str | Path) -> StoredPosterior:
-    """What `read_posterior` reads, without ArviZ and xarray, nor JAX to make sense of options.
+    """Read a posterior as `read_posterior` does, without importing ArviZ, xarray or JAX.
 
     Raises
     ------
@@ -254,6 +258,7 @@ def read_tree(path: str | Path) -> StoredPosterior:
     if (line := trial.fault(netcdf.examine, source, str(source))) is not None:
         raise PosteriorError(line)
     try:
+        # Attributes of the root are those of the fit; the groups repeat them.
         groups = netcdf.read(source)
         posterior = StoredPosterior(groups, groups.pop("/").attrs)
         broken = next(violations(posterior), None)

@@ -1,4 +1,4 @@
-"""A posterior and the study that it was fitted to: what every later room takes."""
+"""A posterior together with its study: the input of summaries, checks and reports."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from bayesrep.posterior.groups import (
     FitRecord,
     Posterior,
     cells_along,
-    draws_of,
+    draw_indices,
     need_group,
     place_of_cells,
     read_record,
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from bayesrep.posterior.workers import AnsweredImages
 
 MAX_WHOLE_CLASSIFIERS, N_DIRECTIONS = 1_000, 32
-"""Classifiers up to which a covariance is whole; of more, it is in so many directions."""
+"""Up to so many classifiers covariances are full; beyond, they are in so many directions."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A study and a posterior of it; what is worked out of the two is kept.
+    """A study and a posterior of it, with cached quantities of the two.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ class Fitted:
     posterior
         From `bayesrep.fit` or `bayesrep.read_posterior`.
     crowd_sd
-        By how much a data set's mean selection frequency would differ from one crowd of annotators
-        to another: a standard deviation that is assumed where it is not known who answered.
+        Assumed standard deviation of a data set's mean selection frequency between crowds of
+        annotators, where it is not known who answered.
 
     Raises
     ------
@@ -76,23 +76,23 @@ class Fitted:
             raise PosteriorError("posterior-of-unknown-counts")
         if attributes["statistics_digest"] != self.statistics.digest():
             raise PosteriorError("posterior-of-another-study", study=self._study_name)
-        fitted = attributes.get("study_fingerprint")
-        if isinstance(self.study, Study) and fitted and fitted != self.study.fingerprint():
+        recorded = attributes.get("study_fingerprint")
+        if isinstance(self.study, Study) and recorded and recorded != self.study.fingerprint():
             raise PosteriorError("posterior-of-other-images", study=self._study_name)
         # By name, not by place: people select and sort classifiers for their figures.
         names = {"classifier": self.statistics.classifiers, "dataset": self.record.roles}
         object.__setattr__(self, "posterior", order_posterior(self.posterior, names))
-        vars(self).pop("group")  # of the order before
+        vars(self).pop("group")  # cached in the previous order
         if not 0 <= self.crowd_sd <= 0.5:
             raise OptionError("crowd-sd-out-of-range", crowd_sd=self.crowd_sd)
-        if self.crowd_sd and not self._nameless:
+        if self.crowd_sd and not self._unidentified_roles:
             raise OptionError("crowd-sd-with-known-workers")
 
     def __repr__(self) -> str:
-        made, sizes = self.record, self.group.sizes
+        record, sizes = self.record, self.group.sizes
         return brief(
             self,
-            f"{made.name} by {made.method}",
+            f"{record.name} by {record.method}",
             f"{sizes['chain']} x {sizes['draw']:,} draws",
             number(sizes["classifier"], "classifier"),
             f"of {self.study!r}",
@@ -114,20 +114,21 @@ class Fitted:
 
     @cached_property
     def group(self) -> Group:
-        """The draws: the group "posterior"."""
+        """The group "posterior" with the draws."""
         return self.need("posterior", "adjusted_accuracy")
 
     @cached_property
     def record(self) -> FitRecord:
-        """How the posterior was made."""
+        """Record of the model, options and sampler of the fit."""
         return read_record(self.posterior)
 
     def need(self, name: str, *variables: str) -> Group:
-        """A group that must be there with some variables; `PosteriorError` where it is not."""
+        """Return a group with required variables; `PosteriorError` if one is missing."""
         return need_group(self.posterior, name, *variables)
 
     def require_convergence(self, *, allow_unconverged: bool = False) -> "Fitted":
-        """Itself, where it converged or need not have; else `ConvergenceError` with the verdict."""
+        """Return itself if it converged or need not; else raise `ConvergenceError`."""
+        # A fit without a verdict counts as not converged.
         if not self.group.attrs.get("converged") and not allow_unconverged:
             verdict = self.group.attrs.get("verdict", "the fit carries no verdict")
             raise ConvergenceError("not-converged", verdict=verdict)
@@ -152,7 +153,7 @@ class Fitted:
         return np.asarray(self.group["adjusted_accuracy"].values, dtype=float)
 
     def cell_of_images(self, role: str) -> Int[np.ndarray, "image"]:
-        """Index of every image of a data set among the posterior's cells of it."""
+        """Find the index of each image's cell among the posterior's cells of its data set."""
         data, column = self.images.datasets[role], self.record.grouping
         if column and column not in data.groups:
             raise PosteriorError("posterior-groups-not-in-study", column=column[:50])
@@ -162,14 +163,15 @@ class Fitted:
 
     @cached_property
     def draws_over_crowds(self) -> Float[np.ndarray, "chain draw classifier"]:
-        """The same with what workers add: those who are known, or as crowds are assumed to differ.
+        """Draws of the adjusted accuracies with the variance between workers or crowds added.
 
-        Their covariance is added to the draws as noise.
+        It is that of known workers, or assumed for crowds, and is added to the draws as noise.
         """
         if not self.allows_for_crowds:
             return self.adjusted_draws
         directions = self._leading_directions
-        values, vectors = np.linalg.eigh(self._over_crowds(directions))
+        # Eigendecomposition instead of Cholesky: covariances may be singular.
+        values, vectors = np.linalg.eigh(self._crowd_covariance(directions))
         root = vectors * np.sqrt(np.clip(values, 0, None))
         size = (*self.adjusted_draws.shape[:2], root.shape[1])
         noise = np.random.default_rng(0).standard_normal(size)
@@ -184,64 +186,66 @@ class Fitted:
 
     @property
     def _leading_directions(self) -> Float[np.ndarray, "classifier direction"]:
-        """Combinations of classifiers: all, or of very many those in which draws vary most."""
+        """Basis of the classifiers: the identity, or the leading directions of very many."""
         draws = self.adjusted_draws.reshape(-1, self.adjusted_draws.shape[2])
+        # Full covariances of thousands of classifiers take too much time and memory.
         if draws.shape[1] <= MAX_WHOLE_CLASSIFIERS:
             return np.eye(draws.shape[1])
-        few = draws[:: -(-len(draws) // MAX_WHOLE_CLASSIFIERS)]
+        subset = draws[:: -(-len(draws) // MAX_WHOLE_CLASSIFIERS)]
         reference = self.statistics.accuracy("reference")
-        leading = np.linalg.svd(few - few.mean(axis=0), full_matrices=False)[2][:N_DIRECTIONS]
-        wanted = np.column_stack([np.ones_like(reference), reference, leading.T])
-        return np.linalg.qr(wanted)[0]
+        leading = np.linalg.svd(subset - subset.mean(axis=0), full_matrices=False)[2][:N_DIRECTIONS]
+        # Means over classifiers and slopes on reference accuracy combine these two: keep both.
+        spanning = np.column_stack([np.ones_like(reference), reference, leading.T])
+        return np.linalg.qr(spanning)[0]
 
-    def _logit_right(self, cell: int) -> Float[np.ndarray, "chain kept classifier"]:
+    def _logit_right(self, cell: int) -> Float[np.ndarray, "chain stored classifier"]:
         """Draws of the logit of P(correct | cell)."""
         return decode_some(self._logit_codes, slice(None), cell)
 
     @cached_property
     def _logit_codes(self) -> Codes:
-        """Their codes, of which those of a cell lie together: cells are asked for one by one."""
+        """Codes of these draws, contiguous by cell, since cells are decoded one at a time."""
         codes = logit_codes(self.posterior)
-        together = np.ascontiguousarray(np.moveaxis(codes.code, -1, 0))
-        return codes._replace(code=np.moveaxis(together, 0, -1))
+        contiguous = np.ascontiguousarray(np.moveaxis(codes.code, -1, 0))
+        return codes._replace(code=np.moveaxis(contiguous, 0, -1))
 
     @cached_property
     def _influences(self) -> Influences:
-        """What classifiers' answers do to the adjusted accuracies."""
-        group, made = self.need("posterior", "population_curve"), self.record
-        kept = draws_of(self.need("log_density"), group)
-        sites = [group[name].values for name in made.shared if name in group]
-        flat = [site[:, kept].reshape(len(site), len(kept), -1) for site in sites]
+        """Influences of the classifiers' answers on the adjusted accuracies."""
+        group, record = self.need("posterior", "population_curve"), self.record
+        indices = draw_indices(self.need("log_density"), group)
+        sites = [group[name].values for name in record.shared if name in group]
+        flat = [site[:, indices].reshape(len(site), len(indices), -1) for site in sites]
         shared = np.concatenate(flat, axis=2).astype(float)
-        return Influences.from_draws(self._kept_draws, shared, self.record.weight)
+        return Influences.from_draws(self._stored_draws, shared, self.record.weight)
 
     @cached_property
-    def _kept_draws(self) -> Float[np.ndarray, "chain kept classifier"]:
-        """The draws of the adjusted accuracies of which there are log likelihoods."""
-        return self.adjusted_draws[:, draws_of(self.need("log_density"), self.group)]
+    def _stored_draws(self) -> Float[np.ndarray, "chain stored classifier"]:
+        """The draws of the adjusted accuracies for which log likelihoods are stored."""
+        return self.adjusted_draws[:, draw_indices(self.need("log_density"), self.group)]
 
     @property
     def knows_workers(self) -> bool:
-        """Whether the intervals allow for workers who answered many images each."""
+        """True if the intervals allow for workers who answered many images each."""
         if not isinstance(self.study, Study):
             return False
         return any(self.study.datasets[role].answers for role in self.record.roles)
 
     @property
     def allows_for_crowds(self) -> bool:
-        """Whether the intervals allow for crowds that differ: known workers, or an assumption."""
+        """True if the intervals allow for crowds that differ, by known workers or by `crowd_sd`."""
         return self.knows_workers or self.crowd_sd > 0
 
     @property
-    def _nameless(self) -> list[str]:
-        """Roles of the data sets of which it is not known who answered."""
+    def _unidentified_roles(self) -> list[str]:
+        """Roles of the data sets without worker identities."""
         datasets = self.images.datasets
         return [role for role in self.record.roles if datasets[role].answers is None]
 
     def crowd_effects(
         self, directions: Float[np.ndarray, "classifier direction"]
     ) -> Float[np.ndarray, "dataset direction"]:
-        """What a mean selection frequency that is higher by one would do: of unknown crowds.
+        """Derivatives of adjusted accuracies by the mean selection frequencies of unknown crowds.
 
         Parameters
         ----------
@@ -250,48 +254,49 @@ class Fitted:
         """
         from bayesrep.posterior.workers import crowd_effect
 
-        nameless = (self._answered_images(role) for role in self._nameless)
-        effects = [crowd_effect(each, self._influences, directions) for each in nameless]
+        unidentified = (self._answered_images(role) for role in self._unidentified_roles)
+        effects = [crowd_effect(each, self._influences, directions) for each in unidentified]
         return np.reshape(effects, (-1, directions.shape[1]))
 
-    def _over_crowds(
+    def _crowd_covariance(
         self, directions: Float[np.ndarray, "classifier direction"]
     ) -> Float[np.ndarray, "direction direction"]:
-        """Covariance over the workers who are known, and over crowds of whom it is assumed."""
+        """Sum the covariances over known workers and over assumed crowds."""
         from bayesrep.posterior.workers import worker_covariance
 
-        known = [role for role in self.record.roles if role not in self._nameless]
+        identified = [role for role in self.record.roles if role not in self._unidentified_roles]
         total = np.zeros((directions.shape[1], directions.shape[1]))
-        if known:
+        if identified:
             if self.record.model.crowd is None:
-                datasets = [self._answered_images(role) for role in known]
+                datasets = [self._answered_images(role) for role in identified]
                 total += worker_covariance(datasets, self._influences, directions).covariance
             else:
-                total += self._over_leniencies(self.record.model.crowd, directions)
+                total += self._leniency_covariance(self.record.model.crowd, directions)
         if self.crowd_sd:
+            # Crowds of different data sets are independent: their covariances add.
             effects = self.crowd_sd * self.crowd_effects(directions)
             total += effects.T @ effects
         return total
 
-    def _over_leniencies(
+    def _leniency_covariance(
         self,
         crowd: "Callable[[Study, Sequence[str]], Crowd]",
         directions: Float[np.ndarray, "classifier direction"],
     ) -> Float[np.ndarray, "direction direction"]:
-        """Covariance over the leniencies that a model was given."""
+        """Covariance over the leniencies that the model conditioned on."""
         from bayesrep.posterior.workers import leniency_covariance
 
-        met = crowd(self.images, self.record.roles)
-        if not len(met.leniencies.known):
+        fitted_crowd = crowd(self.images, self.record.roles)
+        if not len(fitted_crowd.leniencies.known):
             return np.zeros((directions.shape[1], directions.shape[1]))
         scores = self.need("posterior", "leniency_score")["leniency_score"].values
-        size = len(met.leniencies.known)
+        size = len(fitted_crowd.leniencies.known)
         if scores.ndim != 3 or scores.shape[2] != size or not np.isfinite(scores).all():
             raise PosteriorError("posterior-of-other-workers")
-        return leniency_covariance(scores, met, self.adjusted_draws, directions)
+        return leniency_covariance(scores, fitted_crowd, self.adjusted_draws, directions)
 
     def _answered_images(self, role: str) -> "AnsweredImages":
-        """A data set with what the posterior says of its images."""
+        """Join a data set with the posterior's densities of its images."""
         from bayesrep.posterior.workers import AnsweredImages  # sparse matrices take long to import
 
         density = self.need("log_density", f"{role}_images")
@@ -303,8 +308,9 @@ class Fitted:
             self._logit_right if role == "replication" else None,
         )
 
-    def _log_mass(self, role: str) -> Float[np.ndarray, "chain kept cell"]:
+    def _log_mass(self, role: str) -> Float[np.ndarray, "chain stored cell"]:
         """Draws of log P(k | n), for one image of each cell of a data set."""
         name = f"{role}_images"
+        # The stored density is that of all images of a cell together.
         images = self.need("observed_data", name)[name].values
         return self.need("log_density", name)[name].values / np.maximum(images, 1)

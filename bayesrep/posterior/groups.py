@@ -1,4 +1,4 @@
-"""What an ArviZ object holds: its groups, its cells, and what it records of how it was made."""
+"""Groups, cells and the fit's record of an ArviZ object."""
 
 import json
 from collections.abc import Mapping
@@ -29,12 +29,12 @@ class Posterior(Protocol):
     """
 
     def __getitem__(self, name: str, /) -> Any:
-        """A group by name; KeyError where there is none."""
+        """Return a group by name; KeyError if missing."""
         ...
 
 
 def find_group(posterior: Posterior, name: str) -> Group | None:
-    """A group of an ArviZ object (its variables not copied); None if missing.
+    """Find a group of an ArviZ object (its variables not copied); None if missing.
 
     Raises
     ------
@@ -57,15 +57,16 @@ def find_group(posterior: Posterior, name: str) -> Group | None:
 
 
 def read_group(posterior: Posterior, name: str) -> Group | None:
-    """A group as it is, whatever it says of its draws."""
+    """Read a group as it is, without checking its draws."""
     try:
         group = posterior[name]
     except (KeyError, TypeError) as error:
+        # A dict raises KeyError too, but is no ArviZ object.
         if isinstance(error, KeyError) and not isinstance(posterior, dict):
             return None
         kind = f"an object of type {type(posterior).__name__}"
-        found = repr(posterior) if isinstance(posterior, str) else kind
-        raise PosteriorError("object-not-a-posterior", found=found) from None
+        description = repr(posterior) if isinstance(posterior, str) else kind
+        raise PosteriorError("object-not-a-posterior", found=description) from None
     if isinstance(group, Group):
         return group
     data_vars, coords = (
@@ -76,18 +77,18 @@ def read_group(posterior: Posterior, name: str) -> Group | None:
 
 
 def name_groups(posterior: Posterior) -> list[str]:
-    """Names of all groups of an ArviZ object."""
-    given: Any = posterior
-    return list(given.children if hasattr(given, "children") else given.groups())
+    """List the names of all groups of an ArviZ object."""
+    tree: Any = posterior
+    return list(tree.children if hasattr(tree, "children") else tree.groups())
 
 
 def need_group(posterior: Posterior, name: str, *variables: str) -> Group:
-    """A group that must be there with some variables.
+    """Return a group with required variables.
 
     Raises
     ------
     PosteriorError
-        If it is not.
+        If the group or one of them is missing.
     """
     group = find_group(posterior, name)
     missing = [v for v in variables if group is None or v not in group]
@@ -98,60 +99,61 @@ def need_group(posterior: Posterior, name: str, *variables: str) -> Group:
 
 
 def thinned_draws(variable: Variable, draws: int) -> NDArray[Any]:
-    """At most `draws` of the draws [chain, draw, ...], evenly spaced, as [S, ...]."""
+    """Select at most `draws` of the draws [chain, draw, ...], evenly spaced, as [S, ...]."""
     chains, length = variable.shape[:2]
+    # Fewer draws than chains: the last draw of some chains.
     if draws < chains:
-        some = np.linspace(0, chains - 1, draws).round().astype(int)
-        return variable.values[some, -1]
-    each = min(length, draws // chains)
-    chosen = np.linspace(0, length - 1, each).round().astype(int)
-    return variable.values[:, chosen].reshape(-1, *variable.shape[2:])
+        sampled_chains = np.linspace(0, chains - 1, draws).round().astype(int)
+        return variable.values[sampled_chains, -1]
+    per_chain = min(length, draws // chains)
+    indices = np.linspace(0, length - 1, per_chain).round().astype(int)
+    return variable.values[:, indices].reshape(-1, *variable.shape[2:])
 
 
-def draws_of(thinned: Group, group: Group) -> Int[np.ndarray, "kept"]:
-    """Which draws of a group another holds that may have only some of them, in each chain.
+def draw_indices(thinned: Group, group: Group) -> Int[np.ndarray, "stored"]:
+    """Find the indices, along each chain of `group`, of the draws that `thinned` holds.
 
     Raises
     ------
     PosteriorError
-        If it has draws that the group lacks.
+        If `thinned` has draws that `group` lacks.
     """
-    known, wanted = (
+    draws, subset = (
         each["draw"].values if "draw" in each else np.arange(each.sizes["draw"])
         for each in (group, thinned)
     )
-    place = np.searchsorted(known, wanted)
-    together = thinned.sizes["chain"] == group.sizes["chain"] and np.isin(wanted, known).all()
-    if (np.diff(known) <= 0).any() or not together:
+    indices = np.searchsorted(draws, subset)
+    contained = thinned.sizes["chain"] == group.sizes["chain"] and np.isin(subset, draws).all()
+    if (np.diff(draws) <= 0).any() or not contained:
         raise PosteriorError("log-likelihood-draws-differ")
-    return place
+    return indices
 
 
 @dataclass(frozen=True)
 class FitRecord:
-    """How a posterior was made, by its attributes.
+    """Model, options and sampler of a fit, from the attributes of its posterior.
 
     Attributes
     ----------
-    name, given
-        Name of the model, and its options as they are recorded. `model` and `options` are the
-        model itself and what it makes of them; asking for them imports JAX.
+    name, recorded_options
+        Name of the model, and its options as recorded. `model` and `options` are the model itself
+        and the parsed options; using these imports JAX.
     shared
-        The latent sites that all classifiers share.
+        Names of the global sites, which all classifiers share.
     roles
         Roles of the data sets in the model.
     grouping
         The study's column that divides the images into groups, or None.
     method
-        What made the draws, a name of `bayesrep.fit`'s.
+        Sampling method, a name that `bayesrep.fit` takes.
     cut
-        Whether the mixtures know the annotations alone.
+        True if the mixtures were fitted to the annotations alone (cut feedback).
     thinning
         Transitions of a chain from one kept draw to the next.
     max_tree_depth
-        Doublings of a trajectory, at most.
+        Maximum number of doublings of a NUTS trajectory.
     weight
-        What a classifier's answers counted for what all share; 1 where it is not recorded.
+        Power w of each classifier's likelihood for the global parameters; 1 if not recorded.
     selections
         The rules by which the counts at hand selected a data set's images, by role.
     words
@@ -159,7 +161,7 @@ class FitRecord:
     """
 
     name: str
-    given: Mapping[str, Any]
+    recorded_options: Mapping[str, Any]
     shared: tuple[str, ...]
     roles: tuple[str, ...]
     grouping: str | None
@@ -178,27 +180,28 @@ class FitRecord:
 
     @cached_property
     def options(self) -> Any:
-        """Its options; JSON knows no tuples.
+        """The model's options; JSON lists become tuples.
 
         Raises
         ------
         PosteriorError
             If they are another model's.
         """
-        given = {k: tuple(v) if isinstance(v, list) else v for k, v in self.given.items()}
+        items = self.recorded_options.items()
+        options = {k: tuple(v) if isinstance(v, list) else v for k, v in items}
         try:
-            return self.model.options(**given)
+            return self.model.options(**options)
         except (TypeError, ValueError) as error:
             raise PosteriorError("posterior-options-of-other-model", model=self.name) from error
 
     @property
     def dependence(self) -> float:
-        """Intraclass correlation of the annotators' answers about an image that was assumed."""
-        return float(self.given.get("dependence", 0.0))
+        """Assumed intraclass correlation of the annotators' answers about an image."""
+        return float(self.recorded_options.get("dependence", 0.0))
 
 
 def read_record(posterior: Posterior) -> FitRecord:
-    """What a posterior records of how it was made.
+    """Read the record of the fit from the attributes of a posterior.
 
     Raises
     ------
@@ -233,7 +236,7 @@ def read_record(posterior: Posterior) -> FitRecord:
 
 
 class CellNames(NamedTuple):
-    """Which images a cell of a posterior is about: an entry each along its dimension."""
+    """Group and counts that define each cell, along the dimension of cells."""
 
     group: Shaped[np.ndarray, "cell"]  # names, empty without groups
     selected: Int[np.ndarray, "cell"]
@@ -241,12 +244,12 @@ class CellNames(NamedTuple):
 
 
 def cell_coordinates(role: str, cells: CellNames) -> dict[str, tuple[str, NDArray[Any]]]:
-    """The coordinates that say it, of the dimension `ROLE_cell`."""
+    """Build the coordinates of the dimension `ROLE_cell`."""
     return {f"{role}_{name}": (f"{role}_cell", getattr(cells, name)) for name in CellNames._fields}
 
 
 def cells_along(group: Group, role: str) -> CellNames:
-    """The cells of one data set in a group of an ArviZ object.
+    """Read the cells of one data set in a group of an ArviZ object.
 
     Raises
     ------
@@ -260,7 +263,7 @@ def cells_along(group: Group, role: str) -> CellNames:
 
 
 def right_answers(observed: Group) -> Int[np.ndarray, "classifier cell"]:
-    """Every classifier's right answers by cell of the replication, none where nobody answered."""
+    """Count each classifier's right answers by cell of the replication; 0 if unanswered."""
     names, answered = cells_along(observed, "replication"), cells_along(observed, "answered")
     right = np.zeros((observed.sizes["classifier"], len(names.shown)), dtype=np.int64)
     right[:, place_of_cells(names, *answered)] = observed["correct"].values
@@ -273,21 +276,21 @@ def place_of_cells(
     selected: Int[np.ndarray, "image"],
     shown: Int[np.ndarray, "image"],
 ) -> Int[np.ndarray, "image"]:
-    """Index among the cells of every image, given its group and counts.
+    """Find the index of each image's cell, by its group and counts.
 
     Raises
     ------
     PosteriorError
-        If there is an image in none of them.
+        If an image lies in none of the cells.
     """
-    # One number for a group and its counts, the same in both.
+    # Encode (group, selected, shown) as one integer, the same for cells and images.
     key = np.zeros(len(cells.shown) + len(shown), dtype=np.int64)
     for pair in zip(cells, (group, selected, shown), strict=True):
         values, code = np.unique(np.concatenate(pair), return_inverse=True)
         key = key * len(values) + code
-    known, wanted = np.split(key, [len(cells.shown)])
-    order = np.argsort(known)
-    place = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
-    if (known[place] != wanted).any():
+    keys, queries = np.split(key, [len(cells.shown)])
+    order = np.argsort(keys)
+    place = order[np.minimum(np.searchsorted(keys, queries, sorter=order), len(keys) - 1)]
+    if (keys[place] != queries).any():
         raise PosteriorError("posterior-lacks-study-cells")
     return place

@@ -1,6 +1,6 @@
-"""The log likelihood of classifiers' answers, which follows from what a posterior holds.
+"""Log likelihood of the classifiers' answers, computed from the stored logits.
 
-Of m images in a cell a classifier that is right with probability q is right on y:
+A classifier that is right with probability q is right on y of m images in a cell:
 
     log P(y | m, q)  =  log C(m, y) + y η − m log(1 + exp η),      η = logit q.
 
@@ -22,28 +22,28 @@ from bayesrep.types import Float
 if TYPE_CHECKING:
     import xarray as xr
 
-GROUP = "log_likelihood"
-MEANINGS = ("logit_middle", "logit_step")
-LOGITS = ("logit_right", *MEANINGS)
-"""Of P(correct | cell): codes of the draws, and what they mean (`bayesrep.numerics.codes`)."""
+GROUP_NAME = "log_likelihood"
+CODE_VARS = ("logit_middle", "logit_step")
+LOGIT_VARS = ("logit_right", *CODE_VARS)
+"""Logits of P(correct | cell): codes, offsets and steps (see `bayesrep.numerics.codes`)."""
 
 
 def logit_codes(posterior: Posterior) -> Codes:
-    """Codes of draws of the logit of P(correct | cell): chain, draw, classifier, replication_cell.
+    """Read the codes of logit P(correct | cell) [chain, draw, classifier, replication_cell].
 
     Raises
     ------
     PosteriorError
         If the posterior lacks them.
     """
-    group = need_group(posterior, "log_density", *LOGITS)
-    code, *meanings = (group[name].values for name in LOGITS)
-    # Of several runs that were put together, each chain's codes have a meaning of their own.
+    group = need_group(posterior, "log_density", *LOGIT_VARS)
+    code, *meanings = (group[name].values for name in LOGIT_VARS)
+    # After concatenating several runs each chain has its own offsets and steps.
     return Codes(code, *(each.reshape(-1, 1, *code.shape[2:]) for each in meanings))
 
 
 def thinned_codes(posterior: Posterior, draws: int) -> Codes:
-    """Codes of at most so many draws, evenly spaced, as of one chain.
+    """Select the codes of at most so many draws, evenly spaced, as one chain.
 
     Raises
     ------
@@ -54,17 +54,19 @@ def thinned_codes(posterior: Posterior, draws: int) -> Codes:
     chains, length = code.shape[:2]
     places = Variable(("chain", "draw"), np.arange(chains * length).reshape(chains, length))
     chain, draw = np.divmod(thinned_draws(places, draws), length)
-    # Draws of one run share a meaning; of several, each keeps its own.
-    of_draws = (each[chain if len(each) > 1 else [0], 0][None] for each in meanings)
-    return Codes(code[chain, draw][None], *of_draws)
+    # Draws of one run share offsets and steps; after concatenation each keeps its own.
+    thinned = (each[chain if len(each) > 1 else [0], 0][None] for each in meanings)
+    return Codes(code[chain, draw][None], *thinned)
 
 
 def decode_some(codes: Codes, *place: Any) -> Float[np.ndarray, "chain draw *quantity"]:
-    """The draws of some quantities, at a place along each of their dimensions, in float32."""
+    """Decode the draws of some quantities, indexed along their dimensions, in float32."""
     return decode(Codes(*(each[:, :, *place] for each in codes)))
 
 
-def of_answers(posterior: Posterior) -> Iterator[Float[np.ndarray, "chain kept answered_cell"]]:
+def answer_log_likelihoods(
+    posterior: Posterior,
+) -> Iterator[Float[np.ndarray, "chain draw cell"]]:
     """Yield the log likelihood of each classifier's answers by cell, of cells that have images.
 
     Raises
@@ -75,6 +77,7 @@ def of_answers(posterior: Posterior) -> Iterator[Float[np.ndarray, "chain kept a
     observed = need_group(posterior, "observed_data", "correct", "replication_images")
     codes = logit_codes(posterior)
     images = observed["replication_images"].values
+    # The answers' likelihood is stored for cells with images only.
     some = np.flatnonzero(images)
     for index, right in enumerate(observed["correct"].values):
         logit = decode_some(codes, index, some).astype(np.float64)
@@ -83,17 +86,17 @@ def of_answers(posterior: Posterior) -> Iterator[Float[np.ndarray, "chain kept a
 
 
 def with_log_likelihood(tree: "xr.DataTree") -> "xr.DataTree":
-    """The same posterior with the group `log_likelihood`, which ArviZ looks for."""
+    """Add the group `log_likelihood`, which ArviZ looks for."""
     import xarray as xr
 
     groups = {name: each.to_dataset() for name, each in tree.children.items()}
     density, observed = groups.get("log_density"), groups.get("observed_data")
-    if density is None or not set(LOGITS) <= set(density.variables) or GROUP in groups:
+    if density is None or not set(LOGIT_VARS) <= set(density.variables) or GROUP_NAME in groups:
         return tree
     if observed is None or "correct" not in observed:
         return tree
-    values = np.stack([each.astype(np.float32) for each in of_answers(tree)], axis=2)
+    values = np.stack([each.astype(np.float32) for each in answer_log_likelihoods(tree)], axis=2)
     dims = ("chain", "draw", *map(str, observed["correct"].dims))
     along = {name: density[name] for name in ("chain", "draw")} | dict(observed["correct"].coords)
     group = xr.Dataset({"correct": (dims, values)}, coords=along, attrs=density.attrs)
-    return xr.DataTree.from_dict({"/": tree.to_dataset(), **groups, GROUP: group})
+    return xr.DataTree.from_dict({"/": tree.to_dataset(), **groups, GROUP_NAME: group})

@@ -1,4 +1,4 @@
-"""Whether to trust a set of draws, in words."""
+"""Convergence diagnostics of a set of draws, and their verdict in words."""
 
 import json
 import math
@@ -16,17 +16,17 @@ from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.shown import number
 from bayesrep.studies.statistics import SufficientStatistics
 
-EVERY = ("chain", "draw")
-SAME = ("model", "options", "method", "feedback", "statistics_digest", "study_fingerprint")
+DRAW_DIMS = ("chain", "draw")
+FIT_ATTRS = ("model", "options", "method", "feedback", "statistics_digest", "study_fingerprint")
 MAX_RHAT = 1.01
 MIN_ESS = 400.0
-LEAST_ESS = 100.0  # of a reported quantity: its interval's ends are worth nothing below
-MANY_DIVERGENCES = 0.01  # share of the draws
-LEAST_BFMI = 0.3
+MIN_USABLE_ESS = 100.0  # below this, ends of intervals are not reported as reliable
+MAX_DIVERGENT_SHARE = 0.01
+MIN_BFMI = 0.3
 MAX_PARETO_K = 0.7
 FEW_ANNOTATORS = 3
-MUCH_ELSEWHERE = 0.01  # of the posterior, around other modes than that of the draws
-GOOD = "The chains agree: {}, effective sizes and divergences are fine."
+MAX_OTHER_MODE_MASS = 0.01  # posterior mass around modes that the draws miss
+CONVERGED_TEXT = "The chains agree: {}, effective sizes and divergences are fine."
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Verdict:
     converged
         True when no check failed.
     sentence
-        What failed and what to try, or that nothing did.
+        The checks that failed and a remedy, or that none did.
     """
 
     converged: bool
@@ -54,9 +54,9 @@ class Diagnostics:
     rhat, ess_bulk, ess_tail
         By the variables' names.
     nested
-        Whether R-hat compares groups of chains that began together.
+        True if R-hat is nested: it compares superchains, groups of chains with one start.
     names
-        What the places along dimensions are called.
+        Coordinates of the dimensions.
     """
 
     rhat: Mapping[str, Variable]
@@ -67,31 +67,31 @@ class Diagnostics:
 
     @property
     def agreement(self) -> str:
-        """What R-hat is called."""
+        """Name of the R-hat in use."""
         return "nested R-hat" if self.nested else "R-hat"
 
 
-SOURCE = "adjusted_accuracy"
-SHIFTED = ("bias_corrected_gap", "selection_gap")
-"""What is an adjusted accuracy less a constant, or a constant less it: as well sampled as that."""
+ACCURACY_VAR = "adjusted_accuracy"
+SHIFTED_VARS = ("bias_corrected_gap", "selection_gap")
+"""Affine functions of adjusted_accuracy, which have the same R-hat and ESS."""
 
 
 def diagnostics(group: Group) -> Diagnostics:
-    """R-hat and effective sample sizes of all variables [chain, draw, ...] of a group.
+    """Compute R-hat and effective sample sizes of all variables [chain, draw, ...] of a group.
 
-    Where many chains began together, as the group's attribute `superchains` says, R-hat is nested.
+    R-hat is nested if the group's attribute `superchains` says that chains share starts.
     """
     superchains = int(group.attrs.get("superchains", 0))
-    same = [name for name in SHIFTED if name in group and SOURCE in group]
-    made = {
+    shifted = [name for name in SHIFTED_VARS if name in group and ACCURACY_VAR in group]
+    measures = {
         name: _measure_convergence(variable, superchains)
         for name, variable in group.data_vars.items()
-        if name not in same
+        if name not in shifted
     }
-    made |= {name: made[SOURCE] for name in same}
+    measures |= {name: measures[ACCURACY_VAR] for name in shifted}
 
     def collect_diagnostic(kind: int) -> Mapping[str, Variable]:
-        return {name: made[name][kind] for name in group.data_vars}
+        return {name: measures[name][kind] for name in group.data_vars}
 
     return Diagnostics(
         *map(collect_diagnostic, range(3)),
@@ -105,18 +105,18 @@ def _nests(superchains: int, chains: int) -> bool:
 
 
 def _measure_convergence(draws: Variable, superchains: int) -> list[Variable]:
-    """R-hat, bulk and tail ESS of a variable, with its dimensions."""
+    """Compute R-hat, bulk and tail ESS of a variable, with its dimensions."""
     dims, shape = draws.dims[2:], draws.shape[2:]
     values = draws.values.reshape(*draws.shape[:2], math.prod(shape))
-    told = superchains if _nests(superchains, len(values)) else 0
-    measures = convergence(values, told)
+    groups = superchains if _nests(superchains, len(values)) else 0
+    measures = convergence(values, groups)
     return [Variable(dims, each.reshape(shape)) for each in measures]
 
 
 def _worst_entry(
     values: Mapping[str, Variable], names: Mapping[str, NDArray[Any]], *, largest: bool
 ) -> tuple[str, float]:
-    """Name with coordinates and value of the extreme entry; constants (NaN) do not count."""
+    """Find the extreme entry: name with coordinates, and value; constants (NaN) do not count."""
     label, extreme = "", -np.inf if largest else np.inf
     for name, array in values.items():
         flat = array.values.ravel()
@@ -124,6 +124,7 @@ def _worst_entry(
             continue
         index = int(np.nanargmax(flat) if largest else np.nanargmin(flat))
         if (flat[index] > extreme) == largest:
+            # Name an entry by its coordinates, or by its index along dimensions without any.
             place = np.unravel_index(index, array.shape)
             where = ", ".join(
                 str(names[dim][i]) if dim in names else str(i)
@@ -154,7 +155,7 @@ def judge(checks: Diagnostics, divergences: int, draws: int) -> Verdict:
     if divergences:
         problems.append(f"{divergences} of {draws} draws diverged")
     if not problems:
-        return Verdict(converged=True, sentence=GOOD.format(checks.agreement))
+        return Verdict(converged=True, sentence=CONVERGED_TEXT.format(checks.agreement))
     remedy = "run longer (more warmup and draws)"
     if divergences:
         remedy += ", or use fewer mixture components"
@@ -163,22 +164,22 @@ def judge(checks: Diagnostics, divergences: int, draws: int) -> Verdict:
 
 
 def judge_weights(pareto_k: float, ess: float) -> Verdict:
-    """What importance weights say of the draws of an approximation.
+    """Judge the draws of an approximation by their importance weights.
 
     Parameters
     ----------
     pareto_k
-        Shape of their tail.
+        Pareto shape of the weights' tail.
     ess
-        Their effective number.
+        Effective sample size of the weights.
     """
     if pareto_k < MAX_PARETO_K and ess >= MIN_ESS:
-        said = (
+        sentence = (
             "The approximation's draws can be trusted: the Pareto k of their importance weights is "
             f"{pareto_k:.2f} (below {MAX_PARETO_K} wanted) and their effective size {ess:.0f} "
             f"(at least {MIN_ESS:.0f} wanted)."
         )
-        return Verdict(converged=True, sentence=said)
+        return Verdict(converged=True, sentence=sentence)
     problem = (
         f"Pareto k is {pareto_k:.2f} (below {MAX_PARETO_K} wanted)"
         if not pareto_k < MAX_PARETO_K
@@ -192,96 +193,100 @@ def judge_weights(pareto_k: float, ess: float) -> Verdict:
 
 
 def certify_draws(group: Group, stats: Group | None) -> Group:
-    """The draws with a certificate of their own, where the fit's is of others.
+    """Judge the draws again if they are not exactly those that the fit judged.
 
-    Of some of a fit's draws, or of those of several runs, what it said of its own says nothing.
+    The recorded verdict does not hold for a subset of a fit's draws, nor for several runs'.
 
     Parameters
     ----------
     group, stats
-        The groups "posterior", of draws [chain, draw, ...], and "sample_stats", if it is there.
+        The groups "posterior", of draws [chain, draw, ...], and "sample_stats", if present.
 
     Raises
     ------
     PosteriorError
-        If a chain or a draw is there twice, or they are out of order.
+        If a chain or a draw is repeated, or they are out of order.
     """
-    made = group.attrs
-    if any((np.diff(group[dim].values) <= 0).any() for dim in EVERY if dim in group):
+    attrs = group.attrs
+    # Labels of chains and draws rise in every fit, and in subsets that keep their order.
+    if any((np.diff(group[dim].values) <= 0).any() for dim in DRAW_DIMS if dim in group):
         raise PosteriorError("posterior-draws-disordered")
-    planned = json.loads(str(made.get("schedule", "{}")))
+    planned = json.loads(str(attrs.get("schedule", "{}")))
     chains, draws = group.sizes["chain"], group.sizes["chain"] * group.sizes["draw"]
     certified = int(planned.get("chains", 0)) * int(planned.get("draws", 0))
-    # Numbers of draws are counted anew where draws are put together: a sampler that stays now and
-    # then does not have each of its draws twice.
-    counts = [np.unique(chain, return_counts=True)[1] for chain in group[SOURCE].values[:, :, 0]]
+    # Concatenated draws are renumbered, so repeats show in the values alone: a sampler that
+    # sometimes rejects does not have every one of its draws twice.
+    accuracy = group[ACCURACY_VAR].values
+    counts = [np.unique(chain, return_counts=True)[1] for chain in accuracy[:, :, 0]]
     is_repeated = any(len(each) > 1 and each.min() > 1 for each in counts)
-    longest = int(planned["draws"]) if certified and made.get("method") == "nuts" else certified
+    longest = int(planned["draws"]) if certified and attrs.get("method") == "nuts" else certified
     if is_repeated or 0 < longest < group.sizes["draw"]:
         raise PosteriorError("posterior-draws-disordered")
+    # As many draws as the fit had, or its number is not recorded: its verdict stands.
     if draws == certified or not certified:
         return group
-    # ArviZ's `concat` keeps the first run's attributes, and tells of all where they differ.
-    several = {n: each for n, each in made.items() if n.startswith("combined_")}
-    told = {**made, **{n.removeprefix("combined_"): each for n, each in several.items()}}
-    if odd := [name for name in SAME if f"combined_{name}" in several]:
-        raise PosteriorError("posterior-of-two-fits", setting=odd[0])
-    if len(np.unique(group[SOURCE].values, axis=0)) < chains:
+    # ArviZ's `concat` keeps the first run's attributes, and lists all where they differ.
+    combined = {n: each for n, each in attrs.items() if n.startswith("combined_")}
+    merged = {**attrs, **{n.removeprefix("combined_"): each for n, each in combined.items()}}
+    if differing := [name for name in FIT_ATTRS if f"combined_{name}" in combined]:
+        raise PosteriorError("posterior-of-two-fits", setting=differing[0])
+    if len(np.unique(accuracy, axis=0)) < chains:
         raise PosteriorError("posterior-chains-repeated")
-    ess = float(np.min(told.get("ess", np.inf))) * draws / certified
-    if made.get("method") != "nuts":
-        pareto_k = float(np.max(told.get("pareto_k", np.inf)))
+    # The ESS shrinks in proportion to the draws.
+    ess = float(np.min(merged.get("ess", np.inf))) * draws / certified
+    if attrs.get("method") != "nuts":
+        pareto_k = float(np.max(merged.get("pareto_k", np.inf)))
         verdict = judge_weights(pareto_k, ess)
-        if pareto_k < MAX_PARETO_K and ess < MIN_ESS:  # of a good approximation too few are left
-            few = f"Their effective size is {ess:.0f} (at least {MIN_ESS:.0f} wanted)."
-            verdict = Verdict(converged=False, sentence=few)
+        if pareto_k < MAX_PARETO_K and ess < MIN_ESS:  # a good approximation, but too few draws
+            sentence = f"Their effective size is {ess:.0f} (at least {MIN_ESS:.0f} wanted)."
+            verdict = Verdict(converged=False, sentence=sentence)
     else:
         diverging = 0 if stats is None or "diverging" not in stats else stats["diverging"].values
-        alone = Group(group.data_vars, group.coords, {})
-        verdict = judge(diagnostics(alone), int(np.sum(diverging)), draws)
+        draws_only = Group(group.data_vars, group.coords, {})
+        verdict = judge(diagnostics(draws_only), int(np.sum(diverging)), draws)
     if verdict.converged and draws < MIN_ESS:
         verdict = Verdict(converged=False, sentence=f"At least {MIN_ESS:.0f} draws are wanted.")
-    verdict = with_modes(verdict, float(np.max(told.get("elsewhere", 0.0))))
+    # The mass around other modes concerns the fit, whichever of its draws are left.
+    verdict = with_modes(verdict, float(np.max(merged.get("elsewhere", 0.0))))
     sentence = f"Of {draws:,} draws, not of the fit's {certified:,}: {verdict.sentence}"
-    planned |= {"chains": chains, "draws": group.sizes["draw"]}  # which this certificate is about
-    renewed = {"schedule": json.dumps(planned), "superchains": 0} | (
-        {"ess": ess} if "ess" in made else {}
-    )
-    renewed |= {"converged": int(verdict.converged), "verdict": sentence}
-    return Group(group.data_vars, group.coords, {**made, **renewed})
+    planned |= {"chains": chains, "draws": group.sizes["draw"]}  # which this verdict is about
+    updated: dict[str, Any] = {"schedule": json.dumps(planned), "superchains": 0}
+    updated |= {"converged": int(verdict.converged), "verdict": sentence}
+    updated |= {"ess": ess} if "ess" in attrs else {}
+    return Group(group.data_vars, group.coords, {**attrs, **updated})
 
 
 def with_modes(verdict: Verdict, elsewhere: float) -> Verdict:
-    """The verdict, where a share of the posterior lies around other modes than the draws do."""
-    if elsewhere <= MUCH_ELSEWHERE:
+    """Reject a verdict if a share of the posterior lies around modes that the draws miss."""
+    if elsewhere <= MAX_OTHER_MODE_MASS:
         return verdict
-    said = "" if verdict.converged else f" {verdict.sentence}"
+    reason = "" if verdict.converged else f" {verdict.sentence}"
     sentence = (
         f"The posterior has several modes: about {100 * elsewhere:.0f} % of it lies elsewhere than "
         "the one from which the draws come, so that no interval is valid. Let data sets share "
-        f"their components, or fit with fewer.{said}"
+        f"their components, or fit with fewer.{reason}"
     )
     return Verdict(converged=False, sentence=sentence)
 
 
 def advise(statistics: SufficientStatistics) -> tuple[str, ...]:
-    """Sentences on what these data cannot say, however well the chains agree."""
+    """List in sentences what these data cannot identify, however well the chains agree."""
     sentences, words = list[str](), statistics.words
     for role in REQUIRED_ROLES:
         cells = statistics.cells[role]
+        # Rounded mean number of annotators of an image.
         typical = int(np.average(cells.shown, weights=cells.images) + 0.5)
         if cells.selection is not None:
             counts = np.arange(typical + 1)
-            kept = int(
-                (cells.selection.probability(counts, np.full(typical + 1, typical)) > 0).sum()
-            )
-            if kept <= FEW_ANNOTATORS:
-                left = "1 count" if kept == 1 else f"{kept} counts"
+            chances = cells.selection.probability(counts, np.full(typical + 1, typical))
+            n_counts = int((chances > 0).sum())
+            if n_counts <= FEW_ANNOTATORS:
+                text = "1 count" if n_counts == 1 else f"{n_counts} counts"
                 sentences.append(
                     f"The rule by which the {role}'s counts selected its {words.images} "
-                    f"({cells.selection.rule}) leaves {left}: of its selection frequencies "
-                    f"{'nothing' if kept < 2 else 'hardly anything'} is identified by that, and "
-                    "the adjusted accuracies rest on the prior and on the other data set."
+                    f"({cells.selection.rule}) leaves {text}: of its selection frequencies "
+                    f"{'nothing' if n_counts < 2 else 'hardly anything'} is identified by that, "
+                    "and the adjusted accuracies rest on the prior and on the other data set."
                 )
         elif typical < FEW_ANNOTATORS:
             sentences.append(

@@ -1,4 +1,4 @@
-"""What a posterior's adjusted accuracies owe to the workers who happened to answer.
+"""Variance of the adjusted accuracies over the workers who happened to answer.
 
 An image's influence on a posterior mean is a posterior covariance (Giordano and Broderick 2023,
 "The Bayesian infinitesimal jackknife for variance", equation 7), and that of an answer a difference
@@ -7,11 +7,11 @@ of two, by which the mean moves when the answer turns from no to yes:
     T(k) − T(k − 1)  =  Cov_post(A, log p(image with k selections) − log p(image with k − 1)),
 
 which `bayesrep.numerics.crowd` sums over workers. log p of an image is that of its count and, on
-the replication, of every classifier's answer. Where the study has no image with that count, T is
-taken as linear between the nearest counts that it has, out of as many annotators.
+the replication, of every classifier's answer. If the study has no image with that count, T is
+interpolated linearly between the nearest counts that it has, out of as many annotators.
 
-Where it is not known who answered, the same says what another crowd's leniency would do, if its
-size is assumed.
+If it is not known who answered, the same gives the effect of another crowd's leniency, whose size
+is assumed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
 
 
 class AnsweredImages(NamedTuple):
-    """One data set as `worker_covariance` needs it.
+    """One data set with the densities that `worker_covariance` needs.
 
     Attributes
     ----------
     data
         The data set, with its answers by worker.
     cells, cell
-        The posterior's cells, and that of every image.
+        The posterior's cells, and the index of each image's cell.
     log_mass : [chain, draw, cell]
         Log probability of the cell's count.
     logit_right
-        Draws of the logit of P(correct | cell), where the model knows the data set's answers.
+        Draws of logit P(correct | cell), if the model uses the data set's answers.
     """
 
     data: AnnotatedSet
@@ -67,24 +67,24 @@ def worker_covariance(
     influences: Influences,
     directions: Float[np.ndarray, "classifier direction"],
 ) -> Clustered:
-    """Covariance, over workers, of what directions see of the adjusted accuracies' means.
+    """Compute the covariance over workers of posterior means, in some directions.
 
     Parameters
     ----------
     datasets
-        Those of which it is known who answered.
+        Data sets with worker identities.
     influences
-        What answers do, from the draws of which there are log probabilities.
+        Influences of answers, from the draws for which log probabilities are stored.
     directions
         Combinations of classifiers; the identity for all of them.
     """
-    left = residuals_of([each.data for each in datasets])
+    residuals = residuals_of([each.data for each in datasets])
     parts = (
         part
-        for each, of in zip(datasets, left, strict=True)
-        for part in _parts(each, of, influences, directions)
+        for each, residual in zip(datasets, residuals, strict=True)
+        for part in _cell_effects(each, residual, influences, directions)
     )
-    return cluster_covariance(parts, meetings(left))
+    return cluster_covariance(parts, meetings(residuals))
 
 
 def leniency_covariance(
@@ -93,11 +93,11 @@ def leniency_covariance(
     adjusted: Float[np.ndarray, "chain draw classifier"],
     directions: Float[np.ndarray, "classifier direction"],
 ) -> Float[np.ndarray, "direction direction"]:
-    """Covariance that comes of leniencies which a model was given: Jᵀ Σ J.
+    """Compute the covariance over the leniencies that a model conditions on: Jᵀ Σ J.
 
-    J = Cov_post(A, score) is by how much a posterior mean moves with a worker's leniency (Giordano
-    and Broderick 2023). Draws know already what each answer would have if its worker were another's
-    than that of his other answers; so much of a leniency's variance is taken off.
+    J = Cov_post(A, score) is the derivative of posterior means by workers' leniencies (Giordano and
+    Broderick 2023). The draws already vary as if each answer came from a worker of its own; that
+    part of a leniency's variance is subtracted.
 
     Parameters
     ----------
@@ -106,21 +106,21 @@ def leniency_covariance(
     crowd
         From the model.
     adjusted, directions
-        As `worker_covariance` takes them.
+        As in `worker_covariance`.
     """
-    answers, found = crowd.answers, crowd.leniencies
-    moved = center_draws(scores).transpose(0, 2, 1)
-    moves = (
-        moved @ (center_draws(adjusted) @ directions) / moved.shape[2]
+    answers, leniencies = crowd.answers, crowd.leniencies
+    score_draws = center_draws(scores).transpose(0, 2, 1)
+    jacobian = (
+        score_draws @ (center_draws(adjusted) @ directions) / score_draws.shape[2]
     )  # [block, known, direction]
-    asked, noise = (
-        np.bincount(answers.worker, weight, minlength=answers.workers)[found.known]
-        for weight in (None, found.cavity_variance)
+    answer_count, noise = (
+        np.bincount(answers.worker, weight, minlength=answers.workers)[leniencies.known]
+        for weight in (None, leniencies.cavity_variance)
     )
-    covariance = found.covariance - np.diag(noise / np.square(asked))
-    blocks, total = len(moves), moves.sum(axis=0)
-    # Products of different blocks have no noise in common.
-    within = total.T @ covariance @ total - sum(each.T @ covariance @ each for each in moves)
+    covariance = leniencies.covariance - np.diag(noise / np.square(answer_count))
+    blocks, total = len(jacobian), jacobian.sum(axis=0)
+    # Sum over pairs of different blocks: their noise is independent, so no square of it adds up.
+    within = total.T @ covariance @ total - sum(each.T @ covariance @ each for each in jacobian)
     within /= blocks * (blocks - 1)
     _, stretch = stretch_of_workers(np.abs(total))
     return clip_eigenvalues(within) * np.outer(stretch, stretch)
@@ -131,118 +131,120 @@ def crowd_effect(
     influences: Influences,
     directions: Float[np.ndarray, "classifier direction"],
 ) -> Float[np.ndarray, "direction"]:
-    """By how much directions move where a more lenient crowd selects all images more often.
+    """Compute the effect of a more lenient crowd, which selects all images more often.
 
-    Of a mean selection frequency that is higher by one. Leniency moves the probability of a
-    selection most where it is in the middle: in proportion to s (1 − s), which is taken from the
-    image's count and two more answers, half of them yes.
+    It is per unit of the mean selection frequency. Leniency changes the probability of a selection
+    in proportion to s (1 − s), with s estimated from the image's count and two more answers, half
+    of them yes.
 
     Parameters
     ----------
     each
-        The data set; it need not be known who answered.
+        The data set; worker identities are not needed.
     influences, directions
-        As `worker_covariance` takes them.
+        As in `worker_covariance`.
     """
     data = each.data
     frequency = (data.selected + 1) / (data.shown + 2)
-    more = frequency * (1 - frequency)
-    yes = sparse.csr_array((data.shown * more / more.mean())[:, None])
+    slope = frequency * (1 - frequency)
+    yes = sparse.csr_array((data.shown * slope / slope.mean())[:, None])
     effect = np.zeros(directions.shape[1])
-    for part, steps in _parts(each, yes, influences, directions):
+    for part, steps in _cell_effects(each, yes, influences, directions):
         effect += np.sum(part.toarray() * steps.mean(axis=0), axis=0)
     return effect
 
 
-def _parts(
+def _cell_effects(
     each: AnsweredImages,
     residual: sparse.csr_array,
     influences: Influences,
     directions: Float[np.ndarray, "classifier direction"],
 ) -> Iterator[tuple[sparse.csr_array, Float[np.ndarray, "block member direction"]]]:
-    """Residuals of the images of every cell, with what one selection more or less does there."""
-    along = influences.moves @ directions
-    size = along.shape[1]
-    mass = center_draws(each.log_mass).transpose(0, 2, 1) @ along / size  # [block, cell, direction]
+    """Yield for every cell its images' residuals, and the effect of one selection more or less."""
+    draws = influences.deviations @ directions
+    size = draws.shape[1]
+    mass = center_draws(each.log_mass).transpose(0, 2, 1) @ draws / size  # [block, cell, direction]
     correct = each.data.correct.astype(float)
 
     @lru_cache(maxsize=4)
     def derivatives_of_right(cell: int) -> tuple[Floats, Floats]:
-        """By Σ log(1 − q) [block, direction], and by each logit q [block, c, direction]."""
+        """Derivatives by Σ log(1 − q) [block, direction], and by logit q [block, c, direction]."""
         assert each.logit_right is not None
         logit = np.asarray(each.logit_right(cell), dtype=float)
         wrong = influences.project(center_draws(log_expit(-logit)), directions)
         return wrong.sum(axis=1), influences.project(center_draws(logit), directions)
 
+    # Images of a cell share their derivatives: go through them by cell.
     order = np.argsort(each.cell, kind="stable")
-    held = np.bincount(each.cell, minlength=len(each.cells.shown))
-    members = np.split(order, np.cumsum(held)[:-1])
+    image_count = np.bincount(each.cell, minlength=len(each.cells.shown))
+    members = np.split(order, np.cumsum(image_count)[:-1])
     yes = each.cells.selected / each.cells.shown
-    ways = [
-        (share, *one_selection(each.cells, held > 0, up=up))
+    steps = [
+        (share, *one_selection(each.cells, image_count > 0, up=up))
         for share, up in ((1 - yes, False), (yes, True))
     ]
     for cell, images in enumerate(members):
         if not len(images):
             continue
-        step = np.zeros((len(along), 1, along.shape[2]))
-        for share, above, below, part in ways:
+        # Weighted mean of the differences from one selection less and to one more.
+        step = np.zeros((len(draws), 1, draws.shape[2]))
+        for share, above, below, part in steps:
             high, low, times = int(above[cell]), int(below[cell]), float((share * part)[cell])
             if times == 0:
                 continue
-            one = (mass[:, high] - mass[:, low])[:, None]
+            difference = (mass[:, high] - mass[:, low])[:, None]
             if each.logit_right is not None:
                 (wrong, logit), (wrong_below, logit_below) = (
                     derivatives_of_right(high),
                     derivatives_of_right(low),
                 )
-                one = one + (wrong - wrong_below)[:, None]
-                one = one + correct[images] @ (logit - logit_below)
-            step = step + times * one
+                difference = difference + (wrong - wrong_below)[:, None]
+                difference = difference + correct[images] @ (logit - logit_below)
+            step = step + times * difference
         yield residual[images], step
 
 
 def one_selection(
-    cells: CellNames, held: Bool[np.ndarray, "cell"], *, up: bool
+    cells: CellNames, occupied: Bool[np.ndarray, "cell"], *, up: bool
 ) -> tuple[Int[np.ndarray, "cell"], Int[np.ndarray, "cell"], Float[np.ndarray, "cell"]]:
-    """Between which two cells a function of the count is taken as linear, and by what part.
+    """Find the two cells between which to interpolate a function of the count, and its slope.
 
     One selection more (`up`) or less changes it by `part * (f[above] - f[below])`; a cell that is
-    alone of its number of annotators takes the two of the nearest number, at the nearest share.
+    the only one with its number of annotators uses two of the nearest number, at the nearest share.
 
     Parameters
     ----------
     cells
         Groups and counts.
-    held
-        Whether there are images in them.
+    occupied
+        True for cells that have images.
     up
-        Whether to look above a cell first.
+        Look above a cell first.
     """
-    alike: dict[tuple[str, int], list[int]] = {}
+    rows: dict[tuple[str, int], list[int]] = {}
     for cell in np.lexsort((cells.selected, cells.shown)):
-        if not held[cell]:
+        if not occupied[cell]:
             continue
-        alike.setdefault((str(cells.group[cell]), int(cells.shown[cell])), []).append(int(cell))
+        rows.setdefault((str(cells.group[cell]), int(cells.shown[cell])), []).append(int(cell))
     above, below = np.zeros((2, len(cells.shown)), dtype=np.int64)
     part = np.zeros(len(cells.shown))
     k, n = (np.asarray(counts, dtype=float) for counts in (cells.selected, cells.shown))
-    for (group, shown), row in alike.items():
-        for at, cell in enumerate(row):
-            # One more or one less: the neighbours with as many annotators tell the difference.
+    for (group, size), row in rows.items():
+        for index, cell in enumerate(row):
+            # Interpolate between neighbours with as many annotators.
             if len(row) > 1:
-                first = min(max(at if up else at - 1, 0), len(row) - 2)
+                first = min(max(index if up else index - 1, 0), len(row) - 2)
                 low, high = row[first], row[first + 1]
                 above[cell], below[cell], part[cell] = high, low, 1 / (k[high] - k[low])
                 continue
-            # The only cell with so many: taken from those with the nearest number.
-            others = [(abs(m - shown), m) for g, m in alike if g == group and len(alike[g, m]) > 1]
-            if not others:
+            # The only cell with so many: use the nearest number that has two cells.
+            nearby = [(abs(m - size), m) for g, m in rows if g == group and len(rows[g, m]) > 1]
+            if not nearby:
                 continue
-            there = alike[group, min(others)[1]]
-            middle = (k[there[1:]] + k[there[:-1]]) / 2 / n[there[0]]
+            neighbours = rows[group, min(nearby)[1]]
+            middle = (k[neighbours[1:]] + k[neighbours[:-1]]) / 2 / n[neighbours[0]]
             first = int(np.abs(middle - k[cell] / n[cell]).argmin())
-            low, high = there[first], there[first + 1]
+            low, high = neighbours[first], neighbours[first + 1]
             above[cell], below[cell] = high, low
             part[cell] = n[low] / n[cell] / (k[high] - k[low])
     return above, below, part

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.atomic import replaced_folder
-from bayesrep.checks.diagnosis import SAYS, examine
+from bayesrep.checks.diagnosis import VERDICT_TEXTS, examine
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.errors import OptionError
 from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
@@ -170,7 +170,7 @@ def demo_text(demo: Demo) -> str:
             "all of them.",
             "",
             f"Trust, as `bayesrep diagnose` says: {diagnosis.trust}. "
-            + SAYS[diagnosis.trust].format(assumption=diagnosis.assumption),
+            + VERDICT_TEXTS[diagnosis.trust].format(assumption=diagnosis.assumption),
             *(f"- {sentence}" for sentence in diagnosis.sentences),
         ]
     )

@@ -1,4 +1,4 @@
-"""What a posterior says: tables that a person reads, and what combines classifiers."""
+"""Summaries of a posterior: tables for readers, and estimates that combine classifiers."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

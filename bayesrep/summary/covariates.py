@@ -1,12 +1,12 @@
-"""What goes with a covariate of the classifiers: year, size, family.
+"""Regression on covariates of the classifiers: year, size, family.
 
 True accuracies or gaps y of classifiers with covariates x_c, an intercept among them, are taken as
 
     y_c  =  x_cᵀ β  +  u_c,        u_c ~ Normal(0, σ²),
 
 and y is known by joint draws, whose covariance V is that over other images. With
-H = (XᵀX)⁻¹ Xᵀ and M = I − X H the posterior means ŷ have the residual square Q = |M ŷ|². Of it
-v = tr(M V) / f for each of f degrees of freedom is the images', and the rest the classifiers'. So
+H = (XᵀX)⁻¹ Xᵀ and M = I − X H the posterior means ŷ have the residual square Q = |M ŷ|². Images
+contribute v = tr(M V) / f for each of f degrees of freedom, and classifiers the rest. So
 
     τ²  ~  Q / χ²_f  above v,        β  =  H y + Normal(0, (τ² − v) (XᵀX)⁻¹),
 
@@ -36,12 +36,12 @@ from bayesrep.studies.columns import COLUMNS, in_our_words
 from bayesrep.studies.study import Study
 from bayesrep.types import Float
 
-CLASSIFIER = "classifier"
-WORDS = {"covariate": pl.String, "level": pl.String, "against": pl.String}
+CLASSIFIER_COLUMN = "classifier"
+TERM_SCHEMA = {"covariate": pl.String, "level": pl.String, "against": pl.String}
 
 
 class Term(NamedTuple):
-    """A column of the regression: a covariate, and of words which one beside which other."""
+    """A column of the design matrix: a covariate, or a level of a category and its baseline."""
 
     covariate: str
     level: str | None
@@ -58,7 +58,7 @@ def regress_classifiers(
     crowd_sd: float = 0.0,
     allow_unconverged: bool = False,
 ) -> pl.DataFrame:
-    """What adjusted accuracies and gaps do with covariates of the classifiers, such as the year.
+    """Regress adjusted accuracies and gaps on covariates of the classifiers, such as the year.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def regress_classifiers(
         Table with a column `classifier` and one for each covariate: numbers, or words such as
         families of architectures. Other classifiers' rows are ignored.
     seed
-        Seed of what draws leave open.
+        Seed of the random draws of effects.
     crowd_sd, allow_unconverged
         As `bayesrep.summarize`.
 
@@ -111,7 +111,7 @@ def regress_classifiers(
 
 def _read_table(covariates: Any) -> pl.DataFrame:
     try:
-        return as_polars(covariates, "covariates", (CLASSIFIER, *COLUMNS))
+        return as_polars(covariates, "covariates", (CLASSIFIER_COLUMN, *COLUMNS))
     except StudyError as error:
         kind = type(covariates).__name__
         raise OptionError("covariates-not-table", type_name=kind, reason=reason(error)) from error
@@ -123,46 +123,47 @@ def _tabulate(
     draws: Float[np.ndarray, "draw classifier"],
     random: np.random.Generator,
 ) -> pl.DataFrame:
-    """A row for each term's effect on what is drawn."""
+    """Tabulate each term's effect on a drawn quantity, one row a term."""
     lower, upper = np.quantile(draw_effects(design, draws, random), INTERVAL, axis=0)
-    # Of few classifiers draws of an effect have no mean: it is that of the posterior means.
+    # With few classifiers draws of an effect have no mean: estimate it from posterior means.
     estimate = np.linalg.lstsq(design, draws.mean(axis=0))[0]
     effects = {"estimate": estimate, "lower": lower, "upper": upper}
-    words = pl.DataFrame([term[:3] for term in terms], WORDS, orient="row")
+    words = pl.DataFrame([term[:3] for term in terms], TERM_SCHEMA, orient="row")
     return words.hstack(pl.DataFrame({name: values[1:] for name, values in effects.items()}))
 
 
 def make_terms(table: pl.DataFrame, classifiers: Sequence[str]) -> list[Term]:
-    """Columns of the regression, from a table of classifiers."""
-    table = table.rename(in_our_words(table.columns, (CLASSIFIER,)))
-    if CLASSIFIER not in table.columns:
+    """Build the columns of the regression from a table of classifiers."""
+    table = table.rename(in_our_words(table.columns, (CLASSIFIER_COLUMN,)))
+    if CLASSIFIER_COLUMN not in table.columns:
         raise OptionError("covariates-without-classifier", columns=listing(table.columns, "column"))
-    names = normalize_names(table[CLASSIFIER]).to_list()
+    names = normalize_names(table[CLASSIFIER_COLUMN]).to_list()
     counts = {name: names.count(name) for name in classifiers}
     if wrong := [name for name, count in counts.items() if count != 1]:
         raise OptionError("covariates-not-one-row", classifiers=listing(wrong, "classifier"))
-    rows = table[[names.index(name) for name in classifiers]].drop(CLASSIFIER)
+    rows = table[[names.index(name) for name in classifiers]].drop(CLASSIFIER_COLUMN)
     if not rows.columns:
         raise OptionError("covariates-without-column")
     terms: list[Term] = []
     for column in rows:
+        # Numbers enter as they are; text becomes indicators of all levels but the baseline.
         if column.dtype.is_numeric() or column.dtype == pl.Boolean:
             values = column.cast(pl.Float64)
             _require_values(column.name, classifiers, values.is_finite().fill_null(value=False))
             terms.append(Term(column.name, None, None, values.to_numpy()))
             continue
-        told = normalize_names(column).replace("", None)
-        _require_values(column.name, classifiers, told.is_not_null())
-        first, *others = sorted(told.unique())
+        categories = normalize_names(column).replace("", None)
+        _require_values(column.name, classifiers, categories.is_not_null())
+        baseline, *others = sorted(categories.unique())
         terms += [
-            Term(column.name, level, first, (told == level).cast(pl.Float64).to_numpy())
+            Term(column.name, level, baseline, (categories == level).cast(pl.Float64).to_numpy())
             for level in others
         ]
     return terms
 
 
-def _require_values(column: str, classifiers: Sequence[str], known: pl.Series) -> None:
-    lacking = [name for name, there in zip(classifiers, known, strict=True) if not there]
+def _require_values(column: str, classifiers: Sequence[str], valid: pl.Series) -> None:
+    lacking = [name for name, is_valid in zip(classifiers, valid, strict=True) if not is_valid]
     if lacking:
         verb = "has" if len(lacking) == 1 else "have"
         without = listing(lacking, "classifier")
@@ -170,21 +171,21 @@ def _require_values(column: str, classifiers: Sequence[str], known: pl.Series) -
 
 
 def make_design(terms: Sequence[Term], classifiers: int) -> Float[np.ndarray, "classifier term"]:
-    """The regression's matrix, an intercept first; refused where it cannot tell its effects."""
+    """Build the design matrix, an intercept first; refuse one that is not of full rank."""
     design = np.column_stack([np.ones(classifiers), *(term.values for term in terms)])
     columns = list(dict.fromkeys(term.covariate for term in terms))
     if classifiers <= design.shape[1]:
         facts = {"classifiers": classifiers, "effects": len(terms)}
         raise OptionError("covariates-too-many", columns=listing(columns, "covariate"), **facts)
     rank = np.linalg.matrix_rank(design)
-    told: list[str] = []
+    inseparable: list[str] = []
     for name in columns:
         own = [False, *(term.covariate == name for term in terms)]
-        # Without one that others tell, less is lost than it has effects.
+        # A collinear covariate adds less to the rank than it has columns.
         if rank - np.linalg.matrix_rank(design[:, np.logical_not(own)]) < sum(own):
-            told.append(name)
-    if told:
-        raise OptionError("covariates-not-told-apart", columns=listing(told, "covariate"))
+            inseparable.append(name)
+    if inseparable:
+        raise OptionError("covariates-not-told-apart", columns=listing(inseparable, "covariate"))
     return design
 
 
@@ -193,26 +194,28 @@ def draw_effects(
     draws: Float[np.ndarray, "draw classifier"],
     random: np.random.Generator,
 ) -> Float[np.ndarray, "draw term"]:
-    """Draws of β: equations of the module.
+    """Draw β by the equations of the module.
 
     Parameters
     ----------
     design
         X, of full rank, with fewer terms than classifiers.
     draws
-        Those of y.
+        Draws of y.
     random
-        Source of what they leave open.
+        Source of random numbers.
     """
+    # By QR: normal equations would square the condition number of the design.
     basis, triangle = np.linalg.qr(design)
-    along = draws @ basis
-    residual = draws - along @ basis.T
-    freedom = design.shape[0] - design.shape[1]
+    projected = draws @ basis
+    residual = draws - projected @ basis.T
+    degrees = design.shape[0] - design.shape[1]
     total = float(np.square(residual.mean(axis=0)).sum())
-    images = float(residual.var(axis=0).sum()) / freedom
-    # χ² below Q / v, by its inverse distribution function: what is left to classifiers is positive.
-    most = chi2.cdf(total / max(images, 1e-300), freedom)
-    square = total / chi2.ppf(np.maximum(random.random(len(draws)) * most, 1e-300), freedom)
-    scatter = np.sqrt(np.maximum(square - images, 0.0))
-    noise = scatter[:, None] * random.standard_normal(along.shape)
-    return np.linalg.solve(triangle, (along + noise).T).T
+    image_variance = float(residual.var(axis=0).sum()) / degrees
+    # Draw χ² truncated below Q / v by its inverse distribution function, so that τ² > v.
+    max_level = chi2.cdf(total / max(image_variance, 1e-300), degrees)
+    square = total / chi2.ppf(np.maximum(random.random(len(draws)) * max_level, 1e-300), degrees)
+    # One noise vector a draw in coordinates of Q: R⁻¹ turns it into that of β.
+    scatter = np.sqrt(np.maximum(square - image_variance, 0.0))
+    noise = scatter[:, None] * random.standard_normal(projected.shape)
+    return np.linalg.solve(triangle, (projected + noise).T).T

@@ -1,14 +1,14 @@
 """Single images: how often people select them, and how hard classifiers find them beyond that.
 
-A fit says how probable a right answer of each classifier is in a cell (k, n), q_c. What all
-classifiers answer about one image adds how much harder it is than others of its cell: z in
+A fit gives the probability q_c of a right answer of each classifier in a cell (k, n). All
+classifiers' answers about one image add how much harder it is than others of its cell: z in
 
     P(correct_xc | z)  =  σ(a_c − τ z),        z ~ Normal(0, 1),        E_z σ(a_c − τ z) = q_c
 
-with a_c = logit q_c √(1 + κ τ²), which keeps the mean to about a hundredth, and τ, by how much
-images of a cell differ on the logit scale, that under which all answers are most probable
-(empirical Bayes). Of a cell's images the number of right answers alone decides z, which is drawn to
-0 by as much as these could have come about by chance.
+with a_c = logit q_c √(1 + κ τ²), which keeps the mean to about a hundredth, and τ, the standard
+deviation between images of a cell on the logit scale, estimated by maximum marginal likelihood
+(empirical Bayes). Within a cell z depends on the number of right answers alone, and is shrunk to 0
+as far as chance explains that number.
 
 References
 ----------
@@ -32,16 +32,16 @@ from bayesrep.studies.study import Study
 from bayesrep.summary.remeasured import frequency_given_counts, log_densities
 from bayesrep.types import Bools, Float, Floats, Ints
 
-DRAWS = 100
-NODES = np.linspace(-5, 5, 41)
-"""Grid of z."""
+MAX_DRAWS = 100
+Z_NODES = np.linspace(-5, 5, 41)
+"""Grid of z, an image's difficulty in standard deviations."""
 MAX_SPREAD = 8.0
-"""Largest τ that is tried."""
-KAPPA = (16 * 3**0.5 / (15 * np.pi)) ** 2
+"""Upper bound of τ in its search."""
+PROBIT_KAPPA = (16 * 3**0.5 / (15 * np.pi)) ** 2
 
 
-def describe_images(study: Study, posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFrame:
-    """Selection frequency and difficulty of every image, given annotations and all answers.
+def describe_images(study: Study, posterior: Posterior, *, draws: int = MAX_DRAWS) -> pl.DataFrame:
+    """Estimate every image's selection frequency and difficulty from annotations and answers.
 
     Parameters
     ----------
@@ -91,13 +91,14 @@ def describe_images(study: Study, posterior: Posterior, *, draws: int = DRAWS) -
 
 
 def _probabilities(fitted: Fitted, draws: int) -> Float[np.ndarray, "2 classifier cell"]:
-    """Posterior means of the probabilities to be right and to be wrong, given the cell."""
+    """Compute posterior means of the probabilities to be right and to be wrong, by cell."""
+    # Both averages: 1 − P(right) would lose all digits of a classifier that is nearly always right.
     logits = decode(thinned_codes(fitted.posterior, draws))[0].astype(float)
     return np.stack([expit(logits).mean(axis=0), expit(-logits).mean(axis=0)])
 
 
 def _frequencies(fitted: Fitted, draws: int) -> tuple[Floats, Floats]:
-    """Posterior mean and standard deviation of every image's s."""
+    """Compute the posterior mean and standard deviation of every image's s."""
     data, cells = fitted.images.replication, fitted.statistics.replication
     density = log_densities(fitted, fitted.record.roles.index("replication"), draws)
     rejected = cells.shown - cells.selected
@@ -111,8 +112,9 @@ def _frequencies(fitted: Fitted, draws: int) -> tuple[Floats, Floats]:
 def _difficulties(
     correct: Bools, logit: Float[np.ndarray, "classifier cell"], cell: Ints
 ) -> tuple[Floats, Floats]:
-    """Posterior mean and standard deviation of every image's z."""
+    """Compute the posterior mean and standard deviation of every image's z."""
     right = correct.sum(axis=1)
+    # Images of a cell with as many right answers have one posterior of z: compute it once.
     base = len(logit) + 1
     pairs, place, images = np.unique(cell * base + right, return_inverse=True, return_counts=True)
     cells, number = np.divmod(pairs, base)
@@ -121,10 +123,10 @@ def _difficulties(
     )
 
     def log_joint(spread: float) -> Float[np.ndarray, "pair node"]:
-        """log P(answers, z), but for what z leaves as it is."""
+        """Log P(answers, z) up to a constant in z."""
         level = _stretch(spread) * logit
-        wrong = [np.logaddexp(0, level - spread * z).sum(axis=0) for z in NODES]
-        return -spread * np.outer(number, NODES) - np.stack(wrong, axis=1)[cells] - NODES**2 / 2
+        wrong = [np.logaddexp(0, level - spread * z).sum(axis=0) for z in Z_NODES]
+        return -spread * np.outer(number, Z_NODES) - np.stack(wrong, axis=1)[cells] - Z_NODES**2 / 2
 
     def negative_log_likelihood(spread: float) -> float:
         return -_stretch(spread) * right_logits - images @ logsumexp(log_joint(spread), axis=1)
@@ -132,11 +134,12 @@ def _difficulties(
     optimum: Any = minimize_scalar(
         negative_log_likelihood, bounds=(0, MAX_SPREAD), method="bounded"
     )
+    # Plug in the estimate of τ (empirical Bayes).
     posterior = softmax(log_joint(float(optimum.x)), axis=1)
-    mean, square = posterior @ NODES, posterior @ NODES**2
+    mean, square = posterior @ Z_NODES, posterior @ Z_NODES**2
     return mean[place], np.sqrt(np.clip(square - mean**2, 0, None))[place]
 
 
 def _stretch(spread: float) -> float:
-    """Factor of a logit that keeps its mean probability where z spreads it."""
-    return float(np.sqrt(1 + KAPPA * spread**2))
+    """Compute √(1 + κ τ²), by which a conditional logit exceeds the marginal one."""
+    return float(np.sqrt(1 + PROBIT_KAPPA * spread**2))

@@ -1,4 +1,4 @@
-"""What the images of a data set would say if they were measured again.
+"""Selection frequencies of a data set's images if they were measured again.
 
 Images that a rule on noisy counts kept were lucky on average: measured again, they are selected
 less often than they were (regression to the mean), and some would not pass the same rule. With the
@@ -29,10 +29,10 @@ from bayesrep.studies.selection import Selection, truncating
 from bayesrep.studies.study import AnnotatedSet, Study
 from bayesrep.types import Float, Floats, Int, Ints
 
-DRAWS = 400
-INTERVAL = (0.025, 0.5, 0.975)
-SIZES = 50
-"""Numbers of annotators of one data set for which the rule's chances are worked out."""
+N_DRAWS = 400
+QUANTILE_LEVELS = (0.025, 0.5, 0.975)
+MAX_SIZES = 50
+"""Limit on distinct numbers of annotators, each of which takes a sum over all its counts."""
 
 
 class Moments(NamedTuple):
@@ -43,7 +43,7 @@ class Moments(NamedTuple):
 
 
 def remeasure(study: Study, posterior: Posterior, *, seed: int = 0) -> pl.DataFrame:
-    """How often the images of every data set are truly selected, and which a rule would drop.
+    """Estimate true selection frequencies of every data set, and the share a rule would drop.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def remeasure(study: Study, posterior: Posterior, *, seed: int = 0) -> pl.DataFr
     posterior
         From `bayesrep.fit`.
     seed
-        Seed of what is uncertain about single images given the mixture.
+        Seed of the draws of single images given the mixture.
 
     Returns
     -------
@@ -72,14 +72,14 @@ def remeasure(study: Study, posterior: Posterior, *, seed: int = 0) -> pl.DataFr
     """
     fitted = Fitted(study, posterior)
     rng = np.random.default_rng(seed)
-    draws = {role: log_densities(fitted, d, DRAWS) for d, role in enumerate(fitted.record.roles)}
+    draws = {role: log_densities(fitted, d, N_DRAWS) for d, role in enumerate(fitted.record.roles)}
     dependence = fitted.record.dependence
     rows = [_row(study, role, draws[role], dependence, rng) for role in draws]
     return pl.DataFrame(rows)
 
 
 def log_densities(fitted: Fitted, which: int, draws: int) -> Float[np.ndarray, "draw node"]:
-    """A data set's log density of s before selection, at the nodes, of some of the draws."""
+    """Evaluate a data set's log density of s before selection, at the nodes, for some draws."""
     names = [f"component_{name}" for name in ("mean", "concentration", "weight")]
     group = fitted.need("posterior", *names)
     mean, total, weight = (thinned_draws(group[name], draws)[:, which] for name in names)
@@ -92,14 +92,15 @@ def _row(
     study: Study, role: str, log_density: Floats, dependence: float, rng: np.random.Generator
 ) -> dict[str, object]:
     data = study.datasets[role]
+    # Images with equal counts have one distribution of s.
     pairs, images = np.unique(
         np.stack([data.shown, data.selected], axis=1), axis=0, return_counts=True
     )
-    shown, selected = pairs.T
-    given = frequency_given_counts(log_density, selected, shown - selected, dependence)
+    n_shown, selected = pairs.T
+    mass = frequency_given_counts(log_density, selected, n_shown - selected, dependence)
     measured = float((data.selected / data.shown).mean())
-    at = np.exp(logit_quadrature.nodes()[0])
-    frequency = _draw_means(_moments(given, at[None, :], images, sure=False), rng)
+    s = np.exp(logit_quadrature.nodes()[0])
+    frequency = _draw_means(_moments(mass, s[None, :], images, binary=False), rng)
     row: dict[str, object] = {
         "dataset": data.name,
         "role": role,
@@ -111,14 +112,14 @@ def _row(
         **_columns("dropped", None),
     }
     if data.selection is not None:
-        keeps = _keeps_again(data, shown, dependence)
-        row |= _columns("dropped", 1 - _draw_means(_moments(given, keeps, images, sure=True), rng))
+        keeps = _keeps_again(data, n_shown, dependence)
+        row |= _columns("dropped", 1 - _draw_means(_moments(mass, keeps, images, binary=True), rng))
     return row
 
 
 def _columns(name: str, draws: Floats | None) -> dict[str, float | None]:
     lower, middle, upper = (
-        (None,) * 3 if draws is None else map(float, np.quantile(draws, INTERVAL))
+        (None,) * 3 if draws is None else map(float, np.quantile(draws, QUANTILE_LEVELS))
     )
     return {name: middle, f"{name}_lower": lower, f"{name}_upper": upper}
 
@@ -126,16 +127,16 @@ def _columns(name: str, draws: Floats | None) -> dict[str, float | None]:
 def frequency_given_counts(
     log_density: Floats, selected: Ints, rejected: Ints, dependence: float
 ) -> Float[np.ndarray, "draw cell node"]:
-    """P(node | k, n) by every draw's mixture."""
-    told = _log_answers(selected, rejected, dependence)
-    log_joint = log_density[:, None, :] + told[None]
+    """Compute P(node | k, n) under every draw's mixture."""
+    log_answers = _log_answers(selected, rejected, dependence)
+    log_joint = log_density[:, None, :] + log_answers[None]
     return np.exp(log_joint - logsumexp(log_joint, axis=-1, keepdims=True))
 
 
 def _log_answers(
     selected: Ints, rejected: Ints, dependence: float
 ) -> Float[np.ndarray, "cell node"]:
-    """log P(answers | s) at the nodes, but for the order of the answers."""
+    """Compute log P(answers | s) at the nodes, up to the binomial coefficient."""
     if dependence > 0:
         return logit_quadrature.log_dependent(selected, rejected, dependence)
     log_s, log_rest, _ = logit_quadrature.nodes()
@@ -143,65 +144,66 @@ def _log_answers(
 
 
 def _moments(
-    given: Float[np.ndarray, "draw cell node"],
+    mass: Float[np.ndarray, "draw cell node"],
     values: Float[np.ndarray, "#cell node"],
     images: Int[np.ndarray, "cell"],
     *,
-    sure: bool,
+    binary: bool,
 ) -> Moments:
-    """Moments of a mean over images of a value at each s; `sure`: of events so probable."""
-    mean = np.einsum("dcn,cn->dc", given, np.broadcast_to(values, given.shape[1:]))
+    """Compute moments of an image mean of values at s; `binary`: of events so probable."""
+    mean = np.einsum("dcn,cn->dc", mass, np.broadcast_to(values, mass.shape[1:]))
+    # An event is its own square.
     square = (
         mean
-        if sure
-        else np.einsum("dcn,cn->dc", given, np.broadcast_to(values**2, given.shape[1:]))
+        if binary
+        else np.einsum("dcn,cn->dc", mass, np.broadcast_to(values**2, mass.shape[1:]))
     )
     total = images.sum()
     return Moments(mean @ images / total, (square - mean**2) @ images / total**2)
 
 
 def _draw_means(moments: Moments, rng: np.random.Generator) -> Float[np.ndarray, "draw"]:
-    """A value of every draw: the sum over many images is normal given the mixture."""
+    """Draw a mean for every draw: given the mixture, sums over many images are normal."""
+    # Clipped, as a mean of frequencies lies in [0, 1].
     noise = rng.standard_normal(len(moments.mean))
     return np.clip(moments.mean + np.sqrt(np.maximum(moments.variance, 0)) * noise, 0, 1)
 
 
 def _keeps_again(
-    data: AnnotatedSet, shown: Ints, dependence: float
+    data: AnnotatedSet, n_shown: Ints, dependence: float
 ) -> Float[np.ndarray, "cell node"]:
-    """How likely an image at a node is to pass the data set's rule on fresh answers."""
+    """Compute the probability that an image at a node passes the rule on fresh answers."""
     selection = data.selection
     assert selection is not None
-    asked = selection.count_answers(shown)
-    sizes = np.unique(asked)
-    if len(sizes) > SIZES:
-        raise StudyError(
-            "too-many-annotator-numbers", dataset=data.name, number_count=len(sizes), largest=SIZES
-        )
+    n_answers = selection.count_answers(n_shown)
+    sizes = np.unique(n_answers)
+    if (count := len(sizes)) > MAX_SIZES:
+        facts = {"dataset": data.name, "number_count": count, "largest": MAX_SIZES}
+        raise StudyError("too-many-annotator-numbers", **facts)
     table = {size: _chance(selection, int(size), dependence) for size in sizes.tolist()}
-    return np.stack([table[size] for size in asked.tolist()])
+    return np.stack([table[size] for size in n_answers.tolist()])
 
 
 def _chance(selection: Selection, size: int, dependence: float) -> Float[np.ndarray, "node"]:
-    """Σ_k a(k, n) P(k | n, s) at the nodes."""
+    """Compute Σ_k a(k, n) P(k | n, s) at the nodes."""
     k = np.arange(size + 1)
-    told = _log_answers(k, size - k, dependence)
+    log_answers = _log_answers(k, size - k, dependence)
     keeps = selection.probability(k, np.full(size + 1, size))
-    return keeps @ np.exp(told + log_binomial(size, k)[:, None])
+    return keeps @ np.exp(log_answers + log_binomial(size, k)[:, None])
 
 
 def kept_factor(
-    a: Floats, b: Floats, weight: Floats, data: AnnotatedSet, at: Floats
+    a: Floats, b: Floats, weight: Floats, data: AnnotatedSet, s: Floats
 ) -> Float[np.ndarray, "draw point"]:
-    """What a density of s is to be multiplied by to be that of the images which counts kept.
+    """Compute the factor that truncates a density of s to images whose counts pass the rule.
 
     Parameters
     ----------
     a, b, weight : float64 [draw, K]
-        The mixture before selection.
+        The beta mixture before selection.
     data
         The data set with its rule.
-    at : float64 [S]
+    s : float64 [S]
         Selection frequencies.
 
     Returns
@@ -210,17 +212,18 @@ def kept_factor(
         Σ_n P(n) a_n(s) / ∫ a_n p, with a_n(s) = Σ_k a(k, n) P(k | n, s); 1 without a rule.
     """
     rule = truncating(data.selection)
-    factor = np.ones((len(a), len(at)))
+    factor = np.ones((len(a), len(s)))
     if rule is None:
         return factor
     from scipy.stats import betabinom, binom  # takes long to import
 
+    # A mixture over numbers of annotators, each truncated by the rule.
     sizes, count = np.unique(data.shown, return_counts=True)
     factor[:] = 0.0
     for n, share in zip(sizes.tolist(), (count / count.sum()).tolist(), strict=True):
         k = np.arange(n + 1)
         keeps = rule.probability(k, np.full(n + 1, n))
-        chance = keeps @ binom.pmf(k[:, None], n, at[None, :])
-        kept = betabinom.pmf(k, n, a[..., None], b[..., None]) @ keeps
-        factor += share * chance / (weight * kept).sum(axis=1)[:, None]
+        chance = keeps @ binom.pmf(k[:, None], n, s[None, :])
+        passing = betabinom.pmf(k, n, a[..., None], b[..., None]) @ keeps
+        factor += share * chance / (weight * passing).sum(axis=1)[:, None]
     return factor

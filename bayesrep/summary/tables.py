@@ -1,4 +1,4 @@
-"""Tables that a person reads: every classifier, all together, pair by pair, and by rank."""
+"""Summary tables: by classifier, over all classifiers, by pair, and by rank."""
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,7 @@ def summarize(
     crowd_sd: float = 0.0,
     allow_unconverged: bool = False,
 ) -> pl.DataFrame:
-    """Adjusted accuracies with 95 % credible intervals and convergence diagnostics.
+    """Summarize adjusted accuracies with 95 % credible intervals and convergence diagnostics.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ def summarize(
     posterior
         From `bayesrep.fit` or `bayesrep.read_posterior`.
     crowd_sd
-        Where it is not known who answered: by how much a data set's mean selection frequency would
-        differ between crowds of annotators, a standard deviation (0.01 is one point). It widens the
-        intervals; 0 takes both crowds for equally strict. No estimate moves.
+        Assumed standard deviation of a data set's mean selection frequency between crowds of
+        annotators (0.01 is one point), if it is not known who answered. It widens the intervals; 0
+        takes both crowds for equally strict. No estimate moves.
     allow_unconverged
         Return the table even if the fit did not converge.
 
@@ -65,7 +65,7 @@ def summarize(
 
 
 def accuracies(fitted: Fitted) -> pl.DataFrame:
-    """The table of `summarize`."""
+    """Build the table of `summarize`."""
     adjusted, statistics = fitted.draws_over_crowds, fitted.statistics
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     estimate = adjusted.mean(axis=(0, 1))
@@ -90,11 +90,12 @@ def accuracies(fitted: Fitted) -> pl.DataFrame:
 
 
 def _convergence(fitted: Fitted) -> tuple[Floats, Floats, Floats]:
-    """R-hat, bulk and tail ESS of the adjusted accuracies; weighted draws have no R-hat."""
+    """Compute R-hat, bulk and tail ESS of adjusted accuracies; weighted draws have no R-hat."""
     if fitted.record.method == "nuts":
         name = "adjusted_accuracy"
         checks = diagnostics(fitted.group.select(name))
         return checks.rhat[name].values, checks.ess_bulk[name].values, checks.ess_tail[name].values
+    # Draws of importance sampling: one effective size, that of the weights, for all quantities.
     size = np.full(fitted.group.sizes["classifier"], float(fitted.group.attrs.get("ess", np.nan)))
     return np.full(len(size), np.nan), size, size
 
@@ -106,7 +107,7 @@ def summarize_gaps(
     crowd_sd: float = 0.0,
     allow_unconverged: bool = False,
 ) -> pl.DataFrame:
-    """The mean accuracy drop divided, and the line over classifiers, with 95 % intervals.
+    """Decompose the mean accuracy drop, and fit the line over classifiers, with 95 % intervals.
 
     Parameters
     ----------
@@ -143,11 +144,12 @@ def summarize_gaps(
 
 
 def gaps(fitted: Fitted) -> pl.DataFrame:
-    """The table of `summarize_gaps`."""
+    """Build the table of `summarize_gaps`."""
     adjusted, population = fitted.draws_over_crowds, fitted.population_draws
     statistics = fitted.statistics
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     slope, intercept = accuracy_line(reference, adjusted)
+    # Population accuracies have errors of their own: a line with errors in variables.
     population_slope, population_intercept = line_of_draws(population, adjusted)
     rows = {
         "bias_corrected_gap": bias_corrected_gap(reference, adjusted).mean(axis=-1),
@@ -179,7 +181,7 @@ def compare_classifiers(
     crowd_sd: float = 0.0,
     allow_unconverged: bool = False,
 ) -> pl.DataFrame:
-    """Every pair of classifiers: by how much one is better once selection is removed.
+    """Compare every pair of classifiers by their adjusted accuracies.
 
     Parameters
     ----------
@@ -191,8 +193,8 @@ def compare_classifiers(
     polars.DataFrame
         One row a pair, in the order of the study: classifier, other, `raw_difference` of their
         replication accuracies, `difference` of their adjusted accuracies (classifier less other)
-        with lower and upper (95 %), and `probability`, that the first is the better one. Of many
-        pairs some will be far apart by chance: each interval is for one pair.
+        with lower and upper (95 %), and `probability`, that the first is the better one. Some of
+        many pairs will be far apart by chance: each interval is for one pair.
 
     Raises
     ------
@@ -209,9 +211,9 @@ def compare_classifiers(
     mean, probability = np.empty(len(first)), np.empty(len(first))
     for one in range(len(names) - 1):  # pairs of a row at a time: all at once need too much memory
         row = first == one
-        apart = adjusted[..., one, None] - adjusted[..., one + 1 :]
-        mean[row], probability[row] = apart.mean(axis=(0, 1)), (apart > 0).mean(axis=(0, 1))
-        interval[:, row] = np.quantile(apart, INTERVAL, axis=(0, 1))
+        delta = adjusted[..., one, None] - adjusted[..., one + 1 :]
+        mean[row], probability[row] = delta.mean(axis=(0, 1)), (delta > 0).mean(axis=(0, 1))
+        interval[:, row] = np.quantile(delta, INTERVAL, axis=(0, 1))
     return pl.DataFrame(
         {
             "classifier": names[first],
@@ -232,7 +234,7 @@ def rank_classifiers(
     crowd_sd: float = 0.0,
     allow_unconverged: bool = False,
 ) -> pl.DataFrame:
-    """Ranks by adjusted accuracy, 1 the best, with 95 % intervals.
+    """Rank classifiers by adjusted accuracy, 1 the best, with 95 % intervals.
 
     Parameters
     ----------
@@ -257,6 +259,7 @@ def rank_classifiers(
     adjusted, statistics = fitted.draws_over_crowds, fitted.statistics
     ranked = ranks(adjusted)
     lower, upper = np.quantile(ranked, INTERVAL, axis=(0, 1), method="nearest")
+    # Ties share the first place, so that the probabilities to be the best add up to 1.
     best = ranked == ranked.min(axis=-1, keepdims=True)
     return pl.DataFrame(
         {

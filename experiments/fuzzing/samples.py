@@ -445,7 +445,7 @@ def posterior() -> Any:
     from bayesrep.numerics.codes import encode
     from bayesrep.posterior.files import build_posterior
     from bayesrep.posterior.groups import CellNames, cell_coordinates
-    from bayesrep.posterior.likelihood import LOGITS
+    from bayesrep.posterior.likelihood import LOGIT_VARS
 
     data = study()
     rng = np.random.default_rng(0)
@@ -464,7 +464,7 @@ def posterior() -> Any:
     every = ("chain", "draw")
     by_cell = ("classifier", "replication_cell")
     codes = encode(logarithms(*every, *by_cell)[1])
-    logits = zip(LOGITS, ((*every, *by_cell), by_cell, by_cell), codes, strict=True)
+    logits = zip(LOGIT_VARS, ((*every, *by_cell), by_cell, by_cell), codes, strict=True)
     names = (
         "adjusted_accuracy",
         "bias_corrected_gap",

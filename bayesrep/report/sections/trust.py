@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from bayesrep.checks.dependence import AGAINST
+from bayesrep.checks.dependence import MIN_SUPPORT
 from bayesrep.checks.diagnosis import examine
 from bayesrep.checks.finding import CHECKS
 from bayesrep.errors import quote_word
@@ -90,7 +90,7 @@ class Trust(Section):
         if len(fitted.adjusted_draws) > 1:
             figures.append(chains_figure(fitted.adjusted_draws.mean(axis=2)))
         if diagnosis.dependence is not None:
-            possible = diagnosis.dependence.filter(pl.col("support") > AGAINST)
+            possible = diagnosis.dependence.filter(pl.col("support") > MIN_SUPPORT)
             if len(possible) > 1 and np.isfinite(possible.to_numpy()).all():
                 gap = fitted.group["bias_corrected_gap"].values.mean(axis=2)
                 figures.append(dependence_figure(possible, np.asarray(gap, dtype=float), words))

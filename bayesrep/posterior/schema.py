@@ -1,4 +1,4 @@
-"""What a posterior from a file must be, so that nothing that reads it stumbles later."""
+"""The schema of a posterior file, checked on reading so that nothing fails later."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,38 +10,38 @@ from bayesrep.errors import PosteriorError, StudyError, Violation
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.files.strict_json import parse
 from bayesrep.models import MODELS
-from bayesrep.posterior.groups import CellNames, Posterior, draws_of, read_group
-from bayesrep.posterior.likelihood import MEANINGS
-from bayesrep.posterior.verdict import EVERY
+from bayesrep.posterior.groups import CellNames, Posterior, draw_indices, read_group
+from bayesrep.posterior.likelihood import CODE_VARS
+from bayesrep.posterior.verdict import DRAW_DIMS
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.selection import Selection
 from bayesrep.types import Floats
 
 Dims = tuple[str, ...]
-BY_CLASSIFIER: Dims = (*EVERY, "classifier")
+BY_CLASSIFIER: Dims = (*DRAW_DIMS, "classifier")
 BY_CELL: Dims = (*BY_CLASSIFIER, "replication_cell")
 BY_ANSWERED: Dims = (*BY_CLASSIFIER, "answered_cell")
-DIMS: Mapping[str, Mapping[str, Dims]] = {
+VAR_DIMS: Mapping[str, Mapping[str, Dims]] = {
     "posterior": {
         "adjusted_accuracy": BY_CLASSIFIER,
         "bias_corrected_gap": BY_CLASSIFIER,
         "selection_gap": BY_CLASSIFIER,
         "population_reference_accuracy": BY_CLASSIFIER,
-        "mean_selection_frequency": (*EVERY, "dataset"),
+        "mean_selection_frequency": (*DRAW_DIMS, "dataset"),
     },
-    "log_prior": {"shared": EVERY, "own": BY_CLASSIFIER},
+    "log_prior": {"shared": DRAW_DIMS, "own": BY_CLASSIFIER},
     "log_likelihood": {"correct": BY_ANSWERED},
     "log_density": {
         "logit_right": BY_CELL,
         "logit_middle": BY_CELL[2:],
         "logit_step": BY_CELL[2:],
-        "reference_images": (*EVERY, "reference_cell"),
-        "replication_images": (*EVERY, "replication_cell"),
+        "reference_images": (*DRAW_DIMS, "reference_cell"),
+        "replication_images": (*DRAW_DIMS, "replication_cell"),
     },
     "posterior_predictive": {
         "correct": BY_ANSWERED,
-        "reference_images": (*EVERY, "reference_cell"),
-        "replication_images": (*EVERY, "replication_cell"),
+        "reference_images": (*DRAW_DIMS, "reference_cell"),
+        "replication_images": (*DRAW_DIMS, "replication_cell"),
     },
     "observed_data": {
         "correct": BY_ANSWERED[2:],
@@ -52,20 +52,16 @@ DIMS: Mapping[str, Mapping[str, Dims]] = {
     "sample_stats": {},
 }
 """Dimensions of the variables that are read again, by group. All but observed_data have draws."""
-NAMES = ("classifier", "dataset", "group")
-"""Dimensions along which there are names."""
-CELLS = ("reference_cell", "replication_cell", "answered_cell")
-"""Dimensions along which `CellNames` says what they are."""
-IMAGES = ("reference_images", "replication_images")
-"""What observed_data and log_density hold, where they are there at all."""
-THINNED = (
-    ("posterior_predictive", "draw"),
-    ("log_likelihood", "draw"),
-    ("log_density", "draw"),
-)
-"""Groups that may have some draws only: predictions, and what would be too large otherwise."""
-TEXTS = ("study_fingerprint", "model", "options", "traits", "datasets", "groups")
-JSON: Mapping[str, type] = {
+NAMED_DIMS = ("classifier", "dataset", "group")
+"""Dimensions whose coordinates are names."""
+CELL_DIMS = ("reference_cell", "replication_cell", "answered_cell")
+"""Dimensions of cells, which `CellNames` describes."""
+IMAGE_VARS = ("reference_images", "replication_images")
+"""Variables required in observed_data and log_density, if the group is present."""
+THINNED_GROUPS = ("posterior_predictive", "log_likelihood", "log_density")
+"""Groups that may hold a subset of the draws: predictions, and arrays otherwise too large."""
+TEXT_ATTRS = ("study_fingerprint", "model", "options", "traits", "datasets", "groups")
+JSON_ATTRS: Mapping[str, type] = {
     "options": dict,
     "datasets": list,
     "selection": dict,
@@ -73,7 +69,7 @@ JSON: Mapping[str, type] = {
     "versions": dict,
     "traits": dict,
 }
-FURTHER: Mapping[str, type | tuple[type, ...]] = {
+ATTR_TYPES: Mapping[str, type | tuple[type, ...]] = {
     "statistics_digest": str,
     "selection": str,
     "schedule": str,
@@ -95,26 +91,28 @@ FURTHER: Mapping[str, type | tuple[type, ...]] = {
 
 
 def violations(posterior: Posterior) -> Iterator[Violation]:
-    """Yield what is wrong with the groups, variables, names and attributes of a posterior."""
-    groups = {name: group for name in DIMS if (group := read_group(posterior, name)) is not None}
+    """Yield every violation of the schema by groups, variables, names and attributes."""
+    groups = {dim: each for dim in VAR_DIMS if (each := read_group(posterior, dim)) is not None}
     if "posterior" not in groups or "adjusted_accuracy" not in groups["posterior"]:
         yield Violation("adjusted-accuracy-missing")
         return
     yield from _attribute_violations(groups["posterior"].attrs)
+    # A dimension has one length, or one list of names, in all groups; thinned ones have their own.
     sizes: dict[str, Any] = {}
     for name, group in groups.items():
         yield from _group_violations(name, group)
         for dim, length in group.sizes.items():
-            known = f"{name}, {dim}" if (name, dim) in THINNED else dim
-            named = dim in NAMES and dim in group.coords
+            key = f"{name}, {dim}" if dim == "draw" and name in THINNED_GROUPS else dim
+            named = dim in NAMED_DIMS and dim in group.coords
             size = group.coords[dim].values.tolist() if named else length
-            if sizes.setdefault(known, size) != size and dim in (*EVERY, *NAMES, *CELLS):
+            if sizes.setdefault(key, size) != size and dim in (*DRAW_DIMS, *NAMED_DIMS, *CELL_DIMS):
                 yield Violation("posterior-group-sizes-differ", dimension=dim)
     for name in {"log_likelihood", "log_density"} & groups.keys():
         try:
-            draws_of(groups[name], groups["posterior"])
+            draw_indices(groups[name], groups["posterior"])
         except (KeyError, TypeError, PosteriorError):
             yield Violation("posterior-group-draws-differ")
+    # Summaries and checks rely on probabilities without NaN.
     accuracy = groups["posterior"]["adjusted_accuracy"].values
     if accuracy.dtype.kind != "f" or not accuracy.size or not _is_accuracy(accuracy):
         yield Violation("adjusted-accuracy-out-of-range")
@@ -125,28 +123,32 @@ def _is_accuracy(accuracy: Floats) -> bool:
 
 
 def _group_violations(name: str, group: Group) -> Iterator[Violation]:
-    known = DIMS[name]
+    expected = VAR_DIMS[name]
     if name in ("observed_data", "log_density"):
         yield from (
             Violation("posterior-variable-missing", group=name, variable=each)
-            for each in IMAGES
+            for each in IMAGE_VARS
             if each not in group
         )
-    meanings = {each: group.coords[each] for each in MEANINGS if each in group.coords}
+    # Offsets and steps of codes are coordinates; after ArviZ's `concat` they have a chain each.
+    meanings = {each: group.coords[each] for each in CODE_VARS if each in group.coords}
     for variable, array in {**group.data_vars, **meanings}.items():
-        dims = array.dims[1:] if variable in MEANINGS and "chain" in array.dims else array.dims
+        dims = array.dims[1:] if variable in CODE_VARS and "chain" in array.dims else array.dims
         if array.dtype.kind not in "biuf":
             yield Violation("posterior-variable-not-numbers", group=name, variable=variable)
-        elif dims != known.get(variable, dims):
+        elif dims != expected.get(variable, dims):
             yield Violation(
                 "posterior-variable-dimensions-wrong",
                 group=name,
                 variable=variable,
                 dimensions=", ".join(dims),
             )
-        elif name != "observed_data" and dims[:2] != EVERY == known.get(variable, EVERY)[:2]:
+        elif (
+            name != "observed_data"
+            and dims[:2] != DRAW_DIMS == expected.get(variable, DRAW_DIMS)[:2]
+        ):
             yield Violation("posterior-variable-without-draws", group=name, variable=variable)
-    for dim in NAMES:
+    for dim in NAMED_DIMS:
         if dim in group.sizes:
             yield from _name_violations(f"{name}/{dim}", group.coords.get(dim))
     roles = [dim.removesuffix("_cell") for dim in group.sizes if dim.endswith("_cell")]
@@ -186,7 +188,7 @@ def _cell_violations(name: str, group: Group, role: str) -> Iterator[Violation]:
 
 
 def _is_text(value: object) -> bool:
-    """Whether this is text in Unicode: bytes that are none come as halves of surrogate pairs."""
+    """Check for Unicode text: bytes that are not are read as halves of surrogate pairs."""
     try:
         return isinstance(value, str) and value.encode().decode() == value
     except UnicodeEncodeError:
@@ -199,7 +201,7 @@ def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[Violation]:
             yield Violation("posterior-attribute-not-text", attribute=str(name))
             return
     # Each step reads what the steps before it have found sound: the first violation ends the rest.
-    missing = [name for name in TEXTS if not isinstance(attributes.get(name), str)]
+    missing = [name for name in TEXT_ATTRS if not isinstance(attributes.get(name), str)]
     if missing:
         yield Violation(
             "posterior-attributes-missing",
@@ -207,29 +209,29 @@ def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[Violation]:
             attributes=", ".join(missing),
         )
         return
-    for name, kind in FURTHER.items():
+    for name, kind in ATTR_TYPES.items():
         if name in attributes and not isinstance(attributes[name], kind):
             yield Violation("posterior-attribute-type-wrong", attribute=name)
             return
     # netCDF has no mappings: they are written as JSON, and one left out is an empty one.
-    read: dict[str, Any] = {}
-    for name, kind in JSON.items():
+    parsed: dict[str, Any] = {}
+    for name, kind in JSON_ATTRS.items():
         try:
-            read[name] = parse(attributes.get(name, "{}"))
+            parsed[name] = parse(attributes.get(name, "{}"))
         except ValueError:
-            read[name] = None
-        if name in attributes and not isinstance(read[name], kind):
+            parsed[name] = None
+        if name in attributes and not isinstance(parsed[name], kind):
             yield Violation("posterior-attribute-unreadable", attribute=name)
             return
     # Wrong names of data sets do not keep the rules of selection from being read.
-    if not all(isinstance(role, str) for role in read["datasets"]):
+    if not all(isinstance(role, str) for role in parsed["datasets"]):
         yield Violation("posterior-data-sets-unnamed")
-    elif tuple(read["datasets"][:2]) != REQUIRED_ROLES:
+    elif tuple(parsed["datasets"][:2]) != REQUIRED_ROLES:
         yield Violation(
             "posterior-data-sets-misordered", expected_data_sets=" and ".join(REQUIRED_ROLES)
         )
     try:
-        for rule in read["selection"].values():
+        for rule in parsed["selection"].values():
             Selection.parse(rule)
     except StudyError:
         yield Violation("posterior-selection-without-rule")
