@@ -3,7 +3,7 @@
 import numpy as np
 
 from bayesrep.checks.finding import Finding
-from bayesrep.numerics.estimands import NORMAL
+from bayesrep.numerics.estimands import Z_975
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies.study import Study
 
@@ -67,9 +67,9 @@ def judge_unknown_crowd(fitted: Fitted) -> Finding:
     )
     measure = f". To measure it, give answers by {words.worker}."
     value = f"sd {100 * assumed:g} points assumed" if assumed else "alike, assumed"
-    half = NORMAL * float(np.std(fitted.adjusted_draws.mean(axis=-1)))
+    half = Z_975 * float(np.std(fitted.adjusted_draws.mean(axis=-1)))
     mean = np.full((fitted.adjusted_draws.shape[-1], 1), 1 / fitted.adjusted_draws.shape[-1])
-    a_point = NORMAL * POINT * float(np.linalg.norm(fitted.crowd_effects(mean)))
+    a_point = Z_975 * POINT * float(np.linalg.norm(fitted.crowd_effects(mean)))
     text = (
         f"{said}. The mean gap is then known to within \N{PLUS-MINUS SIGN}"
         f"{100 * np.hypot(half, a_point * assumed / POINT):.1f} points"

@@ -7,7 +7,7 @@ might have thought before is no answer, and nobody is to read "can be used as th
 import numpy as np
 
 from bayesrep.checks.finding import Finding
-from bayesrep.numerics.estimands import NORMAL
+from bayesrep.numerics.estimands import Z_975
 from bayesrep.studies.words import IMAGES, Words
 from bayesrep.types import Float
 
@@ -33,7 +33,7 @@ def judge_width(
     words
         Words of the study.
     """
-    half = NORMAL * float(np.std(draws.mean(axis=-1)))
+    half = Z_975 * float(np.std(draws.mean(axis=-1)))
     check = "interval of the mean gap"
     value = f"\N{PLUS-MINUS SIGN}{100 * half:.1f} points"
     wanted = f"at most \N{PLUS-MINUS SIGN}{100 * WIDEST:.0f} points"

@@ -1,9 +1,9 @@
-"""Which images naive matching takes, and with how many annotators.
+"""Number of annotators n' for naive matching, and the images left out of it.
 
-Matching on k of n needs one n for all images, and annotators can be forgotten, not added. With as
-many as the image has that was shown to the fewest, one sparse image among thousands would cost all
-the others theirs. So n' is the most annotators that at least 99 % of the images of each data set
-have, and the few images with fewer are left out of naive matching and of what is made of it.
+Matching on k of n needs one n for all images, and annotators can be dropped, not added. With the
+fewest annotators of any image as n', one sparse image among thousands would discard most answers
+about the others. So n' is the most annotators that at least 99 % of the images of each data set
+have, and the few images with fewer are left out of naive matching and of what depends on it.
 """
 
 from collections.abc import Mapping
@@ -16,38 +16,38 @@ from bayesrep.errors import OptionError
 from bayesrep.estimators.replicates import CellCounts, Replicates
 from bayesrep.studies.rules import REQUIRED_ROLES
 
-SPARSE = 0.01
-"""Share of a data set's images that may be left out for their few annotators."""
+SPARSE_SHARE = 0.01
+"""Largest share of a data set's images that may be left out for too few annotators."""
 
 
 @dataclass(frozen=True)
 class AnnotatorMatch:
-    """With how many annotators images are matched, and which are not.
+    """Number of annotators that images are matched with, and the images left out.
 
     Attributes
     ----------
     annotators
-        n', which every image is thinned to.
+        n', to which every image is thinned.
     left_out
-        How many images of each data set, by role, have fewer and are left out.
+        Images of each data set, by role, with fewer annotators, which are left out.
     images
-        How many images both data sets have, with those left out.
+        Images of both data sets, including those left out.
     fewest
-        The annotators of the image that has the fewest.
-    holding
-        How many images of each data set, by role, are why n' is not larger: they have no more,
-        where half of the images or more have.
+        Fewest annotators of any image.
+    limiting_images
+        Images of each data set, by role, with exactly n' annotators where the majority have more:
+        they limit n'.
     without
         n' without these images; n' itself where there are none.
     most
-        The annotators of the image that has the most.
+        Most annotators of any image.
     """
 
     annotators: int
     left_out: Mapping[str, int]
     images: int
     fewest: int
-    holding: Mapping[str, int]
+    limiting_images: Mapping[str, int]
     without: int
     most: int
 
@@ -55,7 +55,7 @@ class AnnotatorMatch:
     def from_replicates(
         cls, replicates: Replicates, annotators: int | None = None
     ) -> "AnnotatorMatch":
-        """What is kept with the given n', or the most that 99 % of the images have.
+        """Match with the given n', by default the most that 99 % of the images have.
 
         Raises
         ------
@@ -68,11 +68,12 @@ class AnnotatorMatch:
             raise OptionError("thinned-annotators-out-of-range", annotators=number, fewest=most)
         sets = dict(zip(REQUIRED_ROLES, _both_versions(replicates), strict=True))
         half = min(_usual_annotators(cells, 0.5) for cells in sets.values())
+        # Images limit n' where they are few: half of the images have more annotators.
         holds = [
             number == most < half and _usual_annotators(cells) == most for cells in sets.values()
         ]
         reference, replication = (
-            cells.keep_shown_to(number + 1) if hold else cells
+            cells.with_at_least(number + 1) if hold else cells
             for cells, hold in zip(sets.values(), holds, strict=True)
         )
         without = Replicates(reference, replication, replicates.words)
@@ -91,33 +92,33 @@ class AnnotatorMatch:
 
     @property
     def thins(self) -> bool:
-        """Whether some image has more annotators than n'."""
+        """True if some image has more annotators than n'."""
         return self.most > self.annotators
 
     @property
     def dropped_images(self) -> int:
-        """How many images are left out."""
+        """Number of images left out."""
         return sum(self.left_out.values())
 
     def take(self, replicates: Replicates) -> Replicates:
-        """The same versions without the images that have fewer annotators than n'."""
+        """Select the images with at least n' annotators, in every version."""
         return take_annotated(replicates, self.annotators)
 
 
 def fewest_annotators(replicates: Replicates) -> int:
-    """The most annotators that every image of both data sets has."""
+    """Return the fewest annotators of any image of both data sets."""
     return int(min(replicates.reference.shown.min(), replicates.replication.shown.min()))
 
 
 def usual_annotators(replicates: Replicates) -> int:
-    """The most annotators n' that at least 99 % of the images of each data set have."""
+    """Return the most annotators n' that at least 99 % of the images of each data set have."""
     return min(map(_usual_annotators, _both_versions(replicates)))
 
 
 def take_annotated(replicates: Replicates, annotators: int) -> Replicates:
-    """The versions without the images that have fewer annotators."""
+    """Select the images with at least so many annotators, in every version."""
     reference, replication = (
-        cells.keep_shown_to(annotators) for cells in _both_versions(replicates)
+        cells.with_at_least(annotators) for cells in _both_versions(replicates)
     )
     return Replicates(reference, replication, replicates.words)
 
@@ -126,10 +127,11 @@ def _both_versions(replicates: Replicates) -> tuple[CellCounts, CellCounts]:
     return replicates.reference, replicates.replication
 
 
-def _usual_annotators(cells: CellCounts, sparse: float = SPARSE) -> int:
-    """The most annotators that all images have but a share of them."""
+def _usual_annotators(cells: CellCounts, sparse: float = SPARSE_SHARE) -> int:
+    """Return the most annotators that all images but a share `sparse` of them have."""
     images = cells.images[0]
     numbers = np.unique(cells.shown[images > 0])
+    # Numbers of annotators are candidates for n', increasing.
     fewer = np.array([images[cells.shown < number].sum() for number in numbers])
     return int(numbers[fewer <= sparse * images.sum()][-1])
 
