@@ -13,10 +13,10 @@ from bayesrep import bounds
 from bayesrep.choices import REPLICATES
 from bayesrep.choices import BootstrapInterval as Interval
 from bayesrep.errors import EstimateWarning, InterpolationWarning, OptionError
+from bayesrep.estimators.annotator_match import AnnotatorMatch, usual_annotators
 from bayesrep.estimators.estimator import Estimator
 from bayesrep.estimators.intervals import acceleration, bca, percentile
 from bayesrep.estimators.jackknife import Jackknife
-from bayesrep.estimators.kept import AnnotatorMatch, usual_annotators
 from bayesrep.estimators.methods import METHODS, resolve
 from bayesrep.estimators.naive import Naive
 from bayesrep.estimators.raw import Raw
@@ -126,7 +126,7 @@ def analyse(
     seed: int = 0,
     progress: bool = False,
 ) -> list[Analysis]:
-    """Apply methods to a study once, for the tables of classifiers and of gaps alike.
+    """Apply methods to a study once, for both tables, of classifiers and of gaps.
 
     Parameters
     ----------
@@ -174,12 +174,12 @@ def analyse(
         intervals = {name: percentile(value) for name, value in values.items()}
     else:  # BCa intervals need the estimate without each image, for their acceleration
         # Leaving out one image per cell suffices: those of a cell have equal influence.
-        without = apply(without_each_image(statistics))
+        leave_one_out = apply(without_each_image(statistics))
         intervals = {
             one.method: bca(
                 one.values,
                 values[one.method],
-                _skewness(resampled, statistics, without[one.method]),
+                _skewness(resampled, statistics, leave_one_out[one.method]),
             )
             for one in analyses
         }
@@ -228,14 +228,14 @@ def quantities(
 ) -> Float[np.ndarray, "*version quantity"]:
     """Stack adjusted accuracies and the five estimands of `QUANTITIES`."""
     slope, intercept = accuracy_line(reference, adjusted)
-    together = (
+    estimands = (
         bias_corrected_gap(reference, adjusted).mean(axis=-1),
         selection_gap(adjusted, replication).mean(axis=-1),
         share_explained(reference, replication, adjusted),
         slope,
         intercept,
     )
-    return np.concatenate([adjusted, np.stack(together, axis=-1)], axis=-1)
+    return np.concatenate([adjusted, np.stack(estimands, axis=-1)], axis=-1)
 
 
 def _to_resample(
@@ -272,18 +272,18 @@ def _without_bootstrap(
     if error is None:
         error = np.full_like(adjusted, np.nan)
     # Normal interval of the estimator's own standard error, such as the jackknife's.
-    own = adjusted + np.outer(ndtri(INTERVAL), error)
+    own_interval = adjusted + np.outer(ndtri(INTERVAL), error)
     accuracies = whole.reference.accuracy()[0], whole.replication.accuracy()[0], adjusted
     values = quantities(*accuracies)
-    interval = np.pad(own, ((0, 0), (0, len(QUANTITIES))), constant_values=np.nan)
-    unknown, match = np.full_like(values, np.nan), estimates.kept
-    of_all = (
+    interval = np.pad(own_interval, ((0, 0), (0, len(QUANTITIES))), constant_values=np.nan)
+    no_error, match = np.full_like(values, np.nan), estimates.kept
+    gap = (
         _gap_of_all(estimator, whole, match) if match is not None and match.dropped_images else None
     )
     return Analysis(
-        *(name, statistics, values, interval, own, unknown),
+        *(name, statistics, values, interval, own_interval, no_error),
         kept=match,
-        gap_of_all=of_all,
+        gap_of_all=gap,
         always_right=estimates.always_right,
     )
 
@@ -295,7 +295,7 @@ def _gap_of_all(estimator: Estimator, whole: Replicates, match: AnnotatorMatch) 
     if isinstance(estimator, Jackknife) and match.fewest <= estimator.delete:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InterpolationWarning)  # said of the images that are kept
+        warnings.simplefilter("ignore", InterpolationWarning)  # raised for the matched images
         adjusted = replace(estimator, annotators=match.fewest)(whole).value
     return float(bias_corrected_gap(whole.reference.accuracy(), adjusted).mean())
 
@@ -330,7 +330,7 @@ def _skewness(
 
     def leave_one_out(role: str, rows: slice) -> Float[np.ndarray, "image quantity"]:
         data = study.datasets[role]
-        # Images of a cell share one estimate: leaving any of them out changes it alike.
+        # Images of a cell share one estimate: leaving out any of them has the same effect.
         cell = statistics.cells[role].find(data.selected[rows], data.shown[rows])
         correct, size = data.correct[rows], len(data.images)
         accuracy = {**plain, role: (plain[role] * size - correct) / (size - 1)}

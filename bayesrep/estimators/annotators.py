@@ -22,10 +22,10 @@ import polars as pl
 
 from bayesrep import bounds
 from bayesrep.errors import EstimateWarning, InterpolationWarning, OptionError
+from bayesrep.estimators.annotator_match import take_annotated, usual_annotators
 from bayesrep.estimators.em_spline import EMSpline, fit_parametric
 from bayesrep.estimators.intervals import percentile
 from bayesrep.estimators.jackknife import correct_estimate
-from bayesrep.estimators.kept import take_annotated, usual_annotators
 from bayesrep.estimators.naive import (
     at_every_count,
     forget_one_annotator,
@@ -226,9 +226,9 @@ def extrapolate(
     from bayesrep.numerics.beta_splines import expected_bsplines
 
     statistics = SufficientStatistics.of(study)
-    whole = Replicates.from_study(statistics)
+    observed = Replicates.from_study(statistics)
     if numbers is None:
-        usual = usual_annotators(whole)
+        usual = usual_annotators(observed)
         numbers = [usual, 2 * usual, 4 * usual, 10 * usual]
     if min(numbers, default=0) < 1 or max(numbers) > MAX_EXTRAPOLATED:
         raise OptionError(
@@ -236,7 +236,7 @@ def extrapolate(
         )
     # The fitted mixtures and curves take the place of the true ones.
     options = EMSpline(components=2, loss="binomial", bounds="everywhere")
-    fitted = fit_parametric(options, whole, seed=seed)
+    fitted = fit_parametric(options, observed, seed=seed)
     reference, replication = (fitted.mixtures.mixture(role) for role in range(2))
     accuracy = statistics.accuracy("reference")
     noiseless_gap = float((accuracy - fitted.adjusted_accuracy[0]).mean())

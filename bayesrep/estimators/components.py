@@ -65,23 +65,23 @@ def compare_components(
         raise OptionError("no-number-of-components")
     for size in components:  # one by one: `max` would run through a range of any length
         bounds.refuse_above("components", size, bounds.COMPONENTS)
-    whole = complete_cells(Replicates.from_study(study))
-    total = whole.images.sum(axis=-1)[:, 0]
+    table = complete_cells(Replicates.from_study(study))
+    total = table.images.sum(axis=-1)[:, 0]
     if folds < 2 or total.min() < folds:
         raise OptionError("folds-out-of-range", folds=folds, most=int(total.min()))
-    parts = _folds(whole, folds, seed)  # [2, F, M]
+    parts = _folds(table, folds, seed)  # [2, F, M]
     # Version 0 is the study; version f + 1 is the study without fold f.
-    training = np.concatenate([whole.images, whole.images - parts], axis=1)
+    training = np.concatenate([table.images, table.images - parts], axis=1)
     rows: list[pl.DataFrame] = []
     log_masses: list[Floats] = []  # held-out log likelihoods of the images of every cell
     with progress_bar(len(components), "size", show=progress) as bar:
         for size in components:
             bar.stage(f"mixtures of {size}")
-            table = CellTable(whole.selected, whole.shown, training, whole.correct)
-            study_fit = fit_mixtures(table, components=size, starts=starts, seed=seed)
+            folded = CellTable(table.selected, table.shown, training, table.correct)
+            study_fit = fit_mixtures(folded, components=size, starts=starts, seed=seed)
             # Folds start from the study's optima, so that they find the same modes.
-            fit = refit_mixtures(study_fit, table)
-            log_mass = np.where(parts > 0, log_shares(fit, table)[:, 1:], 0.0)
+            fit = refit_mixtures(study_fit, folded)
+            log_mass = np.where(parts > 0, log_shares(fit, folded)[:, 1:], 0.0)
             log_masses.append((parts * log_mass).sum(axis=1))
             held_out = log_masses[-1].sum(axis=-1)
             likelihood, parameters = study_fit.log_likelihood[:, 0], 3 * size - 1
@@ -103,8 +103,8 @@ def compare_components(
     behind, error = _distance_from_best(np.stack(log_masses), parts.sum(axis=1))
     return pl.concat(
         [
-            table.with_columns(held_out_behind=pl.Series(less), held_out_error=pl.Series(scatter))
-            for table, less, scatter in zip(rows, behind, error, strict=True)
+            row.with_columns(held_out_behind=pl.Series(less), held_out_error=pl.Series(scatter))
+            for row, less, scatter in zip(rows, behind, error, strict=True)
         ]
     ).sort("dataset", "components")
 
@@ -123,8 +123,8 @@ def fewest_components(table: pl.DataFrame) -> dict[str, int]:
         K by data set: the smallest whose held-out likelihood is within one standard error.
     """
     enough = table.filter(pl.col("held_out_behind") <= pl.col("held_out_error"))
-    least = enough.group_by("dataset", maintain_order=True).agg(pl.col("components").min())
-    return dict(least.iter_rows())
+    fewest = enough.group_by("dataset", maintain_order=True).agg(pl.col("components").min())
+    return dict(fewest.iter_rows())
 
 
 def _distance_from_best(

@@ -85,10 +85,10 @@ def _em_round(
     log_joint = mixture.log_weights[:, None] + _log_components(mixture, cells)
     log_total = logsumexp(log_joint, axis=0)
     members = images[None, :] * jnp.exp(log_joint - log_total[None, :])  # step 1
-    share = members.sum(axis=1) / images.sum()
+    weights = members.sum(axis=1) / images.sum()
     log_a, log_b = _m_step(mixture, members, cells)  # step 2
     # A component that lost its images keeps a finite log weight.
-    log_weights = jnp.log(jnp.maximum(share, 1e-300))
+    log_weights = jnp.log(jnp.maximum(weights, 1e-300))
     return LogBetas(log_a, log_b, log_weights), images @ (cells.log_choices + log_total)
 
 
@@ -113,12 +113,12 @@ def _m_step(
         step_a, step_b = _newton_step(jnp.exp(log_a), jnp.exp(log_b), tails, steps)
         # A fraction of 0 is among the candidates, so that no step lowers the likelihood.
         shares = jnp.asarray(_M_STEP_FRACTIONS)[:, None]
-        tried_a, tried_b = _within_limits(
+        trial_a, trial_b = _within_limits(
             log_a[None, :] + shares * step_a[None, :], log_b[None, :] + shares * step_b[None, :]
         )
-        best = jnp.argmax(jax.vmap(expected_log_likelihood)(tried_a, tried_b), axis=0)
+        best = jnp.argmax(jax.vmap(expected_log_likelihood)(trial_a, trial_b), axis=0)
         chosen = best[None, :] == jnp.arange(len(_M_STEP_FRACTIONS))[:, None]
-        return (jnp.where(chosen, tried_a, 0).sum(0), jnp.where(chosen, tried_b, 0).sum(0)), None
+        return (jnp.where(chosen, trial_a, 0).sum(0), jnp.where(chosen, trial_b, 0).sum(0)), None
 
     return jax.lax.scan(newton, (mixture.log_a, mixture.log_b), None, length=2)[0]
 
@@ -156,10 +156,10 @@ def _newton_step(
     # |Hessian|^-1 gradient: Newton's step where the Hessian is negative, uphill where it is not.
     middle, half = (aa + bb) / 2, jnp.sqrt(((aa - bb) / 2) ** 2 + ab**2)
     smallest = 1e-9 * (1 + total[:, 0])
-    one, other = jnp.abs(middle + half) + smallest, jnp.abs(middle - half) + smallest
+    plus, minus = jnp.abs(middle + half) + smallest, jnp.abs(middle - half) + smallest
     # 1/|H| = α + β H for a symmetric 2 × 2 matrix with eigenvalues middle ± half
-    beta = jnp.where(half > 0, (1 / one - 1 / other) / jnp.where(half > 0, 2 * half, 1.0), 0.0)
-    alpha = 1 / one - beta * (middle + half)
+    beta = jnp.where(half > 0, (1 / plus - 1 / minus) / jnp.where(half > 0, 2 * half, 1.0), 0.0)
+    alpha = 1 / plus - beta * (middle + half)
     step_a = alpha * slope_a + beta * (aa * slope_a + ab * slope_b)
     step_b = alpha * slope_b + beta * (ab * slope_a + bb * slope_b)
     # Trust region: no step multiplies a or b by more than exp(2).
@@ -208,15 +208,15 @@ def _newton_climb(
         move = axes @ along
         move = move * jnp.minimum(1.0, _MAX_STEP / jnp.maximum(jnp.abs(move).max(), 1e-300))
         # Line search: the best of several fractions of the step, if it is an improvement.
-        tried = position[None, :] + jnp.asarray(_NEWTON_FRACTIONS)[:, None] * move[None, :]
-        tried = jnp.clip(tried, lower[None, :], upper[None, :])
-        values = jax.vmap(value)(tried)
+        trial = position[None, :] + jnp.asarray(_NEWTON_FRACTIONS)[:, None] * move[None, :]
+        trial = jnp.clip(trial, lower[None, :], upper[None, :])
+        values = jax.vmap(value)(trial)
         best = jnp.argmax(values)
         better = values[best] > current
         # The increase that the quadratic model predicts; convergence where it is small.
         gain = gradient @ move / 2
         steps_left = jnp.where(better & (gain > _NEWTON_TOLERANCE), steps_left - 1, 0)
-        position = jnp.where(better, tried[best], position)
+        position = jnp.where(better, trial[best], position)
         return position, jnp.maximum(values[best], current), gain, steps_left
 
     log_a, log_b, log_weights = mixture

@@ -11,9 +11,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.betas import Betas
 from bayesrep.estimators.estimator import Estimates, check_words
-from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.mixtures import (
     CellTable,
     MixtureFit,

@@ -16,7 +16,7 @@ from typing import (
 import numpy as np
 
 from bayesrep.errors import OptionError
-from bayesrep.estimators.kept import AnnotatorMatch
+from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.types import Float
 

@@ -17,12 +17,12 @@ and in its exact form, θ being linearised in the counts,
 
     SE² = (n − d)/d · Σ_x Var(h_x(k') | k_x of n),
 
-with h the change of θ when image x is counted at k'. It says how much other annotators would have
-changed the estimate, not other images: use the bootstrap for those.
+with h the change of θ when image x is counted at k'. It is the variability over annotators,
+not over images: use the bootstrap for those.
 
 Where images have different n, all are first thinned to the n' of `naive`, and the same images are
-left out, of both estimates. The noise of both is multiplied by n: with many annotators or few
-images it drowns what is extrapolated, which `Analysis.error` says.
+left out, of both estimates. Extrapolation multiplies the noise of both by n: with many annotators
+or few images it exceeds the bias that is removed; see `Analysis.error`.
 """
 
 import warnings
@@ -33,8 +33,8 @@ import numpy as np
 from scipy import sparse
 
 from bayesrep.errors import InterpolationWarning, OptionError
+from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.estimator import Estimates
-from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.naive import (
     ThinnedCounts,
     accuracy_by_count,
@@ -86,19 +86,19 @@ class Jackknife:
             )
         matched = match.take(replicates)
         counts = thinned_counts(matched, n)
-        whole = matched_accuracy(counts, replicates.words)
+        full = matched_accuracy(counts, replicates.words)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InterpolationWarning)  # raised once, for n
-            part = matched_accuracy(thinned_counts(matched, n - self.delete))
+            reduced = matched_accuracy(thinned_counts(matched, n - self.delete))
         study = ThinnedCounts(n, counts.selected, *(field[:1] for field in counts[2:]))
         # Only version 0, the study itself, needs a standard error.
         error = _standard_error(study, self.delete)
-        return Estimates(correct_estimate(whole, part, n, self.delete), error, match)
+        return Estimates(correct_estimate(full, reduced, n, self.delete), error, match)
 
 
-def correct_estimate(whole: Floats, part: Floats, annotators: int | Ints, delete: int) -> Floats:
+def correct_estimate(full: Floats, reduced: Floats, annotators: int | Ints, delete: int) -> Floats:
     """Extrapolate to θ_J from the estimates with n annotators and with n − d of them."""
-    return whole - (annotators - delete) / delete * (part - whole)
+    return full - (annotators - delete) / delete * (reduced - full)
 
 
 def _standard_error(study: ThinnedCounts, delete: int) -> Float[np.ndarray, "classifier"]:
@@ -108,18 +108,18 @@ def _standard_error(study: ThinnedCounts, delete: int) -> Float[np.ndarray, "cla
     # Columns of counts that no image can have are left out.
     counts = np.unique(thinning.indices)
     thinning = thinning[:, counts]
-    part = ThinnedCounts(
+    reduced = ThinnedCounts(
         n - delete,
         counts,
         study.reference @ thinning,
         study.replication @ thinning,
         (thinning.T @ study.correct[0])[None],
     )
-    (accuracy,), _ = accuracy_by_count(part)
-    reference = part.reference[0] / part.reference.sum()
+    (accuracy,), _ = accuracy_by_count(reduced)
+    reference = reduced.reference[0] / reduced.reference.sum()
     # p_ref(k') / p_rep(k'): the weight of a replication image at a thinned count.
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = np.where(part.replication[0] > 0, reference / part.replication[0], 0.0)
+        ratio = np.where(reduced.replication[0] > 0, reference / reduced.replication[0], 0.0)
     # h for a reference image, a correctly and a wrongly classified image of the replication
     kinds = (
         (study.reference[0][:, None] / study.reference.sum() ** 2, accuracy),

@@ -11,8 +11,8 @@ import numpy as np
 
 from bayesrep import bounds
 from bayesrep.errors import EstimateWarning, IdentificationWarning, OptionError
+from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.betas import MEAN_LIMITS, LogBetas
-from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.naive import at_every_count, thinned_counts
 from bayesrep.estimators.replicates import CellCounts, Replicates
 from bayesrep.numerics.noisy_matching import BetaMixture

@@ -9,7 +9,7 @@ A_c: adjusted accuracy of classifier c; f_c: 1 where it is right; k: annotators 
 It needs every image to have the same n. Matching on k / n across different n would compare
 readings of different noise: 3 of 3 is weaker evidence of s near 1 than 40 of 40, yet has the same
 k / n. So all images are thinned to n' annotators, by default the most that 99 % of the images of
-each data set have (`kept`; images with fewer are left out), in exact expectation over the
+each data set have (`annotator_match`; images with fewer are left out), in expectation over the
 annotators dropped. This is equation 4 itself if all images share n and n' = n; smaller n' give the
 curves of the paper's figure 5c.
 """
@@ -21,8 +21,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bayesrep.errors import InterpolationWarning
+from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.estimator import Estimates
-from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.thinning import thinning_matrix
 from bayesrep.studies.words import IMAGES, Words
@@ -114,12 +114,12 @@ def at_every_count(counts: ThinnedCounts) -> ThinnedCounts:
     """Expand to all counts 0..n', with no images at the impossible ones."""
     every_count = np.arange(counts.annotators + 1)
 
-    def spread(values: Floats) -> Floats:
-        whole = np.zeros((values.shape[0], len(every_count), *values.shape[2:]))
-        whole[:, counts.selected] = values
-        return whole
+    def expand(values: Floats) -> Floats:
+        expanded = np.zeros((values.shape[0], len(every_count), *values.shape[2:]))
+        expanded[:, counts.selected] = values
+        return expanded
 
-    return ThinnedCounts(counts.annotators, every_count, *map(spread, counts[2:]))
+    return ThinnedCounts(counts.annotators, every_count, *map(expand, counts[2:]))
 
 
 def forget_one_annotator(counts: ThinnedCounts) -> ThinnedCounts:
@@ -135,8 +135,8 @@ def forget_one_annotator(counts: ThinnedCounts) -> ThinnedCounts:
 
     def thin_values(values: Floats) -> Floats:
         shape = (-1, *(1,) * (values.ndim - 2))
-        stays, goes = rejects.reshape(shape), selects.reshape(shape)
-        return values[:, :-1] * stays + values[:, 1:] * goes
+        stay_weight, drop_weight = rejects.reshape(shape), selects.reshape(shape)
+        return values[:, :-1] * stay_weight + values[:, 1:] * drop_weight
 
     return ThinnedCounts(n - 1, selected, *map(thin_values, counts[2:]))
 

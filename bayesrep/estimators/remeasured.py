@@ -8,7 +8,7 @@ Predictions of an item's next answers are ratios of its masses f(k, n), of k yes
     E[s² | k, n]         =  f(k + 2, n + 2) / f(k, n)
     P(k' of n' | k, n)   =  C(n', k') f(k + k', n + n') / f(k, n)
 
-The items are annotated images, or a model's attempts: where items were kept because a model failed
+The items are annotated images, or a model's attempts: if they were selected because a model failed
 at them, s is its solve rate, and its remeasured score is its accuracy without selection bias.
 
 Intervals are about these very items. Given the mixture they are independent, which adds their own
@@ -109,8 +109,8 @@ def remeasure_counts(
     dropped = None
     # Applied to new answers the rule rejects some of the items that it had selected.
     if rule is not None:
-        keeps = _keeps_again(fit.rates, fit.logs, fit.solved, fit.attempts, rule)
-        dropped = _summarize_mean(1 - keeps, keeps * (1 - keeps), fit.items, rng)
+        passing = _predict_passing(fit.rates, fit.logs, fit.solved, fit.attempts, rule)
+        dropped = _summarize_mean(1 - passing, passing * (1 - passing), fit.items, rng)
     return Remeasured(
         len(k),
         float((k / n).mean()),
@@ -139,7 +139,7 @@ def _check_counts(
 MAX_ANSWERS = 10_000
 
 
-def _keeps_again(
+def _predict_passing(
     rates: SolveRates,
     logs: Float[np.ndarray, "draw cell"],
     selected: Int[np.ndarray, "cell"],
@@ -147,7 +147,7 @@ def _keeps_again(
     rule: Selection,
 ) -> Float[np.ndarray, "draw cell"]:
     """Compute Σ_k' a(k', n') P(k' of n' | k, n), the probability of passing the rule again."""
-    keeps = np.empty_like(logs)
+    chance = np.empty_like(logs)
     for cell, size in enumerate(rule.count_answers(n).tolist()):
         counts = np.arange(size + 1)
         probability = rule.probability(counts, np.full(size + 1, size))
@@ -155,8 +155,8 @@ def _keeps_again(
         # Counts that cannot pass contribute nothing and are skipped.
         joint = log_counts(rates, selected[cell] + passing, np.full(len(passing), n[cell] + size))
         mass = np.exp(joint + log_binomial(size, passing) - logs[:, cell, None])
-        keeps[:, cell] = mass @ probability[passing]
-    return np.clip(keeps, 0, 1)
+        chance[:, cell] = mass @ probability[passing]
+    return np.clip(chance, 0, 1)
 
 
 def _summarize_mean(

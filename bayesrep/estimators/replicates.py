@@ -144,10 +144,10 @@ def bootstrap(
     """
     generators = [np.random.default_rng([seed, stream]) for stream in (0, 1, 2)]
     # Workers are a sample too: their perturbed weights shift the counts of all their images.
-    others = WorkerBootstrap.from_study(study)
+    workers = WorkerBootstrap.from_study(study)
     cells = {
         role: with_adjacent_cells(statistics.cells[role])
-        if role in others.shifts
+        if role in workers.shifts
         else statistics.cells[role]
         for role in REQUIRED_ROLES
     }
@@ -156,7 +156,7 @@ def bootstrap(
     blocks = -(-size * largest // _MAX_BATCH_NUMBERS) if size else 1
     # Streams of random numbers belong to the data sets, not to the blocks.
     for rows in np.array_split(np.arange(size), blocks):
-        counted = generators[2].standard_normal((len(rows), others.workers))
+        perturbations = generators[2].standard_normal((len(rows), workers.workers))
         reference, replication = (
             CellCounts.from_cells(cells[role]).with_rows(
                 *_resample_images(
@@ -164,7 +164,7 @@ def bootstrap(
                     cells[role],
                     len(rows),
                     generator,
-                    (counted, others.shifts[role]) if role in others.shifts else None,
+                    (perturbations, workers.shifts[role]) if role in workers.shifts else None,
                 )
             )
             for role, generator in zip(REQUIRED_ROLES, generators, strict=False)
@@ -197,11 +197,11 @@ def _resample_images(
     def sum_by_cell(
         weights: Float[np.ndarray, "some image"],
     ) -> tuple[Float[np.ndarray, "some cell"], Float[np.ndarray, "some cell classifier"]]:
-        every, ours = np.zeros_like(images[: len(weights)]), np.zeros_like(right[: len(weights)])
-        every[:, occupied] = np.add.reduceat(weights, starts[:-1], axis=1)
+        counts, hits = np.zeros_like(images[: len(weights)]), np.zeros_like(right[: len(weights)])
+        counts[:, occupied] = np.add.reduceat(weights, starts[:-1], axis=1)
         for cell, start, stop in zip(occupied, starts, starts[1:], strict=False):
-            ours[:, cell] = weights[:, start:stop] @ correct[start:stop].astype(weights.dtype)
-        return every, ours
+            hits[:, cell] = weights[:, start:stop] @ correct[start:stop].astype(weights.dtype)
+        return counts, hits
 
     for done in range(0, size, batch):
         block = slice(done, min(done + batch, size))
@@ -209,11 +209,11 @@ def _resample_images(
         if workers is None:
             continue
         # The workers' perturbations move images to adjacent cells, within what is possible.
-        counted, shift = workers
-        more, more_right = sum_by_cell((shift @ counted[block].T).T[:, order])
+        perturbations, shift = workers
+        extra, extra_correct = sum_by_cell((shift @ perturbations[block].T).T[:, order])
         images[block], right[block] = _clip_to_possible(
-            images[block] + shift_counts(cells.selected, cells.shown, more),
-            right[block] + shift_counts(cells.selected, cells.shown, more_right),
+            images[block] + shift_counts(cells.selected, cells.shown, extra),
+            right[block] + shift_counts(cells.selected, cells.shown, extra_correct),
             total,
         )
     return images, right
@@ -244,7 +244,7 @@ def _weights(
 def without_each_image(statistics: SufficientStatistics) -> Iterator[Replicates]:
     """Yield the study without one image, for every kind of image, in blocks of bounded memory.
 
-    A classifier's estimate changes alike whichever image of a cell is left out, but for whether the
+    A classifier's estimate without an image depends on the image's cell only, and on whether the
     classifier is right on it. So there are M₁ versions without a reference image of each cell, M₂
     without a replication image that is classified correctly (by every classifier that has one) and
     M₂ without one that is not.

@@ -17,7 +17,7 @@ from bayesrep.studies.selection import Selection
 from bayesrep.types import Float, Floats, Int
 
 N_RUNS = 4  # independent runs of the sampler
-_MAX_RHAT = 1.05  # above, a warning says that runs do not agree
+_MAX_RUNS_RHAT = 1.05  # above, a warning says that runs do not agree
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,7 @@ def check_runs(values: Float[np.ndarray, "draw quantity"], names: Sequence[str])
     """
     # Runs in place of chains: R-hat compares their means and spreads.
     rhat = convergence(values.reshape(N_RUNS, -1, values.shape[1])).rhat
-    if np.nanmax(rhat, initial=0.0) > _MAX_RHAT:
+    if np.nanmax(rhat, initial=0.0) > _MAX_RUNS_RHAT:
         warnings.warn(
             ConvergenceWarning(
                 f"{names[int(np.nanargmax(rhat))]}: runs of the sampler do not agree (R-hat "

@@ -160,12 +160,12 @@ def _binomial(
         target = (weight * rate)[None, :]
         solution = _least_squares(conditional * weight[:, None], target, rows)[0]
         # Line search: the most likely of several fractions of the step.
-        tried = curve[None, :] + jnp.asarray(_STEP_FRACTIONS)[:, None] * (solution - curve)[None, :]
-        values = jax.vmap(likelihood, in_axes=(0, None))(tried, right)
+        trial = curve[None, :] + jnp.asarray(_STEP_FRACTIONS)[:, None] * (solution - curve)[None, :]
+        values = jax.vmap(likelihood, in_axes=(0, None))(trial, right)
         best = jnp.argmax(values)
         better = values[best] > current
         gain = jnp.where(better, values[best] - current, 0.0)
-        return jnp.where(better, tried[best], curve), jnp.maximum(values[best], current), gain
+        return jnp.where(better, trial[best], curve), jnp.maximum(values[best], current), gain
 
     def fit(start: Float[Array, "basis"], right: Float[Array, "cell"]) -> Float[Array, "basis"]:
         begin = start, likelihood(start, right), jnp.asarray(jnp.inf)

@@ -11,9 +11,9 @@ from scipy.special import ndtri
 
 from bayesrep.errors import EstimateWarning
 from bayesrep.estimators.analysis import QUANTITIES, Analysis, Interval, analyse
+from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.estimator import Estimator
 from bayesrep.estimators.jackknife import Jackknife
-from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.methods import METHODS
 from bayesrep.numerics.estimands import INTERVAL, Z_975, bias_corrected_gap, selection_gap
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -149,7 +149,7 @@ def matching_sentences(analyses: Sequence[Analysis]) -> list[str]:
     """
     return [
         *_wrong_sentences(analyses),
-        *_kept_sentences(analyses),
+        *_match_sentences(analyses),
         *_noise_sentences(analyses),
         *_bootstrap_sentences(analyses),
     ]
@@ -175,7 +175,7 @@ def matching_facts(analyses: Sequence[Analysis]) -> list[dict[str, Any]]:
 
 def _warn(analyses: Sequence[Analysis]) -> None:
     left_out = [one for one in analyses if one.kept is not None and one.kept.dropped_images]
-    sentences = _wrong_sentences(analyses), _kept_sentences(left_out), _noise_sentences(analyses)
+    sentences = _wrong_sentences(analyses), _match_sentences(left_out), _noise_sentences(analyses)
     for sentence in chain(*sentences):
         warnings.warn(EstimateWarning(sentence), stacklevel=3)
 
@@ -190,7 +190,7 @@ def _wrong_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
         )
 
 
-def _kept_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
+def _match_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
     groups: dict[tuple[int, int], list[Analysis]] = {}
     for one in analyses:
         if one.kept is not None:

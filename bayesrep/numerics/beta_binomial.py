@@ -96,10 +96,10 @@ def log_masses(
     """
     low, high = trials[0], trials[-1]
     # One product with a triangular matrix gives all rising factorials of a, b and a + b.
-    before = counts_below(np.arange(high + 1), high).T
+    below = counts_below(np.arange(high + 1), high).T
     steps = np.arange(high, dtype=np.float64)[None, None, :]
     logs = jnp.log(jnp.stack([a, b, a + b])[:, :, None] + steps)
-    selected, rejected, totals = logs @ before  # log (.)_r
+    selected, rejected, totals = logs @ below  # log (.)_r
     rows = np.array([n - low for n in trials])
     # Row N, column r of the second holds log (b)_{N−r}, 0 where N < r.
     padded = jnp.pad(rejected, ((0, 0), (high - low, 0)))

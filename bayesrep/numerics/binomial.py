@@ -34,7 +34,7 @@ def bound_few_values(n: int, values: Ints, images: Ints) -> float:
     over all of them, a bound is below α with probability at most α. Up to two values at each end
     are ignored, since they may be typing errors.
     """
-    least = 0.0
+    bound = 0.0
     for end in range(min(3, len(values) // 2)):
         low, high = int(values[end]), int(values[-1 - end])
         k, counted = (each[end + 1 : len(values) - 1 - end] for each in (values, images))
@@ -50,10 +50,10 @@ def bound_few_values(n: int, values: Ints, images: Ints) -> float:
             log_sets += math.log(math.comb(width, len(k)))
         # c(S) is 1 where S holds an end of the window, and at least V / width, as for uniform s.
         ends = k[0] == low + 1 or k[-1] == high - 1
-        if ends or size * math.log(len(k) / width) + log_sets >= least:
+        if ends or size * math.log(len(k) / width) + log_sets >= bound:
             continue
-        least = min(least, size * _log_share(n, k, low, high) + log_sets)
-    return least
+        bound = min(bound, size * _log_share(n, k, low, high) + log_sets)
+    return bound
 
 
 def bound_common_divisor(selected: Ints, n_annotators: Ints) -> float:

@@ -12,7 +12,7 @@ Many short chains are compared by groups that began at one point each, *supercha
 is √(1 + B / W), B the variance of the superchains' means, W the mean over superchains of the
 variance of their chains' means and of the draws in a chain (Margossian and others (2024), "Nested
 R̂", Bayesian Analysis), of the same scores. Chains are independent, so τ is the variance of a
-chain's mean beside that of independent draws.
+chain's mean relative to that of independent draws.
 
 ArviZ has the same numbers (a test; 1.x with `prob=TAIL_QUANTILES`), one quantity at a time: a
 millisecond each, and ten thousand classifiers have 60,000.
@@ -65,7 +65,7 @@ def convergence(
         block = np.moveaxis(draws[:, :, start : start + QUANTITIES_PER_BLOCK], 2, 0)
         return _diagnose_rows(np.ascontiguousarray(block, dtype=float), superchains)
 
-    with ThreadPoolExecutor(cores()) as pool:  # sorts and transforms run beside each other
+    with ThreadPoolExecutor(cores()) as pool:  # sorts and transforms run in parallel
         parts = [*pool.map(of_block, range(0, count, QUANTITIES_PER_BLOCK))]
     rhat, bulk, tail = np.concatenate(parts, axis=1) if parts else np.empty((3, 0))
     return Convergence(rhat if chains > 1 else np.full(count, np.nan), bulk, tail)
@@ -186,11 +186,11 @@ def _effective_size(split: Float[np.ndarray, "quantity half n"]) -> Float[np.nda
     last = ends.argmax(axis=1)  # the pair that ends the sequence, whose first half may still count
     summed = np.cumsum(np.minimum.accumulate(pairs[:, : limit + 1], axis=1), axis=1)
     rows = np.arange(count)
-    before = np.where(last > 0, summed[rows, np.maximum(last - 1, 0)], 0.0)
+    pair_sum = np.where(last > 0, summed[rows, np.maximum(last - 1, 0)], 0.0)
     # The first half of the pair that ends the sequence still counts where it is positive.
     half = rho[rows, 2 * last]
     half = np.where((pairs[rows, last] >= 0) | (half > 0), half, 0.0)
-    tau = np.maximum(2 * before + half - 1, 1 / np.log10(size))
+    tau = np.maximum(2 * pair_sum + half - 1, 1 / np.log10(size))
     flat = split.reshape(count, -1)
     constant = np.ptp(flat, axis=1) < np.finfo(float).resolution
     return np.where(constant, float(size), size / tau)

@@ -19,8 +19,8 @@ annotators did,
 
     r_xw  =  y_xw − (k − y_xw) / (n − 1).
 
-These sum to zero over an image's workers, whatever k. So r_xw δ_x has mean zero where workers are
-alike, whatever the image's s, and products over two images estimate the covariance of one worker's
+These sum to zero over an image's workers for every k. So r_xw δ_x has mean zero under equal
+leniencies for every s, and products over two images estimate the covariance of one worker's
 leniencies. Where two workers meet on both images,
 the other's leniency is in both residuals as well. Of independent workers of equal spread that makes
 the product larger by a factor of
@@ -136,25 +136,25 @@ def cluster_covariance(
     overlap
         From `overlap_correction`.
     """
-    moves, both, weight = (np.zeros(()) for _ in range(3))
+    score, diag, weight = (np.zeros(()) for _ in range(3))
     for residual, steps in parts:
         total = steps.sum(axis=0)
         square = residual.power(2).sum(axis=1)
         # The pattern of answers, and one row in place of all where δ is the same for every image.
-        times = sparse.csr_array(residual, copy=True)
-        times.data = np.ones(times.nnz)
+        pattern = sparse.csr_array(residual, copy=True)
+        pattern.data = np.ones(pattern.nnz)
         if len(total) == 1:
-            sums = (np.asarray(m.sum(axis=0)) for m in (residual, times))
-            residual, times = (sparse.csr_array(each[np.newaxis]) for each in sums)
+            sums = (np.asarray(m.sum(axis=0)) for m in (residual, pattern))
+            residual, pattern = (sparse.csr_array(each[np.newaxis]) for each in sums)
             square = square.sum(keepdims=True)
-        moves = moves + np.stack([residual.T @ step for step in steps])
-        both = both + np.stack([each.T @ (square[:, None] * each) for each in (*steps, total)])
-        weight = weight + times.T @ np.abs(total)
-    blocks, total = len(moves), moves.sum(axis=0)
+        score = score + np.stack([residual.T @ step for step in steps])
+        diag = diag + np.stack([each.T @ (square[:, None] * each) for each in (*steps, total)])
+        weight = weight + pattern.T @ np.abs(total)
+    blocks, total = len(score), score.sum(axis=0)
     # Σ U Uᵀ less each answer's product with itself.
-    within = total.T @ total - both[-1]
+    within = total.T @ total - diag[-1]
     if blocks > 1:  # products of different blocks have no noise in common
-        within -= sum(each.T @ each - own for each, own in zip(moves, both[:-1], strict=True))
+        within -= sum(each.T @ each - own for each, own in zip(score, diag[:-1], strict=True))
         within /= blocks * (blocks - 1)
     effective, stretch = few_clusters_stretch(weight)
     return Clustered(clip_eigenvalues(within / overlap) * np.outer(stretch, stretch), effective)

@@ -1,7 +1,7 @@
 """Estimands computed from adjusted accuracies: arrays in, arrays out.
 
-Every function takes the classifiers along the last axis, so it serves one estimate [C] and draws
-[draw, C] alike. Equation numbers are those of Engstrom et al. (2020).
+Every function takes the classifiers along the last axis, for one estimate [C] as well as for draws
+[draw, C]. Equation numbers are those of Engstrom et al. (2020).
 """
 
 from typing import TypeAlias

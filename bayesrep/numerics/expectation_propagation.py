@@ -93,8 +93,8 @@ def find_leniencies(answers: CrowdAnswers) -> Leniencies:
     state = _update_moments(answers, sites, logit[selected])
     for sweep in range(MAX_SWEEPS):
         sites = _update_sites(answers, sites, state, part=DAMPING_FACTOR if sweep else 1.0)
-        before, state = state.mean, _update_moments(answers, sites, logit[selected])
-        if np.abs(state.mean - before).max() < SWEEP_TOLERANCE:
+        previous, state = state.mean, _update_moments(answers, sites, logit[selected])
+        if np.abs(state.mean - previous).max() < SWEEP_TOLERANCE:
             break
     return Leniencies(
         sites.spread,
@@ -273,23 +273,23 @@ def _covariance(
         weighted = sparse.csr_array((root, (image, worker)), shape=shape)
         information -= (weighted.T @ weighted).toarray()
     # Cov(p_a, p_a') = E[p_a p_a'] − E[p_a] E[p_a']: the second term.
-    middle = sparse.csr_array((expected, (image, worker)), shape=shape)
-    information += (middle.T @ middle).toarray()
+    expectation = sparse.csr_array((expected, (image, worker)), shape=shape)
+    information += (expectation.T @ expectation).toarray()
     information[np.diag_indices(len(workers))] += np.bincount(worker, noise, minlength=len(workers))
 
     number = answers.dataset[image]
-    for dataset, own in enumerate(density / density.sum(axis=1, keepdims=True)):
+    for dataset, masses in enumerate(density / density.sum(axis=1, keepdims=True)):
         members, mask = r[answers.dataset == dataset], number == dataset
-        basis = smooth - own @ smooth
+        basis = smooth - masses @ smooth
         # The Schur complement removes what errors of the density explain as well.
         inside = members @ basis
-        curvature = len(members) * (basis * own[:, None]).T @ basis
+        curvature = len(members) * (basis * masses[:, None]).T @ basis
         curvature += SMOOTH_PRECISION * np.eye(N_SMOOTH_TERMS)
         curvature -= (basis * members.sum(axis=0)[:, None]).T @ basis - inside.T @ inside
         # Cov_r(p_a, T); a constant taken off T does not matter.
-        both = expected_smooth[mask] - expected[mask, None] * (r @ smooth)[image[mask]]
+        cov = expected_smooth[mask] - expected[mask, None] * (r @ smooth)[image[mask]]
         cross = np.stack(
-            [np.bincount(worker[mask], each, minlength=len(workers)) for each in both.T], axis=1
+            [np.bincount(worker[mask], each, minlength=len(workers)) for each in cov.T], axis=1
         )
         information -= cross @ np.linalg.solve(curvature, cross.T)
     # Cancellation may leave unidentified directions with negative eigenvalues.

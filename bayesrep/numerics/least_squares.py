@@ -10,7 +10,7 @@ multiplier falls to zero. It ends after finitely many steps at the exact solutio
 product with G, so a thousand bounds cost little where few of them bind, and problems that share D
 share its factors.
 
-The factors of these small matrices are written out instead of asked of LAPACK: calls to its
+The factors of these small matrices are computed here and not by LAPACK: calls to its
 triangular solver, batched inside nested loops, deadlocked XLA's CPU runtime (jaxlib
 0.10.2, from 700 problems on), and a call for each 7 × 7 matrix costs more than its arithmetic.
 """
@@ -113,8 +113,8 @@ def _project(
 
     def step(state: _State) -> _State:
         state = _choose_bound(state, inverse, rows, lower, upper)
-        moved = _restore(state)
-        return jax.tree.map(lambda new, old: jnp.where(state.done, old, new), moved, state)
+        new_state = _restore(state)
+        return jax.tree.map(lambda new, old: jnp.where(state.done, old, new), new_state, state)
 
     def goes_on(state: _State) -> Array:
         return ~state.done & (state.steps < _MAX_STEPS)

@@ -125,13 +125,13 @@ def _solve_logit(
         log_yes = logsumexp(log_weight + log_expit(inner), axis=1)
         log_no = logsumexp(log_weight + log_expit(-inner), axis=1)
         log_slope = logsumexp(log_weight + log_expit(inner) + log_expit(-inner), axis=1)
-        over = log_yes - log_no - logit
-        low, high = np.where(over < 0, alpha, low), np.where(over > 0, alpha, high)
-        moved = alpha - over / np.exp(log_slope - log_yes - log_no)
+        error = log_yes - log_no - logit
+        low, high = np.where(error < 0, alpha, low), np.where(error > 0, alpha, high)
+        proposal = alpha - error / np.exp(log_slope - log_yes - log_no)
         # A Newton step outside the bracket is replaced by bisection.
-        moved = np.where((moved < low) | (moved > high), (low + high) / 2, moved)
-        step = np.abs(moved - alpha).max()
-        alpha = moved
+        proposal = np.where((proposal < low) | (proposal > high), (low + high) / 2, proposal)
+        step = np.abs(proposal - alpha).max()
+        alpha = proposal
         if step < 1e-12 * max(1.0, np.abs(alpha).max()):
             break
     return alpha
@@ -166,12 +166,12 @@ def log_given(
     order = np.argsort(answers.image, kind="stable")
     dataset = answers.dataset[answers.image]
     total = np.zeros((len(answers.dataset), alpha.shape[1]))
-    for number, each in enumerate(alpha):
-        mine = order[dataset[order] == number]
-        image, sign = answers.image[mine], np.where(answers.selected[mine], 1.0, -1.0)
-        cavity = leniencies.cavity_mean[mine], np.sqrt(leniencies.cavity_variance[mine])
+    for number, alpha_row in enumerate(alpha):
+        rows = order[dataset[order] == number]
+        image, sign = answers.image[rows], np.where(answers.selected[rows], 1.0, -1.0)
+        cavity = leniencies.cavity_mean[rows], np.sqrt(leniencies.cavity_variance[rows])
         start = 0
-        for part in run_in_chunks(_log_answer_probability, each, *cavity, sign):
+        for part in run_in_chunks(_log_answer_probability, alpha_row, *cavity, sign):
             images = image[start : start + len(part)]
             # Answers are sorted by image: each run is summed into its image.
             first = np.flatnonzero(np.diff(images, prepend=-1))
@@ -217,9 +217,9 @@ def log_counts(
     total[0, 0] = 1
     # One worker at a time: each was either not asked, or asked and said yes or no.
     for p, q in zip(yes.T, no.T, strict=True):
-        more = total[:-1] * q
-        more[:, 1:] += total[:-1, :-1] * p
-        total[1:] += more
+        extended = total[:-1] * q
+        extended[:, 1:] += total[:-1, :-1] * p
+        total[1:] += extended
     # The generating function counts every set of n workers and every choice of k among them.
     sets = log_binomial(np.full_like(n, len(mean)), n) + log_binomial(n, selected)
     return np.log(np.maximum(total[n, selected], SMALLEST_POSITIVE)) - sets[:, None]

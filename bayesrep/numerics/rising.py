@@ -18,15 +18,15 @@ def log_rising(
     x: Float[np.ndarray, "*batch"], counts: Int[np.ndarray, "count"]
 ) -> Float[np.ndarray, "*batch count"]:
     """Compute log (x)_r for every x > 0 and every count r ≥ 0."""
-    few = np.minimum(counts, SUMMED_STEPS)
-    steps = int(few.max(initial=0))
+    head = np.minimum(counts, SUMMED_STEPS)
+    steps = int(head.max(initial=0))
     sums = np.zeros((*x.shape, steps + 1))
     np.cumsum(np.log(x[..., None] + np.arange(steps)), axis=-1, out=sums[..., 1:])
-    logs = sums[..., few]
-    many = counts > SUMMED_STEPS
-    if many.any():
-        logs[..., many] += _stirling_difference(
-            x[..., None] + SUMMED_STEPS, (counts[many] - SUMMED_STEPS).astype(float)
+    logs = sums[..., head]
+    is_long = counts > SUMMED_STEPS
+    if is_long.any():
+        logs[..., is_long] += _stirling_difference(
+            x[..., None] + SUMMED_STEPS, (counts[is_long] - SUMMED_STEPS).astype(float)
         )
     return logs
 
@@ -41,13 +41,13 @@ def log_ratio(
     The ratio of two long rising factorials is rearranged: beyond the first steps it is
     Γ(y + a) / Γ(y) at their start over the same at their end.
     """
-    few = np.minimum(counts, SUMMED_STEPS)
-    logs = log_rising(b, few) - log_rising(a + b, few)
-    many = counts > SUMMED_STEPS
-    if many.any():
+    head = np.minimum(counts, SUMMED_STEPS)
+    logs = log_rising(b, head) - log_rising(a + b, head)
+    is_long = counts > SUMMED_STEPS
+    if is_long.any():
         # Γ(b + r) / Γ(a + b + r) rearranged: large terms cancel within each difference.
-        begin, end = b[..., None] + SUMMED_STEPS, b[..., None] + counts[many]
-        logs[..., many] += _stirling_difference(begin, a[..., None]) - _stirling_difference(
+        begin, end = b[..., None] + SUMMED_STEPS, b[..., None] + counts[is_long]
+        logs[..., is_long] += _stirling_difference(begin, a[..., None]) - _stirling_difference(
             end, a[..., None]
         )
     return logs

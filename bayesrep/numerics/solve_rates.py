@@ -61,8 +61,8 @@ def rates_from_normal(z: Float[np.ndarray, "draw parameter"]) -> SolveRates:
     weights[:, 0] = remaining
     # log(a/b) and the smaller shape determine both shapes.
     odds, smaller = np.split(z[:, 1 + N_COMPONENTS :], 2, axis=1)
-    odds, least = ODDS_SD * odds, np.exp(SMALLER_SD * smaller)
-    a, b = least * np.exp(np.maximum(odds, 0)), least * np.exp(np.maximum(-odds, 0))
+    odds, smaller_shape = ODDS_SD * odds, np.exp(SMALLER_SD * smaller)
+    a, b = smaller_shape * np.exp(np.maximum(odds, 0)), smaller_shape * np.exp(np.maximum(-odds, 0))
     return SolveRates(a, b, weights, at_zero, at_one)
 
 

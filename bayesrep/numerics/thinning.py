@@ -4,7 +4,7 @@ Drop n − n' of an image's n annotators at random. The number k' of the rest is
 
     P(k' of n' | k of n) = C(k, k') C(n − k, n' − k') / C(n, n'),
 
-and if k | s is Binomial(n, s) then k' | s is Binomial(n', s), whatever n was. So images with
+and if k | s is Binomial(n, s) then k' | s is Binomial(n', s), for every n. So images with
 different n become comparable without simulating anything: counts are replaced by expectations.
 """
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from bayesrep import bounds
 from bayesrep.errors import InterpolationWarning, OptionError, StudyError
-from bayesrep.estimators.kept import take_annotated, usual_annotators
+from bayesrep.estimators.annotator_match import take_annotated, usual_annotators
 from bayesrep.estimators.naive import matched_accuracy, thinned_counts
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.estimands import INTERVAL, Z_975
@@ -135,10 +135,10 @@ def half_the_images(study: Study, *, repeats: int = N_HALVES, seed: int = 0) -> 
     sizes = [len(study.datasets[role].images) for role in REQUIRED_ROLES]
     if min(sizes) < 2 or not study.classifiers:
         raise StudyError("halves-without-images-or-classifier")
-    whole = SufficientStatistics.of(study)
+    observed = SufficientStatistics.of(study)
     # n' of all images, so that halves differ in their images only.
-    annotators = usual_annotators(Replicates.from_study(whole))
-    rows = [(0, *sizes, _gap(whole, annotators))]
+    annotators = usual_annotators(Replicates.from_study(observed))
+    rows = [(0, *sizes, _gap(observed, annotators))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterpolationWarning)  # raised for all images already
         for number, statistics in enumerate(_halves(study, sizes, repeats, seed), 1):

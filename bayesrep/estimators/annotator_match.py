@@ -62,31 +62,31 @@ class AnnotatorMatch:
         OptionError
             Where `annotators` is less than 1, or more than 99 % of the images have.
         """
-        most = usual_annotators(replicates)
-        number = most if annotators is None else index(annotators)
-        if not 1 <= number <= most:
-            raise OptionError("thinned-annotators-out-of-range", annotators=number, fewest=most)
+        usual = usual_annotators(replicates)
+        n = usual if annotators is None else index(annotators)
+        if not 1 <= n <= usual:
+            raise OptionError("thinned-annotators-out-of-range", annotators=n, fewest=usual)
         sets = dict(zip(REQUIRED_ROLES, _both_versions(replicates), strict=True))
         half = min(_usual_annotators(cells, 0.5) for cells in sets.values())
         # Images limit n' where they are few: half of the images have more annotators.
-        holds = [
-            number == most < half and _usual_annotators(cells) == most for cells in sets.values()
+        limits = [
+            n == usual < half and _usual_annotators(cells) == usual for cells in sets.values()
         ]
         reference, replication = (
-            cells.with_at_least(number + 1) if hold else cells
-            for cells, hold in zip(sets.values(), holds, strict=True)
+            cells.with_at_least(n + 1) if limiting else cells
+            for cells, limiting in zip(sets.values(), limits, strict=True)
         )
-        without = Replicates(reference, replication, replicates.words)
+        unlimited = Replicates(reference, replication, replicates.words)
         return cls(
-            number,
-            {role: _count_with_fewer(cells, number) for role, cells in sets.items()},
+            n,
+            {role: _count_with_fewer(cells, n) for role, cells in sets.items()},
             int(sum(cells.images[0].sum() for cells in sets.values())),
             fewest_annotators(replicates),
             {
-                role: _count_with_fewer(cells, number + 1) if hold else 0
-                for (role, cells), hold in zip(sets.items(), holds, strict=True)
+                role: _count_with_fewer(cells, n + 1) if limiting else 0
+                for (role, cells), limiting in zip(sets.items(), limits, strict=True)
             },
-            usual_annotators(without) if any(holds) else number,
+            usual_annotators(unlimited) if any(limits) else n,
             max(int(cells.shown[cells.images[0] > 0].max()) for cells in sets.values()),
         )
 
@@ -130,10 +130,10 @@ def _both_versions(replicates: Replicates) -> tuple[CellCounts, CellCounts]:
 def _usual_annotators(cells: CellCounts, sparse: float = SPARSE_SHARE) -> int:
     """Return the most annotators that all images but a share `sparse` of them have."""
     images = cells.images[0]
-    numbers = np.unique(cells.shown[images > 0])
+    candidates = np.unique(cells.shown[images > 0])
     # Numbers of annotators are candidates for n', increasing.
-    fewer = np.array([images[cells.shown < number].sum() for number in numbers])
-    return int(numbers[fewer <= sparse * images.sum()][-1])
+    fewer = np.array([images[cells.shown < number].sum() for number in candidates])
+    return int(candidates[fewer <= sparse * images.sum()][-1])
 
 
 def _count_with_fewer(cells: CellCounts, annotators: int) -> int:
