@@ -26,7 +26,7 @@ from scipy.special import betainc
 import bayesrep
 from bayesrep import Study, WorkerAnswers
 from bayesrep.errors import ConvergenceWarning
-from bayesrep.numerics.estimands import NORMAL
+from bayesrep.numerics.estimands import Z_975
 from bayesrep.report.text import columns, percent
 from experiments.ledger import resume
 from experiments.results import save
@@ -86,7 +86,7 @@ def one_study(study: Study, truth: np.ndarray, seed: int) -> dict[str, Any]:
     for at, role in enumerate(("reference", "replication")):
         low, high = np.quantile(frequency[:, at], QUANTILES)
         middle, spread = frequency[:, at].mean(), frequency[:, at].std()
-        half = NORMAL * np.hypot(spread, errors[at])
+        half = Z_975 * np.hypot(spread, errors[at])
         shares = [np.quantile(each[:, at], QUANTILES) for each in below]
         wanted = [(truth <= level).mean() for level in BELOW]
         sides.append(

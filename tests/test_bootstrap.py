@@ -109,7 +109,7 @@ def test_seeds_and_blocks(monkeypatch: pytest.MonkeyPatch):
     study = study_of()
     whole, other = (replicates_of(study, 30, seed=seed) for seed in (4, 5))
     assert not np.array_equal(whole.reference.images[1:], other.reference.images[1:])
-    monkeypatch.setattr(replicates, "_BATCH_NUMBERS", 200)
+    monkeypatch.setattr(replicates, "_MAX_BATCH_NUMBERS", 200)
     blocks = list(bootstrap(study, SufficientStatistics.from_study(study), size=30, seed=4))
     assert len(blocks) > 1
     parts = np.concatenate([block.replication.correct[1:] for block in blocks])

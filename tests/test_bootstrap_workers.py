@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import bayesrep
 from bayesrep import SufficientStatistics, WorkerAnswers
-from bayesrep.estimators.crowds import OtherWorkers, flow, with_neighbours
+from bayesrep.estimators.crowds import WorkerBootstrap, shift_counts, with_adjacent_cells
 from bayesrep.estimators.replicates import bootstrap
 from bayesrep.studies.crowds import frequency_covariance, residuals_of
 from bayesrep.studies.statistics import Cells
@@ -61,7 +61,7 @@ def test_a_flow_is_of_selections_and_loses_no_image(data):
     n = np.repeat(np.sort(shown), np.sort(shown) + 1)
     k = np.concatenate([np.arange(each + 1) for each in np.sort(shown)])
     more = np.array(data.draw(st.lists(st.floats(-5, 5), min_size=len(n), max_size=len(n))))
-    grown = flow(k, n, more[None, :])[0]
+    grown = shift_counts(k, n, more[None, :])[0]
     for each in shown:
         assert grown[n == each].sum() == pytest.approx(0, abs=1e-9)
     assert k @ grown == pytest.approx(more.sum(), abs=1e-9)
@@ -69,7 +69,7 @@ def test_a_flow_is_of_selections_and_loses_no_image(data):
 
 def test_a_cells_neighbours_are_there_but_no_impossible_ones():
     cells = Cells(*(np.array(x) for x in ([0, 3, 4], [3, 3, 5], [1, 2, 1], [[1], [0], [1]])))
-    more = with_neighbours(cells)
+    more = with_adjacent_cells(cells)
     pairs = list(zip(more.selected.tolist(), more.shown.tolist(), strict=True))
     assert pairs == [(0, 3), (1, 3), (2, 3), (3, 3), (3, 5), (4, 5), (5, 5)]
     assert more.images.sum() == 4
@@ -90,9 +90,9 @@ def test_other_workers_select_more_by_as_much_as_workers_differ(two_crowds):
     """Of the mean frequencies, linear in what each worker adds: the covariance over workers."""
     datasets = [two_crowds.datasets[role] for role in ROLES]
     expected = frequency_covariance(datasets, residuals_of(datasets))
-    more_often = OtherWorkers.from_study(two_crowds).more_often
+    shift = WorkerBootstrap.from_study(two_crowds).shifts
     means = [
-        more_often[role].T @ (1 / data.shown / len(data.images))
+        shift[role].T @ (1 / data.shown / len(data.images))
         for role, data in zip(ROLES, datasets, strict=True)
     ]
     np.testing.assert_allclose(np.stack(means) @ np.stack(means).T, expected, atol=1e-12)
@@ -104,7 +104,7 @@ def test_of_a_data_set_without_workers_only_images_are_others(two_crowds):
     """Its replicates are those of a study without any worker, the other one's are not."""
     datasets = {**two_crowds.datasets, "replication": replace(two_crowds.replication, answers=None)}
     half = replace(two_crowds, datasets=datasets)
-    assert list(OtherWorkers.from_study(half).more_often) == ["reference"]
+    assert list(WorkerBootstrap.from_study(half).shifts) == ["reference"]
     found, plain = (frequencies(replicates_of(s, size=10)) for s in (half, nameless(two_crowds)))
     np.testing.assert_array_equal(found[:, 1], plain[:, 1])
     assert (found[1:, 0] != plain[1:, 0]).all()

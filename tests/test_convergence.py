@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayesrep.numerics.convergence import BLOCK, TAILS, convergence, mean_ess
+from bayesrep.numerics.convergence import (
+    QUANTITIES_PER_BLOCK,
+    TAIL_QUANTILES,
+    convergence,
+    mean_ess,
+)
 from bayesrep.posterior.files import arviz
 
 RANDOM = np.random.default_rng(0)
@@ -29,7 +34,7 @@ def repeated(values: np.ndarray) -> np.ndarray:
 
 CASES = {
     "independent": RANDOM.normal(size=(4, 500, 3)),
-    "more than a block": RANDOM.normal(size=(2, 40, BLOCK + 3)),
+    "more than a block": RANDOM.normal(size=(2, 40, QUANTITIES_PER_BLOCK + 3)),
     "slow": correlated(4, 200, 4, 0.95),
     "alternating": correlated(4, 200, 4, -0.9),
     "hardly moving": correlated(2, 101, 3, 0.9999),
@@ -57,7 +62,7 @@ def test_they_are_arviz(case: str):
         warnings.simplefilter("ignore")
         several = [whole["x"].shape[0] > 1 and module.rhat(whole)["x"].values]
         # By default the tails of 1.x are those of its intervals, 5.5 % each.
-        for how, options in (("bulk", {}), ("tail", {"prob": TAILS}), ("mean", {})):
+        for how, options in (("bulk", {}), ("tail", {"prob": TAIL_QUANTILES}), ("mean", {})):
             several.append(module.ess(whole, method=how, **options)["x"].values)
     if several[0] is False:
         several[0] = np.full(draws.shape[2], np.nan)

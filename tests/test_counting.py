@@ -60,7 +60,7 @@ def test_counts_are_those_of_all_rows_at_once(tmp_path, few_rows, named, kind):
 
 def test_the_error_over_workers_is_that_of_the_crowds_description(tmp_path, monkeypatch):
     """But for workers who meet: that correction is taken out of both."""
-    monkeypatch.setattr("bayesrep.studies.crowds.meetings", lambda _: 1.0)
+    monkeypatch.setattr("bayesrep.studies.crowds.overlap_correction", lambda _: 1.0)
     table = _answers(1)
     table.write_parquet(tmp_path / "a.parquet")
     found = count_answers([tmp_path / "a.parquet"]).datasets

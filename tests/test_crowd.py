@@ -20,7 +20,7 @@ from bayesrep import Study, StudyError, WorkerAnswers
 from bayesrep.answers import describe_crowd
 from bayesrep.cli import main
 from bayesrep.files import npy
-from bayesrep.numerics.crowd import NORMAL, cluster_covariance, meetings, residuals
+from bayesrep.numerics.crowd import Z_975, cluster_covariance, overlap_correction, residuals
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import CellNames
 from bayesrep.posterior.workers import one_selection
@@ -57,7 +57,7 @@ def test_the_covariance_is_that_over_all_pairs_of_a_workers_images(blocks):
                     both = dense[x] @ dense[y]
                     expected += both * np.outer(steps[a, x], steps[b, y]) / len(pairs)
     found = cluster_covariance([(r[:10], steps[:, :10]), (r[10:], steps[:, 10:])], 1.0)
-    stretch = stdtrit(found.effective - 1, 0.975) / NORMAL
+    stretch = stdtrit(found.effective - 1, 0.975) / Z_975
     values, vectors = np.linalg.eigh((expected + expected.T) / 2)
     expected = (vectors * np.maximum(values, 0)) @ vectors.T * np.outer(stretch, stretch)
     assert found.covariance == pytest.approx(expected, rel=1e-10, abs=1e-12)
@@ -82,7 +82,9 @@ def test_workers_who_meet_are_counted_over_all_pairs():
         if x != y
         for _ in asked[x] & asked[y]
     ]
-    assert meetings([residuals(image, worker, selected, 24, 7)]) == pytest.approx(np.mean(factors))
+    assert overlap_correction([residuals(image, worker, selected, 24, 7)]) == pytest.approx(
+        np.mean(factors)
+    )
 
 
 def _cells(counts):

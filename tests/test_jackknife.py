@@ -336,7 +336,7 @@ def test_images_that_hold_the_number_of_annotators_down_are_said():
     (naive,) = analyse(ragged_study({0: 2, 1: 2, 2: 2, 3: 1}), "naive")
     assert naive.kept is not None
     assert (naive.kept.annotators, naive.kept.without) == (2, 12)
-    assert naive.kept.holding == {"reference": 4, "replication": 0}
+    assert naive.kept.limiting_images == {"reference": 4, "replication": 0}
     (sentence,) = matching_sentences([naive])
     assert sentence.startswith(
         "naive: images are thinned to n' = 2 annotators each, since 4 of 400 images have no more "
@@ -349,7 +349,10 @@ def test_images_that_hold_the_number_of_annotators_down_are_said():
     for given, few in (("naive(annotators=1)", {0: 2, 1: 2, 2: 2}), ("naive", {})):
         (other,) = analyse(ragged_study(few), given)  # as asked for, or as all have
         assert other.kept is not None
-        assert (sum(other.kept.holding.values()), other.kept.without) == (0, other.kept.annotators)
+        assert (sum(other.kept.limiting_images.values()), other.kept.without) == (
+            0,
+            other.kept.annotators,
+        )
         said = matching_sentences([other])  # of nothing that was thinned there is nothing to say
         assert (len(said), "since" in "".join(said)) == (given != "naive", False)
 

@@ -19,7 +19,7 @@ from bayesrep.lab import explore, match_images, rematch
 from bayesrep.lab.masses import NODES, masses_of
 from bayesrep.lab.matching import chosen_masses, fitted_mixtures
 from bayesrep.lab.pipeline import simulate_matching
-from bayesrep.numerics.noisy_matching import BetaMixture, left_by_matching, replication_mixture
+from bayesrep.numerics.noisy_matching import BetaMixture, matching_bias, replication_mixture
 from bayesrep.report.lab_page import candidate_pools, lab_page, moments
 from bayesrep.studies.words import VOCABULARIES
 from experiments.match_images import Annotated
@@ -70,7 +70,7 @@ def test_any_mixtures_are_the_pool_s_times_what_is_accepted(n):
     np.testing.assert_allclose(found.density(s), HARD.density(s) * accepted, rtol=1e-9)
     mean, _ = integrate.quad(lambda x: x * float(found.density(np.array([x]))[0]), 0, 1, limit=200)
     assert found.mean == pytest.approx(mean, abs=1e-8)
-    assert left_by_matching(EASY, HARD, n) == pytest.approx(EASY.mean - mean, abs=1e-8)
+    assert matching_bias(EASY, HARD, n) == pytest.approx(EASY.mean - mean, abs=1e-8)
 
 
 @given(positive, positive, positive, positive, numbers)
@@ -78,7 +78,7 @@ def test_any_mixtures_are_the_pool_s_times_what_is_accepted(n):
 def test_the_pool_s_mean_pulls_in_proportion(a1, b1, a, b, n):
     first, pool = beta(a1, b1), beta(a, b)
     expected = (first.mean - pool.mean) * (a + b) / (a + b + n)
-    assert left_by_matching(first, pool, n) == pytest.approx(expected, abs=1e-10)
+    assert matching_bias(first, pool, n) == pytest.approx(expected, abs=1e-10)
 
 
 def test_what_is_sampled_is_the_pipelines():
@@ -287,7 +287,7 @@ def test_what_is_chosen_has_the_mean_that_theory_says(answers, careless):
     assert chosen.sum() == pytest.approx(1)
     left = float((reference - chosen) @ NODES)
     if careless == 0:
-        assert left == pytest.approx(left_by_matching(beta(3, 2), beta(2, 2), answers), abs=1e-4)
+        assert left == pytest.approx(matching_bias(beta(3, 2), beta(2, 2), answers), abs=1e-4)
     coarse = chosen_masses(reference, pool, answers, bins=5, careless=careless)
     (row,) = explore(beta(3, 2), beta(2, 2), [answers], careless=careless).to_dicts()
     assert float((reference - coarse) @ NODES) == pytest.approx(row["published"], abs=3e-4)

@@ -142,7 +142,7 @@ def test_no_round_of_em_lowers_the_likelihood(seed: int, components: int):
 def test_a_fall_of_the_likelihood_is_an_error(monkeypatch: pytest.MonkeyPatch):
     from bayesrep.estimators import mixtures
 
-    monkeypatch.setattr(mixtures, "_ROUNDING", -1.0)
+    monkeypatch.setattr(mixtures, "_ROUNDING_NATS", -1.0)
     with pytest.raises(ArithmeticError, match="EM"):
         fit_mixtures(table_of(drawn(0)), components=1)
 

@@ -21,7 +21,7 @@ from bayesrep.inference.marginal_mode import evaluate_marginal, find_marginal_mo
 from bayesrep.inference.mode import find_mode, log_mass
 from bayesrep.inference.problem import pose
 from bayesrep.inference.spread import between_classifier_sd, widen_priors
-from bayesrep.numerics.estimands import accuracy_line, line_of_draws
+from bayesrep.numerics.estimands import accuracy_line, errors_in_variables_line
 from bayesrep.posterior.verdict import Verdict
 from bayesrep.report.figure_names import find_figure
 from bayesrep.studies.overlap import overlap_weight
@@ -275,7 +275,7 @@ def test_a_line_of_draws_is_not_attenuated_by_their_spread(common):
         noise = 0.015 * np.linalg.cholesky([[1.0, common], [common, 1.0]])
         means = np.stack([x, y]) + noise @ rng.normal(size=(2, 40))
         draws = means[:, None, None] + np.tensordot(noise, rng.normal(size=(2, 1, 400, 40)), 1)
-        slopes.append(line_of_draws(*draws)[0].mean())
+        slopes.append(errors_in_variables_line(*draws)[0].mean())
         plain.append(np.mean(accuracy_line(*draws)[0]))
     error = np.std(slopes) / np.sqrt(len(slopes))
     assert abs(np.mean(slopes) - 0.8) < 4 * error
@@ -287,8 +287,8 @@ def test_classifiers_too_alike_have_no_line():
     rng = np.random.default_rng(6)
     x = 0.7 + 0.01 * rng.normal(size=30)
     draws = x + 0.01 * rng.normal(size=(1, 300, 30))
-    slope, intercept = line_of_draws(draws, draws)
+    slope, intercept = errors_in_variables_line(draws, draws)
     assert np.isnan(slope).all()
     assert np.isnan(intercept).all()
-    slope, _ = line_of_draws(*[np.broadcast_to(x, (1, 5, 30))] * 2)
+    slope, _ = errors_in_variables_line(*[np.broadcast_to(x, (1, 5, 30))] * 2)
     np.testing.assert_allclose(slope, 1.0)

@@ -11,7 +11,7 @@ import zoo
 from refusals import check, refusal, refused
 
 from bayesrep import OptionError, StudyError, cli
-from bayesrep.estimators.other_images import (
+from bayesrep.estimators.finite_sample import (
     finite_sample_gaps,
     half_the_images,
     mean_frequencies,

@@ -19,13 +19,13 @@ from bayesrep.cli import main
 from bayesrep.estimators.unbiased import item_passes, item_variances
 from bayesrep.numerics.rising import SUMMED_STEPS, log_rising
 from bayesrep.numerics.solve_rates import (
-    COMPONENTS,
-    DIMENSION,
+    N_COMPONENTS,
+    N_PARAMETERS,
     SolveRates,
     log_counts,
-    of_normal,
     pass_rate,
     passed_items,
+    rates_from_normal,
 )
 from bayesrep.report.pass_at_k import draw_pass_at_k
 from bayesrep.studies.attempts import Attempts, read_attempts
@@ -40,9 +40,9 @@ def attempts_of(solved: object, attempts: object, model: str = "m", start: int =
 
 
 def one_mixture(a: float, b: float, at_zero: float = 0.0, at_one: float = 0.0) -> SolveRates:
-    weights = np.zeros((1, COMPONENTS))
+    weights = np.zeros((1, N_COMPONENTS))
     weights[0, 0] = 1 - at_zero - at_one
-    ones = np.ones((1, COMPONENTS))
+    ones = np.ones((1, N_COMPONENTS))
     return SolveRates(a * ones, b * ones, weights, np.array([at_zero]), np.array([at_one]))
 
 
@@ -77,17 +77,17 @@ def test_counts_have_the_probabilities_of_a_beta_binomial_and_its_masses():
 def test_items_that_are_never_or_always_solved_are_absent_or_a_beta_share():
     """Absent with probability 0.6, else a Beta(1, 2) share, by SciPy at levels of z."""
     level = (np.arange(50) + 0.5) / 50
-    z = np.zeros((50, DIMENSION))
+    z = np.zeros((50, N_PARAMETERS))
     z[:, :2] = stats.norm.ppf(level)[:, None]
-    rates = of_normal(z)
+    rates = rates_from_normal(z)
     wanted = stats.beta(1, 2).ppf(np.maximum(level - 0.6, 0) / 0.4)
     np.testing.assert_allclose(rates.at_zero, wanted, atol=1e-12)
     np.testing.assert_allclose(rates.at_one, (1 - wanted) * wanted, atol=1e-12)
 
 
-@given(st.lists(st.floats(-6, 6), min_size=DIMENSION, max_size=DIMENSION))
+@given(st.lists(st.floats(-6, 6), min_size=N_PARAMETERS, max_size=N_PARAMETERS))
 def test_pass_at_k_rises_to_what_is_solvable(z: list[float]):
-    rates = of_normal(np.array([z]))
+    rates = rates_from_normal(np.array([z]))
     total = rates.weights.sum() + rates.at_zero + rates.at_one
     assert total[0] == pytest.approx(1.0)
     curve = pass_rate(rates, np.array([1, 2, 5, 50, 10**6]))[0]

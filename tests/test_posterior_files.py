@@ -15,7 +15,7 @@ from scipy.special import expit
 from bayesrep.checks.comparison import compare_fits, psis_loo
 from bayesrep.errors import PosteriorError
 from bayesrep.files.netcdf import Group
-from bayesrep.numerics.codes import MOST, decode, encode
+from bayesrep.numerics.codes import MAX_CODE, decode, encode
 from bayesrep.numerics.estimands import ranks
 from bayesrep.posterior.files import (
     StoredPosterior,
@@ -42,9 +42,9 @@ def test_each_quantity_is_coded_by_its_own_range():
     draws = random.normal(size=(2, 300, 3)) * [0.01, 10.0, 0.0] + [5.0, -2.0, 1.5]
     coded = encode(draws)
     assert coded.code.dtype == np.int16
-    assert np.abs(coded.code).max() <= MOST
+    assert np.abs(coded.code).max() <= MAX_CODE
     off = np.abs(coded.middle + coded.step * coded.code - draws).max(axis=(0, 1))
-    assert (off <= np.ptp(draws, axis=(0, 1)) / (4 * MOST) * (1 + 1e-9) + 1e-15).all()
+    assert (off <= np.ptp(draws, axis=(0, 1)) / (4 * MAX_CODE) * (1 + 1e-9) + 1e-15).all()
     found = decode(coded)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, draws, rtol=2e-7, atol=float(off.max()) + 1e-6)

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from bayesrep.numerics.beta_splines import (
-    GRID,
+    GRID_POINTS,
     expected_bsplines,
     published_grid,
     published_sum,
 )
-from bayesrep.numerics.least_squares import TOLERANCE, bounded_least_squares
+from bayesrep.numerics.least_squares import BOUND_TOLERANCE, bounded_least_squares
 from bayesrep.numerics.splines import (
     KNOTS,
-    SIZE,
+    N_COEFFICIENTS,
     bspline_basis,
     bsplines_in_truncated_powers,
     truncated_power_basis,
@@ -45,7 +45,7 @@ def test_truncated_powers_are_the_papers():
 
 def test_bsplines_are_positive_and_sum_to_one():
     basis = bspline_basis(np.linspace(0, 1, 501))
-    assert basis.shape == (501, SIZE)
+    assert basis.shape == (501, N_COEFFICIENTS)
     assert (basis >= 0).all()
     np.testing.assert_allclose(basis.sum(axis=1), 1, rtol=1e-12)
 
@@ -100,9 +100,9 @@ def test_expected_splines_take_any_shape_of_parameters():
     a, b = np.array([[0.4, 2.0, 9.0]]), np.array([[0.7], [1.5]])
     a, b = np.broadcast_arrays(a, b)
     together = np.asarray(expected_bsplines(a, b))
-    assert together.shape == (2, 3, SIZE)
+    assert together.shape == (2, 3, N_COEFFICIENTS)
     alone = [expected_bsplines(*pair) for pair in zip(a.ravel(), b.ravel(), strict=True)]
-    np.testing.assert_allclose(together.reshape(6, SIZE), alone, atol=1e-14)
+    np.testing.assert_allclose(together.reshape(6, N_COEFFICIENTS), alone, atol=1e-14)
 
 
 def test_the_published_sum_misses_mass_at_the_end():
@@ -119,9 +119,9 @@ def test_the_published_sum_misses_mass_at_the_end():
 
 def test_the_published_sum_is_a_left_sum_of_step_one_thousandth():
     a, b, k, n = 3.0, 2.0, 7, 12
-    s = np.linspace(0, 1, GRID)[:-1]
+    s = np.linspace(0, 1, GRID_POINTS)[:-1]
     integrand = stats.beta.pdf(s, a, b) * stats.binom.pmf(k, n, s)
-    expected = (integrand / GRID) @ bspline_basis(s)
+    expected = (integrand / GRID_POINTS) @ bspline_basis(s)
     likelihood = stats.binom.pmf(k, n, published_grid())[None]
     result = published_sum(np.array([a]), np.array([b]), np.ones(1), likelihood)
     np.testing.assert_allclose(np.asarray(result)[0], expected, rtol=1e-10)
@@ -143,10 +143,10 @@ def solve(design: Floats, target: Floats, rows: Floats, lower: float, upper: flo
 @given(st.integers(0, 2**31), st.sampled_from([0.1, 1.0, 10.0]))
 def test_bounded_coefficients_equal_scipys(seed: int, spread: float):
     rng = np.random.default_rng(seed)
-    design = rng.normal(size=(CASES, SIZE))
-    target = design @ rng.normal(0.5, spread, size=SIZE) + rng.normal(size=CASES)
+    design = rng.normal(size=(CASES, N_COEFFICIENTS))
+    target = design @ rng.normal(0.5, spread, size=N_COEFFICIENTS) + rng.normal(size=CASES)
     expected = optimize.lsq_linear(design, target, bounds=(0, 1), method="bvls", tol=1e-14).x
-    result = solve(design, target, np.eye(SIZE), 0.0, 1.0)
+    result = solve(design, target, np.eye(N_COEFFICIENTS), 0.0, 1.0)
     np.testing.assert_allclose(result, expected, atol=1e-8)
 
 
@@ -160,11 +160,11 @@ def test_bounds_on_a_grid_meet_the_conditions_of_an_optimum(seed: int, spread: f
     rng = np.random.default_rng(seed)
     rows = bspline_basis(BOUNDS)
     design = rng.random((CASES, len(rows))) @ rows / len(rows)
-    target = design @ rng.normal(0.5, spread, size=SIZE) + 0.05 * rng.normal(size=CASES)
+    target = design @ rng.normal(0.5, spread, size=N_COEFFICIENTS) + 0.05 * rng.normal(size=CASES)
     solution = solve(design, target, rows, 2e-6, 1.0)
     value = rows @ solution
-    assert (value >= 2e-6 - 2 * TOLERANCE).all()
-    assert (value <= 1 + 2 * TOLERANCE).all()
+    assert (value >= 2e-6 - 2 * BOUND_TOLERANCE).all()
+    assert (value <= 1 + 2 * BOUND_TOLERANCE).all()
     gradient = 2 * design.T @ (design @ solution - target)
     binding = np.concatenate([rows[value < 2e-6 + 1e-8], -rows[value > 1 - 1e-8]])
     if len(binding):
@@ -177,7 +177,7 @@ def test_bounds_on_a_grid_meet_the_conditions_of_an_optimum(seed: int, spread: f
 def test_problems_side_by_side_are_those_alone():
     rng = np.random.default_rng(0)
     rows = bspline_basis(BOUNDS)
-    design, targets = rng.random((CASES, SIZE)), rng.normal(size=(40, CASES))
+    design, targets = rng.random((CASES, N_COEFFICIENTS)), rng.normal(size=(40, CASES))
     together = np.asarray(compiled(design, targets, rows, 0.0, 1.0))
     for target, solution in zip(targets, together, strict=True):
         np.testing.assert_allclose(solution, solve(design, target, rows, 0.0, 1.0), atol=1e-9)
@@ -185,9 +185,11 @@ def test_problems_side_by_side_are_those_alone():
 
 def test_bounds_that_do_not_bind_change_nothing():
     rng = np.random.default_rng(1)
-    design, target = rng.normal(size=(CASES, SIZE)), rng.normal(size=CASES)
+    design, target = rng.normal(size=(CASES, N_COEFFICIENTS)), rng.normal(size=CASES)
     free = np.linalg.lstsq(design, target, rcond=None)[0]
-    np.testing.assert_allclose(solve(design, target, np.eye(SIZE), -1e3, 1e3), free, rtol=1e-9)
+    np.testing.assert_allclose(
+        solve(design, target, np.eye(N_COEFFICIENTS), -1e3, 1e3), free, rtol=1e-9
+    )
 
 
 def test_nearly_dependent_columns():
@@ -203,9 +205,9 @@ def test_nearly_dependent_columns():
 def test_any_number_of_problems_ends(problems: int):
     """Thousands of problems with factors of their own once waited for ever."""
     rng = np.random.default_rng(2)
-    designs = rng.random((problems, 10, SIZE))
+    designs = rng.random((problems, 10, N_COEFFICIENTS))
     targets = rng.normal(size=(problems, 1, 10))
-    rows = np.eye(SIZE)
+    rows = np.eye(N_COEFFICIENTS)
     solve_all = jax.jit(jax.vmap(lambda d, t: bounded_least_squares(d, t, rows, 0.0, 1.0)))
     result = np.asarray(solve_all(designs, targets))
     assert ((result > -1e-8) & (result < 1 + 1e-8)).all()

@@ -17,7 +17,7 @@ from bayesrep.checks.width import judge_width
 from bayesrep.cli import main
 from bayesrep.errors import EstimateWarning
 from bayesrep.estimators.annotators import compare_annotators
-from bayesrep.estimators.other_images import half_the_images
+from bayesrep.estimators.finite_sample import half_the_images
 from bayesrep.sources import READERS
 from bayesrep.sources.tables import read_tables
 from bayesrep.studies.attempts import Attempts, read_attempts, write_attempts

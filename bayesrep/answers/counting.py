@@ -34,7 +34,7 @@ from bayesrep.files.names import (
 from bayesrep.files.sheets import UNNAMED
 from bayesrep.files.tables import read_only, scan, warn_unread
 from bayesrep.files.values import lack_names, parse_flags, warn_of_controls, warn_of_nobodies
-from bayesrep.numerics.crowd import stretch_of_workers
+from bayesrep.numerics.crowd import few_clusters_stretch
 from bayesrep.studies.columns import BESIDE_ANSWERS
 from bayesrep.studies.rules import raise_first
 from bayesrep.studies.tables import label_violations
@@ -354,7 +354,7 @@ def _describe_crowds(counts: pl.DataFrame, workers: pl.DataFrame) -> pl.DataFram
     for (dataset,), images in counts.group_by("dataset", maintain_order=True):
         of = workers.filter(pl.col("dataset") == dataset)
         share = (images["selected"] / images["shown"]).to_numpy()
-        _, stretch = stretch_of_workers(of["weight"].to_numpy()[:, None])
+        _, stretch = few_clusters_stretch(of["weight"].to_numpy()[:, None])
         between = float((of["moved"].pow(2) - of["square"]).sum())
         deviation = share.std(ddof=1) if len(share) > 1 else np.nan
         rows.append(

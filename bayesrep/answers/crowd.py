@@ -34,7 +34,7 @@ from scipy import sparse
 from scipy.special import betaln, logsumexp
 
 from bayesrep.errors import StudyError
-from bayesrep.numerics.crowd import meetings, residuals
+from bayesrep.numerics.crowd import overlap_correction, residuals
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.crowds import frequency_covariance, residuals_of
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -180,7 +180,7 @@ def _row(each: _Answered, error: float) -> dict[str, Any]:
         "selection_frequency": float(share.mean()),
         "error_images": float(share.std(ddof=1) / np.sqrt(images)) if images > 1 else np.nan,
         "error_workers": error,
-        "correlation": float(between / meetings([each.residual]) / pairs / scatter.mean())
+        "correlation": float(between / overlap_correction([each.residual]) / pairs / scatter.mean())
         if told
         else None,
         "annotators": float(n.mean()),

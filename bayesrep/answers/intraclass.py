@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from bayesrep.errors import StudyError
-from bayesrep.numerics.estimands import NORMAL
+from bayesrep.numerics.estimands import Z_975
 from bayesrep.studies.given_arrays import align_rows
 from bayesrep.types import Float, Int
 
@@ -97,5 +97,5 @@ def _of_counts(
     if not below.sum() > 0:
         raise StudyError("answers-alike-within-every-image")
     ratio = float(above.sum() / below.sum())
-    half = NORMAL * float(np.std(above - ratio * below, ddof=1) / np.sqrt(count) / below.mean())
+    half = Z_975 * float(np.std(above - ratio * below, ddof=1) / np.sqrt(count) / below.mean())
     return Intraclass(ratio, ratio - half, ratio + half, count, int(n[told].sum()))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from bayesrep.checks.finding import Finding
-from bayesrep.numerics.estimands import NORMAL
+from bayesrep.numerics.estimands import Z_975
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies.study import Study
 
@@ -67,10 +67,10 @@ def judge_unknown_crowd(fitted: Fitted) -> Finding:
     measure = f". To measure it, give answers by {words.worker}."
     value = f"sd {100 * assumed:g} points assumed" if assumed else "alike, assumed"
     # Independent normal errors add in squares.
-    half = NORMAL * float(np.std(fitted.adjusted_draws.mean(axis=-1)))
+    half = Z_975 * float(np.std(fitted.adjusted_draws.mean(axis=-1)))
     # The direction of the mean over classifiers.
     mean = np.full((fitted.adjusted_draws.shape[-1], 1), 1 / fitted.adjusted_draws.shape[-1])
-    a_point = NORMAL * ONE_POINT * float(np.linalg.norm(fitted.crowd_effects(mean)))
+    a_point = Z_975 * ONE_POINT * float(np.linalg.norm(fitted.crowd_effects(mean)))
     text = (
         f"{start}. The mean gap is then known to within \N{PLUS-MINUS SIGN}"
         f"{100 * np.hypot(half, a_point * assumed / ONE_POINT):.1f} points"

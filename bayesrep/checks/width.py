@@ -7,7 +7,7 @@ no answer, and must not be reported beside "can be used as they are".
 import numpy as np
 
 from bayesrep.checks.finding import Finding
-from bayesrep.numerics.estimands import NORMAL
+from bayesrep.numerics.estimands import Z_975
 from bayesrep.studies.words import IMAGES, Words
 from bayesrep.types import Float
 
@@ -33,7 +33,7 @@ def judge_width(
     words
         Words of the study.
     """
-    half = NORMAL * float(np.std(draws.mean(axis=-1)))
+    half = Z_975 * float(np.std(draws.mean(axis=-1)))
     check = "interval of the mean gap"
     value = f"\N{PLUS-MINUS SIGN}{100 * half:.1f} points"
     criterion = f"at most \N{PLUS-MINUS SIGN}{100 * MAX_HALF_WIDTH:.0f} points"

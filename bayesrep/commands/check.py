@@ -108,7 +108,7 @@ _Told = tuple[str, Mapping[str, Any], LeftOut]
 
 
 def _of_study(path: Path) -> _Told:
-    from bayesrep.estimators.other_images import finite_sample_gaps, mean_frequencies
+    from bayesrep.estimators.finite_sample import finite_sample_gaps, mean_frequencies
     from bayesrep.report.other_images import frequencies_text
     from bayesrep.report.study_text import describe_study
 

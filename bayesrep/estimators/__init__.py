@@ -1,4 +1,4 @@
-"""Point estimates of the adjusted accuracy, and the tables that set them side by side."""
+"""Point estimators of the adjusted accuracy, and tables that compare them."""
 
 from bayesrep.errors import IdentificationWarning, InterpolationWarning
 from bayesrep.estimators.analysis import Analysis, analyse

@@ -1,4 +1,4 @@
-"""One method on one study: estimates of every classifier and of all together, with intervals."""
+"""Analyses of a study by one method each: estimates, standard errors and intervals."""
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,10 +13,10 @@ from bayesrep import bounds
 from bayesrep.choices import REPLICATES
 from bayesrep.choices import BootstrapInterval as Interval
 from bayesrep.errors import EstimateWarning, InterpolationWarning, OptionError
+from bayesrep.estimators.annotator_match import AnnotatorMatch, usual_annotators
 from bayesrep.estimators.estimator import Estimator
 from bayesrep.estimators.intervals import acceleration, bca, percentile
 from bayesrep.estimators.jackknife import Jackknife
-from bayesrep.estimators.kept import AnnotatorMatch, usual_annotators
 from bayesrep.estimators.methods import METHODS, resolve
 from bayesrep.estimators.naive import Naive
 from bayesrep.estimators.raw import Raw
@@ -24,7 +24,7 @@ from bayesrep.estimators.replicates import Replicates, without_each_image
 from bayesrep.estimators.replicates import bootstrap as bootstrap_images
 from bayesrep.numerics.estimands import (
     INTERVAL,
-    NORMAL,
+    Z_975,
     accuracy_line,
     bias_corrected_gap,
     measured_gap,
@@ -38,10 +38,10 @@ from bayesrep.studies.study import Study
 from bayesrep.types import Float, Floats
 
 QUANTITIES = ("bias_corrected_gap", "selection_gap", "share_explained", "slope", "intercept")
-"""What is estimated of all classifiers together: the means over classifiers of the two terms of
-equation 2, the second's share of the raw gap, and the line of adjusted on reference accuracy."""
+"""Estimands over all classifiers: the means over classifiers of the two terms of equation 2, the
+second's share of the raw gap, and the line of adjusted on reference accuracy."""
 
-_CHUNK = 16_384  # images whose leave-one-out values are computed at a time
+_IMAGES_PER_CHUNK = 16_384  # images whose leave-one-out values are computed at a time
 
 Accuracies: TypeAlias = tuple[Floats, Floats, Floats]
 """Reference, replication and adjusted accuracy of versions of a study, [B, C] each."""
@@ -49,22 +49,22 @@ Accuracies: TypeAlias = tuple[Floats, Floats, Floats]
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """What one method says about a study of C classifiers.
+    """One method's estimates for a study of C classifiers.
 
     Attributes
     ----------
     method
-        Its name and options.
+        The method's name and options.
     statistics
         Counts of the study.
     values
-        C adjusted accuracies, then the five of all classifiers together.
+        C adjusted accuracies, then the five estimands of `QUANTITIES`.
     interval
         95 % of each of them: of the bootstrap where there is one, else `own_interval`; NaN where
         there is none.
     own_interval
         95 % of the adjusted accuracies by the estimator's own standard error, such as the
-        jackknife's over annotators; NaN where it knows none.
+        jackknife's over annotators; NaN where it has none.
     error
         Standard errors over images, by the bootstrap; NaN where there is none. The jackknife has
         them in any case, of `REPLICATES` replicates, if there are images to resample: it multiplies
@@ -72,16 +72,16 @@ class Analysis:
     drop_error
         The standard error of the drop as measured, likewise.
     kept
-        With how many annotators the images were matched, and how many were left out; None for
+        The number of annotators that images were matched with, and the images left out; None for
         methods that take the counts as they are.
     gap_of_all
-        The mean bias-corrected gap with the images that were left out, all of them thinned to the
-        fewest annotators of any; None where none were, or where that cannot be had.
+        The mean bias-corrected gap including the images left out, all thinned to the fewest
+        annotators of any; None where none were left out, or where it is not defined.
     always_right
-        What a classifier that is always right would be given: less than 1 where the noise of the
-        counts moves estimates.
+        Estimate for a classifier that is always right: less than 1 where the noise of the counts
+        biases estimates.
     replicates
-        Number of replicates of the bootstrap that the interval is of; 0 without one.
+        Number of bootstrap replicates behind the interval; 0 without a bootstrap.
     """
 
     method: str
@@ -98,23 +98,23 @@ class Analysis:
 
     @property
     def gap(self) -> float:
-        """The mean bias-corrected gap."""
+        """Mean bias-corrected gap."""
         return float(self.values[-len(QUANTITIES)])
 
     @property
     def gap_error(self) -> float:
-        """Standard error of the drop over images, NaN where that is not known."""
+        """Standard error of the gap over images; NaN where it is not known."""
         return float(self.error[-len(QUANTITIES)])
 
     @property
     def drop(self) -> float:
-        """The mean accuracy drop as measured, of which the gap is what is left."""
+        """Mean accuracy drop as measured: the sum of both terms of equation 2."""
         return self.gap + float(self.values[1 - len(QUANTITIES)])
 
     @property
     def is_noisy(self) -> bool:
-        """Whether the gap's standard error over images is larger than the drop may be itself."""
-        return self.gap_error > abs(self.drop) + NORMAL * self.drop_error + 1e-9
+        """True if the gap's standard error over images exceeds the drop's upper 95 % limit."""
+        return self.gap_error > abs(self.drop) + Z_975 * self.drop_error + 1e-9
 
 
 def analyse(
@@ -126,7 +126,7 @@ def analyse(
     seed: int = 0,
     progress: bool = False,
 ) -> list[Analysis]:
-    """Apply methods to a study once, for the tables of classifiers and of gaps alike.
+    """Apply methods to a study once, for both tables, of classifiers and of gaps.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def analyse(
     statistics = SufficientStatistics.of(study)
     words = statistics.words
     whole = Replicates.from_study(statistics)
-    # By default the jackknife is left out where it cannot be had; asked for, it refuses.
+    # The default methods leave out an impossible jackknife; named explicitly, it is refused.
     if methods == METHODS and usual_annotators(whole) == 1:
         warnings.warn(
             EstimateWarning(
@@ -160,9 +160,10 @@ def analyse(
         _without_bootstrap(name, statistics, whole, estimator, seed)
         for name, estimator in estimators.items()
     ]
-    # Without a bootstrap there is only the scatter that estimators know themselves.
+    # Without a bootstrap there are only the estimators' own standard errors.
     if resampled is None:
         return _use_jackknife_scatter(analyses, estimators, study, seed=seed)
+    # All methods see the same replicates, so that their differences are comparable.
     apply = partial(_apply, estimators, seed=seed, progress=progress)
     replicates = apply(bootstrap_images(resampled, statistics, size=bootstrap, seed=seed))
     values = {name: quantities(*accuracies) for name, accuracies in replicates.items()}
@@ -172,16 +173,17 @@ def analyse(
     if interval == "percentile":
         intervals = {name: percentile(value) for name, value in values.items()}
     else:  # BCa intervals need the estimate without each image, for their acceleration
-        without = apply(without_each_image(statistics))
+        # Leaving out one image per cell suffices: those of a cell have equal influence.
+        leave_one_out = apply(without_each_image(statistics))
         intervals = {
             one.method: bca(
                 one.values,
                 values[one.method],
-                _skewness(resampled, statistics, without[one.method]),
+                _skewness(resampled, statistics, leave_one_out[one.method]),
             )
             for one in analyses
         }
-    # The mean drop as measured has the interval that it has wherever it is told: no replicates.
+    # The measured drop has its analytic interval everywhere in the package, no bootstrap's.
     for name, estimator in estimators.items():
         if isinstance(estimator, Raw):
             gap = measured_gap(resampled.reference.correct, resampled.replication.correct)
@@ -196,7 +198,7 @@ def _use_jackknife_scatter(
     *,
     seed: int,
 ) -> list[Analysis]:
-    """The same, with the scatter over images of what the jackknife says of all classifiers."""
+    """Add the jackknife's standard errors over images, from a bootstrap of its own."""
     jackknives = {name: each for name, each in estimators.items() if isinstance(each, Jackknife)}
     if not jackknives or not isinstance(study, Study):
         return analyses
@@ -210,9 +212,10 @@ def _use_jackknife_scatter(
 
 
 def _with_scatter(one: Analysis, values: Float[np.ndarray, "version quantity"]) -> Analysis:
-    """With standard errors over replicates; one replicate has none."""
+    """Add standard errors over replicates; a single replicate has none."""
     if len(values) < 2:
         return one
+    # The estimands come after the classifiers; the first two add up to the drop.
     first = values.shape[1] - len(QUANTITIES)
     drop = values[:, first : first + 2].sum(axis=1)  # both terms of equation 2
     return replace(one, error=values.std(axis=0, ddof=1), drop_error=float(drop.std(ddof=1)))
@@ -223,22 +226,22 @@ def quantities(
     replication: Float[np.ndarray, "*#version classifier"],
     adjusted: Float[np.ndarray, "*#version classifier"],
 ) -> Float[np.ndarray, "*version quantity"]:
-    """Adjusted accuracies, then `QUANTITIES`, from accuracies."""
+    """Stack adjusted accuracies and the five estimands of `QUANTITIES`."""
     slope, intercept = accuracy_line(reference, adjusted)
-    together = (
+    estimands = (
         bias_corrected_gap(reference, adjusted).mean(axis=-1),
         selection_gap(adjusted, replication).mean(axis=-1),
         share_explained(reference, replication, adjusted),
         slope,
         intercept,
     )
-    return np.concatenate([adjusted, np.stack(together, axis=-1)], axis=-1)
+    return np.concatenate([adjusted, np.stack(estimands, axis=-1)], axis=-1)
 
 
 def _to_resample(
     study: Study | SufficientStatistics, bootstrap: int, interval: Interval
 ) -> Study | None:
-    """The study whose images are to be resampled, if any are."""
+    """Check the options of the bootstrap and return the study to resample; None without one."""
     check_bootstrap(bootstrap)
     if interval not in get_args(Interval):
         raise OptionError(
@@ -255,7 +258,7 @@ def _to_resample(
 
 
 def check_bootstrap(bootstrap: int) -> None:
-    """Raise OptionError where no interval can be of so many replicates."""
+    """Raise OptionError where the number of replicates is impossible."""
     if bootstrap < 0 or bootstrap == 1:
         raise OptionError("bootstrap-too-small", bootstrap=bootstrap)
     bounds.refuse_above("bootstrap", bootstrap, bounds.BOOTSTRAP)
@@ -268,42 +271,44 @@ def _without_bootstrap(
     adjusted, error = estimates.value[0], estimates.standard_error
     if error is None:
         error = np.full_like(adjusted, np.nan)
-    own = adjusted + np.outer(ndtri(INTERVAL), error)
+    # Normal interval of the estimator's own standard error, such as the jackknife's.
+    own_interval = adjusted + np.outer(ndtri(INTERVAL), error)
     accuracies = whole.reference.accuracy()[0], whole.replication.accuracy()[0], adjusted
     values = quantities(*accuracies)
-    interval = np.pad(own, ((0, 0), (0, len(QUANTITIES))), constant_values=np.nan)
-    unknown, kept = np.full_like(values, np.nan), estimates.kept
-    of_all = (
-        _gap_of_all(estimator, whole, kept) if kept is not None and kept.dropped_images else None
+    interval = np.pad(own_interval, ((0, 0), (0, len(QUANTITIES))), constant_values=np.nan)
+    no_error, match = np.full_like(values, np.nan), estimates.kept
+    gap = (
+        _gap_of_all(estimator, whole, match) if match is not None and match.dropped_images else None
     )
     return Analysis(
-        *(name, statistics, values, interval, own, unknown),
-        kept=kept,
-        gap_of_all=of_all,
+        *(name, statistics, values, interval, own_interval, no_error),
+        kept=match,
+        gap_of_all=gap,
         always_right=estimates.always_right,
     )
 
 
-def _gap_of_all(estimator: Estimator, whole: Replicates, kept: AnnotatorMatch) -> float | None:
-    """The mean bias-corrected gap with all images, thinned to the fewest annotators of any."""
+def _gap_of_all(estimator: Estimator, whole: Replicates, match: AnnotatorMatch) -> float | None:
+    """Estimate the mean bias-corrected gap from all images, thinned to the fewest annotators."""
     if not isinstance(estimator, Naive | Jackknife):
         return None
-    if isinstance(estimator, Jackknife) and kept.fewest <= estimator.delete:
+    if isinstance(estimator, Jackknife) and match.fewest <= estimator.delete:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InterpolationWarning)  # said of the images that are kept
-        adjusted = replace(estimator, annotators=kept.fewest)(whole).value
+        warnings.simplefilter("ignore", InterpolationWarning)  # raised for the matched images
+        adjusted = replace(estimator, annotators=match.fewest)(whole).value
     return float(bias_corrected_gap(whole.reference.accuracy(), adjusted).mean())
 
 
 def _apply(
     estimators: Mapping[str, Estimator], blocks: Iterable[Replicates], *, seed: int, progress: bool
 ) -> dict[str, Accuracies]:
-    """What estimators say of blocks of replicates, the same for each."""
+    """Apply estimators to the same blocks of replicates: accuracies by method."""
     rows: dict[str, list[Accuracies]] = {name: [] for name in estimators}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EstimateWarning)  # the study's own estimate has warned
         for block in blocks:
+            # Row 0 of every block is the study itself, not a replicate.
             plain = block.reference.accuracy()[1:], block.replication.accuracy()[1:]
             for name, estimator in estimators.items():
                 adjusted = estimator(block, seed=seed, progress=progress).value[1:]
@@ -317,13 +322,15 @@ def _apply(
 def _skewness(
     study: Study, statistics: SufficientStatistics, without: Accuracies
 ) -> Float[np.ndarray, "quantity"]:
-    """BCa's acceleration of every quantity, from estimates `without_each_image`."""
+    """Compute BCa's acceleration of every quantity from estimates `without_each_image`."""
     m1, m2 = len(statistics.reference.images), len(statistics.replication.images)
+    # Versions in the order of `without_each_image`.
     from_reference, right, wrong = np.split(without[2], [m1, m1 + m2])
     plain = {role: statistics.accuracy(role) for role in REQUIRED_ROLES}
 
     def leave_one_out(role: str, rows: slice) -> Float[np.ndarray, "image quantity"]:
         data = study.datasets[role]
+        # Images of a cell share one estimate: leaving out any of them has the same effect.
         cell = statistics.cells[role].find(data.selected[rows], data.shown[rows])
         correct, size = data.correct[rows], len(data.images)
         accuracy = {**plain, role: (plain[role] * size - correct) / (size - 1)}
@@ -338,8 +345,8 @@ def _skewness(
         [
             np.concatenate(
                 [
-                    leave_one_out(role, slice(start, start + _CHUNK))
-                    for start in range(0, len(study.datasets[role].images), _CHUNK)
+                    leave_one_out(role, slice(start, start + _IMAGES_PER_CHUNK))
+                    for start in range(0, len(study.datasets[role].images), _IMAGES_PER_CHUNK)
                 ]
             )
             for role in REQUIRED_ROLES

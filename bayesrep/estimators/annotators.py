@@ -1,14 +1,14 @@
-"""How the naive estimate moves with the number of annotators, and whether as a line in 1/n.
+"""The naive estimate as a function of the number of annotators, and its linearity in 1/n.
 
 The jackknife follows the line through the naive estimates θ_n and θ_{n−1} in 1/n to 1/n = 0
 (Engstrom et al., 2020, appendix E.1 and figure 12). If the naive estimate bends,
 
     θ_n = A + β/n + γ/n²,
 
-the jackknife from n annotators is still off by −γ/(n(n − 1)), and the one from about half of them
-shows by how much: what they differ by tells γ.
+the jackknife from n annotators still has the bias −γ/(n(n − 1)); its difference from the jackknife
+of about half the annotators identifies γ.
 
-Forward, beyond the annotators that there are, a model has to say it: with the mixtures p₁, p₂ and
+Extrapolation to more annotators than were asked needs a model: with the mixtures p₁, p₂ and
 the curves g of EM + spline the naive estimate of n annotators is Σ_k P₁(k) E₂[g | k of n], which
 `bayesrep.numerics.noisy_matching` has for mixtures of betas.
 """
@@ -22,10 +22,10 @@ import polars as pl
 
 from bayesrep import bounds
 from bayesrep.errors import EstimateWarning, InterpolationWarning, OptionError
+from bayesrep.estimators.annotator_match import take_annotated, usual_annotators
 from bayesrep.estimators.em_spline import EMSpline, fit_parametric
 from bayesrep.estimators.intervals import percentile
 from bayesrep.estimators.jackknife import correct_estimate
-from bayesrep.estimators.kept import take_annotated, usual_annotators
 from bayesrep.estimators.naive import (
     at_every_count,
     forget_one_annotator,
@@ -38,16 +38,16 @@ from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Floats
 
-MOST_ANNOTATORS = 10_000
-"""Annotators that `extrapolate` looks ahead to."""
+MAX_EXTRAPOLATED = 10_000
+"""Largest number of annotators that `extrapolate` takes."""
 
-MOST_COMPARED_ANNOTATORS = 2_000
-"""Annotators with which naive estimates are compared: nothing moves beyond them."""
+MAX_COMPARED_ANNOTATORS = 2_000
+"""Largest n' of naive estimates: beyond it they no longer change."""
 
 
 @dataclass(frozen=True)
 class Linearity:
-    """Whether the mean naive estimate over classifiers is a line in 1/n'.
+    """Linearity in 1/n' of the naive estimate, averaged over classifiers.
 
     Attributes
     ----------
@@ -58,8 +58,8 @@ class Linearity:
     jackknife, jackknife_from_half
         Mean jackknife estimates that start from n and from n/2 annotators.
     left
-        What the curvature in 1/n leaves of the bias after the jackknife: how much the mean adjusted
-        accuracy should still rise (negative: fall), if the rest is quadratic.
+        Bias that curvature in 1/n leaves after the jackknife: how much the mean adjusted accuracy
+        should still rise (negative: fall), if the rest is quadratic.
     """
 
     annotators: int
@@ -71,7 +71,7 @@ class Linearity:
 
 
 def compare_annotators(study: Study | SufficientStatistics) -> pl.DataFrame:
-    """Naive and jackknife estimates for every number of annotators n' = 1..n.
+    """Compute naive and jackknife estimates for every number of annotators n' = 1..n.
 
     Parameters
     ----------
@@ -110,28 +110,30 @@ def compare_annotators(study: Study | SufficientStatistics) -> pl.DataFrame:
 def linearity(table: pl.DataFrame) -> Linearity | None:
     """Judge the line in 1/n' from the rows of `compare_annotators`.
 
-    None where there are fewer than four annotators per image: they show no curve.
+    None with fewer than four annotators per image, which show no curvature.
     """
     means = table.group_by("annotators", maintain_order=True).agg(
         pl.col("naive").mean(), pl.col("jackknife").mean()
     )
-    count, naive = means["annotators"].to_numpy(), means["naive"].to_numpy()
+    annotators, naive = means["annotators"].to_numpy(), means["naive"].to_numpy()
     jackknife = means["jackknife"].to_numpy()
-    n = int(count[-1])
+    n = int(annotators[-1])
     if n < 4:
         return None
     half = (n + 1) // 2
-    late = count >= half
-    fit = np.corrcoef(1 / count[late], naive[late])[0, 1] ** 2 if np.ptp(naive[late]) else 1.0
-    left, left_half = (1 / (size * (size - 1)) for size in (n, half))
-    moved = jackknife[n - 1] - jackknife[half - 1]
+    # Small n' are left out: there terms of higher order in 1/n' dominate.
+    late = annotators >= half
+    fit = np.corrcoef(1 / annotators[late], naive[late])[0, 1] ** 2 if np.ptp(naive[late]) else 1.0
+    factor, factor_half = (1 / (size * (size - 1)) for size in (n, half))
+    difference = jackknife[n - 1] - jackknife[half - 1]
+    # θ_J(n) = A − γ/(n (n − 1)): two values of n identify γ.
     return Linearity(
         n,
         half,
         float(fit),
         float(jackknife[n - 1]),
         float(jackknife[half - 1]),
-        float(moved * left / (left_half - left)),
+        float(difference * factor / (factor_half - factor)),
     )
 
 
@@ -156,7 +158,7 @@ def replicate_gaps(study: Study, *, size: int, seed: int) -> Float[np.ndarray, "
     statistics = SufficientStatistics.from_study(study)
     rows: list[Floats] = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EstimateWarning)  # for the study itself to say
+        warnings.simplefilter("ignore", EstimateWarning)  # raised once, for the study itself
         for block in bootstrap(study, statistics, size=size, seed=seed):
             gaps = block.reference.accuracy() - _naive(block)
             rows.append(gaps.mean(axis=-1).T[1:])
@@ -164,7 +166,7 @@ def replicate_gaps(study: Study, *, size: int, seed: int) -> Float[np.ndarray, "
 
 
 def gaps_by_annotators(study: Study, *, bootstrap: int, seed: int) -> pl.DataFrame:
-    """The mean gap that naive matching leaves for every number of annotators (figure 11).
+    """Compute the mean gap after naive matching for every number of annotators (figure 11).
 
     Parameters
     ----------
@@ -193,7 +195,7 @@ def gaps_by_annotators(study: Study, *, bootstrap: int, seed: int) -> pl.DataFra
 def extrapolate(
     study: Study | SufficientStatistics, numbers: Sequence[int] | None = None, *, seed: int = 0
 ) -> pl.DataFrame:
-    """What the naive estimate would say with other numbers of annotators, by EM + spline.
+    """Predict the naive estimate with other numbers of annotators, by EM + spline.
 
     Parameters
     ----------
@@ -224,41 +226,42 @@ def extrapolate(
     from bayesrep.numerics.beta_splines import expected_bsplines
 
     statistics = SufficientStatistics.of(study)
-    whole = Replicates.from_study(statistics)
+    observed = Replicates.from_study(statistics)
     if numbers is None:
-        most = usual_annotators(whole)
-        numbers = [most, 2 * most, 4 * most, 10 * most]
-    if min(numbers, default=0) < 1 or max(numbers) > MOST_ANNOTATORS:
+        usual = usual_annotators(observed)
+        numbers = [usual, 2 * usual, 4 * usual, 10 * usual]
+    if min(numbers, default=0) < 1 or max(numbers) > MAX_EXTRAPOLATED:
         raise OptionError(
-            "annotator-numbers-out-of-range", most=MOST_ANNOTATORS, numbers=list(numbers)
+            "annotator-numbers-out-of-range", most=MAX_EXTRAPOLATED, numbers=list(numbers)
         )
-    # The fitted mixtures and curves stand for the truth that annotators see.
+    # The fitted mixtures and curves take the place of the true ones.
     options = EMSpline(components=2, loss="binomial", bounds="everywhere")
-    fitted = fit_parametric(options, whole, seed=seed)
+    fitted = fit_parametric(options, observed, seed=seed)
     reference, replication = (fitted.mixtures.mixture(role) for role in range(2))
     accuracy = statistics.accuracy("reference")
-    without = float((accuracy - fitted.adjusted_accuracy[0]).mean())
+    noiseless_gap = float((accuracy - fitted.adjusted_accuracy[0]).mean())
     rows: list[dict[str, float]] = []
     for n in numbers:
         # Match on n answers: p(s | k) of the replication, weighted by the reference's p(k).
-        given = replication.condition_on_counts(n)
+        conditional = replication.condition_on_counts(n)
         with own_settings():
-            basis = np.asarray(expected_bsplines(given.a.ravel(), given.b.ravel()))
-        basis = basis.reshape(*given.a.shape, -1)
-        weights = reference.masses(n)[:, None] * given.weights
+            basis = np.asarray(expected_bsplines(conditional.a.ravel(), conditional.b.ravel()))
+        basis = basis.reshape(*conditional.a.shape, -1)
+        weights = reference.masses(n)[:, None] * conditional.weights
         naive = fitted.curves @ np.einsum("kj,kjb->b", weights, basis)
         gap = float((accuracy - naive).mean())
-        rows.append({"annotators": n, "gap": gap, "left": gap - without})
+        rows.append({"annotators": n, "gap": gap, "left": gap - noiseless_gap})
     return pl.DataFrame(rows)
 
 
 def _naive(versions: Replicates) -> Float[np.ndarray, "annotators version classifier"]:
-    """Naive estimates of every version for n' = 1..n."""
-    n = min(usual_annotators(versions), MOST_COMPARED_ANNOTATORS)
+    """Compute naive estimates of every version for n' = 1..n."""
+    n = min(usual_annotators(versions), MAX_COMPARED_ANNOTATORS)
+    # Dropping annotators one by one is cheaper than thinning anew for every n'.
     counts = at_every_count(thinned_counts(take_annotated(versions, n), n))
     accuracies = [matched_accuracy(counts, versions.words)]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InterpolationWarning)  # said once, for n
+        warnings.simplefilter("ignore", InterpolationWarning)  # raised once, for n
         while counts.annotators > 1:
             counts = forget_one_annotator(counts)
             accuracies.append(matched_accuracy(counts))

@@ -1,8 +1,8 @@
-"""Mixtures of betas as arrays, and how far a component may go."""
+"""Parameters of beta mixtures as arrays, and the limits of a component."""
 
 from typing import Any, NamedTuple
 
-MEANS, CONCENTRATIONS = (1e-8, 1 - 1e-8), (1e-2, 1e5)
+MEAN_LIMITS, CONCENTRATION_LIMITS = (1e-8, 1 - 1e-8), (1e-2, 1e5)
 """Limits of a / (a + b) and of a + b. The likelihood stays finite where a component shrinks to a
 point, inside or at an end; the limits keep its parameters finite too. At a + b = 1e5 a
 beta-binomial of 40 is a binomial."""
@@ -17,7 +17,7 @@ class Betas(NamedTuple):
 
 
 class LogBetas(NamedTuple):
-    """The same in logarithms, in which they are fitted."""
+    """Log parameters of mixtures, in which they are fitted."""
 
     log_a: Any
     log_b: Any

@@ -1,4 +1,4 @@
-"""How many components? Likelihoods of mixtures of several sizes, beside each other."""
+"""Choice of the number of mixture components K by information criteria and cross-validation."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ def compare_components(
     seed: int = 0,
     progress: bool = False,
 ) -> pl.DataFrame:
-    """Fit mixtures of several sizes and set their likelihoods beside each other.
+    """Fit mixtures of several sizes K and compare their likelihoods.
 
     Parameters
     ----------
@@ -63,25 +63,27 @@ def compare_components(
     """
     if not components:
         raise OptionError("no-number-of-components")
-    for size in components:  # not the largest of all: a range may be as long as numbers are
+    for size in components:  # one by one: `max` would run through a range of any length
         bounds.refuse_above("components", size, bounds.COMPONENTS)
-    whole = complete_cells(Replicates.from_study(study))
-    total = whole.images.sum(axis=-1)[:, 0]
+    table = complete_cells(Replicates.from_study(study))
+    total = table.images.sum(axis=-1)[:, 0]
     if folds < 2 or total.min() < folds:
         raise OptionError("folds-out-of-range", folds=folds, most=int(total.min()))
-    parts = _folds(whole, folds, seed)  # [2, F, M]
-    training = np.concatenate([whole.images, whole.images - parts], axis=1)
+    parts = _folds(table, folds, seed)  # [2, F, M]
+    # Version 0 is the study; version f + 1 is the study without fold f.
+    training = np.concatenate([table.images, table.images - parts], axis=1)
     rows: list[pl.DataFrame] = []
-    told: list[Floats] = []  # held-out log likelihoods of the images of every cell
+    log_masses: list[Floats] = []  # held-out log likelihoods of the images of every cell
     with progress_bar(len(components), "size", show=progress) as bar:
         for size in components:
             bar.stage(f"mixtures of {size}")
-            table = CellTable(whole.selected, whole.shown, training, whole.correct)
-            study_fit = fit_mixtures(table, components=size, starts=starts, seed=seed)
-            fit = refit_mixtures(study_fit, table)
-            log_mass = np.where(parts > 0, log_shares(fit, table)[:, 1:], 0.0)
-            told.append((parts * log_mass).sum(axis=1))
-            held_out = told[-1].sum(axis=-1)
+            folded = CellTable(table.selected, table.shown, training, table.correct)
+            study_fit = fit_mixtures(folded, components=size, starts=starts, seed=seed)
+            # Folds start from the study's optima, so that they find the same modes.
+            fit = refit_mixtures(study_fit, folded)
+            log_mass = np.where(parts > 0, log_shares(fit, folded)[:, 1:], 0.0)
+            log_masses.append((parts * log_mass).sum(axis=1))
+            held_out = log_masses[-1].sum(axis=-1)
             likelihood, parameters = study_fit.log_likelihood[:, 0], 3 * size - 1
             rows.append(
                 pl.DataFrame(
@@ -98,17 +100,17 @@ def compare_components(
                     }
                 )
             )
-    behind, error = _distance_from_best(np.stack(told), parts.sum(axis=1))
+    behind, error = _distance_from_best(np.stack(log_masses), parts.sum(axis=1))
     return pl.concat(
         [
-            table.with_columns(held_out_behind=pl.Series(less), held_out_error=pl.Series(scatter))
-            for table, less, scatter in zip(rows, behind, error, strict=True)
+            row.with_columns(held_out_behind=pl.Series(less), held_out_error=pl.Series(scatter))
+            for row, less, scatter in zip(rows, behind, error, strict=True)
         ]
     ).sort("dataset", "components")
 
 
 def fewest_components(table: pl.DataFrame) -> dict[str, int]:
-    """By data set, the fewest components that predict images left out as well as the best.
+    """Choose by data set the fewest components within a standard error of the best.
 
     Parameters
     ----------
@@ -118,21 +120,22 @@ def fewest_components(table: pl.DataFrame) -> dict[str, int]:
     Returns
     -------
     dict
-        K by data set: the smallest within a standard error of the best.
+        K by data set: the smallest whose held-out likelihood is within one standard error.
     """
     enough = table.filter(pl.col("held_out_behind") <= pl.col("held_out_error"))
-    least = enough.group_by("dataset", maintain_order=True).agg(pl.col("components").min())
-    return dict(least.iter_rows())
+    fewest = enough.group_by("dataset", maintain_order=True).agg(pl.col("components").min())
+    return dict(fewest.iter_rows())
 
 
 def _distance_from_best(
-    told: Float[np.ndarray, "size 2 cell"], images: Float[np.ndarray, "2 cell"]
+    log_masses: Float[np.ndarray, "size 2 cell"], images: Float[np.ndarray, "2 cell"]
 ) -> tuple[Float[np.ndarray, "size 2"], Float[np.ndarray, "size 2"]]:
-    """How far each size is behind the best on held-out images, with the paired standard error."""
-    best = told.sum(axis=-1).argmax(axis=0)
-    lead = told[best, np.arange(2)] - told  # summed over the images of a cell
+    """Compute each size's held-out deficit to the best, and its paired standard error."""
+    best = log_masses.sum(axis=-1).argmax(axis=0)
+    lead = log_masses[best, np.arange(2)] - log_masses  # summed over the images of a cell
     count = np.maximum(images, 1)
     mean = lead.sum(axis=-1) / images.sum(axis=-1)
+    # Paired over images: the variance of the difference, not of either likelihood.
     squares = (images * (lead / count - mean[..., None]) ** 2).sum(axis=-1)
     return lead.sum(axis=-1), np.sqrt(squares)
 

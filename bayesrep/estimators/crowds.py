@@ -1,4 +1,4 @@
-"""What other workers would have answered: selections that replicates have more or less.
+"""Bootstrap of workers: random shifts of the counts that other workers would have caused.
 
 Worker w selected image x by r_xw more often than its other annotators did
 (`bayesrep.numerics.crowd`): over all images in proportion to s (1 − s), as a shift on the logit
@@ -6,20 +6,20 @@ scale does, by
 
     b_w v_x,        b_w = Σ_x r_xw / Σ_x v_x,        v = f (1 − f),  f = (k + 1) / (n + 2)
 
-A crowd in which each worker counts e_w ~ Normal(0, 1) times more would have selected the image by
-z_x = Σ_w e_w b_w v_x more often. These are scaled so that the mean selection frequency has the
-covariance over workers that is added to the one over images. Residuals themselves would do for an
-estimate that is linear in the counts, but of the few answers of a worker about a cell most is
-chance, of which differences between cells, that jackknife and EM live on, would be made.
+Perturbing each worker's weight by e_w ~ Normal(0, 1) changes image x's selection frequency by
+z_x = Σ_w e_w b_w v_x. These are scaled so that the mean selection frequency has the
+covariance over workers that is added to the one over images. The residuals themselves would serve
+an estimate that is linear in the counts, but a worker's few answers about a cell are mostly noise,
+which would add to the differences between cells that the jackknife and EM depend on.
 
-Images do not take selections one by one, which would be noise once more, but cell by cell: of the
-Z of a cell (k, n), as
+Selections are not added image by image, which would be noise again, but cell by cell: of the total
+Z of a cell (k, n),
 
-    flow from k to k + 1  =  (1 − k/n) Z_k  +  (k + 1)/n Z_{k+1}
+    shift_counts from k to k + 1  =  (1 − k/n) Z_k  +  (k + 1)/n Z_{k+1}
 
-images, since of the cell's answers that share was "no" (and may become "yes") or is "yes". Of those
-that a classifier gets right the same with their own Z. So an estimator that takes noise out of the
-counts sees their distribution moved, and no noisier.
+images, since that share of the cell's answers was "no" (and may become "yes") or is "yes". Images
+that a classifier gets right flow likewise with their own Z. So an estimator that removes the noise
+of the counts sees their distribution shifted, and no noisier.
 """
 
 from dataclasses import dataclass
@@ -35,72 +35,74 @@ from bayesrep.types import Float, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class OtherWorkers:
-    """How answers would have differed by the workers, by role.
+class WorkerBootstrap:
+    """Directions in which other workers would have shifted the counts, by role.
 
     Attributes
     ----------
-    more_often
+    shifts
         b_w v_x of every data set whose workers are known: [image, worker], scaled; the same workers
         in all.
     workers
-        How many there are.
+        Number of workers.
     """
 
-    more_often: dict[str, sparse.csr_array]
+    shifts: dict[str, sparse.csr_array]
     workers: int
 
     @classmethod
-    def from_study(cls, study: Study) -> "OtherWorkers":
-        """Other workers of a study; nobody where it is not known who answered."""
-        known = [role for role in REQUIRED_ROLES if study.datasets[role].answers is not None]
-        if not known:
+    def from_study(cls, study: Study) -> "WorkerBootstrap":
+        """Compute the shifts of a study's workers; none where the workers are not known."""
+        roles = [role for role in REQUIRED_ROLES if study.datasets[role].answers is not None]
+        if not roles:
             return cls({}, 0)
-        datasets = [study.datasets[role] for role in known]
+        datasets = [study.datasets[role] for role in roles]
         residuals = residuals_of(datasets)
         covariance = frequency_covariance(datasets, residuals)
         scaled = {}
-        for at, (role, data, each) in enumerate(zip(known, datasets, residuals, strict=True)):
+        for i, (role, data, r) in enumerate(zip(roles, datasets, residuals, strict=True)):
             frequency = (data.selected + 1) / (data.shown + 2)
-            middle = frequency * (1 - frequency)
-            asked = sparse.csr_array((np.ones(each.nnz), each.indices, each.indptr), each.shape)
-            leniency = each.sum(axis=0) / np.maximum(middle @ asked, 1e-300)
-            said = asked * middle[:, None] * leniency[None, :]
-            mean = (1 / data.shown / len(data.images)) @ said
-            scale = np.sqrt(covariance[at, at] / max(float(mean @ mean), 1e-300))
-            scaled[role] = sparse.csr_array(said * scale)
+            variance = frequency * (1 - frequency)
+            answered = sparse.csr_array((np.ones(r.nnz), r.indices, r.indptr), r.shape)
+            leniency = r.sum(axis=0) / np.maximum(variance @ answered, 1e-300)
+            shift = answered * variance[:, None] * leniency[None, :]
+            # Scaled so that the mean frequency has its variance over workers.
+            mean = (1 / data.shown / len(data.images)) @ shift
+            scale = np.sqrt(covariance[i, i] / max(float(mean @ mean), 1e-300))
+            scaled[role] = sparse.csr_array(shift * scale)
         return cls(scaled, len(residuals[0].sum(axis=0)))
 
 
-def with_neighbours(cells: Cells) -> Cells:
-    """The same cells and, without images, those of one selection more and less."""
-    shown = np.tile(cells.shown, 3)
-    selected = np.concatenate([cells.selected + step for step in (-1, 0, 1)])
-    possible = (selected >= 0) & (selected <= shown)
-    n, k = np.unique(np.stack([shown[possible], selected[possible]]), axis=1)
-    return cells.on(k, n)
+def with_adjacent_cells(cells: Cells) -> Cells:
+    """Add empty cells with one selection more and one less."""
+    n_annotators = np.tile(cells.shown, 3)
+    k = np.concatenate([cells.selected + step for step in (-1, 0, 1)])
+    possible = (k >= 0) & (k <= n_annotators)
+    distinct_n, distinct_k = np.unique(np.stack([n_annotators[possible], k[possible]]), axis=1)
+    return cells.on(distinct_k, distinct_n)
 
 
-def flow(
+def shift_counts(
     selected: Ints,
-    shown: Ints,
-    more: Float[np.ndarray, "version cell *classifier"],
+    n_annotators: Ints,
+    extra: Float[np.ndarray, "version cell *classifier"],
 ) -> Float[np.ndarray, "version cell *classifier"]:
-    """By how many images each cell grows.
+    """Compute the change of each cell's number of images.
 
     Parameters
     ----------
-    selected, shown : int64 [M]
-        The cells, sorted by (shown, selected), neighbours among them.
-    more
-        Z: how many selections more there are of the images of each cell.
+    selected, n_annotators : int64 [M]
+        k and n of the cells, sorted by (n, k), with adjacent cells.
+    extra
+        Z: additional selections of the images of each cell.
     """
-    tail = (1,) * (more.ndim - 2)
-    yes = (selected / shown).reshape(-1, *tail)
-    beside = (np.diff(shown) == 0) & (np.diff(selected) == 1)
-    rising = (1 - yes[:-1]) * more[:, :-1] + yes[1:] * more[:, 1:]
-    rising = rising * beside.reshape(-1, *tail)
-    grown = np.zeros_like(more)
-    grown[:, 1:] += rising
-    grown[:, :-1] -= rising
-    return grown
+    tail = (1,) * (extra.ndim - 2)
+    frequency = (selected / n_annotators).reshape(-1, *tail)
+    adjacent = (np.diff(n_annotators) == 0) & (np.diff(selected) == 1)
+    moving = (1 - frequency[:-1]) * extra[:, :-1] + frequency[1:] * extra[:, 1:]
+    moving = moving * adjacent.reshape(-1, *tail)
+    # What flows from k to k + 1 leaves the one cell and enters the other.
+    growth = np.zeros_like(extra)
+    growth[:, 1:] += moving
+    growth[:, :-1] -= moving
+    return growth

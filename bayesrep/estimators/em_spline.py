@@ -11,9 +11,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.betas import Betas
 from bayesrep.estimators.estimator import Estimates, check_words
-from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.mixtures import (
     CellTable,
     MixtureFit,
@@ -31,7 +31,7 @@ Loss = Literal["least-squares", "weighted", "binomial"]
 Bounds = Literal["grid", "everywhere"]
 Quadrature = Literal["exact", "published"]
 
-_BLOCK = 75  # versions of the study fitted between two steps of the bar
+_VERSIONS_PER_BLOCK = 75  # fitted between two steps of the progress bar
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class EMSpline:
     """Mixtures of betas for s by EM, a cubic spline for g by least squares, A = ∫ g p_ref.
 
     Engstrom et al. (2020), section 5.3, equations 6 and 8, and algorithm 1. The fitted mixtures are
-    plugged in: that they are uncertain reaches the estimate's interval only through the bootstrap.
+    plugged in: only the bootstrap propagates their uncertainty to the estimate's interval.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class EMSpline:
     def __call__(
         self, replicates: Replicates, *, seed: int = 0, progress: bool = False
     ) -> Estimates:
-        """The estimates; row 0 is fitted from random starts, the others from its optima.
+        """Estimate every version; row 0 from random starts, the others from its optima.
 
         Raises
         ------
@@ -90,17 +90,17 @@ class EMSpline:
             Where the counts do not determine a mixture of K components.
         """
         fitted = fit_parametric(self, replicates, seed=seed, progress=progress)
-        kept = (
+        match = (
             None
             if self.annotators is None
             else AnnotatorMatch.from_replicates(replicates, self.annotators)
         )
-        return Estimates(fitted.adjusted_accuracy, kept=kept, always_right=fitted.always_right)
+        return Estimates(fitted.adjusted_accuracy, kept=match, always_right=fitted.always_right)
 
 
 @dataclass(frozen=True, eq=False)
 class ParametricFit:
-    """What EM + spline found in B versions of a study.
+    """Fit of EM + spline to B versions of a study.
 
     Attributes
     ----------
@@ -139,15 +139,17 @@ def fit_parametric(
         Show a bar on standard error where there are other versions.
     """
     table = complete_cells(replicates, options.annotators)
+    # A classifier that is always right shows the bias of equation 8: its estimate should be 1.
     study = add_always_right(table.rows(slice(1)))
     mixtures = fit_mixtures(study, components=options.components, starts=options.starts, seed=seed)
     adjusted, curves = fit_curves_given(options, mixtures, study)
     rows = [adjusted[:, :-1]]
+    # Replicates start from the study's optima and not from random starts, which is faster.
     others = len(replicates) - 1
     with progress_bar(others, "fit", show=progress and others > 0) as bar:
         bar.stage("em-spline")
-        for start in range(1, others + 1, _BLOCK):
-            block = table.rows(slice(start, start + _BLOCK))
+        for start in range(1, others + 1, _VERSIONS_PER_BLOCK):
+            block = table.rows(slice(start, start + _VERSIONS_PER_BLOCK))
             refitted = refit_mixtures(mixtures, block)
             rows.append(fit_curves_given(options, refitted, block)[0])
             bar.advance(len(block.correct))
@@ -155,7 +157,7 @@ def fit_parametric(
 
 
 def add_always_right(table: CellTable) -> CellTable:
-    """The same with one more classifier, the last, which is right about every image."""
+    """Append a classifier that is right about every image."""
     correct = np.concatenate([table.correct, table.images[1][..., None]], axis=-1)
     return replace(table, correct=correct)
 
@@ -163,7 +165,8 @@ def add_always_right(table: CellTable) -> CellTable:
 def fit_curves_given(
     options: EMSpline, mixtures: MixtureFit, table: CellTable
 ) -> tuple[Float[np.ndarray, "version classifier"], Float[np.ndarray, "version classifier basis"]]:
-    """Adjusted accuracies and curves given the mixtures."""
+    """Fit adjusted accuracies and curves given the mixtures."""
+    # Imported here: JAX is loaded by the first fit.
     from bayesrep.estimators.spline import SplineCells, adjusted_accuracies, bounded_rows
 
     reference, replication = (

@@ -1,4 +1,4 @@
-"""What every estimator is: options that are called with versions of a study."""
+"""Protocol of estimators: options that are called with versions of a study."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from typing import (
 import numpy as np
 
 from bayesrep.errors import OptionError
-from bayesrep.estimators.kept import AnnotatorMatch
+from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.types import Float
 
@@ -30,12 +30,12 @@ class Estimates:
     value : float64 [B, C]
         Row 0 is the study's own.
     standard_error : float64 [C] or None
-        Standard error of row 0, where the estimator knows one without a bootstrap.
+        Standard error of row 0, where the estimator has one without a bootstrap.
     kept
-        With how many annotators images were matched, where they were.
+        The number of annotators that images were matched with, where they were.
     always_right
-        What a classifier that is always right would be given, in row 0: less than 1 where the noise
-        of the counts moves estimates.
+        Estimate for a classifier that is always right, in row 0: less than 1 where the noise of the
+        counts biases estimates.
     """
 
     value: Float[np.ndarray, "version classifier"]
@@ -64,18 +64,18 @@ class Estimator(Protocol):
         Parameters
         ----------
         replicates
-            Row 0 is the study itself. What the estimate of one version is may depend on row 0 (as
-            where a search starts) and on nothing else outside its own row.
+            Row 0 is the study itself. The estimate of a version may depend on row 0 (for its
+            starting values) and on nothing else outside its own row.
         seed
-            Seed of whatever is random.
+            Seed of all random numbers.
         progress
-            Show a bar on standard error where it takes long.
+            Show a bar on standard error for long computations.
         """
         ...
 
 
 def check_words(kind: Any, options: Mapping[str, Any]) -> None:
-    """Raise OptionError where an option that is a choice of words is none of them."""
+    """Raise OptionError where an option of `Literal` type has another value."""
     for option, hint in get_type_hints(kind).items():
         words = get_args(hint) if get_origin(hint) is Literal else ()
         if words and option in options and options[option] not in words:

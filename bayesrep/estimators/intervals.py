@@ -19,7 +19,7 @@ from bayesrep.types import Float
 def percentile(
     replicates: Float[np.ndarray, "replicate quantity"],
 ) -> Float[np.ndarray, "2 quantity"]:
-    """The percentile interval of each quantity."""
+    """Compute the percentile interval of each quantity."""
     return np.quantile(replicates, INTERVAL, axis=0)
 
 
@@ -28,14 +28,16 @@ def bca(
     replicates: Float[np.ndarray, "replicate quantity"],
     acceleration: Float[np.ndarray, "quantity"],
 ) -> Float[np.ndarray, "2 quantity"]:
-    """The bias-corrected and accelerated interval; the estimate itself where no replicate differs.
+    """Compute the BCa interval; it is the estimate itself where no replicate differs.
 
-    `acceleration` is that of the function of this name.
+    `acceleration` is from the function of this name.
     """
     size = len(replicates)
     below = (replicates < estimate).mean(axis=0) + (replicates == estimate).mean(axis=0) / 2
+    # z₀: the normal quantile of the replicates' share below the estimate, ties counted half.
     center = ndtri(np.clip(below, 0.5 / size, 1 - 0.5 / size))
     z = center + ndtri(np.array(INTERVAL))[:, None]
+    # The same as Φ(z₀ + (z₀ + z_α) / (1 − a (z₀ + z_α))): z already includes z₀.
     levels = ndtr(center + z / (1 - acceleration * z))
     columns = zip(replicates.T, levels.T, strict=True)
     return np.stack([np.quantile(column, level) for column, level in columns], axis=1)
@@ -44,7 +46,7 @@ def bca(
 def acceleration(
     samples: Sequence[Float[np.ndarray, "_ quantity"]],
 ) -> Float[np.ndarray, "quantity"]:
-    """BCa's a from the leave-one-out values of independent samples.
+    """Compute BCa's acceleration a from the leave-one-out values of independent samples.
 
     Parameters
     ----------
@@ -60,6 +62,7 @@ def acceleration(
     squares, cubes = np.zeros(samples[0].shape[1]), np.zeros(samples[0].shape[1])
     for values in samples:
         size = len(values)
+        # Jackknife influence values; samples are independent, so their sums add up.
         influence = (size - 1) / size * (values.mean(axis=0) - values)
         squares += (influence**2).sum(axis=0)
         cubes += (influence**3).sum(axis=0)

@@ -17,12 +17,12 @@ and in its exact form, θ being linearised in the counts,
 
     SE² = (n − d)/d · Σ_x Var(h_x(k') | k_x of n),
 
-with h the change of θ when image x is counted at k'. It says how much other annotators would have
-changed the estimate, not other images: use the bootstrap for those.
+with h the change of θ when image x is counted at k'. It is the variability over annotators,
+not over images: use the bootstrap for those.
 
 Where images have different n, all are first thinned to the n' of `naive`, and the same images are
-left out, of both estimates. The noise of both is multiplied by n: with many annotators or few
-images it drowns what is extrapolated, which `Analysis.error` says.
+left out, of both estimates. Extrapolation multiplies the noise of both by n: with many annotators
+or few images it exceeds the bias that is removed; see `Analysis.error`.
 """
 
 import warnings
@@ -33,8 +33,8 @@ import numpy as np
 from scipy import sparse
 
 from bayesrep.errors import InterpolationWarning, OptionError
+from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.estimator import Estimates
-from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.naive import (
     ThinnedCounts,
     accuracy_by_count,
@@ -50,7 +50,7 @@ from bayesrep.types import Float, Floats, Ints
 class Jackknife:
     """The naive estimate, extrapolated linearly in 1/n to infinitely many annotators.
 
-    Not bounded by 0 and 1: what is extrapolated may leave them.
+    Not bounded by 0 and 1: the extrapolation may exceed them.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Jackknife:
         n, the number of annotators per image to start from, images with fewer being left out; by
         default the most that 99 % of the images of each data set have.
     delete
-        d, how many of them to leave out: 1 is the paper's; more is less noisy and more biased.
+        d, the number of them to leave out: 1 is the paper's; more is less noisy and more biased.
     """
 
     annotators: int | None = None
@@ -68,15 +68,15 @@ class Jackknife:
     def __call__(
         self, replicates: Replicates, *, seed: int = 0, progress: bool = False
     ) -> Estimates:
-        """The jackknife estimates, and the study's standard error over annotators.
+        """Estimate every version, with the study's standard error over annotators.
 
         Raises
         ------
         OptionError
             Where `delete` is not between 1 and n − 1.
         """
-        kept = AnnotatorMatch.from_replicates(replicates, self.annotators)
-        n = kept.annotators
+        match = AnnotatorMatch.from_replicates(replicates, self.annotators)
+        n = match.annotators
         if not 1 <= self.delete < n:
             raise OptionError(
                 "jackknife-of-one-annotator" if n == 1 else "jackknife-delete-out-of-range",
@@ -84,52 +84,55 @@ class Jackknife:
                 most=n - 1,
                 annotators=n,
             )
-        taken = kept.take(replicates)
-        counts = thinned_counts(taken, n)
-        whole = matched_accuracy(counts, replicates.words)
+        matched = match.take(replicates)
+        counts = thinned_counts(matched, n)
+        full = matched_accuracy(counts, replicates.words)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InterpolationWarning)  # said once, for n
-            part = matched_accuracy(thinned_counts(taken, n - self.delete))
+            warnings.simplefilter("ignore", InterpolationWarning)  # raised once, for n
+            reduced = matched_accuracy(thinned_counts(matched, n - self.delete))
         study = ThinnedCounts(n, counts.selected, *(field[:1] for field in counts[2:]))
+        # Only version 0, the study itself, needs a standard error.
         error = _standard_error(study, self.delete)
-        return Estimates(correct_estimate(whole, part, n, self.delete), error, kept)
+        return Estimates(correct_estimate(full, reduced, n, self.delete), error, match)
 
 
-def correct_estimate(whole: Floats, part: Floats, annotators: int | Ints, delete: int) -> Floats:
-    """θ_J from the estimates with n annotators and with n − d of them."""
-    return whole - (annotators - delete) / delete * (part - whole)
+def correct_estimate(full: Floats, reduced: Floats, annotators: int | Ints, delete: int) -> Floats:
+    """Extrapolate to θ_J from the estimates with n annotators and with n − d of them."""
+    return full - (annotators - delete) / delete * (reduced - full)
 
 
 def _standard_error(study: ThinnedCounts, delete: int) -> Float[np.ndarray, "classifier"]:
-    """The jackknife standard error over annotators of a study, its only version."""
+    """Compute the jackknife standard error over annotators of a study, its only version."""
     n = study.annotators
     thinning = thinning_matrix(study.selected, np.full(len(study.selected), n), n - delete)
+    # Columns of counts that no image can have are left out.
     counts = np.unique(thinning.indices)
     thinning = thinning[:, counts]
-    part = ThinnedCounts(
+    reduced = ThinnedCounts(
         n - delete,
         counts,
         study.reference @ thinning,
         study.replication @ thinning,
         (thinning.T @ study.correct[0])[None],
     )
-    (accuracy,), _ = accuracy_by_count(part)
-    reference = part.reference[0] / part.reference.sum()
+    (accuracy,), _ = accuracy_by_count(reduced)
+    reference = reduced.reference[0] / reduced.reference.sum()
+    # p_ref(k') / p_rep(k'): the weight of a replication image at a thinned count.
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = np.where(part.replication[0] > 0, reference / part.replication[0], 0.0)
+        ratio = np.where(reduced.replication[0] > 0, reference / reduced.replication[0], 0.0)
     # h for a reference image, a correctly and a wrongly classified image of the replication
     kinds = (
         (study.reference[0][:, None] / study.reference.sum() ** 2, accuracy),
         (study.correct[0], ratio[:, None] * (1 - accuracy)),
         (study.replication[0][:, None] - study.correct[0], -ratio[:, None] * accuracy),
     )
-    variance = sum((many * _variance(thinning, h)).sum(axis=0) for many, h in kinds)
+    variance = sum((images * _variance(thinning, h)).sum(axis=0) for images, h in kinds)
     return np.sqrt((n - delete) / delete * variance)
 
 
 def _variance(
     thinning: sparse.csr_array, h: Float[np.ndarray, "thinned classifier"]
 ) -> Float[np.ndarray, "count classifier"]:
-    """Variance of h over the thinned count, given each count."""
+    """Compute the variance of h over the thinned count k', given each count k."""
     mean = thinning @ h
     return np.maximum(thinning @ h**2 - mean**2, 0.0)

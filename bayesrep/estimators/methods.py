@@ -1,4 +1,4 @@
-"""Methods by name: what a user writes, and what the tables say.
+"""Registry of methods, and parsing of their names and options.
 
 A method is a name, "naive", with options where they differ from the default, "naive(annotators=10)"
 or "em-spline(components=4, loss=binomial)"; tables label it the same way.
@@ -24,21 +24,21 @@ ESTIMATORS: dict[str, type[Estimator]] = {
 METHODS = tuple(ESTIMATORS)
 """Names of the methods."""
 
-_METHOD = re.compile(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*")
+_METHOD_PATTERN = re.compile(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*")
 
 
 def label(estimator: Estimator) -> str:
-    """The method's name, with the options that differ from their defaults."""
-    given = [
+    """Write a method's name with the options that differ from their defaults."""
+    options = [
         f"{field.name}={getattr(estimator, field.name)}"
         for field in fields(estimator)
         if getattr(estimator, field.name) != field.default
     ]
-    return estimator.name + (f"({', '.join(given)})" if given else "")
+    return estimator.name + (f"({', '.join(options)})" if options else "")
 
 
 def parse(method: str | Estimator) -> Estimator:
-    """The estimator that a method's name and options stand for.
+    """Build the estimator from a method's name and options.
 
     Raises
     ------
@@ -47,19 +47,19 @@ def parse(method: str | Estimator) -> Estimator:
     """
     if not isinstance(method, str):
         return method
-    # A method is a name with options in brackets: `jackknife(delete=2)`.
-    match = _METHOD.fullmatch(method)
+    # A method is a name with options in parentheses: `jackknife(delete=2)`.
+    match = _METHOD_PATTERN.fullmatch(method)
     name = match.group(1) if match else method
     if match is None or name not in ESTIMATORS:
         raise OptionError("unknown-method", method=name, choices=", ".join(ESTIMATORS))
     kind = ESTIMATORS[name]
     types = get_type_hints(kind)
-    known = [field.name for field in fields(kind)]
+    names = [field.name for field in fields(kind)]
     options: dict[str, Any] = {}
     for option in filter(None, (piece.strip() for piece in (match.group(2) or "").split(","))):
         key, _, text = (piece.strip() for piece in option.partition("="))
-        if key not in known:
-            if not known:
+        if key not in names:
+            if not names:
                 raise OptionError(
                     "method-without-options", method=method, method_name=name, option=key
                 )
@@ -68,15 +68,15 @@ def parse(method: str | Estimator) -> Estimator:
                 method=method,
                 method_name=name,
                 option=key,
-                known_options=", ".join(known),
+                known_options=", ".join(names),
             )
-        # The text becomes a value of the type that the option has.
-        takes = {types[key], *get_args(types[key])}
+        # The option's type hint decides the type of its value.
+        types_taken = {types[key], *get_args(types[key])}
         try:
-            options[key] = _value(takes, text)
+            options[key] = _value(types_taken, text)
         except ValueError:
             raise OptionError(
-                "method-option-not-whole" if int in takes else "method-option-not-number",
+                "method-option-not-whole" if int in types_taken else "method-option-not-number",
                 method=method,
                 option=key,
                 value=text,
@@ -91,17 +91,17 @@ def split(methods: str) -> list[str]:
 
 
 def resolve(methods: Sequence[str | Estimator] | str) -> dict[str, Estimator]:
-    """Estimators by label, in the order given."""
-    given = split(methods) if isinstance(methods, str) else list(methods)
-    if not given:
+    """Build estimators by label, in this order."""
+    texts = split(methods) if isinstance(methods, str) else list(methods)
+    if not texts:
         raise OptionError("no-method-given", choices=", ".join(ESTIMATORS))
-    estimators = [parse(method) for method in given]
+    estimators = [parse(method) for method in texts]
     return {label(estimator): estimator for estimator in estimators}
 
 
-def _value(takes: set[Any], text: str) -> int | float | str:
-    """An option that takes one of these types from text; a ValueError where it is not a number."""
+def _value(types: set[Any], text: str) -> int | float | str:
+    """Convert text to an option of one of these types; ValueError where it is not a number."""
     for number in (int, float):
-        if number in takes:
+        if number in types:
             return number(text)
     return text

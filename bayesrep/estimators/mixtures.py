@@ -1,7 +1,7 @@
-"""Fitted mixtures of the selection frequency, for one study and all its replicates.
+"""Maximum-likelihood mixtures of the selection frequency, for one study and all its replicates.
 
 n annotators per image identify the first n moments of p(s) and no more: a mixture with more
-parameters than there are distinct counts is fitted but not determined, and a warning says so.
+parameters than there are distinct counts is fitted but not identified, and a warning says so.
 """
 
 import warnings
@@ -11,8 +11,8 @@ import numpy as np
 
 from bayesrep import bounds
 from bayesrep.errors import EstimateWarning, IdentificationWarning, OptionError
-from bayesrep.estimators.betas import MEANS, LogBetas
-from bayesrep.estimators.kept import AnnotatorMatch
+from bayesrep.estimators.annotator_match import AnnotatorMatch
+from bayesrep.estimators.betas import MEAN_LIMITS, LogBetas
 from bayesrep.estimators.naive import at_every_count, thinned_counts
 from bayesrep.estimators.replicates import CellCounts, Replicates
 from bayesrep.numerics.noisy_matching import BetaMixture
@@ -21,14 +21,14 @@ from bayesrep.numerics.thinning import thinning_matrix
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.types import Bool, Float, Int, Ints
 
-ROUNDS = 200  # of EM from every random start; Newton's method follows
-_REFIT_ROUNDS = 20  # of EM on a replicate, from the study's optima
-_REFIT_STARTS = 4
-_POINT = 1e4  # a + b from which a beta-binomial of tens of annotators is a binomial
+EM_ROUNDS = 200  # from every random start; Newton's method follows
+_REFIT_ROUNDS = 20  # on a replicate, from the study's optima
+_REFIT_STARTS = 4  # optima of the study from which replicates start
+_POINT_CONCENTRATION = 1e4  # a + b from which a beta-binomial of tens of annotators is a binomial
 _LOST_WEIGHT = 1e-6  # weight below which a component holds no image
-_SAME_OPTIMUM_NATS = 1e-3  # nats between optima that count as one
-_SETTLED_NATS = 1e-6  # nats: a fit that promises less is converged
-_ROUNDING = 1e-6  # nats by which rounding may lower the likelihood in a round of EM
+_SAME_OPTIMUM_NATS = 1e-3  # log likelihoods this close count as one optimum
+_CONVERGED_NATS = 1e-6  # predicted gain of a Newton step below which a fit has converged
+_ROUNDING_NATS = 1e-6  # decrease of the likelihood in a round of EM that rounding explains
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class CellTable:
     correct: Float[np.ndarray, "_ cell classifier"]
 
     def rows(self, which: slice | Ints) -> "CellTable":
-        """Some of the versions."""
+        """Select versions."""
         return CellTable(self.selected, self.shown, self.images[:, which], self.correct[which])
 
 
@@ -68,11 +68,11 @@ class MixtureFit:
     log_likelihood
         Log-likelihood of the counts, nats.
     converged
-        Whether Newton's method had come to rest.
+        True where Newton's method has converged.
     optima
-        Where every start ended, components in no order; fields [2, B, S, K].
+        Optima of all starts, components unsorted; fields [2, B, S, K].
     start_log_likelihoods
-        Their log likelihoods.
+        Log-likelihoods of the optima.
     """
 
     a: Float[np.ndarray, "2 version component"]
@@ -84,20 +84,20 @@ class MixtureFit:
     start_log_likelihoods: Float[np.ndarray, "2 version start"]
 
     def mixture(self, role: int, version: int = 0) -> BetaMixture:
-        """Mixture of the reference (0) or of the replication (1) in one version."""
+        """Return the mixture of the reference (0) or of the replication (1) in one version."""
         return BetaMixture(*(each[role, version] for each in (self.a, self.b, self.weights)))
 
     @property
     def degenerate_components(self) -> Bool[np.ndarray, "2 version component"]:
         """Components that have shrunk to a point or lost their images."""
         mean = self.a / (self.a + self.b)
-        at_an_end = np.minimum(mean, 1 - mean) < 2 * MEANS[0]
-        return at_an_end | (self.a + self.b > _POINT) | (self.weights < _LOST_WEIGHT)
+        at_an_end = np.minimum(mean, 1 - mean) < 2 * MEAN_LIMITS[0]
+        return at_an_end | (self.a + self.b > _POINT_CONCENTRATION) | (self.weights < _LOST_WEIGHT)
 
 
-MOST_ANNOTATORS = 500
-"""Annotators an image of which a mixture's likelihood takes every count: its cost grows with their
-square, and what more of them say of a frequency hardly."""
+MAX_ANNOTATORS = 500
+"""Larger counts are thinned to this n: the cost is quadratic in n and the further information
+negligible."""
 
 
 def complete_cells(replicates: Replicates, annotators: int | None = None) -> CellTable:
@@ -108,8 +108,8 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
     replicates
         The versions of the study.
     annotators
-        n', to count what n' annotators per image would have said, in expectation, of the images
-        that have as many; by default, what all did say, or 500 of an image that has more.
+        n', to thin counts to n' annotators per image, in expectation, leaving out images with
+        fewer; by default all answers count, but at most 500 per image.
 
     Raises
     ------
@@ -121,50 +121,50 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
     EstimateWarning
         If an image has more than 500 annotators.
     """
-    # A number of annotators was asked for: thin all counts to it, in expectation.
+    # With a number of annotators: thin all counts to it, in expectation.
     if annotators is not None:
-        taken = AnnotatorMatch.from_replicates(replicates, annotators).take(replicates)
-        counts = at_every_count(thinned_counts(taken, annotators))
-        shown = np.full(annotators + 1, annotators)
+        matched = AnnotatorMatch.from_replicates(replicates, annotators).take(replicates)
+        counts = at_every_count(thinned_counts(matched, annotators))
+        n_annotators = np.full(annotators + 1, annotators)
         images = np.stack([counts.reference, counts.replication])
-        return CellTable(counts.selected, shown, images, counts.correct)
+        return CellTable(counts.selected, n_annotators, images, counts.correct)
     reference, replication = map(_limit_annotators, (replicates.reference, replicates.replication))
     if reference is not replicates.reference or replication is not replicates.replication:
         words = replicates.words
         warnings.warn(
             EstimateWarning(
-                f"em-spline: counts of more than {MOST_ANNOTATORS} {words.annotators} per "
-                f"{words.image} are thinned to {MOST_ANNOTATORS}, in expectation"
+                f"em-spline: counts of more than {MAX_ANNOTATORS} {words.annotators} per "
+                f"{words.image} are thinned to {MAX_ANNOTATORS}, in expectation"
             ),
             stacklevel=4,
         )
     # Otherwise every count that is possible with any of the numbers of annotators gets a cell.
-    selected, shown = all_counts(np.concatenate([reference.shown, replication.shown]))
+    selected, n_annotators = all_counts(np.concatenate([reference.shown, replication.shown]))
 
     def places(cells: CellCounts) -> Ints:
-        return np.searchsorted(shown, cells.shown) + cells.selected
+        return np.searchsorted(n_annotators, cells.shown) + cells.selected
 
     # Scatter both data sets into the common cells.
-    images = np.zeros((2, len(replicates), len(shown)))
+    images = np.zeros((2, len(replicates), len(n_annotators)))
     images[0][:, places(reference)] = reference.images
     images[1][:, places(replication)] = replication.images
-    correct = np.zeros((len(replicates), len(shown), replication.correct.shape[2]))
+    correct = np.zeros((len(replicates), len(n_annotators), replication.correct.shape[2]))
     correct[:, places(replication)] = replication.correct
-    return CellTable(selected, shown, images, correct)
+    return CellTable(selected, n_annotators, images, correct)
 
 
 def _limit_annotators(cells: CellCounts) -> CellCounts:
-    """The cells thinned to `MOST_ANNOTATORS` an image; themselves where none has more."""
-    if cells.shown.max() <= MOST_ANNOTATORS:
+    """Thin cells to `MAX_ANNOTATORS` per image where some have more."""
+    if cells.shown.max() <= MAX_ANNOTATORS:
         return cells
-    many = cells.shown >= MOST_ANNOTATORS
-    matrix = thinning_matrix(cells.selected[many], cells.shown[many], MOST_ANNOTATORS)
+    many = cells.shown >= MAX_ANNOTATORS
+    matrix = thinning_matrix(cells.selected[many], cells.shown[many], MAX_ANNOTATORS)
     versions, _, classifiers = cells.correct.shape
     right = cells.correct[:, many].transpose(1, 0, 2).reshape(int(many.sum()), -1)
     thinned = (matrix.T @ right).reshape(-1, versions, classifiers).transpose(1, 0, 2)
     return CellCounts(
-        np.concatenate([cells.selected[~many], np.arange(MOST_ANNOTATORS + 1)]),
-        np.concatenate([cells.shown[~many], np.full(MOST_ANNOTATORS + 1, MOST_ANNOTATORS)]),
+        np.concatenate([cells.selected[~many], np.arange(MAX_ANNOTATORS + 1)]),
+        np.concatenate([cells.shown[~many], np.full(MAX_ANNOTATORS + 1, MAX_ANNOTATORS)]),
         np.concatenate([cells.images[:, ~many], cells.images[:, many] @ matrix], axis=1),
         np.concatenate([cells.correct[:, ~many], thinned], axis=1),
     )
@@ -173,9 +173,9 @@ def _limit_annotators(cells: CellCounts) -> CellCounts:
 def all_counts(
     sizes: Int[np.ndarray, "some"],
 ) -> tuple[Int[np.ndarray, "cell"], Int[np.ndarray, "cell"]]:
-    """`selected` and `shown` of all counts 0..n, for every n that occurs, increasing.
+    """List k and n of all counts 0..n for every n that occurs, increasing.
 
-    k of n stands k after the first cell of n, which is where n would be put into `shown`.
+    Cell (k, n) has the place `searchsorted(n_of_cells, n) + k`.
     """
     distinct = np.unique(sizes)
     selected = np.concatenate([np.arange(size + 1) for size in distinct])
@@ -183,7 +183,7 @@ def all_counts(
 
 
 def random_starts(table: CellTable, components: int, starts: int, seed: int) -> LogBetas:
-    """Means at observed selection frequencies, concentrations 2 to 50; fields [2, 1, S, K]."""
+    """Draw starts: means at observed frequencies, concentrations 2 to 50; fields [2, 1, S, K]."""
     frequency = (table.selected + 0.5) / (table.shown + 1)
     shape = (starts, components)
     fields = []
@@ -205,7 +205,7 @@ def fit_mixtures(
     components: int,
     starts: int = 10,
     seed: int = 0,
-    rounds: int = ROUNDS,
+    rounds: int = EM_ROUNDS,
     newton: bool = True,
 ) -> MixtureFit:
     """Fit the study itself (row 0) from random starts; the best optimum wins.
@@ -221,7 +221,7 @@ def fit_mixtures(
     seed
         Seed of the starts.
     rounds, newton
-        Rounds of EM from every start, and whether Newton's method then goes on to the optimum.
+        Rounds of EM from every start, and whether Newton's method then continues to the optimum.
         Algorithm 1 as published is one start, 200 rounds and no Newton.
 
     Warns
@@ -262,8 +262,9 @@ def _best_fit(begin: LogBetas, table: CellTable, rounds: int, *, newton: bool) -
         cells = CellMatrices.from_cells(table.selected, table.shown)
         result = ascend(begin, table.images, cells, rounds=rounds, newton=newton)
         result = jax.tree.map(np.asarray, result)
+    # EM never lowers the likelihood; rounding errors grow with its size.
     scale = np.maximum(1.0, np.abs(result.log_likelihood).max(initial=1.0) / 1e4)
-    if not (result.drop <= _ROUNDING * scale).all():
+    if not (result.drop <= _ROUNDING_NATS * scale).all():
         raise ArithmeticError(
             f"a round of EM lowered the likelihood by {result.drop.max():.2g} nats: a defect of "
             "bayesrep, please report it with the study"
@@ -271,6 +272,7 @@ def _best_fit(begin: LogBetas, table: CellTable, rounds: int, *, newton: bool) -
     best = result.log_likelihood.argmax(axis=-1)[..., None]  # [2, B, 1]
     fields = [np.take_along_axis(f, best[..., None], axis=2)[:, :, 0] for f in result.mixture]
     a, b, weights = (np.exp(field) for field in fields)
+    # Components are exchangeable: sorted by their means, fits can be compared.
     order = np.argsort(a / (a + b), axis=-1)
     a, b, weights = (np.take_along_axis(field, order, axis=-1) for field in (a, b, weights))
     gain = np.take_along_axis(result.gain, best, axis=-1)[..., 0]
@@ -279,19 +281,20 @@ def _best_fit(begin: LogBetas, table: CellTable, rounds: int, *, newton: bool) -
         b=b,
         weights=weights,
         log_likelihood=np.take_along_axis(result.log_likelihood, best, axis=-1)[..., 0],
-        converged=gain < _SETTLED_NATS,  # never without Newton's method, whose gain is NaN
+        converged=gain < _CONVERGED_NATS,  # never without Newton's method, whose gain is NaN
         optima=result.mixture,
         start_log_likelihoods=result.log_likelihood,
     )
 
 
 def _optima(study: MixtureFit) -> LogBetas:
-    """The best few distinct optima of each data set, [2, T, K]; the best fills up the rest."""
+    """Select the best few distinct optima of each data set, [2, T, K], padded with the best."""
     heights = study.start_log_likelihoods[:, 0]
     size = min(_REFIT_STARTS, heights.shape[1])
     chosen = np.empty((2, size), dtype=np.intp)
     for role, height in enumerate(heights):
         order = np.argsort(-height)
+        # Optima of equal likelihood are one, up to the order of components.
         fresh = np.diff(height[order], prepend=np.inf) < -_SAME_OPTIMUM_NATS
         distinct = order[fresh][:size]
         chosen[role] = np.pad(distinct, (0, size - len(distinct)), constant_values=order[0])
@@ -300,17 +303,18 @@ def _optima(study: MixtureFit) -> LogBetas:
 
 
 def _warn_if_unidentified(table: CellTable, components: int) -> None:
+    # A mixture of K betas has 2 K shapes and K − 1 free weights.
     parameters = 3 * components - 1
     counts = (table.images[:, 0] > 0).sum(axis=-1)
-    few = {role: n for role, n in zip(REQUIRED_ROLES, counts, strict=True) if parameters >= n}
-    if not few:
+    too_few = {role: n for role, n in zip(REQUIRED_ROLES, counts, strict=True) if parameters >= n}
+    if not too_few:
         return
-    held = " and ".join(f"the {role}'s {count}" for role, count in few.items())
-    fewest = min(few.values())
+    few = " and ".join(f"the {role}'s {count}" for role, count in too_few.items())
+    fewest = min(too_few.values())
     advice = f"; choose fewer components (components={fewest // 3})" if fewest >= 3 else ""
     warnings.warn(
         IdentificationWarning(
-            f"em-spline: {components} components have {parameters} parameters, but {held} distinct "
+            f"em-spline: {components} components have {parameters} parameters, but {few} distinct "
             f"counts determine at most {fewest - 1}; the estimate rests on the form of the "
             f"mixture{advice}"
         ),
@@ -319,7 +323,7 @@ def _warn_if_unidentified(table: CellTable, components: int) -> None:
 
 
 def log_shares(fit: MixtureFit, table: CellTable) -> Float[np.ndarray, "2 version cell"]:
-    """log p(k of n) of every cell under every fitted mixture."""
+    """Compute log p(k of n) of every cell under every fitted mixture."""
     from scipy.stats import betabinom
 
     n, k = table.shown[:, None], table.selected[:, None]

@@ -1,4 +1,4 @@
-"""The naive estimator: match on observed selection frequencies as if they were the true ones.
+"""The naive estimator: matching on observed selection frequencies as if they were the true ones.
 
 Equation 4 of Engstrom et al. (2020), section 5.1:
 
@@ -9,9 +9,9 @@ A_c: adjusted accuracy of classifier c; f_c: 1 where it is right; k: annotators 
 It needs every image to have the same n. Matching on k / n across different n would compare
 readings of different noise: 3 of 3 is weaker evidence of s near 1 than 40 of 40, yet has the same
 k / n. So all images are thinned to n' annotators, by default the most that 99 % of the images of
-each data set have (`kept`; images with fewer are left out), in exact expectation over which
-annotators are forgotten. Where all images share n and n' = n, that is equation 4 itself; smaller n'
-give the curves of the paper's figure 5c.
+each data set have (`annotator_match`; images with fewer are left out), in expectation over the
+annotators dropped. This is equation 4 itself if all images share n and n' = n; smaller n' give the
+curves of the paper's figure 5c.
 """
 
 import warnings
@@ -21,8 +21,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bayesrep.errors import InterpolationWarning
+from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.estimator import Estimates
-from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.thinning import thinning_matrix
 from bayesrep.studies.words import IMAGES, Words
@@ -32,8 +32,8 @@ from bayesrep.types import Bool, Float, Floats, Int
 class ThinnedCounts(NamedTuple):
     """Images of both data sets at counts k' of n' annotators, in B versions.
 
-    In expectation over which n' were asked; `correct` is of the replication. `annotators` is n',
-    and `selected` are the counts, in order, that some cell of the study can come to.
+    In expectation over the n' annotators; `correct` is of the replication. `annotators` is n', and
+    `selected` are the possible counts k', increasing.
     """
 
     annotators: int
@@ -45,11 +45,11 @@ class ThinnedCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class Naive:
-    """Each classifier's accuracy with the replication reweighted to the reference's counts.
+    """Accuracy of each classifier with the replication reweighted to the reference's counts.
 
-    Where the reference has images at a count k' at which the replication has none, E_rep[f | k'] is
-    interpolated linearly in k' between the nearest counts that have images (beyond the first and
-    last, the nearest value is kept), and a warning says how much of the reference is concerned.
+    At a count k' of the reference at which the replication has no images, E_rep[f | k'] is
+    interpolated linearly in k' between the nearest counts with images (constant beyond the first
+    and last), and a warning says how much of the reference is concerned.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Naive:
     def __call__(
         self, replicates: Replicates, *, seed: int = 0, progress: bool = False
     ) -> Estimates:
-        """The naive estimates.
+        """Estimate every version.
 
         Raises
         ------
@@ -77,13 +77,13 @@ class Naive:
         InterpolationWarning
             Where accuracies of the study itself had to be interpolated.
         """
-        kept = AnnotatorMatch.from_replicates(replicates, self.annotators)
-        counts = thinned_counts(kept.take(replicates), kept.annotators)
-        return Estimates(matched_accuracy(counts, replicates.words), kept=kept)
+        match = AnnotatorMatch.from_replicates(replicates, self.annotators)
+        counts = thinned_counts(match.take(replicates), match.annotators)
+        return Estimates(matched_accuracy(counts, replicates.words), kept=match)
 
 
 def thinned_counts(replicates: Replicates, annotators: int) -> ThinnedCounts:
-    """Forget all but n' annotators of every image, in expectation.
+    """Thin every image to n' annotators, in expectation.
 
     Raises
     ------
@@ -92,14 +92,15 @@ def thinned_counts(replicates: Replicates, annotators: int) -> ThinnedCounts:
     """
     reference, replication = replicates.reference, replicates.replication
     selected = np.concatenate([reference.selected, replication.selected])
-    shown = np.concatenate([reference.shown, replication.shown])
-    matrix = thinning_matrix(selected, shown, annotators)
+    n_annotators = np.concatenate([reference.shown, replication.shown])
+    # Both data sets in one matrix, so that they share the possible counts.
+    matrix = thinning_matrix(selected, n_annotators, annotators)
     counts = np.unique(matrix.indices)
     matrix = matrix[:, counts]
     cells = len(reference.shown)
     to_reference, to_replication = matrix[:cells], matrix[cells:]
-    versions, many, classifiers = replication.correct.shape
-    correct = replication.correct.transpose(1, 0, 2).reshape(many, -1)
+    versions, n_cells, classifiers = replication.correct.shape
+    correct = replication.correct.transpose(1, 0, 2).reshape(n_cells, -1)
     return ThinnedCounts(
         annotators,
         counts,
@@ -110,31 +111,32 @@ def thinned_counts(replicates: Replicates, annotators: int) -> ThinnedCounts:
 
 
 def at_every_count(counts: ThinnedCounts) -> ThinnedCounts:
-    """The same at all counts 0..n'."""
-    every = np.arange(counts.annotators + 1)
+    """Expand to all counts 0..n', with no images at the impossible ones."""
+    every_count = np.arange(counts.annotators + 1)
 
-    def spread(values: Floats) -> Floats:
-        whole = np.zeros((values.shape[0], len(every), *values.shape[2:]))
-        whole[:, counts.selected] = values
-        return whole
+    def expand(values: Floats) -> Floats:
+        expanded = np.zeros((values.shape[0], len(every_count), *values.shape[2:]))
+        expanded[:, counts.selected] = values
+        return expanded
 
-    return ThinnedCounts(counts.annotators, every, *map(spread, counts[2:]))
+    return ThinnedCounts(counts.annotators, every_count, *map(expand, counts[2:]))
 
 
 def forget_one_annotator(counts: ThinnedCounts) -> ThinnedCounts:
-    """Counts 0..n' of n' annotators after one of them is forgotten, in expectation.
+    """Drop one of n' annotators, in expectation, from counts 0..n'.
 
-    For an image that k' selected, it is one of these with probability k' / n'. Forgetting one after
-    the other is forgetting several at once.
+    For an image that k' selected, it is one of these with probability k' / n'. Dropping one after
+    the other is the same as dropping several at once.
     """
     n = counts.annotators
     selected = np.arange(n)
+    # The dropped annotator selected the image with probability k' / n'.
     rejects, selects = (n - selected) / n, (selected + 1) / n
 
     def thin_values(values: Floats) -> Floats:
         shape = (-1, *(1,) * (values.ndim - 2))
-        stays, goes = rejects.reshape(shape), selects.reshape(shape)
-        return values[:, :-1] * stays + values[:, 1:] * goes
+        stay_weight, drop_weight = rejects.reshape(shape), selects.reshape(shape)
+        return values[:, :-1] * stay_weight + values[:, 1:] * drop_weight
 
     return ThinnedCounts(n - 1, selected, *map(thin_values, counts[2:]))
 
@@ -142,10 +144,11 @@ def forget_one_annotator(counts: ThinnedCounts) -> ThinnedCounts:
 def matched_accuracy(
     counts: ThinnedCounts, words: Words = IMAGES
 ) -> Float[np.ndarray, "version classifier"]:
-    """Equation 4 for every version; what has to be interpolated is told in the study's words."""
+    """Compute equation 4 for every version; a warning says what had to be interpolated."""
+    # p_ref(k' of n'), then a warning for the study itself, version 0.
     mass = counts.reference / counts.reference.sum(axis=1, keepdims=True)
-    accuracy, known = accuracy_by_count(counts)
-    missing = np.where(known[0], 0.0, mass[0])
+    accuracy, observed = accuracy_by_count(counts)
+    missing = np.where(observed[0], 0.0, mass[0])
     if missing.any():
         warnings.warn(_interpolation_warning(missing, counts, words), stacklevel=3)
     return np.einsum("bk,bkc->bc", mass, accuracy)
@@ -154,23 +157,22 @@ def matched_accuracy(
 def accuracy_by_count(
     counts: ThinnedCounts,
 ) -> tuple[Float[np.ndarray, "version count classifier"], Bool[np.ndarray, "version count"]]:
-    """E_rep[f_c | k' of n'] and at which counts it was observed, not interpolated.
+    """Compute E_rep[f_c | k' of n'], and a mask of the counts where it was observed.
 
-    Between counts that have images the accuracy is interpolated linearly in k', beyond them the
-    nearest is kept.
+    Elsewhere the accuracy is interpolated linearly in k', constant beyond the outermost counts.
     """
-    known = counts.replication > 0
+    observed = counts.replication > 0
     with np.errstate(invalid="ignore"):
         accuracy = counts.correct / counts.replication[:, :, None]
-    for row in np.flatnonzero(~known.all(axis=1)):
-        have = np.flatnonzero(known[row])
-        position = np.interp(counts.selected, counts.selected[have], np.arange(len(have)))
+    for row in np.flatnonzero(~observed.all(axis=1)):
+        places = np.flatnonzero(observed[row])
+        position = np.interp(counts.selected, counts.selected[places], np.arange(len(places)))
         below = np.floor(position).astype(np.intp)
-        above = np.minimum(below + 1, len(have) - 1)
+        above = np.minimum(below + 1, len(places) - 1)
         share = (position - below)[:, None]
-        seen = accuracy[row, have]
-        accuracy[row] = (1 - share) * seen[below] + share * seen[above]
-    return accuracy, known
+        values = accuracy[row, places]
+        accuracy[row] = (1 - share) * values[below] + share * values[above]
+    return accuracy, observed
 
 
 def _interpolation_warning(

@@ -1,24 +1,24 @@
 """pass@k of models from counts of solved attempts, for any k, and differences of two models.
 
-Two ways beside each other. The *posterior* of a mixture of solve rates (`numerics/solve_rates.py`)
-has pass@k = 1 − E(1 − s)^k for every k, also beyond the attempts; there the form of the mixture
-speaks, and `prior_share` says how much. The *unbiased* estimator (`unbiased.py`) needs no model and
-ends at the fewest attempts of any item.
+Two estimates are compared. The *posterior* of a mixture of solve rates (`numerics/solve_rates.py`)
+gives pass@k = 1 − E(1 − s)^k for every k, also beyond the attempts, where it depends on the form of
+the mixture; `prior_share` says how much. The *unbiased* estimator (`unbiased.py`) needs no model,
+for k up to the fewest attempts of any item.
 
-What is estimated is pass@k of the population of items, of which the benchmark is a sample, or of
-the benchmark's very items, by choice: the intervals of the first allow for other items, those of
-the second only for other attempts at these.
+The estimand is pass@k of the population of items, of which the benchmark is a sample, or of the
+benchmark's own items, by choice: the intervals of the first allow for other items, those of the
+second only for other attempts at these.
 
 Models try the same items, and items that are hard for one are hard for the other. In a difference
-of the population's pass@k that cancels: draws of two models' posteriors are paired such that their
-correlation is what items move in both,
+of the population's pass@k that cancels: draws of two models' posteriors are coupled such that
+their correlation is that of the items' influences,
 
     ρ = Σ_x I_x J_x / (σ_I σ_J),
 
 with I_x and J_x the influences of item x on either posterior mean, and σ the larger of the
-posterior's standard deviation and √Σ I². Either model's own draws stay as they are. What no item
-decides, the prior's part, is taken as independent. Given the items, attempts of two models know
-nothing of each other, so that in a difference on these very items nothing cancels.
+posterior's standard deviation and √Σ I². Either model's own draws stay as they are. The prior's
+part, which no item determines, is taken as independent. Given the items, attempts of two models are
+independent, so that in a difference on these very items nothing cancels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,14 +41,14 @@ from bayesrep.progress import progress_bar
 from bayesrep.studies.attempts import Attempts
 from bayesrep.types import Float, Floats, Ints, no_type_check
 
-LARGEST_K = 1_000_000
-"""The largest k: beyond it nothing is left but the mass at 0."""
-LEAST_ITEMS = 5
+MAX_K = 1_000_000
+"""Largest k: beyond it pass@k is one less the mass at 0."""
+MIN_ITEMS = 5  # of a model on a data set
 
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """One model on one data set: draws [S, k], each item's influence and unbiased estimates."""
+    """Model on a data set: draws [S, k], items' influences and unbiased estimates."""
 
     data: Attempts
     posterior: RatesPosterior
@@ -67,8 +67,8 @@ class PassAtK:
     table
         One row a data set, model and k: dataset, model, k, estimate (posterior mean), lower, upper,
         unbiased, unbiased_lower, unbiased_upper (null where an item has fewer than k attempts),
-        prior_share (of the posterior variance of the population's pass@k, what the items' counts do
-        not decide).
+        prior_share (of the posterior variance of the population's pass@k, the share that the
+        items' counts do not determine).
     models
         One row a data set and model: dataset, model, items, fewest, most (attempts at an item),
         solved (the share of attempts, items alike), never, never_lower, never_upper (the share of
@@ -86,19 +86,19 @@ class PassAtK:
 
     @no_type_check
     def evaluate_at(self, k: Sequence[int]) -> "PassAtK":
-        """The same posteriors at other numbers of attempts."""
-        wanted = _check_k(k)
+        """Evaluate the same posteriors at other numbers of attempts k."""
+        k_values = _check_k(k)
         posteriors = [(fit.data, fit.posterior) for fit in self._fits]
-        return _assemble_tables(posteriors, wanted, self.target, self._seed)
+        return _assemble_tables(posteriors, k_values, self.target, self._seed)
 
     @no_type_check
     def differences(self, between: Sequence[str] | None = None) -> pl.DataFrame:
-        """One model's pass@k less another's, on every data set that both were tried on.
+        """Compare models: one's pass@k less another's, on every data set that both were tried on.
 
         Parameters
         ----------
         between
-            Two models or more, of which any two are compared; all by default.
+            Two models or more, all pairs of which are compared; all models by default.
 
         Returns
         -------
@@ -113,26 +113,26 @@ class PassAtK:
             data set.
         """
         names = list(dict.fromkeys(fit.data.classifier for fit in self._fits))
-        wanted = names if between is None else list(dict.fromkeys(between))
-        if unknown := [name for name in wanted if name not in names]:
+        compared = names if between is None else list(dict.fromkeys(between))
+        if unknown := [name for name in compared if name not in names]:
             raise OptionError(
                 "model-without-attempts",
                 models=listing(unknown, "model"),
                 known_models=listing(names, "model"),
             )
-        if len(wanted) < 2:
+        if len(compared) < 2:
             raise OptionError("difference-needs-two-models")
         # Pairs are compared on data sets that both models were tried on.
         by_name = {(fit.data.dataset, fit.data.classifier): fit for fit in self._fits}
         rows = [
             row
             for dataset in dict.fromkeys(fit.data.dataset for fit in self._fits)
-            for one, other in combinations(wanted, 2)
+            for one, other in combinations(compared, 2)
             if (dataset, one) in by_name and (dataset, other) in by_name
             for row in self._difference(by_name[dataset, one], by_name[dataset, other])
         ]
         if not rows:
-            raise OptionError("no-data-set-in-common", models=listing(wanted, "model"))
+            raise OptionError("no-data-set-in-common", models=listing(compared, "model"))
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def _difference(self, one: _Model, other: _Model) -> list[dict[str, object]]:
@@ -140,11 +140,12 @@ class PassAtK:
         rng = np.random.default_rng([self._seed, 2])
         rows: list[dict[str, object]] = []
         for place, k in enumerate(self._k.tolist()):
-            together = 0.0
+            correlation = 0.0
             if self.target == "population":
-                both = one.influence[ours, place] @ other.influence[theirs, place]
-                together = float(both / (one.spread[place] * other.spread[place]))
-            draws = _draw_differences(one.draws[:, place], other.draws[:, place], together, rng)
+                # Influences of items that both models were tried on, in the same order.
+                covariance = one.influence[ours, place] @ other.influence[theirs, place]
+                correlation = float(covariance / (one.spread[place] * other.spread[place]))
+            draws = _draw_differences(one.draws[:, place], other.draws[:, place], correlation, rng)
             lower, upper = _interval(draws)
             unbiased: tuple[float | None, ...] = (None, None, None)
             if k in one.passes and k in other.passes:
@@ -181,7 +182,7 @@ def pass_at_k(
     seed: int = 0,
     progress: bool = False,
 ) -> PassAtK:
-    """The probability that at least one of k attempts is right, for models with counted attempts.
+    """Estimate pass@k, the probability that at least one of k attempts is right.
 
     Parameters
     ----------
@@ -195,7 +196,7 @@ def pass_at_k(
     draws
         Draws of the posterior.
     seed
-        Seed of all that is random.
+        Seed of all random numbers.
     progress
         Show a bar on standard error.
 
@@ -220,7 +221,7 @@ def pass_at_k(
         Where runs of the sampler do not agree.
     """
     models = [attempts] if isinstance(attempts, Attempts) else list(attempts)
-    wanted = _check_k(k)
+    k_values = _check_k(k)
     if target not in get_args(PassTarget):
         raise OptionError(
             "unknown-pass-target", target=target, choices=" or ".join(get_args(PassTarget))
@@ -228,7 +229,7 @@ def pass_at_k(
     if draws < 1_000:
         raise OptionError("pass-draws-too-few", draws=draws)
     bounds.refuse_above("draws", draws, bounds.DRAWS)
-    _check_models(models, int(wanted.max()))
+    _check_models(models, int(k_values.max()))
     posteriors: list[tuple[Attempts, RatesPosterior]] = []
     # Models are fitted one by one: their items need not be the same.
     with progress_bar(len(models), " models", show=progress) as bar:
@@ -238,7 +239,7 @@ def pass_at_k(
             _check_fit(fit)
             posteriors.append((data, fit))
             bar.advance(1)
-    return _assemble_tables(posteriors, wanted, target, seed)
+    return _assemble_tables(posteriors, k_values, target, seed)
 
 
 def _assemble_tables(
@@ -248,7 +249,7 @@ def _assemble_tables(
         _check_attempts(data, int(k.max()))
     fits = [_model(*each, k, target, seed) for each in posteriors]
     return PassAtK(
-        table=pl.DataFrame([row for fit in fits for row in _rows(fit, k, target)], _TABLE),
+        table=pl.DataFrame([row for fit in fits for row in _rows(fit, k, target)], _TABLE_SCHEMA),
         models=pl.DataFrame([_model_row(fit) for fit in fits]),
         target=target,
         _fits=fits,
@@ -257,7 +258,7 @@ def _assemble_tables(
     )
 
 
-_TABLE = {
+_TABLE_SCHEMA = {
     "dataset": pl.String,
     "model": pl.String,
     "k": pl.Int64,
@@ -267,6 +268,7 @@ _TABLE = {
 
 def _check_fit(fit: RatesPosterior) -> None:
     most = int(fit.attempts.max())
+    # Convergence is checked below, at and beyond the attempts that were made.
     k: Ints = np.unique([1, most, 10 * most])
     check_runs(pass_rate(fit.rates, k), [f"pass@{each}" for each in k.tolist()])
 
@@ -280,22 +282,22 @@ def _check_k(k: Sequence[int]) -> Ints:
     if not whole or min(whole) < 1:
         raise OptionError("pass-k-below-one", k=whole)
     for each in whole:
-        bounds.refuse_above("k", each, LARGEST_K)
+        bounds.refuse_above("k", each, MAX_K)
     return np.unique(whole)
 
 
 def _check_models(models: Sequence[Attempts], largest: int) -> None:
     if not models:
         raise StudyError("no-model-attempts")
-    seen: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     for data in models:
         where = f"{data.classifier!r} at {data.dataset!r}"
-        if (data.dataset, data.classifier) in seen:
+        if (data.dataset, data.classifier) in pairs:
             raise StudyError("model-given-twice", where=where)
-        seen.add((data.dataset, data.classifier))
-        if len(data.images) < LEAST_ITEMS:
+        pairs.add((data.dataset, data.classifier))
+        if len(data.images) < MIN_ITEMS:
             raise StudyError(
-                "too-few-attempted-items", where=where, items=len(data.images), least=LEAST_ITEMS
+                "too-few-attempted-items", where=where, items=len(data.images), least=MIN_ITEMS
             )
         _check_attempts(data, largest)
 
@@ -315,7 +317,9 @@ def _model(
 ) -> _Model:
     values = pass_rate(posterior.rates, k)
     influence = posterior.influences(values)
+    # The larger of both errors, so that the correlation stays below one.
     spread = np.sqrt(np.maximum(values.var(axis=0), np.square(influence).sum(axis=0)))
+    # For these very items, draw each item's own rate given its counts.
     if target == "items":
         rng = np.random.default_rng([seed, 1])
         counts = posterior.solved, posterior.attempts, posterior.items
@@ -329,31 +333,32 @@ def _model(
 
 def _rows(fit: _Model, k: Ints, target: PassTarget) -> list[dict[str, object]]:
     population = pass_rate(fit.posterior.rates, k).var(axis=0)
-    told = np.square(fit.influence).sum(axis=0) / np.maximum(population, 1e-300)
+    item_share = np.square(fit.influence).sum(axis=0) / np.maximum(population, 1e-300)
     rows: list[dict[str, object]] = []
-    for place, each in enumerate(k.tolist()):
+    for place, k_value in enumerate(k.tolist()):
         lower, upper = _interval(fit.draws[:, place])
         unbiased: tuple[float | None, ...] = (None, None, None)
-        if each in fit.passes:
-            unbiased = estimate_mean(fit.data, fit.passes[each], each, target)
+        if k_value in fit.passes:
+            unbiased = estimate_mean(fit.data, fit.passes[k_value], k_value, target)
         rows.append(
             {
                 "dataset": fit.data.dataset,
                 "model": fit.data.classifier,
-                "k": each,
+                "k": k_value,
                 "estimate": float(fit.draws[:, place].mean()),
                 "lower": max(lower, 0.0),
                 "upper": min(upper, 1.0),
                 **dict(zip(_UNBIASED_COLUMNS, unbiased, strict=True)),
-                "prior_share": float(np.clip(1 - told[place], 0, 1)),
+                "prior_share": float(np.clip(1 - item_share[place], 0, 1)),
             }
         )
     return rows
 
 
 def _interval(draws: Float[np.ndarray, "draw"]) -> tuple[float, float]:
-    """The hull of the equal-tailed and the shortest 95 % interval."""
+    """Compute the hull of the equal-tailed and the shortest 95 % interval."""
     ordered = np.sort(draws)
+    # The shortest interval among those between order statistics with 95 % of the draws.
     inside = int(np.ceil((INTERVAL[1] - INTERVAL[0]) * len(ordered)))
     first = int(np.argmin(ordered[inside - 1 :] - ordered[: len(ordered) - inside + 1]))
     lower, upper = np.quantile(ordered, INTERVAL)
@@ -363,9 +368,10 @@ def _interval(draws: Float[np.ndarray, "draw"]) -> tuple[float, float]:
 def _draw_differences(
     one: Floats, other: Floats, correlation: float, rng: np.random.Generator
 ) -> Floats:
-    """Draws of a difference: those of two posteriors, ranked like correlated normal numbers."""
+    """Draw differences of two posteriors, coupled by the ranks of correlated normals."""
     first, second = rng.standard_normal((2, len(one)))
     second = correlation * first + np.sqrt(max(1 - correlation**2, 0.0)) * second
+    # Gaussian copula: reordering leaves both marginals as they are.
     ranks = (np.argsort(np.argsort(each)) for each in (first, second))
     return np.sort(one)[next(ranks)] - np.sort(other)[next(ranks)]
 

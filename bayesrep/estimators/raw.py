@@ -1,4 +1,4 @@
-"""The raw estimate: no adjustment, the accuracy on the replication as it was measured."""
+"""The raw estimator: the accuracy on the replication as measured, without adjustment."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,7 +9,7 @@ from bayesrep.estimators.replicates import Replicates
 
 @dataclass(frozen=True)
 class Raw:
-    """Each classifier's plain accuracy on the replication.
+    """Plain accuracy of each classifier on the replication.
 
     A_c would equal it if the two data sets had the same selection frequencies.
     """
@@ -19,5 +19,5 @@ class Raw:
     def __call__(
         self, replicates: Replicates, *, seed: int = 0, progress: bool = False
     ) -> Estimates:
-        """The accuracy on the replication."""
+        """Return the accuracy on the replication, of every version."""
         return Estimates(replicates.replication.accuracy())

@@ -1,15 +1,15 @@
-"""What items that a rule kept would say if they were measured again, from their counts alone.
+"""Remeasurement of items that a rule selected, predicted from their counts alone.
 
 No classifier and no second data set is needed: a mixture of the frequency s over items, betas with
-masses at 0 and 1 (`numerics/solve_rates.py`), is fitted to the counts, truncated by the rule. What
-an item's next answers say is then a ratio of its masses f(k, n), of k yes among n:
+masses at 0 and 1 (`numerics/solve_rates.py`), is fitted to the counts, truncated by the rule.
+Predictions of an item's next answers are ratios of its masses f(k, n), of k yes among n:
 
     E[s | k, n]          =  f(k + 1, n + 1) / f(k, n)
     E[s² | k, n]         =  f(k + 2, n + 2) / f(k, n)
     P(k' of n' | k, n)   =  C(n', k') f(k + k', n + n') / f(k, n)
 
-The items are annotated images, or a model's attempts: where items were kept because a model failed
-at them, s is its solve rate, and what it scores measured again is its accuracy without the luck.
+The items are annotated images, or a model's attempts: if they were selected because a model failed
+at them, s is its solve rate, and its remeasured score is its accuracy without selection bias.
 
 Intervals are about these very items. Given the mixture they are independent, which adds their own
 variance, and that of the new answers, to the draws'.
@@ -28,22 +28,21 @@ from bayesrep.studies import rules
 from bayesrep.studies.selection import Selection, truncating
 from bayesrep.types import Float, Floats, Int, Ints
 
-INTERVAL = (0.025, 0.5, 0.975)
+MEDIAN_AND_INTERVAL = (0.025, 0.5, 0.975)
 
 
 @dataclass(frozen=True)
 class Remeasured:
-    """Items measured again: fractions, each as median and 95 % interval (lower, upper).
+    """Remeasured items: fractions, each as median and 95 % interval (lower, upper).
 
     Attributes
     ----------
     items
-        How many there are.
+        Number of items.
     measured
-        Mean of selected / shown as it is.
+        Mean of k / n as measured.
     frequency
-        Mean true frequency of these items or, of a number of new answers, the mean share that will
-        say yes.
+        Mean true frequency of these items or, with new answers, their mean share of yes.
     dropped
         Share of the items that would not pass the rule again; None without a rule.
     """
@@ -64,7 +63,7 @@ def remeasure_counts(
     draws: int = 4_000,
     seed: int = 0,
 ) -> Remeasured:
-    """Measure items again, of which nothing is known but their counts and what kept them.
+    """Predict a remeasurement of items from their counts and the rule that selected them.
 
     Parameters
     ----------
@@ -72,11 +71,11 @@ def remeasure_counts(
     shown : int64 [N] or int
         k of n of every item: annotators who selected it, or attempts that solved it.
     selection
-        The rule by which the items were kept (`bayesrep.studies.selection`).
+        The rule by which the items were selected (`bayesrep.studies.selection`).
     images : str [N]
         The items' names; their places by default.
     answers
-        New answers to each item of which the share is wanted; without, the true frequency is.
+        New answers to each item whose share is predicted; None for the true frequency.
     draws, seed
         Draws of the sampler, and its seed.
 
@@ -108,10 +107,10 @@ def remeasure_counts(
     if answers is not None:
         variance = variance + (mean - square) / answers
     dropped = None
-    # The rule applied anew loses some of the items that it kept.
+    # Applied to new answers the rule rejects some of the items that it had selected.
     if rule is not None:
-        keeps = _keeps_again(fit.rates, fit.logs, fit.solved, fit.attempts, rule)
-        dropped = _summarize_mean(1 - keeps, keeps * (1 - keeps), fit.items, rng)
+        passing = _predict_passing(fit.rates, fit.logs, fit.solved, fit.attempts, rule)
+        dropped = _summarize_mean(1 - passing, passing * (1 - passing), fit.items, rng)
     return Remeasured(
         len(k),
         float((k / n).mean()),
@@ -121,42 +120,43 @@ def remeasure_counts(
 
 
 def _check_counts(
-    selected: Ints, shown: Ints | int, rule: Selection | None, images: ArrayLike | None
+    selected: Ints, n_annotators: Ints | int, rule: Selection | None, images: ArrayLike | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     size = np.size(selected)
     names = np.arange(size).astype(np.str_) if images is None else np.asarray(images)
-    shown = np.full(size, shown) if np.ndim(shown) == 0 else shown
+    n_annotators = np.full(size, n_annotators) if np.ndim(n_annotators) == 0 else n_annotators
     rules.raise_first(rules.image_violations("the counts", names))
-    rules.raise_first(rules.count_violations("the counts", names, selected, shown))
-    k, n = np.asarray(selected).astype(np.int64), np.asarray(shown).astype(np.int64)
+    rules.raise_first(rules.count_violations("the counts", names, selected, n_annotators))
+    k, n = np.asarray(selected).astype(np.int64), np.asarray(n_annotators).astype(np.int64)
     if rule is not None:
         rules.raise_first(rule.violations("the counts", names, k, n))
     rules.raise_first(rules.value_violations("the counts", k, n))
-    if (n > LARGEST_SHOWN_COUNT).any():
-        raise StudyError("too-many-answers-to-item", most=LARGEST_SHOWN_COUNT)
+    if (n > MAX_ANSWERS).any():
+        raise StudyError("too-many-answers-to-item", most=MAX_ANSWERS)
     return k, n
 
 
-LARGEST_SHOWN_COUNT = 10_000
+MAX_ANSWERS = 10_000
 
 
-def _keeps_again(
+def _predict_passing(
     rates: SolveRates,
     logs: Float[np.ndarray, "draw cell"],
     selected: Int[np.ndarray, "cell"],
-    shown: Int[np.ndarray, "cell"],
+    n: Int[np.ndarray, "cell"],
     rule: Selection,
 ) -> Float[np.ndarray, "draw cell"]:
-    """Σ_k' a(k', n') P(k' of n' | k, n), with as many new answers as the rule or the item has."""
-    keeps = np.empty_like(logs)
-    for place, size in enumerate(rule.count_answers(shown).tolist()):
-        again = np.arange(size + 1)
-        chance = rule.probability(again, np.full(size + 1, size))
-        some = again[chance > 0]
-        joint = log_counts(rates, selected[place] + some, np.full(len(some), shown[place] + size))
-        mass = np.exp(joint + log_binomial(size, some) - logs[:, place, None])
-        keeps[:, place] = mass @ chance[some]
-    return np.clip(keeps, 0, 1)
+    """Compute Σ_k' a(k', n') P(k' of n' | k, n), the probability of passing the rule again."""
+    chance = np.empty_like(logs)
+    for cell, size in enumerate(rule.count_answers(n).tolist()):
+        counts = np.arange(size + 1)
+        probability = rule.probability(counts, np.full(size + 1, size))
+        passing = counts[probability > 0]
+        # Counts that cannot pass contribute nothing and are skipped.
+        joint = log_counts(rates, selected[cell] + passing, np.full(len(passing), n[cell] + size))
+        mass = np.exp(joint + log_binomial(size, passing) - logs[:, cell, None])
+        chance[:, cell] = mass @ probability[passing]
+    return np.clip(chance, 0, 1)
 
 
 def _summarize_mean(
@@ -165,29 +165,30 @@ def _summarize_mean(
     items: Int[np.ndarray, "cell"],
     rng: np.random.Generator,
 ) -> tuple[float, float, float]:
-    """Median and interval of a mean over many items, which is normal given the mixture."""
+    """Summarise a mean over many items, normal given the mixture, by median and interval."""
     total = items.sum()
+    # Given the mixture items are independent: their variances add up.
     sd = np.sqrt(np.maximum(variance @ items, 0)) / total
-    drawn: Floats = mean @ items / total + sd * rng.standard_normal(len(mean))
-    lower, middle, upper = np.quantile(np.clip(drawn, 0, 1), INTERVAL)
+    draws: Floats = mean @ items / total + sd * rng.standard_normal(len(mean))
+    lower, middle, upper = np.quantile(np.clip(draws, 0, 1), MEDIAN_AND_INTERVAL)
     return float(middle), float(lower), float(upper)
 
 
-def row_of(name: str, rule: Selection | None, found: Remeasured) -> dict[str, object]:
-    """What was found of one data set, as a row of `bayesrep.remeasure`."""
+def as_row(name: str, rule: Selection | None, result: Remeasured) -> dict[str, object]:
+    """Write one data set's result as a row of `bayesrep.remeasure`."""
     row: dict[str, object] = {
         "dataset": name,
         "role": None,
         "selection": None if rule is None else rule.rule,
-        "images": found.items,
-        "measured": found.measured,
+        "images": result.items,
+        "measured": result.measured,
     }
-    measured = found.measured
-    told = {
-        "frequency": found.frequency,
-        "regression": tuple(value - measured for value in found.frequency),
-        "dropped": found.dropped or (None, None, None),
+    measured = result.measured
+    intervals = {
+        "frequency": result.frequency,
+        "regression": tuple(value - measured for value in result.frequency),
+        "dropped": result.dropped or (None, None, None),
     }
-    for key, (middle, lower, upper) in told.items():
+    for key, (middle, lower, upper) in intervals.items():
         row |= {key: middle, f"{key}_lower": lower, f"{key}_upper": upper}
     return row

@@ -1,4 +1,4 @@
-"""Versions of a study that differ only in how many images each cell holds.
+"""Versions of a study that differ only in the number of images of each cell.
 
 Row 0 of every table is the study itself; the other rows are resamples of its images (the
 bootstrap), the study without one image (the jackknife over images, for BCa intervals), or the study
@@ -14,15 +14,15 @@ import numpy as np
 from scipy import sparse
 
 from bayesrep.errors import EstimateWarning
-from bayesrep.estimators.crowds import OtherWorkers, flow, with_neighbours
+from bayesrep.estimators.crowds import WorkerBootstrap, shift_counts, with_adjacent_cells
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.studies.study import AnnotatedSet, Study
 from bayesrep.studies.words import IMAGES, Words
 from bayesrep.types import Float, Int
 
-_LARGEST_BATCH = 64  # replicates resampled by one matrix product
-_BATCH_NUMBERS = 2**24  # bounds the memory of a batch
+_MAX_BATCH_REPLICATES = 64  # replicates resampled by one matrix product
+_MAX_BATCH_NUMBERS = 2**24  # array elements of a batch, which bound its memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class CellCounts:
     images
         Images in each cell.
     correct
-        How many of them each classifier gets right.
+        Images of each cell that each classifier gets right.
     """
 
     selected: Int[np.ndarray, "cell"]
@@ -46,7 +46,7 @@ class CellCounts:
 
     @classmethod
     def from_cells(cls, cells: Cells) -> "CellCounts":
-        """The cells of the one version that was observed."""
+        """Build the single observed version."""
         return cls(
             cells.selected,
             cells.shown,
@@ -55,14 +55,14 @@ class CellCounts:
         )
 
     def accuracy(self) -> Float[np.ndarray, "version classifier"]:
-        """Plain accuracy of each classifier in each version."""
+        """Compute the plain accuracy of each classifier in each version."""
         return self.correct.sum(axis=1) / self.images.sum(axis=1)[:, None]
 
-    def keep_shown_to(self, annotators: int) -> "CellCounts":
-        """The cells of images with at least so many annotators."""
-        kept = self.shown >= annotators
+    def with_at_least(self, annotators: int) -> "CellCounts":
+        """Select the cells with at least so many annotators."""
+        mask = self.shown >= annotators
         return CellCounts(
-            self.selected[kept], self.shown[kept], self.images[:, kept], self.correct[:, kept]
+            self.selected[mask], self.shown[mask], self.images[:, mask], self.correct[:, mask]
         )
 
     def with_rows(
@@ -70,7 +70,7 @@ class CellCounts:
         images: Float[np.ndarray, "more cell"],
         correct: Float[np.ndarray, "more cell classifier"],
     ) -> "CellCounts":
-        """The same cells with further versions below."""
+        """Append further versions of the same cells."""
         return CellCounts(
             self.selected,
             self.shown,
@@ -88,7 +88,7 @@ class Replicates:
     reference, replication : CellCounts
         Cells of the two data sets, of the same number of versions.
     words
-        What is said of the study is said in these.
+        The study's nouns, for warnings.
     """
 
     reference: CellCounts
@@ -97,7 +97,7 @@ class Replicates:
 
     @classmethod
     def from_study(cls, study: Study | SufficientStatistics) -> "Replicates":
-        """The study alone; warns where its counts selected the images, which no estimator knows."""
+        """Build the single version of a study; warn where a rule selected images by counts."""
         statistics = SufficientStatistics.of(study)
         for role in REQUIRED_ROLES:
             if (rule := statistics.cells[role].selection) is not None:
@@ -124,7 +124,7 @@ def bootstrap(
 ) -> Iterator[Replicates]:
     """Yield the study and `size` bootstrap replicates of its images, in blocks of bounded memory.
 
-    Where it is known who answered, of its workers too (`bayesrep.estimators.crowds`).
+    Workers are resampled too if they are known (`bayesrep.estimators.crowds`).
 
     Parameters
     ----------
@@ -143,20 +143,20 @@ def bootstrap(
         (such as the fewest annotators) is the same for every replicate.
     """
     generators = [np.random.default_rng([seed, stream]) for stream in (0, 1, 2)]
-    # Workers are a sample, too: replicates also move what all their images share.
-    others = OtherWorkers.from_study(study)
+    # Workers are a sample too: their perturbed weights shift the counts of all their images.
+    workers = WorkerBootstrap.from_study(study)
     cells = {
-        role: with_neighbours(statistics.cells[role])
-        if role in others.more_often
+        role: with_adjacent_cells(statistics.cells[role])
+        if role in workers.shifts
         else statistics.cells[role]
         for role in REQUIRED_ROLES
     }
     largest = max(each.correct.size for each in cells.values())
-    # Blocks are so large that their arrays fit into a fixed number of numbers.
-    blocks = -(-size * largest // _BATCH_NUMBERS) if size else 1
+    # Blocks bound the memory of a replicate's arrays.
+    blocks = -(-size * largest // _MAX_BATCH_NUMBERS) if size else 1
     # Streams of random numbers belong to the data sets, not to the blocks.
     for rows in np.array_split(np.arange(size), blocks):
-        counted = generators[2].standard_normal((len(rows), others.workers))
+        perturbations = generators[2].standard_normal((len(rows), workers.workers))
         reference, replication = (
             CellCounts.from_cells(cells[role]).with_rows(
                 *_resample_images(
@@ -164,7 +164,7 @@ def bootstrap(
                     cells[role],
                     len(rows),
                     generator,
-                    (counted, others.more_often[role]) if role in others.more_often else None,
+                    (perturbations, workers.shifts[role]) if role in workers.shifts else None,
                 )
             )
             for role, generator in zip(REQUIRED_ROLES, generators, strict=False)
@@ -177,41 +177,43 @@ def _resample_images(
     cells: Cells,
     size: int,
     rng: np.random.Generator,
-    others: tuple[Float[np.ndarray, "replicate worker"], sparse.csr_array] | None,
+    workers: tuple[Float[np.ndarray, "replicate worker"], sparse.csr_array] | None,
 ) -> tuple[Float[np.ndarray, "replicate cell"], Float[np.ndarray, "replicate cell classifier"]]:
-    """Images, and of them correct, of replicates of one data set.
+    """Resample one data set: images, and correct images, of each cell in each replicate.
 
-    `others` is how often each worker counts more in each replicate, and by how much he selects each
-    image more often.
+    `workers` are the perturbations e_w of the workers' weights in each replicate, and the shifts of
+    the images' frequencies that they cause.
     """
     order = np.lexsort((data.selected, data.shown))  # the order of the cells
     correct = data.correct[order]
-    held = np.flatnonzero(cells.images)
-    starts = np.concatenate([[0], np.cumsum(cells.images[held])])
+    # Sorted by cell, sums over a cell are sums over a range of images.
+    occupied = np.flatnonzero(cells.images)
+    starts = np.concatenate([[0], np.cumsum(cells.images[occupied])])
     total = len(order)
-    batch = int(np.clip(_BATCH_NUMBERS // total, 1, _LARGEST_BATCH))
+    batch = int(np.clip(_MAX_BATCH_NUMBERS // total, 1, _MAX_BATCH_REPLICATES))
     images = np.zeros((size, len(cells.images)))
     right = np.zeros((size, *cells.correct.shape))
 
     def sum_by_cell(
         weights: Float[np.ndarray, "some image"],
     ) -> tuple[Float[np.ndarray, "some cell"], Float[np.ndarray, "some cell classifier"]]:
-        every, ours = np.zeros_like(images[: len(weights)]), np.zeros_like(right[: len(weights)])
-        every[:, held] = np.add.reduceat(weights, starts[:-1], axis=1)
-        for cell, start, stop in zip(held, starts, starts[1:], strict=False):
-            ours[:, cell] = weights[:, start:stop] @ correct[start:stop].astype(weights.dtype)
-        return every, ours
+        counts, hits = np.zeros_like(images[: len(weights)]), np.zeros_like(right[: len(weights)])
+        counts[:, occupied] = np.add.reduceat(weights, starts[:-1], axis=1)
+        for cell, start, stop in zip(occupied, starts, starts[1:], strict=False):
+            hits[:, cell] = weights[:, start:stop] @ correct[start:stop].astype(weights.dtype)
+        return counts, hits
 
     for done in range(0, size, batch):
         block = slice(done, min(done + batch, size))
         images[block], right[block] = sum_by_cell(_weights(total, block.stop - done, rng))
-        if others is None:
+        if workers is None:
             continue
-        counted, more_often = others
-        more, more_right = sum_by_cell((more_often @ counted[block].T).T[:, order])
+        # The workers' perturbations move images to adjacent cells, within what is possible.
+        perturbations, shift = workers
+        extra, extra_correct = sum_by_cell((shift @ perturbations[block].T).T[:, order])
         images[block], right[block] = _clip_to_possible(
-            images[block] + flow(cells.selected, cells.shown, more),
-            right[block] + flow(cells.selected, cells.shown, more_right),
+            images[block] + shift_counts(cells.selected, cells.shown, extra),
+            right[block] + shift_counts(cells.selected, cells.shown, extra_correct),
             total,
         )
     return images, right
@@ -222,8 +224,9 @@ def _clip_to_possible(
     correct: Float[np.ndarray, "replicate cell classifier"],
     total: int,
 ) -> tuple[Float[np.ndarray, "replicate cell"], Float[np.ndarray, "replicate cell classifier"]]:
-    """No cell with fewer images than none, nor with fewer than are classified correctly."""
+    """Clip cells to 0 ≤ correct ≤ images, with the total number of images unchanged."""
     images = np.maximum(images, 0)
+    # Clipping adds images; rescaling restores their number.
     scale = total / images.sum(axis=1, keepdims=True)
     correct = np.clip(correct, 0, images[:, :, None])
     return images * scale, correct * scale[:, :, None]
@@ -232,7 +235,7 @@ def _clip_to_possible(
 def _weights(
     total: int, rows: int, rng: np.random.Generator
 ) -> Float[np.ndarray, "{rows} {total}"]:
-    """Draw how often each image occurs in each replicate: multinomial."""
+    """Draw the multinomial counts of each image in each replicate."""
     draws = (np.bincount(rng.integers(total, size=total), minlength=total) for _ in range(rows))
     # Whole numbers below 2^24 are exact in float32, and matrix products of floats are fast.
     return np.stack(list(draws)).astype(np.float32 if total < 2**24 else np.float64)
@@ -241,7 +244,7 @@ def _weights(
 def without_each_image(statistics: SufficientStatistics) -> Iterator[Replicates]:
     """Yield the study without one image, for every kind of image, in blocks of bounded memory.
 
-    A classifier's estimate changes alike whichever image of a cell is left out, but for whether the
+    A classifier's estimate without an image depends on the image's cell only, and on whether the
     classifier is right on it. So there are M₁ versions without a reference image of each cell, M₂
     without a replication image that is classified correctly (by every classifier that has one) and
     M₂ without one that is not.
@@ -257,7 +260,8 @@ def without_each_image(statistics: SufficientStatistics) -> Iterator[Replicates]
     m1, m2 = len(reference.selected), len(replication.selected)
     size = m1 + 2 * m2
     largest = max(reference.correct.size, replication.correct.size)
-    for versions in np.array_split(np.arange(size), -(-size * largest // _BATCH_NUMBERS)):
+    for versions in np.array_split(np.arange(size), -(-size * largest // _MAX_BATCH_NUMBERS)):
+        # One image less in one cell: of the reference, or of the replication, right or wrong.
         from_reference = versions[:, None] == np.arange(m1)
         right = versions[:, None] == m1 + np.arange(m2)
         wrong = versions[:, None] == m1 + m2 + np.arange(m2)

@@ -1,4 +1,4 @@
-"""The posterior of one model's mixture of solve rates, and what each item moves in it."""
+"""Posterior of one model's mixture of solve rates, and the items' influences on it."""
 
 import warnings
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from scipy.special import logsumexp
 from bayesrep.errors import ConvergenceWarning
 from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.convergence import convergence
-from bayesrep.numerics.solve_rates import DIMENSION, SolveRates, log_counts, of_normal
+from bayesrep.numerics.solve_rates import N_PARAMETERS, SolveRates, log_counts, rates_from_normal
 from bayesrep.numerics.tempering import tempered_draws
 from bayesrep.studies.selection import Selection
 from bayesrep.types import Float, Floats, Int
 
-RUNS = 4
-_AGREE = 1.05  # R-hat up to which runs agree
+N_RUNS = 4  # independent runs of the sampler
+_MAX_RUNS_RHAT = 1.05  # above, a warning says that runs do not agree
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +27,11 @@ class RatesPosterior:
     Attributes
     ----------
     rates
-        S draws, those of one run of the sampler after those of another.
+        S draws of the sampler's runs, one run after the other.
     solved, attempts, items
-        The distinct c of n, and how many items have them.
+        The distinct counts c of n, and the number of items with each.
     cell
-        Which of them is each item's.
+        Each item's place among the distinct counts.
     """
 
     rates: SolveRates
@@ -42,20 +42,20 @@ class RatesPosterior:
 
     @cached_property
     def logs(self) -> Float[np.ndarray, "draw cell"]:
-        """log P(c of n) without C(n, c), of every draw, before selection."""
+        """Log mass log P(c of n) without C(n, c), of every draw, before selection."""
         return log_counts(self.rates, self.solved, self.attempts)
 
     @cached_property
     def log_mass(self) -> Float[np.ndarray, "draw cell"]:
-        """The same less its mean over draws."""
+        """Log mass centred by its mean over draws."""
         return self.logs - self.logs.mean(axis=0)
 
     def influences(
         self, values: Float[np.ndarray, "draw quantity"]
     ) -> Float[np.ndarray, "item quantity"]:
-        """What each item moves in the posterior mean of some quantities.
+        """Compute each item's influence on the posterior mean of some quantities.
 
-        Its posterior covariance with the item's log likelihood (Giordano and Broderick, 2023,
+        It is the posterior covariance with the item's log likelihood (Giordano and Broderick, 2023,
         "The Bayesian infinitesimal jackknife for variance", equation 7), less the mean over items:
         their squares add up to the variance that the mean has over samples of items.
         """
@@ -79,10 +79,10 @@ def fit_solve_rates(
     solved, attempts
         c of n of every item.
     selection
-        The rule on these counts by which the items were kept; the mixture is that of the items
+        The rule on these counts by which the items were selected; the mixture is that of the items
         before selection.
     draws
-        In all, by `RUNS` runs of the sampler that know nothing of each other.
+        Draws in all, of `N_RUNS` independent runs of the sampler.
     seed
         Seed of the runs.
     """
@@ -93,37 +93,38 @@ def fit_solve_rates(
     c, n = pairs[:, 0], pairs[:, 1]
 
     # Where a rule chose the items, each term is divided by the chance of passing it.
-    shown = np.unique(n)
-    by_shown = np.array([items[n == size].sum() for size in shown], dtype=float)
+    n_distinct = np.unique(n)
+    items_by_n = np.array([items[n == size].sum() for size in n_distinct], dtype=float)
 
     def log_likelihood(z: Floats) -> Floats:
-        rates = of_normal(z)
+        rates = rates_from_normal(z)
         logs = log_counts(rates, c, n) @ items.astype(float)
         if selection is None:
             return logs
-        return logs - log_kept(rates, selection, shown) @ by_shown
+        return logs - log_pass_probability(rates, selection, n_distinct) @ items_by_n
 
     # Independent runs, so that their agreement can be checked.
-    size = -(-draws // RUNS)
+    size = -(-draws // N_RUNS)
     runs = [
-        tempered_draws(log_likelihood, DIMENSION, size, np.random.default_rng([seed, run]))
-        for run in range(RUNS)
+        tempered_draws(log_likelihood, N_PARAMETERS, size, np.random.default_rng([seed, run]))
+        for run in range(N_RUNS)
     ]
-    return RatesPosterior(of_normal(np.concatenate(runs)), c, n, items, cell.reshape(-1))
+    return RatesPosterior(rates_from_normal(np.concatenate(runs)), c, n, items, cell.reshape(-1))
 
 
-def log_kept(
-    rates: SolveRates, selection: Selection, shown: Int[np.ndarray, "size"]
+def log_pass_probability(
+    rates: SolveRates, selection: Selection, n_annotators: Int[np.ndarray, "size"]
 ) -> Float[np.ndarray, "draw size"]:
-    """log P(kept | n) = log Σ_c a(c, n) C(n, c) f(c, n) of every n."""
-    log_probability = np.empty((len(rates.at_zero), len(shown)))
-    for place, n in enumerate(shown.tolist()):
+    """Compute log P(pass | n) = log Σ_c a(c, n) C(n, c) f(c, n) for every n."""
+    log_probability = np.empty((len(rates.at_zero), len(n_annotators)))
+    for place, n in enumerate(n_annotators.tolist()):
         counts = np.arange(n + 1)
-        keeps = selection.probability(counts, np.full(n + 1, n))
-        some = keeps > 0
-        logs = log_counts(rates, counts[some], np.full(some.sum(), n))
+        pass_probability = selection.probability(counts, np.full(n + 1, n))
+        possible = pass_probability > 0
+        logs = log_counts(rates, counts[possible], np.full(possible.sum(), n))
+        # The sum over counts that may pass, on the log scale.
         log_probability[:, place] = logsumexp(
-            logs + np.log(keeps[some]) + log_binomial(n, counts[some]), axis=1
+            logs + np.log(pass_probability[possible]) + log_binomial(n, counts[possible]), axis=1
         )
     return log_probability
 
@@ -136,15 +137,16 @@ def check_runs(values: Float[np.ndarray, "draw quantity"], names: Sequence[str])
     values
         Values of every draw.
     names
-        What the quantities are called.
+        Names of the quantities.
 
     Warns
     -----
     ConvergenceWarning
-        With the quantity on which they agree least.
+        Naming the quantity with the largest R-hat.
     """
-    rhat = convergence(values.reshape(RUNS, -1, values.shape[1])).rhat
-    if np.nanmax(rhat, initial=0.0) > _AGREE:
+    # Runs in place of chains: R-hat compares their means and spreads.
+    rhat = convergence(values.reshape(N_RUNS, -1, values.shape[1])).rhat
+    if np.nanmax(rhat, initial=0.0) > _MAX_RUNS_RHAT:
         warnings.warn(
             ConvergenceWarning(
                 f"{names[int(np.nanargmax(rhat))]}: runs of the sampler do not agree (R-hat "

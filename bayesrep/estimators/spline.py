@@ -1,4 +1,4 @@
-"""Accuracy curves: cubic splines fitted through the annotators' noise.
+"""Accuracy curves: cubic splines deconvolved from the annotators' noise.
 
 Equation 8 of Engstrom et al. (2020), section 5.3. With g(s) = Σ_j ω_j B_j(s) the model's share of
 images that are classified correctly *and* selected by k of n is linear in ω,
@@ -28,61 +28,61 @@ from bayesrep.numerics.batches import in_batches
 from bayesrep.numerics.beta_binomial import log_cells
 from bayesrep.numerics.beta_splines import expected_bsplines, published_grid, published_sum
 from bayesrep.numerics.least_squares import bounded_least_squares
-from bayesrep.numerics.splines import SIZE, bspline_basis
+from bayesrep.numerics.splines import N_COEFFICIENTS, bspline_basis
 from bayesrep.types import Float, Floats, Int
 
 LOWEST_ACCURACY, HIGHEST_ACCURACY = 2e-6, 1.0
 """Bounds of an accuracy curve in the published code."""
 
-_SMOOTHING = 1e-6
-"""Relative weight of the coefficients' roughness: it decides only what the counts leave open, as
-with fewer counts than coefficients, and then for the smoothest curve."""
+_ROUGHNESS_WEIGHT = 1e-6
+"""Relative weight of the roughness penalty: it selects the smoothest curve where the counts do not
+identify the coefficients, and is negligible elsewhere."""
 
-_GAIN = 1e-5  # nats: a step that gains less ends the maximisation
-_STEPS = (1.0, 0.5, 0.1, 0.01, 0.0)
-_BATCH, _VERSIONS_AT_ONCE = 256, 32
-"""Curves, and versions, solved side by side: their values on the grid fit the cache."""
+_MIN_GAIN = 1e-5  # nats; the maximisation stops at a smaller gain
+_STEP_FRACTIONS = (1.0, 0.5, 0.1, 0.01, 0.0)
+_CURVES_PER_BATCH, _MAX_VERSIONS_PER_BATCH = 256, 32
+"""Curves, and versions, solved in one batch: their values on the grid fit the cache."""
 
 
 class SplineCells(NamedTuple):
-    """The cells of a study as the curves need them."""
+    """Cells of a study as the curves need them."""
 
     selected: Float[Array, "cell"]
     shown: Float[Array, "cell"]
     same_shown: Float[Array, "cell cell"]  # 0/1: cells with the same n
     matrices: CellMatrices
-    likelihood: Float[Array, "cell point"] | None  # P(k | n, s) on the published grid, if wanted
+    likelihood: Float[Array, "cell point"] | None  # P(k | n, s) on the published grid, or None
 
     @classmethod
     def from_cells(
-        cls, selected: Int[np.ndarray, "cell"], shown: Int[np.ndarray, "cell"], quadrature: str
+        cls, selected: Int[np.ndarray, "cell"], n: Int[np.ndarray, "cell"], quadrature: str
     ) -> "SplineCells":
-        """Cells of `selected` of `shown`, ready for one kind of quadrature."""
+        """Prepare cells of k = `selected` of n for one kind of quadrature."""
         likelihood = None
         if quadrature == "published":
             from scipy.stats import binom  # takes long to import
 
             likelihood = jnp.asarray(
-                binom.pmf(selected[:, None], shown[:, None], published_grid()[None])
+                binom.pmf(selected[:, None], n[:, None], published_grid()[None])
             )
         return cls(
             jnp.asarray(selected, float),
-            jnp.asarray(shown, float),
-            jnp.asarray(shown[:, None] == shown[None, :], float),
-            CellMatrices.from_cells(selected, shown),
+            jnp.asarray(n, float),
+            jnp.asarray(n[:, None] == n[None, :], float),
+            CellMatrices.from_cells(selected, n),
             likelihood,
         )
 
 
 def bounded_rows(bounds: str) -> Floats:
-    """The rows G of lowest ≤ G ω ≤ highest: the curve on a grid, or its coefficients."""
-    return bspline_basis(published_grid()) if bounds == "grid" else np.eye(SIZE)
+    """Build the rows G of lowest ≤ G ω ≤ highest: the curve on a grid, or its coefficients."""
+    return bspline_basis(published_grid()) if bounds == "grid" else np.eye(N_COEFFICIENTS)
 
 
 def equation_8(
     mixture: Betas, images: Float[ArrayLike, "cell"], cells: SplineCells
 ) -> Float[Array, "cell basis"]:
-    """D, each cell times the share of images that have its n."""
+    """Compute the design D of equation 8, each cell times the share of images with its n."""
     a, b, weights = map(jnp.asarray, mixture)
     images = jnp.asarray(images)
     share = cells.same_shown @ images / images.sum()  # of images with the same n
@@ -92,6 +92,7 @@ def equation_8(
     log_mass = log_cells(a, b, matrices.selected, matrices.rejected, matrices.shown)
     mass = weights[:, None] * jnp.exp(matrices.log_choices[None, :] + log_mass)  # [K, M]
     rejected = cells.shown - cells.selected
+    # Given the count a component is Beta(a + k, b + n − k).
     inside = expected_bsplines(a[:, None] + cells.selected[None, :], b[:, None] + rejected[None, :])
     return share[:, None] * jnp.einsum("km,kmj->mj", mass, inside)
 
@@ -103,7 +104,7 @@ def fit_curves(
     rows: Float[ArrayLike, "row basis"],
     loss: str,
 ) -> Float[Array, "classifier basis"]:
-    """ω of every classifier from D, and the images of each cell and how many are right."""
+    """Fit ω of every classifier from D and the images, and correct images, of each cell."""
     design, images, correct, rows = map(jnp.asarray, (design, images, correct, rows))
     if loss == "binomial":
         return _binomial(design, images, correct.T, rows)
@@ -124,7 +125,8 @@ def _least_squares(
     size = design.shape[1]
     slope = jnp.diff(jnp.eye(size), axis=0)
     rough = jnp.concatenate([jnp.diff(slope, axis=0), 0.1 * slope])
-    design = jnp.concatenate([design, _SMOOTHING * jnp.linalg.norm(design) * rough])
+    # The penalty enters as further rows of the design with targets of 0.
+    design = jnp.concatenate([design, _ROUGHNESS_WEIGHT * jnp.linalg.norm(design) * rough])
     targets = jnp.pad(targets, ((0, 0), (0, rough.shape[0])))
     return bounded_least_squares(design, targets, rows, LOWEST_ACCURACY, HIGHEST_ACCURACY)
 
@@ -135,13 +137,14 @@ def _binomial(
     correct: Float[Array, "classifier cell"],
     rows: Float[Array, "row basis"],
 ) -> Float[Array, "classifier basis"]:
-    """Maximise Σ y log q + (m − y) log(1 − q), q = D ω / D 1, by least squares reweighted."""
+    """Maximise Σ y log q + (m − y) log(1 − q), q = D ω / D 1, by reweighted least squares."""
     total = design.sum(axis=1, keepdims=True)
     # P(basis function | count): the rows of D, normalised.
     conditional = design / jnp.maximum(total, 1e-300)
     observed = images > 0
 
     def likelihood(curve: Float[Array, "basis"], right: Float[Array, "cell"]) -> Float[Array, ""]:
+        # Clipped: on the boundary of the bounds rounding may leave [0, 1].
         q = jnp.clip(conditional @ curve, 1e-12, 1.0)
         wrong = images - right
         return jnp.where(
@@ -149,28 +152,28 @@ def _binomial(
         ).sum()
 
     def step(state: tuple[Array, Array, Array], right: Array) -> tuple[Array, Array, Array]:
-        curve, height, _ = state
+        curve, current, _ = state
         # One Newton step is a least-squares problem with weights m / (q (1 − q)).
         q = jnp.clip(conditional @ curve, 1e-5, 1 - 1e-5)
         weight = jnp.sqrt(images / (q * (1 - q)))
         rate = jnp.where(observed, right / jnp.maximum(images, 1e-300), 0.0)
         target = (weight * rate)[None, :]
-        wanted = _least_squares(conditional * weight[:, None], target, rows)[0]
-        # Of several shares of the way to its solution the most likely one is taken.
-        tried = curve[None, :] + jnp.asarray(_STEPS)[:, None] * (wanted - curve)[None, :]
-        heights = jax.vmap(likelihood, in_axes=(0, None))(tried, right)
-        best = jnp.argmax(heights)
-        better = heights[best] > height
-        gain = jnp.where(better, heights[best] - height, 0.0)
-        return jnp.where(better, tried[best], curve), jnp.maximum(heights[best], height), gain
+        solution = _least_squares(conditional * weight[:, None], target, rows)[0]
+        # Line search: the most likely of several fractions of the step.
+        trial = curve[None, :] + jnp.asarray(_STEP_FRACTIONS)[:, None] * (solution - curve)[None, :]
+        values = jax.vmap(likelihood, in_axes=(0, None))(trial, right)
+        best = jnp.argmax(values)
+        better = values[best] > current
+        gain = jnp.where(better, values[best] - current, 0.0)
+        return jnp.where(better, trial[best], curve), jnp.maximum(values[best], current), gain
 
     def fit(start: Float[Array, "basis"], right: Float[Array, "cell"]) -> Float[Array, "basis"]:
         begin = start, likelihood(start, right), jnp.asarray(jnp.inf)
         return jax.lax.while_loop(
-            lambda state: state[2] > _GAIN, lambda state: step(state, right), begin
+            lambda state: state[2] > _MIN_GAIN, lambda state: step(state, right), begin
         )[0]
 
-    # Each curve starts at the least-squares fit of its shares of right answers.
+    # Each curve starts at the weighted least-squares fit of its shares of right answers.
     starts = _least_squares(
         conditional * jnp.sqrt(images)[:, None],
         correct / jnp.sqrt(jnp.maximum(images, 1e-300))[None, :],
@@ -211,9 +214,9 @@ def adjusted_accuracies(
     curves
         B-spline coefficients.
     """
-    given = reference, replication, images, correct
-    size = int(np.clip(_BATCH // np.shape(correct)[2], 1, _VERSIONS_AT_ONCE))
-    return in_batches(lambda *some: _adjusted_batch(*some, cells, rows, loss=loss), given, size)
+    data = reference, replication, images, correct
+    size = int(np.clip(_CURVES_PER_BATCH // np.shape(correct)[2], 1, _MAX_VERSIONS_PER_BATCH))
+    return in_batches(lambda *some: _adjusted_batch(*some, cells, rows, loss=loss), data, size)
 
 
 @partial(jax.jit, static_argnames=("loss",))
@@ -232,6 +235,7 @@ def _adjusted_batch(
     ) -> tuple[Array, Array]:
         curves = fit_curves(equation_8(source, images, cells), images, correct, rows, loss)
         inside = expected_bsplines(target.a, target.b)
+        # A_c = Σ_j ω_j E_ref[B_j].
         return curves @ (target.weights @ inside), curves
 
     return jax.vmap(adjust_one)(reference, replication, images, correct)

@@ -1,4 +1,4 @@
-"""Tables of what methods say: a row per classifier, or per quantity of all together."""
+"""Tables of estimates by method: a row per classifier, or per estimand over all classifiers."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -11,21 +11,21 @@ from scipy.special import ndtri
 
 from bayesrep.errors import EstimateWarning
 from bayesrep.estimators.analysis import QUANTITIES, Analysis, Interval, analyse
+from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.estimator import Estimator
 from bayesrep.estimators.jackknife import Jackknife
-from bayesrep.estimators.kept import AnnotatorMatch
 from bayesrep.estimators.methods import METHODS
-from bayesrep.numerics.estimands import INTERVAL, NORMAL, bias_corrected_gap, selection_gap
+from bayesrep.numerics.estimands import INTERVAL, Z_975, bias_corrected_gap, selection_gap
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.shown import number
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import Words
 
-FEWEST_REPLICATES = 40
-"""Fewer have no value beyond an end of a 95 % interval."""
-SHORT_OF_RIGHT = 0.05
-"""How far below 1 the estimate of a classifier that is always right may be, unsaid."""
+MIN_REPLICATES = 40
+"""With fewer replicates none lies beyond an end of a 95 % interval."""
+MAX_UNWARNED_SHORTFALL = 0.05
+"""Largest shortfall from 1, for a classifier that is always right, without a warning."""
 
 
 def estimate(
@@ -51,7 +51,7 @@ def estimate(
     bootstrap
         B, the number of bootstrap replicates of the images behind the 95 % intervals of the
         adjusted accuracy; 0 for none. The interval covers the scatter of the estimate, not its
-        bias. The paper uses 450. Where the study says who answered, replicates are of its workers
+        bias. The paper uses 450. If the study says who answered, workers are resampled
         too (`bayesrep.estimators.crowds`). Without a bootstrap only the jackknife has an interval,
         of its standard error over annotators, which leaves out the scatter from images.
     interval
@@ -133,37 +133,37 @@ def estimate_gaps(
 
 
 def classifier_table(analyses: Sequence[Analysis]) -> pl.DataFrame:
-    """The table of [bayesrep.estimate][]."""
+    """Build the table of [bayesrep.estimate][]."""
     return pl.concat([_classifiers(analysis) for analysis in analyses])
 
 
 def gap_table(analyses: Sequence[Analysis]) -> pl.DataFrame:
-    """The table of [bayesrep.estimate_gaps][]."""
+    """Build the table of [bayesrep.estimate_gaps][]."""
     return pl.concat([_gaps(analysis) for analysis in analyses])
 
 
 def matching_sentences(analyses: Sequence[Analysis]) -> list[str]:
-    """With how many annotators images were matched, which were not, and what noise is left.
+    """Describe the matching of images, and the noise that remains, in sentences.
 
-    And where nothing can be told, since no classifier is ever right or replicates are too few.
+    Also problems: no classifier is ever right, or replicates are too few.
     """
     return [
         *_wrong_sentences(analyses),
-        *_kept_sentences(analyses),
+        *_match_sentences(analyses),
         *_noise_sentences(analyses),
         *_bootstrap_sentences(analyses),
     ]
 
 
 def matching_facts(analyses: Sequence[Analysis]) -> list[dict[str, Any]]:
-    """The same as a row a method that matches counts."""
+    """List the facts of `matching_sentences`, one row per method that matches counts."""
     return [
         {
             "method": one.method,
             "annotators": one.kept.annotators,
             "images_left_out": dict(one.kept.left_out),
             "fewest_annotators": one.kept.fewest,
-            "images_with_no_more": dict(one.kept.holding),
+            "images_with_no_more": dict(one.kept.limiting_images),
             "annotators_without_these": one.kept.without,
             "gap_of_all_images": one.gap_of_all,
             "gap_standard_error": None if np.isnan(one.gap_error) else one.gap_error,
@@ -175,8 +175,8 @@ def matching_facts(analyses: Sequence[Analysis]) -> list[dict[str, Any]]:
 
 def _warn(analyses: Sequence[Analysis]) -> None:
     left_out = [one for one in analyses if one.kept is not None and one.kept.dropped_images]
-    told = _wrong_sentences(analyses), _kept_sentences(left_out), _noise_sentences(analyses)
-    for sentence in chain(*told):
+    sentences = _wrong_sentences(analyses), _match_sentences(left_out), _noise_sentences(analyses)
+    for sentence in chain(*sentences):
         warnings.warn(EstimateWarning(sentence), stacklevel=3)
 
 
@@ -190,50 +190,51 @@ def _wrong_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
         )
 
 
-def _kept_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
-    alike: dict[tuple[int, int], list[Analysis]] = {}
+def _match_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
+    groups: dict[tuple[int, int], list[Analysis]] = {}
     for one in analyses:
         if one.kept is not None:
-            alike.setdefault((one.kept.annotators, one.kept.dropped_images), []).append(one)
-    for (annotators, dropped), same in alike.items():
+            groups.setdefault((one.kept.annotators, one.kept.dropped_images), []).append(one)
+    # Methods that match the same images share one sentence.
+    for (annotators, dropped), same in groups.items():
         words = same[0].statistics.words
         names = ", ".join(one.method for one in same)
-        kept = same[0].kept
-        if kept is None or not (kept.thins or dropped):
+        match = same[0].kept
+        if match is None or not (match.thins or dropped):
             continue
-        have = "are thinned to n' =" if kept.thins else "have"
+        have = "are thinned to n' =" if match.thins else "have"
         matched = f"{names}: {words.images} {have} {number(annotators, words.annotator)} each"
-        if any(kept.holding.values()):
-            matched += f", since {_describe_limiting_images(kept, words)}"
+        if any(match.limiting_images.values()):
+            matched += f", since {_describe_limiting_images(match, words)}"
         if not dropped:
             yield f"{matched}."
             continue
-        told = [
+        gaps = [
             f"{one.method} {100 * one.gap_of_all:.2f}" for one in same if one.gap_of_all is not None
         ]
-        gap = f", and the gap: {', '.join(told)} points" if told else ""
+        gap = f", and the gap: {', '.join(gaps)} points" if gaps else ""
         yield (
-            f"{matched}; {dropped:,} of {kept.images:,} {'has' if dropped == 1 else 'have'} fewer "
+            f"{matched}; {dropped:,} of {match.images:,} {'has' if dropped == 1 else 'have'} fewer "
             f"and {'is' if dropped == 1 else 'are'} left out. With all images n' would be "
-            f"{kept.fewest:,}{gap}."
+            f"{match.fewest:,}{gap}."
         )
 
 
-def _describe_limiting_images(kept: AnnotatorMatch, words: Words) -> str:
-    """Which images have no more annotators than n', where most have more, as a clause."""
-    few = [f"{role} {size:,}" for role, size in kept.holding.items() if size]
-    count = sum(kept.holding.values())
+def _describe_limiting_images(match: AnnotatorMatch, words: Words) -> str:
+    """Write the clause about images with only n' annotators where most have more."""
+    few = [f"{role} {size:,}" for role, size in match.limiting_images.items() if size]
+    count = sum(match.limiting_images.values())
     return (
-        f"{count:,} of {kept.images:,} {words.images} {'has' if count == 1 else 'have'} no more "
+        f"{count:,} of {match.images:,} {words.images} {'has' if count == 1 else 'have'} no more "
         f"({', '.join(few)}), where most do; without {'it' if count == 1 else 'them'} n' would be "
-        f"{kept.without:,}"
+        f"{match.without:,}"
     )
 
 
 def _noise_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
     for one in analyses:
         words = one.statistics.words
-        if one.always_right < 1 - SHORT_OF_RIGHT:
+        if one.always_right < 1 - MAX_UNWARNED_SHORTFALL:
             yield (
                 f"{one.method}: by the noise of the counts alone a {words.classifier} that is "
                 f"always right would be given {100 * one.always_right:.1f} %; with loss=binomial "
@@ -243,7 +244,7 @@ def _noise_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
             continue
         annotators, half = one.kept.annotators, one.kept.annotators // 2
         less = f"; jackknife(delete={half}) is less noisy" if one.method == Jackknife.name else ""
-        within = 100 * NORMAL * one.drop_error
+        within = 100 * Z_975 * one.drop_error
         yield (
             f"{one.method}: its standard error over {words.images}, {100 * one.gap_error:.1f} "
             f"points, is larger than the drop of {100 * abs(one.drop):.2f} (give or take "
@@ -254,9 +255,9 @@ def _noise_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
 
 def _bootstrap_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
     count = analyses[0].replicates
-    if 0 < count < FEWEST_REPLICATES:
+    if 0 < count < MIN_REPLICATES:
         yield (
-            f"{count} replicates are too few: a 95 % interval has ends that {FEWEST_REPLICATES} or "
+            f"{count} replicates are too few: a 95 % interval has ends that {MIN_REPLICATES} or "
             "more can tell, and some hundreds tell well."
         )
 
@@ -284,6 +285,7 @@ def _classifiers(analysis: Analysis) -> pl.DataFrame:
 def _gaps(analysis: Analysis) -> pl.DataFrame:
     last = np.s_[len(analysis.statistics.classifiers) :]
     values, interval = analysis.values[last], analysis.interval[:, last]
+    # Without a bootstrap interval the standard error gives a normal one.
     normal = values + np.outer(ndtri(INTERVAL), analysis.error[last])
     lower, upper = np.where(np.isnan(interval), normal, interval)
     return pl.DataFrame(

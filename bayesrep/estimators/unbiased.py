@@ -23,16 +23,16 @@ from bayesrep.types import Float, Floats, Int, Ints
 def item_passes(
     solved: Int[np.ndarray, "item"], attempts: Int[np.ndarray, "item"], k: int
 ) -> Float[np.ndarray, "item"]:
-    """The estimate of each item, none of which has fewer than k attempts."""
+    """Estimate pass@k of each item, none of which has fewer than k attempts."""
     return 1 - np.exp(log_binomial(attempts - solved, k) - log_binomial(attempts, k))
 
 
 def item_variances(
     solved: Int[np.ndarray, "item"], attempts: Int[np.ndarray, "item"], k: int
 ) -> Float[np.ndarray, "item"]:
-    """Unbiased estimates of each estimate's variance over attempts at this very item.
+    """Estimate, without bias, the variance of each item's estimate over its attempts.
 
-    Its square less an unbiased estimate of (1 − s)^{2k}: no item may have fewer than 2k attempts.
+    The squared failure rate less an unbiased estimate of (1 − s)^{2k}; at least 2k attempts each.
     """
     failed = 1 - item_passes(solved, attempts, k)
     return np.square(failed) - (1 - item_passes(solved, attempts, 2 * k))
@@ -41,7 +41,7 @@ def item_variances(
 def estimate_mean(
     data: Attempts, passes: Floats, k: int, target: PassTarget
 ) -> tuple[float, float | None, float | None]:
-    """The mean over items, and its 95 % interval where it has one.
+    """Estimate the mean over items, and its 95 % interval where it has one.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def estimate_mean(
     k
         Number of attempts.
     target
-        Whose pass@k the interval is of.
+        Population or items whose pass@k the interval is of.
     """
     value = float(passes.mean())
     variance = _mean_variance(data, passes, k, target)
@@ -69,7 +69,7 @@ def estimate_difference(
     k: int,
     target: PassTarget,
 ) -> tuple[float, float | None, float | None]:
-    """One model's mean less another's, and its 95 % interval where it has one.
+    """Estimate one model's mean less another's, and its 95 % interval where it has one.
 
     Parameters
     ----------
@@ -86,14 +86,16 @@ def estimate_difference(
     variance = variances[0] + variances[1]
     if target == "population":
         shared = (a[ours] - a.mean()) @ (b[theirs] - b.mean())
+        # Items that both models were tried on covary; their covariance is unbiased with n − 1.
         correction = len(ours) / max(len(ours) - 1, 1)
         variance -= 2 * correction * shared / (len(a) * len(b))
+    # Student's t with the fewer items of both.
     half = _half_width(variance, min(len(a), len(b)))
     return value, max(value - half, -1.0), min(value + half, 1.0)
 
 
 def _mean_variance(data: Attempts, passes: Floats, k: int, target: PassTarget) -> float | None:
-    """Variance of the mean over items; for these very items only where all have 2k attempts."""
+    """Estimate the variance of the mean; for these very items only where all have 2k attempts."""
     if target == "population":
         return float(passes.var(ddof=1) / len(passes))
     if 2 * k > data.attempts.min():

@@ -16,7 +16,7 @@ import polars as pl
 from bayesrep.errors import OptionError
 from bayesrep.lab.masses import masses_of
 from bayesrep.lab.matching import MOST_ANSWERS, gaps_left_between
-from bayesrep.numerics.noisy_matching import BetaMixture, left_by_matching
+from bayesrep.numerics.noisy_matching import BetaMixture, matching_bias
 from bayesrep.types import Floats
 
 ANSWERS = (1, 3, 5, 10, 20, 40, 80)
@@ -83,7 +83,7 @@ def explore(
             masses_of(reference), masses_of(pool), n, size=SIZE, pool=POOL, careless=careless
         )
         if careless == 0:  # exact, and of a pool without end
-            left["fine"] = left_by_matching(reference, pool, n)
+            left["fine"] = matching_bias(reference, pool, n)
         gap, error = simulate_matching(
             reference, pool, n, careless=careless, size=sampled, seed=seed
         )

@@ -1,4 +1,4 @@
-"""Programs on many rows, in batches of one size, side by side."""
+"""Batched, threaded evaluation of compiled programs."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 def keep_settings(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function for other threads: with this one's device, and 64-bit floats.
+    """Wrap a function for other threads: with this one's device, and 64-bit floats.
 
     JAX keeps both settings per thread.
     """
@@ -33,9 +33,9 @@ def keep_settings(function: Callable[P, R]) -> Callable[P, R]:
 def in_batches(
     program: Callable[..., Any], rows: Any, size: int, *, workers: int | None = None
 ) -> Any:
-    """Results of a program for all rows, so many at a time, batches side by side.
+    """Evaluate a program on all rows in batches of one size, several batches in parallel.
 
-    The last batch is filled up with the last row: batches of one size take one program, traced and
+    The last batch is padded with the last row: batches of one size take one program, traced and
     compiled once for any number of rows.
 
     Parameters
@@ -47,33 +47,35 @@ def in_batches(
     size
         Rows of a batch.
     workers
-        Batches at a time; as many as there are cores by default.
+        Threads; by default one per core.
 
     Returns
     -------
     tree
-        What the program gives, of NumPy arrays [row, ...].
+        The program's results as NumPy arrays [row, ...].
     """
     rows = jax.tree.map(np.asarray, rows)
     total = len(jax.tree.leaves(rows)[0])
 
+    # JAX's settings are per thread: worker threads need the caller's.
     @keep_settings
     def batch(begin: int) -> Any:
-        some = np.minimum(np.arange(begin, begin + size), total - 1)
-        return jax.tree.map(np.asarray, program(*jax.tree.map(lambda leaf: leaf[some], rows)))
+        # Rows beyond the last repeat it, so that every batch has the compiled shape.
+        index = np.minimum(np.arange(begin, begin + size), total - 1)
+        return jax.tree.map(np.asarray, program(*jax.tree.map(lambda leaf: leaf[index], rows)))
 
     first = batch(0)  # compiled once, not by every thread
-    # Filled in place: of thousands of units there is no room for a copy.
-    whole = jax.tree.map(lambda leaf: np.empty((total, *leaf.shape[1:]), leaf.dtype), first)
+    # Results are written in place: with thousands of units there is no room for a copy.
+    results = jax.tree.map(lambda leaf: np.empty((total, *leaf.shape[1:]), leaf.dtype), first)
 
-    def keep(begin: int, found: Any) -> None:
-        def put(leaf: Any, part: Any) -> None:
-            leaf[begin : begin + size] = part[: total - begin]
+    def store(begin: int, part: Any) -> None:
+        def store_leaf(leaf: Any, source: Any) -> None:
+            leaf[begin : begin + size] = source[: total - begin]
 
-        jax.tree.map(put, whole, found)
+        jax.tree.map(store_leaf, results, part)
 
-    keep(0, first)
+    store(0, first)
     with ThreadPoolExecutor(workers or cores()) as pool:
         begins = range(size, total, size)
-        list(pool.map(lambda begin: keep(begin, batch(begin)), begins))  # raises what they raise
-    return whole
+        list(pool.map(lambda begin: store(begin, batch(begin)), begins))  # raises what they raise
+    return results

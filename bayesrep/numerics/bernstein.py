@@ -16,15 +16,15 @@ from bayesrep.types import Float
 def bernstein_basis(
     s: Float[np.ndarray, "frequency"], degree: int
 ) -> Float[np.ndarray, "frequency {degree}+1"]:
-    """The Bernstein polynomials of one degree at points in [0, 1]; rows sum to 1."""
+    """Compute the d + 1 Bernstein polynomials of degree d at points s in [0, 1]; rows sum to 1."""
     j = np.arange(degree + 1)
     return np.exp(log_binomial(degree, j)) * s[:, None] ** j * (1 - s[:, None]) ** (degree - j)
 
 
 def smooth_basis(degree: int, size: int) -> Float[np.ndarray, "{degree}+1 {size}"]:
-    """Columns from smooth to wiggly on the points x_j = j/d: 1, then Legendre polynomials.
+    """Build columns from smooth to wiggly on the points x_j = j/d: 1, then Legendre polynomials.
 
-    Column r is the Legendre polynomial P_r(2 x − 1): 1 in size at both ends.
+    Column r is the Legendre polynomial P_r(2 x − 1), which is ±1 at both ends.
     """
     points = np.linspace(-1.0, 1.0, degree + 1)
     return np.polynomial.legendre.legvander(points, size - 1).astype(np.float64)

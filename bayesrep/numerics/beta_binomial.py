@@ -1,4 +1,4 @@
-"""Beta-binomial tables from rising factorials.
+"""Beta-binomial probabilities from rising factorials.
 
 Every ratio of beta functions that a beta-binomial needs is a ratio of rising factorials
 (a)_r = a (a + 1) ⋯ (a + r − 1), hence a sum of logarithms:
@@ -34,7 +34,7 @@ Below = Float[np.ndarray, "cell step"] | Float[Array, "cell step"]
 
 
 def counts_below(counts: Int[np.ndarray, "cell"], size: int) -> Float[np.ndarray, "cell {size}"]:
-    """The 0/1 matrix with ones where the column number is below the row's count.
+    """Build the 0/1 matrix with ones where the column number is below the row's count.
 
     Its product with log(a + 0..size−1) is the logarithm of the rising factorials (a)_counts.
     """
@@ -42,7 +42,7 @@ def counts_below(counts: Int[np.ndarray, "cell"], size: int) -> Float[np.ndarray
 
 
 def log_rising(a: Float[Array, "component"], below_counts: Below) -> Float[Array, "component cell"]:
-    """log (a)_r for every component and count r, as `counts_below` lays them out: equation M2."""
+    """Compute log (a)_r for every component and count r of `counts_below`: equation M2."""
     steps = jnp.arange(below_counts.shape[1], dtype=a.dtype)
     return jnp.log(a[:, None] + steps[None, :]) @ jnp.asarray(below_counts).T
 
@@ -54,7 +54,7 @@ def log_cells(
     below_rejected: Below,
     below_shown: Below,
 ) -> Float[Array, "component cell"]:
-    """log of (a)_k (b)_{n−k} / (a + b)_n, the beta-binomial mass without its C(n, k).
+    """Compute log (a)_k (b)_{n−k} / (a + b)_n, the beta-binomial log mass without log C(n, k).
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def log_cells(
 def log_mixture(
     log_weights: Float[Array, "component"], log_components: Float[Array, "component cell"]
 ) -> Float[Array, "cell"]:
-    """log Σ_m w_m p_m."""
+    """Compute log Σ_m w_m p_m, the log mass of a mixture."""
     return logsumexp(log_weights[:, None] + log_components, axis=0)
 
 
@@ -83,7 +83,7 @@ def log_masses(
     b: Float[Array, "component"],
     trials: Sequence[int],
 ) -> Float[Array, "*mixture size selected"]:
-    """log f_N(r) for every N of `trials` and r = 0..max N, without C(N, r): equation M2.
+    """Compute log f_N(r) for every N of `trials` and r = 0..max N, without C(N, r): equation M2.
 
     Parameters
     ----------
@@ -92,25 +92,27 @@ def log_masses(
     a, b
         Beta parameters of the components.
     trials
-        Numbers N, increasing. Entries with r > N mean nothing, and are finite.
+        Numbers N, increasing. Entries with r > N are finite and meaningless.
     """
     low, high = trials[0], trials[-1]
-    before = counts_below(np.arange(high + 1), high).T
+    # One product with a triangular matrix gives all rising factorials of a, b and a + b.
+    below = counts_below(np.arange(high + 1), high).T
     steps = np.arange(high, dtype=np.float64)[None, None, :]
     logs = jnp.log(jnp.stack([a, b, a + b])[:, :, None] + steps)
-    selected, rejected, shown = logs @ before  # log (.)_r
-    chosen = np.array([n - low for n in trials])
+    selected, rejected, totals = logs @ below  # log (.)_r
+    rows = np.array([n - low for n in trials])
     # Row N, column r of the second holds log (b)_{N−r}, 0 where N < r.
     padded = jnp.pad(rejected, ((0, 0), (high - low, 0)))
     shifted = hankel(padded, high - low + 1, high + 1)[..., ::-1]
     if len(trials) != high - low + 1:
-        shifted = np.eye(high - low + 1)[chosen] @ shifted
-    all_shown = (
-        shown[:, low:]
+        shifted = np.eye(high - low + 1)[rows] @ shifted
+    total_by_n = (
+        totals[:, low:]
         if len(trials) == high - low + 1
-        else shown @ np.eye(high + 1)[:, np.asarray(trials)]
+        else totals @ np.eye(high + 1)[:, np.asarray(trials)]
     )
-    components = selected[:, None, :] + shifted - all_shown[:, :, None]
+    # One term per component; mixtures may have leading axes, over which it is broadcast.
+    components = selected[:, None, :] + shifted - total_by_n[:, :, None]
     outer = (1,) * (log_weights.ndim - 1)
     components = components.reshape(*outer, *components.shape)
     return logsumexp(log_weights[..., None, None] + components, axis=-3)
@@ -119,10 +121,9 @@ def log_masses(
 def hankel(
     values: Float[Array, "*batch {rows}+{columns}-1"], rows: int, columns: int
 ) -> Float[Array, "*batch {rows} {columns}"]:
-    """The matrices whose entry (i, j) is `values[..., i + j]`, without a gather.
+    """Build the Hankel matrices with entries (i, j) = `values[..., i + j]`, without a gather.
 
-    Values are written one after another and read back in rows longer by one, each of which
-    therefore starts one entry later.
+    Repeated values are read back in rows longer by one, each of which starts one entry later.
     """
     length = rows + columns - 1
     outer = values.shape[:-1]
@@ -134,7 +135,7 @@ def hankel(
 def virtual_annotators(
     a: Float[Array, "*batch"], b: Float[Array, "*batch"], degree: int
 ) -> Float[Array, "*batch {degree}+1"]:
-    """P(J = j | component) when an image is shown to `degree` further annotators.
+    """Compute P(J = j | component) for J of `degree` further annotators.
 
     Beta-binomial(degree, a, b); a posterior predictive given k of n uses a + k and b + n − k.
     """
@@ -146,5 +147,6 @@ def virtual_annotators(
     log_selected = jnp.log(a[..., None] + steps) @ ones_before.T
     log_rejected = jnp.log(b[..., None] + steps) @ ones_after.T
     log_shown = jnp.log((a + b)[..., None] + steps).sum(axis=-1, keepdims=True)
+    # Products with 0/1 matrices are the rising factorials (a)_j, (b)_{d−j} and (a + b)_d.
     choices = log_binomial(degree, np.arange(degree + 1)).reshape(along)
     return jnp.exp(choices + log_selected + log_rejected - log_shown)

@@ -24,12 +24,12 @@ from jax.typing import ArrayLike
 from bayesrep.numerics.splines import KNOTS, bspline_basis, bsplines_in_truncated_powers
 from bayesrep.types import Float
 
-GRID = 1000
-"""Points of the published code's grid on [0, 1]."""
+GRID_POINTS = 1000
+"""Number of points of the published code's grid on [0, 1]."""
 
 
 def expected_bsplines(a: ArrayLike, b: ArrayLike) -> Float[Array, "*batch 7"]:
-    """E[B_j(s)] for s ~ Beta(a, b), arrays of parameters of any shape."""
+    """Compute E[B_j(s)], s ~ Beta(a, b), of the 7 B-splines for parameters of any shape."""
     a, b = jnp.asarray(a), jnp.asarray(b)
     moments = _moments(a, b)
     expected = jnp.concatenate([moments, _above_knots(a, b, moments)], axis=-1)
@@ -37,7 +37,7 @@ def expected_bsplines(a: ArrayLike, b: ArrayLike) -> Float[Array, "*batch 7"]:
 
 
 def _moments(a: Float[Array, "*batch"], b: Float[Array, "*batch"]) -> Float[Array, "*batch 4"]:
-    """E[s^p], p = 0..3, as ratios of rising factorials."""
+    """Compute the moments E[s^p], p = 0..3, as ratios of rising factorials."""
     steps = [(a + i) / (a + b + i) for i in range(3)]
     return jnp.stack(
         [jnp.ones_like(a), steps[0], steps[0] * steps[1], steps[0] * steps[1] * steps[2]], axis=-1
@@ -47,11 +47,13 @@ def _moments(a: Float[Array, "*batch"], b: Float[Array, "*batch"]) -> Float[Arra
 def _above_knots(
     a: Float[Array, "*batch"], b: Float[Array, "*batch"], moments: Float[Array, "*batch 4"]
 ) -> Float[Array, "*batch 3"]:
-    """E[(s − t)³₊] for every knot t."""
+    """Compute the truncated moments E[(s − t)³₊] for every knot t."""
     knots = jnp.asarray(KNOTS).reshape((1,) * a.ndim + (-1,))
     a, b = a[..., None], b[..., None]
     mass = betainc(*jnp.broadcast_arrays(b, a, 1 - knots))  # P(s > t)
+    # The recurrence of the module's docstring: from I(B, A) to I(B, A + 1) by a positive step.
     step = jnp.exp(xlogy(a, knots) + xlogy(b, 1 - knots) - _log_beta(a, b)) / a
+    # (s − t)³ = s³ − 3 t s² + 3 t² s − t³, term by term.
     total = -(knots**3) * mass
     for power, choices in ((1, 3), (2, 3), (3, 1)):
         mass = mass + step
@@ -62,14 +64,14 @@ def _above_knots(
 
 
 def _log_beta(a: Float[Array, "..."], b: Float[Array, "..."]) -> Float[Array, "..."]:
-    """log B(a, b); jax.scipy.special.betaln is off by 1e-6 near a = 8."""
+    """Compute log B(a, b); jax.scipy.special.betaln is off by 1e-6 near a = 8."""
     return gammaln(a) + gammaln(b) - gammaln(a + b)
 
 
 def published_sum(
     a: ArrayLike, b: ArrayLike, weights: ArrayLike, likelihood: ArrayLike
 ) -> Float[Array, "cell 7"]:
-    """∫ B_j(s) P(k | n, s) p(s) ds by the rule of the published code, for comparison.
+    """Compute ∫ B_j(s) P(k | n, s) p(s) ds by the published code's rule, for comparison.
 
     A left Riemann sum: 999 of the 1,000 points of `linspace(0, 1, 1000)`, step 1/1000, the last
     node left out and infinite densities set to 0. It is short of the integral where p is large at
@@ -88,9 +90,9 @@ def published_sum(
     density = weights @ jnp.exp(log_density)
     density = jnp.where(jnp.isfinite(density), density, 0.0)[None, :]
     products = jnp.asarray(likelihood) * density
-    return products[:, :-1] @ bspline_basis(published_grid())[:-1] / GRID
+    return products[:, :-1] @ bspline_basis(published_grid())[:-1] / GRID_POINTS
 
 
 def published_grid() -> Float[np.ndarray, "1000"]:
-    """The 1,000 points on which the published code bounds and integrates curves."""
-    return np.linspace(0.0, 1.0, GRID)
+    """Return the 1,000 points on which the published code bounds and integrates curves."""
+    return np.linspace(0.0, 1.0, GRID_POINTS)

@@ -6,13 +6,13 @@ import numpy as np
 
 from bayesrep.types import Float, Ints, Shaped
 
-MOST_VALUES = 1000  # of percentages, and of what costs no time
-MOST_MULTIPLES = 300  # of a divisor, which are looked at for many n
+MAX_VALUES = 1000  # distinct counts, beyond which no bound is computed
+MAX_MULTIPLES = 300  # multiples of a divisor in one window
 Count = Shaped[np.ndarray, "..."] | int
 
 
 def log_binomial(n: Count, k: Count) -> Float[np.ndarray, "..."]:
-    """log C(n, k), elementwise, from exact cumulative sums of logarithms; −∞ where k > n."""
+    """Compute log C(n, k) elementwise from cumulative sums of logarithms; −∞ where k > n."""
     n, k = np.broadcast_arrays(np.asarray(n, dtype=np.int64), np.asarray(k, dtype=np.int64))
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n.max(initial=0) + 1)))])
     rest, chosen = np.maximum(n - k, 0), np.minimum(k, n)
@@ -20,8 +20,8 @@ def log_binomial(n: Count, k: Count) -> Float[np.ndarray, "..."]:
     return np.where(k > n, -np.inf, choices)
 
 
-def bound_few_values(shown: int, values: Ints, images: Ints) -> float:
-    """Bound, as a logarithm, on how likely counts are to take as few values as these.
+def bound_few_values(n: int, values: Ints, images: Ints) -> float:
+    """Bound the log probability that counts take as few distinct values as these.
 
     `values` [V] are those of k that occur among images shown to n, increasing, and `images` [V] the
     images with each. Of k ~ Binomial(n, s), with any distribution of s and cut to any window, one
@@ -30,34 +30,34 @@ def bound_few_values(shown: int, values: Ints, images: Ints) -> float:
         c(S) = max over s of P(k in S | s) / P(lo < k < hi | s),
 
     and all M are with c(S)^M. There are fewer than (n + 1)³ windows and divisors d, with one set of
-    d's multiples each, or windows and sizes V, with C(hi - lo - 1, V) sets each: with all looked
-    for, a bound is below α with a probability of at most α. Up to two values at each end are passed
-    over, since somebody may have mistyped them.
+    d's multiples each, or windows and sizes V, with C(hi - lo - 1, V) sets each: by the union bound
+    over all of them, a bound is below α with probability at most α. Up to two values at each end
+    are ignored, since they may be typing errors.
     """
-    least = 0.0
+    bound = 0.0
     for end in range(min(3, len(values) // 2)):
         low, high = int(values[end]), int(values[-1 - end])
-        k, many = (each[end + 1 : len(values) - 1 - end] for each in (values, images))
-        if not 0 < len(k) <= MOST_VALUES:
+        k, counted = (each[end + 1 : len(values) - 1 - end] for each in (values, images))
+        if not 0 < len(k) <= MAX_VALUES:
             continue
-        size, width, looked = int(many.sum()), high - low - 1, 3 * math.log(shown + 1)
-        # Multiples of a divisor are one set of their own; any others are of those of their size.
+        size, width, log_sets = int(counted.sum()), high - low - 1, 3 * math.log(n + 1)
+        # Multiples of one divisor are a single set; otherwise all sets of this size count.
         step = int(np.gcd.reduce(k))
         first, last = low // step + 1, (high - 1) // step
-        if last - first < MOST_VALUES and first * step > low + 1 and last * step < high - 1:
+        if last - first < MAX_VALUES and first * step > low + 1 and last * step < high - 1:
             k = np.arange(first, last + 1) * step
         else:
-            looked += math.log(math.comb(width, len(k)))
-        # c(S) is 1 where S holds an end of the window, and V / width at least, as for uniform s.
+            log_sets += math.log(math.comb(width, len(k)))
+        # c(S) is 1 where S holds an end of the window, and at least V / width, as for uniform s.
         ends = k[0] == low + 1 or k[-1] == high - 1
-        if ends or size * math.log(len(k) / width) + looked >= least:
+        if ends or size * math.log(len(k) / width) + log_sets >= bound:
             continue
-        least = min(least, size * _log_share(shown, k, low, high) + looked)
-    return least
+        bound = min(bound, size * _log_share(n, k, low, high) + log_sets)
+    return bound
 
 
-def bound_common_divisor(selected: Ints, shown: Ints) -> float:
-    """Bound, as a logarithm, on how likely counts are to have a divisor d > 1 in common with n.
+def bound_common_divisor(selected: Ints, n_annotators: Ints) -> float:
+    """Bound the log probability that all counts share a divisor d > 1 with n.
 
     Images [N] may be shown to any numbers n. Given the images of the least and the greatest k / n,
     a and b, every other k is Binomial(n, s) cut to a n < k < b n, with a divisor d of all n, and
@@ -66,36 +66,37 @@ def bound_common_divisor(selected: Ints, shown: Ints) -> float:
         Π_x max over s of P(d divides k | s, a n_x < k < b n_x)
 
     at most: 1 where the least or greatest such k is one. There are fewer than gcd(n) divisors.
-    Windows of more than `MOST_MULTIPLES` multiples count as 1, and images shown to fewest first:
-    of any more than a bound of e^-100 takes nothing is asked.
+    Windows of more than `MAX_MULTIPLES` multiples count as 1. Images with the fewest annotators
+    come first, until the bound is below e^-100.
     """
-    divisor = int(np.gcd.reduce(np.concatenate([selected, shown])))
+    divisor = int(np.gcd.reduce(np.concatenate([selected, n_annotators])))
     if divisor < 2:
         return 0.0
-    share = selected / shown
+    share = selected / n_annotators
     ends = [int(np.argmin(share)), int(np.argmax(share))]
     inside = (share > share[ends[0]]) & (share < share[ends[1]])
-    (lowest, most), (fewest, total) = selected[ends].tolist(), shown[ends].tolist()
-    sizes, images = np.unique(shown[inside], return_counts=True)
-    bound = math.log(np.gcd.reduce(shown))
+    (lowest, most), (fewest, total) = selected[ends].tolist(), n_annotators[ends].tolist()
+    sizes, images = np.unique(n_annotators[inside], return_counts=True)
+    # Union bound over divisors, times each image's largest probability of a multiple.
+    bound = math.log(np.gcd.reduce(n_annotators))
     for n, many in zip(sizes.tolist(), images.tolist(), strict=True):
         low, high = n * lowest // fewest, -(-n * most // total)
         k = np.arange(low // divisor + 1, (high - 1) // divisor + 1) * divisor
-        if 0 < len(k) <= MOST_MULTIPLES and k[0] > low + 1 and k[-1] < high - 1:
+        if 0 < len(k) <= MAX_MULTIPLES and k[0] > low + 1 and k[-1] < high - 1:
             bound += many * _log_share(n, k, low, high)
         if bound < -100:
             break
     return bound
 
 
-def _log_share(shown: int, k: Ints, low: int, high: int) -> float:
-    """log max over s of P(k | s) / P(low < k < high | s), k [V] increasing and within."""
-    from scipy.special import bdtr, gammaln  # which reading a study does without otherwise
+def _log_share(n: int, k: Ints, low: int, high: int) -> float:
+    """Compute log max over s of P(k | s) / P(low < k < high | s), k [V] increasing and within."""
+    from scipy.special import bdtr, gammaln  # slow to import, and rarely needed
 
-    # Nine points from each value to the next find every maximum, which lies near a value.
+    # Each maximum lies near a value: nine points from one value to the next find it.
     points = np.concatenate([[low], k, [high]])
-    s = np.unique(np.linspace(points[:-1], points[1:], 9))[1:-1, None] / shown
-    choices = gammaln(shown + 1) - gammaln(k + 1) - gammaln(shown - k + 1)
-    among = np.exp(choices + k * np.log(s) + (shown - k) * np.log1p(-s)).sum(axis=1)
-    window = (bdtr(high - 1, shown, s) - bdtr(low, shown, s))[:, 0]
-    return math.log((among / window).max())
+    s = np.unique(np.linspace(points[:-1], points[1:], 9))[1:-1, None] / n
+    choices = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    log_odds = np.exp(choices + k * np.log(s) + (n - k) * np.log1p(-s)).sum(axis=1)
+    window = (bdtr(high - 1, n, s) - bdtr(low, n, s))[:, 0]
+    return math.log((log_odds / window).max())

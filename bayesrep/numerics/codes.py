@@ -1,4 +1,4 @@
-"""Draws in two bytes each: whole numbers of steps from the middle of what they range over."""
+"""Quantization of draws to 16-bit integers: whole steps from the middle of their range."""
 
 from typing import NamedTuple
 
@@ -6,14 +6,14 @@ import numpy as np
 
 from bayesrep.types import Float, Int
 
-MOST = 2**15 - 1
-"""Steps on either side of the middle."""
-NONE = -MOST - 1
+MAX_CODE = 2**15 - 1
+"""Largest code: steps on either side of the middle."""
+MISSING_CODE = -MAX_CODE - 1
 """Code of a draw that is not a number."""
 
 
 class Codes(NamedTuple):
-    """Draws of quantities, each coded by itself: `middle + step * code`.
+    """Quantized draws, each quantity on its own scale: `middle + step * code`.
 
     A draw is off by half a step at most, 1 / 131,068 of the range of its quantity's draws. Middle
     and step have the quantity's axes, or all of the code's, of length one where draws share them.
@@ -25,29 +25,30 @@ class Codes(NamedTuple):
 
 
 def encode(draws: Float[np.ndarray, "chain draw *quantity"]) -> Codes:
-    """Draws in two bytes each."""
+    """Quantize draws to 16-bit integers."""
     low, high = draws.min(axis=(0, 1)), draws.max(axis=(0, 1))
-    known = np.isfinite(low).all() and np.isfinite(high).all()
-    if not known:
+    all_finite = np.isfinite(low).all() and np.isfinite(high).all()
+    if not all_finite:
         finite = np.isfinite(draws)
         low = draws.min(axis=(0, 1), initial=np.inf, where=finite)
         high = draws.max(axis=(0, 1), initial=-np.inf, where=finite)
-        some = low <= high
-        low, high = (np.where(some, end, 0.0) for end in (low, high))
+        has_finite = low <= high
+        low, high = (np.where(has_finite, end, 0.0) for end in (low, high))
+    # Steps in double precision: a range of float32 draws may overflow its own type.
     low, high = low.astype(np.float64), high.astype(np.float64)
-    middle, step = (low + high) / 2, np.maximum((high - low) / (2 * MOST), np.finfo(float).tiny)
+    middle, step = (low + high) / 2, np.maximum((high - low) / (2 * MAX_CODE), np.finfo(float).tiny)
     code, steps = np.empty(draws.shape, dtype=np.int16), np.empty(draws.shape[2:])
     for place in np.ndindex(draws.shape[:2]):  # all at once take four times the memory
         np.subtract(draws[place], middle, out=steps)
         np.rint(np.divide(steps, step, out=steps), out=steps)
-        code[place] = steps if known else np.where(np.isfinite(steps), steps, NONE)
+        code[place] = steps if all_finite else np.where(np.isfinite(steps), steps, MISSING_CODE)
     return Codes(code, middle, step)
 
 
 def decode(codes: Codes) -> Float[np.ndarray, "chain draw *quantity"]:
-    """The draws, in float32."""
+    """Return the draws in float32."""
     draws = codes.code * codes.step.astype(np.float32)
     draws += codes.middle.astype(np.float32)
-    if (missing := codes.code == NONE).any():
+    if (missing := codes.code == MISSING_CODE).any():
         draws[missing] = np.nan
     return draws

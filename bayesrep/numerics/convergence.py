@@ -1,4 +1,4 @@
-"""R-hat and effective sample sizes, for many quantities at once.
+"""R-hat and effective sample sizes of many quantities at once.
 
 Vehtari, Gelman, Simpson, Carpenter, Bürkner (2021), "Rank-normalization, folding, and localization:
 an improved R̂ for assessing convergence of MCMC", Bayesian Analysis 16. Chains are split into
@@ -12,10 +12,10 @@ Many short chains are compared by groups that began at one point each, *supercha
 is √(1 + B / W), B the variance of the superchains' means, W the mean over superchains of the
 variance of their chains' means and of the draws in a chain (Margossian and others (2024), "Nested
 R̂", Bayesian Analysis), of the same scores. Chains are independent, so τ is the variance of a
-chain's mean beside that of independent draws.
+chain's mean relative to that of independent draws.
 
-ArviZ has the same numbers (a test; 1.x for `prob=TAILS`), one quantity at a time: a millisecond
-each, and ten thousand classifiers have 60,000.
+ArviZ has the same numbers (a test; 1.x with `prob=TAIL_QUANTILES`), one quantity at a time: a
+millisecond each, and ten thousand classifiers have 60,000.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -28,13 +28,13 @@ from scipy.special import ndtri
 from bayesrep.machine import cores
 from bayesrep.types import Float, Floats, Ints
 
-TAILS = (0.05, 0.95)
-LEAST_DRAWS = 4
-BLOCK = 64  # quantities at a time, whose draws the processor's cache holds
+TAIL_QUANTILES = (0.05, 0.95)
+MIN_DRAWS = 4
+QUANTITIES_PER_BLOCK = 64  # quantities at a time, whose draws the processor's cache holds
 
 
 class Convergence(NamedTuple):
-    """How well chains agree on some quantities; NaN where draws are too few or not numbers.
+    """Convergence diagnostics of some quantities; NaN where draws are too few or not numbers.
 
     R-hat is also NaN for one chain, and where a quantity is constant.
     """
@@ -47,47 +47,47 @@ class Convergence(NamedTuple):
 def convergence(
     draws: Float[np.ndarray, "chain draw quantity"], superchains: int = 0
 ) -> Convergence:
-    """R-hat, bulk and tail effective sizes of every quantity.
+    """Compute R-hat, bulk and tail effective sample sizes of every quantity.
 
     Parameters
     ----------
     draws
         Draws of all chains.
     superchains
-        How many groups of chains, divided by `divide_chains`, began at one point each; 0 where
-        every chain had its own.
+        Number of groups of chains, divided by `divide_chains`, that began at one point each; 0
+        where every chain had its own.
     """
     chains, length, count = draws.shape
-    if length < (1 if superchains else LEAST_DRAWS):
+    if length < (1 if superchains else MIN_DRAWS):
         return Convergence(*np.full((3, count), np.nan))
 
     def of_block(start: int) -> Floats:
-        block = np.moveaxis(draws[:, :, start : start + BLOCK], 2, 0)
-        return _of_rows(np.ascontiguousarray(block, dtype=float), superchains)
+        block = np.moveaxis(draws[:, :, start : start + QUANTITIES_PER_BLOCK], 2, 0)
+        return _diagnose_rows(np.ascontiguousarray(block, dtype=float), superchains)
 
-    with ThreadPoolExecutor(cores()) as pool:  # sorts and transforms run beside each other
-        parts = [*pool.map(of_block, range(0, count, BLOCK))]
+    with ThreadPoolExecutor(cores()) as pool:  # sorts and transforms run in parallel
+        parts = [*pool.map(of_block, range(0, count, QUANTITIES_PER_BLOCK))]
     rhat, bulk, tail = np.concatenate(parts, axis=1) if parts else np.empty((3, 0))
     return Convergence(rhat if chains > 1 else np.full(count, np.nan), bulk, tail)
 
 
 def divide_chains(chains: int, superchains: int) -> list[Ints]:
-    """The chains of each superchain: in a row, and as many in each as can be."""
+    """Divide chain numbers into superchains: consecutive, and as even as possible."""
     return np.array_split(np.arange(chains), superchains)
 
 
 def mean_ess(draws: Float[np.ndarray, "chain draw quantity"]) -> Float[np.ndarray, "quantity"]:
-    """The effective size of every quantity's mean."""
-    if draws.shape[1] < LEAST_DRAWS:
+    """Compute the effective sample size of every quantity's mean."""
+    if draws.shape[1] < MIN_DRAWS:
         return np.full(draws.shape[2], np.nan)
     return _effective_size(_halves(np.moveaxis(draws, 2, 0)))
 
 
-def _of_rows(
+def _diagnose_rows(
     draws: Float[np.ndarray, "quantity chain draw"], superchains: int
 ) -> Float[np.ndarray, "3 quantity"]:
     rhat_of = partial(_nested_rhat, superchains=superchains) if superchains else _rhat
-    size_of = _size_by_chains if superchains else _effective_size
+    size_of = _independent_chains_size if superchains else _effective_size
     split = draws if superchains else _halves(draws)
     values = split.reshape(len(split), -1)
     with np.errstate(invalid="ignore", divide="ignore"):  # of constants, and what is not a number
@@ -96,9 +96,9 @@ def _of_rows(
         folded = np.abs(values - np.median(values, axis=1, keepdims=True))
         distances = _normal_scores(folded, np.argsort(folded, axis=1)).reshape(split.shape)
         bulk, tail = rhat_of(scores), rhat_of(distances)
-        # Where all lie equally far from the median there is nothing to compare.
+        # Where all draws are equally far from the median, the folded R-hat is undefined.
         rhat = np.where(np.isnan(tail), bulk, np.maximum(bulk, tail))
-        ends = np.quantile(draws.reshape(len(draws), -1), TAILS, axis=1)
+        ends = np.quantile(draws.reshape(len(draws), -1), TAIL_QUANTILES, axis=1)
         sizes = [size_of((split <= end[:, None, None]).astype(float)) for end in ends]
         diagnostics = np.stack([rhat, size_of(scores), np.minimum(*sizes)])
     diagnostics[:, np.isnan(values).any(axis=1)] = np.nan
@@ -108,13 +108,13 @@ def _of_rows(
 def _halves(
     draws: Float[np.ndarray, "quantity chain draw"],
 ) -> Float[np.ndarray, "quantity half n"]:
-    """The halves of all chains; of an odd number of draws the middle one goes."""
+    """Split all chains into halves, without the middle draw of an odd number."""
     half = draws.shape[2] // 2
     return np.concatenate([draws[:, :, :half], draws[:, :, -half:]], axis=1)
 
 
 def _normal_scores(values: Floats, order: Ints) -> Floats:
-    """Φ⁻¹((rank − 3/8) / (N + 1/4)) along rows, given their order; ties share their mean rank."""
+    """Compute Φ⁻¹((rank − 3/8) / (N + 1/4)) along rows; ties share their mean rank."""
     rows, size = values.shape
     sorted_values = np.take_along_axis(values, order, axis=1)
     starts = np.ones((rows, size + 1), dtype=bool)  # of ties, and the end
@@ -142,13 +142,13 @@ def _nested_rhat(
 ) -> Float[np.ndarray, "quantity"]:
     groups = [draws[:, chains] for chains in divide_chains(draws.shape[1], superchains)]
     between = np.stack([group.mean(axis=(1, 2)) for group in groups]).var(axis=0, ddof=1)
-    return np.sqrt(1 + between / np.mean([_spread(group) for group in groups], axis=0))
+    return np.sqrt(1 + between / np.mean([_superchain_variance(group) for group in groups], axis=0))
 
 
-def _spread(
+def _superchain_variance(
     group: Float[np.ndarray, "quantity chain draw"],
 ) -> Float[np.ndarray, "quantity"]:
-    """The variance in a superchain: of its chains' means, and of the draws around these."""
+    """Compute a superchain's variance: of its chains' means plus of the draws around these."""
     _, chains, length = group.shape
     none = np.zeros(len(group))
     of_means = group.mean(axis=2).var(axis=1, ddof=1) if chains > 1 else none
@@ -156,12 +156,13 @@ def _spread(
     return of_means + of_draws
 
 
-def _size_by_chains(
+def _independent_chains_size(
     draws: Float[np.ndarray, "quantity chain draw"],
 ) -> Float[np.ndarray, "quantity"]:
     count, _, length = draws.shape
     flat = draws.reshape(count, -1)
     size = flat.shape[1]
+    # Chains are independent: τ is the variance of chain means relative to independent draws'.
     tau = length * draws.mean(axis=2).var(axis=1, ddof=1) / flat.var(axis=1, ddof=1)
     constant = np.ptp(flat, axis=1) < np.finfo(float).resolution
     return np.where(constant, float(size), size / np.maximum(tau, 1 / np.log10(size)))
@@ -177,6 +178,7 @@ def _effective_size(split: Float[np.ndarray, "quantity half n"]) -> Float[np.nda
     with np.errstate(invalid="ignore", divide="ignore"):
         rho = 1 - (within[:, None] - covariance) / total[:, None]
     rho[:, 0] = 1
+    # Geyer: sums of neighbouring lags are positive and decreasing for a reversible chain.
     pairs = rho[:, : length - length % 2].reshape(count, -1, 2).sum(axis=2)
     limit = max(0, (length - 3) // 2)
     ends = pairs[:, : limit + 1] <= 0
@@ -184,10 +186,11 @@ def _effective_size(split: Float[np.ndarray, "quantity half n"]) -> Float[np.nda
     last = ends.argmax(axis=1)  # the pair that ends the sequence, whose first half may still count
     summed = np.cumsum(np.minimum.accumulate(pairs[:, : limit + 1], axis=1), axis=1)
     rows = np.arange(count)
-    before = np.where(last > 0, summed[rows, np.maximum(last - 1, 0)], 0.0)
+    pair_sum = np.where(last > 0, summed[rows, np.maximum(last - 1, 0)], 0.0)
+    # The first half of the pair that ends the sequence still counts where it is positive.
     half = rho[rows, 2 * last]
     half = np.where((pairs[rows, last] >= 0) | (half > 0), half, 0.0)
-    tau = np.maximum(2 * before + half - 1, 1 / np.log10(size))
+    tau = np.maximum(2 * pair_sum + half - 1, 1 / np.log10(size))
     flat = split.reshape(count, -1)
     constant = np.ptp(flat, axis=1) < np.finfo(float).resolution
     return np.where(constant, float(size), size / tau)
@@ -196,8 +199,9 @@ def _effective_size(split: Float[np.ndarray, "quantity half n"]) -> Float[np.nda
 def _autocovariance(
     centered: Float[np.ndarray, "quantity half n"],
 ) -> Float[np.ndarray, "quantity n"]:
-    """By lag, the mean over halves."""
+    """Compute the autocovariance by lag, averaged over halves."""
     length = centered.shape[2]
+    # Zero padding to twice the length makes the circular convolution a linear one.
     padded = _fast_length(2 * length)
     transform = np.fft.rfft(centered, padded, axis=2)
     power = (np.square(transform.real) + np.square(transform.imag)).mean(axis=1)
@@ -205,5 +209,5 @@ def _autocovariance(
 
 
 def _fast_length(least: int) -> int:
-    """The least length of a fast transform: few threes and fives times a power of two."""
+    """Return the smallest FFT length ≥ `least`: 1, 3, 5, 9, 15 or 25 times a power of two."""
     return min(odd << (-(-least // odd) - 1).bit_length() for odd in (1, 3, 5, 9, 15, 25))

@@ -1,14 +1,14 @@
-"""Covariance of estimates over workers who answered many images each.
+"""Cluster-robust covariance of estimates over workers who answered many images each.
 
 k of n annotators is a binomial draw where every answer comes from a worker of its own. Where worker
-w answers many images, what makes him stricter or more lenient moves all of them together, and with
-other workers an estimate T would have been another one. Over repeated studies, with images and
+w answers many images, that worker's leniency moves all of them together, and other workers would
+have given another estimate T. Over repeated studies, with images and
 workers both drawn anew, its covariance is (Cameron, Gelbach and Miller 2011, "Robust inference with
 multiway clustering"; Owen 2007, "The pigeonhole bootstrap")
 
     images  +  workers  −  both,
 
-where `images` is what is known without the workers. Of worker w what is left over is, linearly,
+where `images` is the covariance without the workers. Worker w contributes, to first order,
 
     U_w  =  Σ_x r_xw δ_x,        workers − both  =  Σ_w (U_w U_wᵀ − Σ_x r_xw² δ_x δ_xᵀ).
 
@@ -19,8 +19,8 @@ annotators did,
 
     r_xw  =  y_xw − (k − y_xw) / (n − 1).
 
-These sum to zero over an image's workers, whatever k. So r_xw δ_x has mean zero where workers are
-alike, whatever the image's s, and products over two images estimate the covariance of one worker's
+These sum to zero over an image's workers for every k. So r_xw δ_x has mean zero under equal
+leniencies for every s, and products over two images estimate the covariance of one worker's
 leniencies. Where two workers meet on both images,
 the other's leniency is in both residuals as well. Of independent workers of equal spread that makes
 the product larger by a factor of
@@ -43,11 +43,11 @@ import numpy as np
 from scipy import sparse
 from scipy.special import stdtrit
 
-from bayesrep.numerics.estimands import NORMAL
+from bayesrep.numerics.estimands import Z_975
 from bayesrep.types import Bool, Float, Floats, Int
 
-LARGEST_SAMPLE = 20_000_000
-"""Pairs of answers about one image that are looked at for workers who meet; of more, a sample."""
+MAX_PAIRS = 20_000_000
+"""Pairs of answers about one image from which overlaps are counted; of more, a sample."""
 
 
 def residuals(
@@ -57,51 +57,53 @@ def residuals(
     images: int,
     workers: int,
 ) -> sparse.csr_array:
-    """r_xw of every answer: [image, worker], sparse.
+    """Compute the residual r_xw of every answer: [image, worker], sparse.
 
     Parameters
     ----------
     image, worker, selected
         Image, worker and selection of every answer.
     images, workers
-        How many there are.
+        Numbers of images and workers.
 
     Notes
     -----
-    Of an image with one answer there is no other: there r is the answer less the mean of all.
+    For an image with a single answer, r is the answer less the mean of all answers.
     """
-    shown = np.bincount(image, minlength=images)[image]
+    n_annotators = np.bincount(image, minlength=images)[image]
     others = np.bincount(image, selected, minlength=images)[image] - selected
     mean = selected.mean() if len(selected) else 0.0
-    r = selected - np.where(shown > 1, others / np.maximum(shown - 1, 1), mean)
+    # The answer less the mean of the image's other answers.
+    r = selected - np.where(n_annotators > 1, others / np.maximum(n_annotators - 1, 1), mean)
     return sparse.csr_array((r, (image, worker)), shape=(images, workers))
 
 
-def meetings(datasets: Sequence[sparse.csr_array]) -> float:
-    """Mean over pairs of a worker's images of 1 + c / ((n − 1) (n' − 1)); 1 where none has two.
+def overlap_correction(datasets: Sequence[sparse.csr_array]) -> float:
+    """Average 1 + c / ((n − 1) (n' − 1)) over pairs of a worker's images; 1 where none has two.
 
     Parameters
     ----------
     datasets
         From `residuals`, of every data set, with the same workers.
     """
-    met = sparse.csr_array(sparse.vstack(datasets), copy=True)
-    met.data = np.ones(met.nnz)
-    shown = met.sum(axis=1)
-    several = np.flatnonzero(shown > 1)
-    work = np.square(shown[several]).sum()
-    if work > LARGEST_SAMPLE:
-        size = max(2, int(len(several) * LARGEST_SAMPLE / work))
+    answered = sparse.csr_array(sparse.vstack(datasets), copy=True)
+    answered.data = np.ones(answered.nnz)
+    n_annotators = answered.sum(axis=1)
+    several = np.flatnonzero(n_annotators > 1)
+    work = np.square(n_annotators[several]).sum()
+    if work > MAX_PAIRS:
+        size = max(2, int(len(several) * MAX_PAIRS / work))
         several = np.random.default_rng(0).choice(several, size, replace=False)
-    met, others = met[several], shown[several] - 1
-    answered = met.sum(axis=0)
-    pairs = np.sum(answered * (answered - 1))
+    answered, others = answered[several], n_annotators[several] - 1
+    n_by_worker = answered.sum(axis=0)
+    pairs = np.sum(n_by_worker * (n_by_worker - 1))
     if not pairs > 0:
         return 1.0
-    together = (met.T @ (sparse.diags_array(1 / others) @ met)).tocsr()
-    together.setdiag(0)
-    # Of an image with itself there are no two.
-    common = together.power(2).sum() - np.sum((others + 1) / others)
+    # shared[w, w']: the images that two workers both answered, each weighted by 1 / (n − 1).
+    shared = (answered.T @ (sparse.diags_array(1 / others) @ answered)).tocsr()
+    shared.setdiag(0)
+    # An image paired with itself does not count.
+    common = shared.power(2).sum() - np.sum((others + 1) / others)
     return float(1 + max(common, 0.0) / pairs)
 
 
@@ -122,45 +124,46 @@ class Clustered(NamedTuple):
 
 def cluster_covariance(
     parts: Iterable[tuple[sparse.csr_array, Float[np.ndarray, "block _ quantity"]]],
-    met: float,
+    overlap: float,
 ) -> Clustered:
-    """Covariance over workers.
+    """Compute the covariance over workers, corrected for overlap and for few clusters.
 
     Parameters
     ----------
     parts
         Residuals r [image, worker] of some images and their δ (one row for all where they are
-        alike), at least one; every block of δ has errors of its own, and is exact where there is
-        one.
-    met
-        From `meetings`.
+        equal), at least one; blocks of δ have independent errors, and a single block is exact.
+    overlap
+        From `overlap_correction`.
     """
-    moves, both, weight = (np.zeros(()) for _ in range(3))
+    score, diag, weight = (np.zeros(()) for _ in range(3))
     for residual, steps in parts:
         total = steps.sum(axis=0)
         square = residual.power(2).sum(axis=1)
-        times = sparse.csr_array(residual, copy=True)
-        times.data = np.ones(times.nnz)
+        # The pattern of answers, and one row in place of all where δ is the same for every image.
+        pattern = sparse.csr_array(residual, copy=True)
+        pattern.data = np.ones(pattern.nnz)
         if len(total) == 1:
-            sums = (np.asarray(m.sum(axis=0)) for m in (residual, times))
-            residual, times = (sparse.csr_array(each[np.newaxis]) for each in sums)
+            sums = (np.asarray(m.sum(axis=0)) for m in (residual, pattern))
+            residual, pattern = (sparse.csr_array(each[np.newaxis]) for each in sums)
             square = square.sum(keepdims=True)
-        moves = moves + np.stack([residual.T @ step for step in steps])
-        both = both + np.stack([each.T @ (square[:, None] * each) for each in (*steps, total)])
-        weight = weight + times.T @ np.abs(total)
-    blocks, total = len(moves), moves.sum(axis=0)
-    within = total.T @ total - both[-1]
+        score = score + np.stack([residual.T @ step for step in steps])
+        diag = diag + np.stack([each.T @ (square[:, None] * each) for each in (*steps, total)])
+        weight = weight + pattern.T @ np.abs(total)
+    blocks, total = len(score), score.sum(axis=0)
+    # Σ U Uᵀ less each answer's product with itself.
+    within = total.T @ total - diag[-1]
     if blocks > 1:  # products of different blocks have no noise in common
-        within -= sum(each.T @ each - own for each, own in zip(moves, both[:-1], strict=True))
+        within -= sum(each.T @ each - own for each, own in zip(score, diag[:-1], strict=True))
         within /= blocks * (blocks - 1)
-    effective, stretch = stretch_of_workers(weight)
-    return Clustered(clip_eigenvalues(within / met) * np.outer(stretch, stretch), effective)
+    effective, stretch = few_clusters_stretch(weight)
+    return Clustered(clip_eigenvalues(within / overlap) * np.outer(stretch, stretch), effective)
 
 
-def stretch_of_workers(
+def few_clusters_stretch(
     weight: Float[np.ndarray, "worker quantity"],
 ) -> tuple[Float[np.ndarray, "quantity"], Float[np.ndarray, "quantity"]]:
-    """The effective number of workers, and by what few of them stretch a standard deviation.
+    """Compute the effective number of workers, and the t factor on a standard deviation.
 
     Parameters
     ----------
@@ -168,10 +171,10 @@ def stretch_of_workers(
         Sums m of every worker's |δ|.
     """
     effective = weight.sum(axis=0) ** 2 / np.maximum(np.square(weight).sum(axis=0), 1e-300)
-    return effective, stdtrit(np.maximum(effective - 1, 1.0), 0.975) / NORMAL
+    return effective, stdtrit(np.maximum(effective - 1, 1.0), 0.975) / Z_975
 
 
 def clip_eigenvalues(matrix: Floats) -> Floats:
-    """The nearest symmetric matrix without negative eigenvalues."""
+    """Return the nearest symmetric positive semidefinite matrix."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return (vectors * np.maximum(values, 0)) @ vectors.T

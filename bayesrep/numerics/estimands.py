@@ -1,7 +1,7 @@
-"""Quantities of interest from adjusted accuracies: arrays in, arrays out.
+"""Estimands computed from adjusted accuracies: arrays in, arrays out.
 
-Every function takes the classifiers along the last axis, so it serves one estimate [C] and draws
-[draw, C] alike. Equation numbers are those of Engstrom et al. (2020).
+Every function takes the classifiers along the last axis, for one estimate [C] as well as for draws
+[draw, C]. Equation numbers are those of Engstrom et al. (2020).
 """
 
 from typing import TypeAlias
@@ -13,27 +13,27 @@ from bayesrep.types import Float, Floats
 
 INTERVAL = (0.025, 0.975)
 """The quantiles that bound a 95 % interval."""
-NORMAL = 1.959963984540054
-"""The upper of them, of the standard normal."""
+Z_975 = 1.959963984540054
+"""The 97.5 % quantile of the standard normal."""
 
 Values: TypeAlias = Float[np.ndarray, "*draw classifier"]
 Summaries: TypeAlias = Float[np.ndarray, "*draw"] | np.float64
 
 
 def bias_corrected_gap(reference_accuracy: ArrayLike, adjusted_accuracy: ArrayLike) -> Values:
-    """The part of the accuracy drop that selection does not explain: equation 2, first term."""
+    """Compute the accuracy drop that selection does not explain: equation 2, first term."""
     return np.asarray(reference_accuracy, float) - np.asarray(adjusted_accuracy, float)
 
 
 def selection_gap(adjusted_accuracy: ArrayLike, replication_accuracy: ArrayLike) -> Values:
-    """The part of the accuracy drop that selection explains: equation 2, second term."""
+    """Compute the accuracy drop that selection explains: equation 2, second term."""
     return np.asarray(adjusted_accuracy, float) - np.asarray(replication_accuracy, float)
 
 
 def share_explained(
     reference_accuracy: ArrayLike, replication_accuracy: ArrayLike, adjusted_accuracy: ArrayLike
 ) -> Summaries:
-    """The selection gap's share of the raw gap, both averaged over classifiers.
+    """Compute the selection gap's share of the raw gap, both averaged over classifiers.
 
     NaN where the mean raw gap is 0.
     """
@@ -45,15 +45,15 @@ def share_explained(
 def measured_gap(
     reference_correct: ArrayLike, replication_correct: ArrayLike
 ) -> Float[np.ndarray, "3"]:
-    """The mean accuracy gap as measured, with both ends of its 95 % interval over images.
+    """Compute the mean accuracy gap as measured and its 95 % interval over images.
 
     Classifiers answer the same images, so the spread is that of their mean answer over images.
 
     Parameters
     ----------
     reference_correct, replication_correct
-        [image, classifier], which answers are right. The ends are NaN where a data set has one
-        image only.
+        Right answers, boolean [image, classifier]. The interval is NaN where a data set has a
+        single image.
     """
     sides = [
         np.asarray(side, float).mean(axis=1) for side in (reference_correct, replication_correct)
@@ -61,14 +61,15 @@ def measured_gap(
     value = sides[0].mean() - sides[1].mean()
     if min(map(len, sides)) < 2:
         return np.array([value, np.nan, np.nan])
+    # Both data sets are independent samples of images.
     error = np.sqrt(sum(side.var(ddof=1) / len(side) for side in sides))
-    return value + NORMAL * error * np.array([0.0, -1.0, 1.0])
+    return value + Z_975 * error * np.array([0.0, -1.0, 1.0])
 
 
 def accuracy_line(
     reference_accuracy: ArrayLike, accuracy: ArrayLike
 ) -> tuple[Summaries, Summaries]:
-    """Slope and intercept of the least-squares line of an accuracy on the reference accuracy.
+    """Fit the least-squares line of an accuracy on the reference accuracy: slope, intercept.
 
     NaN where all reference accuracies are equal.
     """
@@ -80,47 +81,48 @@ def accuracy_line(
     return slope, y.mean(axis=-1) - slope * mean
 
 
-RELIABLE = 0.8
-"""Least share of the reference accuracies' spread that has to be theirs for a line to be told."""
+MIN_RELIABILITY = 0.8
+"""No line is reported below this reliability ratio of the reference accuracies."""
 
 
-def line_of_draws(
+def errors_in_variables_line(
     reference_accuracy: Float[np.ndarray, "chain draw classifier"],
     accuracy: Float[np.ndarray, "chain draw classifier"],
 ) -> tuple[Floats, Floats]:
-    """Draws of slope and intercept of accuracies on reference accuracies that are known by draws.
+    """Fit the line of accuracies on reference accuracies in every draw, by errors in variables.
 
-    Draws are as far from the posterior mean as that is from the truth, and both spread reference
-    accuracies further than they are. So moments lose twice the draws' own covariances V between
+    Draws deviate from the posterior mean as much as that does from the truth, and both inflate the
+    variance of reference accuracies. So moments lose twice the draws' own covariances V between
     classifiers before they are divided,
 
         slope  =  (S_xy − 2 V_xy) / (S_xx − 2 V_xx),
 
     as regression with errors in variables does (Fuller 1987, "Measurement Error Models", section
-    1.2). NaN where what is left of S_xx is less than `RELIABLE` of the posterior means' spread:
-    then the classifiers are too alike on the reference to tell a line.
+    1.2). NaN where the reliability ratio of the posterior means is below `MIN_RELIABILITY`: then
+    the classifiers are too similar on the reference to identify a line.
     """
     x, y = (each - each.mean(axis=2, keepdims=True) for each in (reference_accuracy, accuracy))
     square, product = np.square(x).sum(axis=2), (x * y).sum(axis=2)
+    # V: the mean square of the draws less the square of their mean.
     means = [each.mean(axis=(0, 1)) for each in (x, y)]
     own_square = square.mean() - float(means[0] @ means[0])
     own_product = product.mean() - float(means[0] @ means[1])
-    left = square.mean() - 2 * own_square
-    if not left > RELIABLE * (square.mean() - own_square):
-        nothing = np.full(square.shape, np.nan)
-        return nothing, nothing
-    # A draw's S_xx is kept as far from 0 as that of the means: a quotient has no tails then.
-    scale = np.maximum(square - 2 * own_square, left / 2)
+    reliable_square = square.mean() - 2 * own_square
+    if not reliable_square > MIN_RELIABILITY * (square.mean() - own_square):
+        undefined = np.full(square.shape, np.nan)
+        return undefined, undefined
+    # A draw's S_xx is bounded away from 0 by that of the means, so the ratio has no heavy tails.
+    scale = np.maximum(square - 2 * own_square, reliable_square / 2)
     slope = (product - 2 * own_product) / scale
     return slope, accuracy.mean(axis=2) - slope * reference_accuracy.mean(axis=2)
 
 
 def slope_standard_error(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> Summaries:
-    """Standard error of `accuracy_line`'s slope by ordinary regression.
+    """Compute the standard error of `accuracy_line`'s slope by ordinary regression.
 
-    It measures how far classifiers scatter about the line, as if they were a random sample that
-    erred independently. They share the images: the bootstrap over images says how far the line
-    itself would move on other images. NaN for fewer than three classifiers or equal reference
+    It measures the scatter of classifiers about the line, as if they were a random sample with
+    independent errors. They share the images: the bootstrap over images gives the line's own error.
+    NaN for fewer than three classifiers or equal reference
     accuracies.
     """
     x, y = np.asarray(reference_accuracy, float), np.asarray(accuracy, float)
@@ -133,17 +135,18 @@ def slope_standard_error(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> 
 
 
 def ranks(accuracy: ArrayLike) -> Values:
-    """Rank of every classifier, 1 for the most accurate; ties share their mean rank."""
+    """Rank every classifier, 1 for the most accurate; ties share their mean rank."""
     values = -np.asarray(accuracy, float)
     order = np.argsort(values, axis=-1)
     ordered = np.take_along_axis(values, order, axis=-1)
     steps = ordered[..., 1:] != ordered[..., :-1]
     ends = np.ones((*values.shape[:-1], 1), dtype=bool)
+    # First and last place of each run of ties, of which a tie's rank is the middle.
     place = np.arange(values.shape[-1])
     first = np.where(np.concatenate([ends, steps], axis=-1), place, 0)
     last = np.where(np.concatenate([steps, ends], axis=-1), place, len(place))
     first = np.maximum.accumulate(first, axis=-1)
     last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
-    found = np.empty(values.shape)
-    np.put_along_axis(found, order, 1 + (first + last) / 2, axis=-1)
-    return found
+    result = np.empty(values.shape)
+    np.put_along_axis(result, order, 1 + (first + last) / 2, axis=-1)
+    return result

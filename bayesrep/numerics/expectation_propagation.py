@@ -1,13 +1,14 @@
-"""Workers' leniencies, the densities of selection frequencies and the spread of leniencies, by EP.
+"""Expectation propagation for workers' leniencies, their spread and the densities of s.
 
 The model is that of `leniency`. Every answer has a normal site on its worker's b (expectation
 propagation, Minka 2001); m and v of an answer are those without its own site (the cavity). Images
-are summed over nodes of s. The density of s in every data set is anything, and found with the
-leniencies, by expectation maximisation; τ too, by what workers are told apart (MacKay 1992).
+are summed over nodes of s. The density of s in every data set is nonparametric and estimated
+jointly with the leniencies by expectation maximisation; τ too, by evidence maximisation with the
+effective number of parameters (MacKay 1992).
 
 The leniencies' covariance comes from the observed information (Louis 1982) with the densities'
-smooth changes taken out: a whole crowd that is more lenient and images that are more often fit to
-be selected explain the same answers, unless one crowd rated both data sets.
+smooth perturbations projected out: a more lenient crowd and images of higher s explain the same
+answers, unless one crowd rated both data sets.
 """
 
 from collections.abc import Callable
@@ -32,27 +33,27 @@ from bayesrep.numerics.leniency import (
 )
 from bayesrep.types import Float, Floats, Ints
 
-REACH = 12.0
-"""Largest |logit s| where leniencies are found."""
-SWEEPS = 30
-DENSITY_SWEEPS = 5
-DAMPING = 0.7
-"""Share of the way to its new value that a site moves in one sweep."""
-SETTLED_CHANGE = 5e-3
-"""Largest change of a leniency in the last sweep, in logits."""
-STARTING_SPREAD = 0.5
+MAX_LOGIT = 12.0
+"""Largest |logit s| of the nodes over which images are summed."""
+MAX_SWEEPS = 30
+DENSITY_SWEEPS = 5  # EM steps on the densities of s in each sweep
+DAMPING_FACTOR = 0.7
+"""Fraction of its update by which a site moves in one sweep."""
+SWEEP_TOLERANCE = 5e-3
+"""Converged when no leniency changes by more in a sweep, in logits."""
+INITIAL_SPREAD = 0.5  # τ, in logits
 PRIOR_WORKERS = 0.1
-"""Number of workers that the starting spread counts as: it decides where nobody answers twice."""
-MOST_DENSE_WORKERS = 3_000
-"""Workers whose leniencies have a covariance; of more, those with the most answers."""
-SMOOTH = 5
-"""Polynomials of s by which the log density of a data set may be wrong."""
-PRIOR = 0.1
+"""Prior sample size of the initial τ², in workers: it decides where nobody answers twice."""
+MAX_DENSE_WORKERS = 3_000
+"""Size of the dense covariance: with more workers, that of those with the most answers."""
+N_SMOOTH_TERMS = 5
+"""Polynomials of s that span the errors of a data set's log density."""
+SMOOTH_PRECISION = 0.1
 """Prior precision of these polynomials' coefficients."""
 
 
 class _Sites(NamedTuple):
-    """What expectation propagation changes: every answer's site, τ and the densities of s."""
+    """State of expectation propagation: every answer's site, τ and the log densities of s."""
 
     precision: Floats
     pull: Floats
@@ -60,20 +61,20 @@ class _Sites(NamedTuple):
     log_density: Float[np.ndarray, "dataset node"]
 
 
-class _Seen(NamedTuple):
-    """What follows from the sites: of workers, of answers [A], and of images [I, node]."""
+class _Moments(NamedTuple):
+    """Moments that follow from the sites: of workers, of answers [A] and of images [I, node]."""
 
     alpha: Floats
     mean: Floats
     precision: Floats
     cavity_mean: Floats
     cavity_variance: Floats
-    log_said: Floats
+    log_f: Floats
     log_image: Floats
 
 
 def find_leniencies(answers: CrowdAnswers) -> Leniencies:
-    """Leniencies of all workers.
+    """Fit the leniencies b_w of all workers, τ and the densities of s.
 
     Parameters
     ----------
@@ -82,101 +83,104 @@ def find_leniencies(answers: CrowdAnswers) -> Leniencies:
     """
     log_s, log_rest, log_width = logit_quadrature.nodes()
     logit = log_s - log_rest
-    kept = np.flatnonzero(np.abs(logit) <= REACH)[::2]
-    uniform = (log_s + log_rest + log_width)[kept]
+    selected = np.flatnonzero(np.abs(logit) <= MAX_LOGIT)[::2]
+    # s starts uniform on [0, 1]: the nodes' quadrature weights.
+    uniform = (log_s + log_rest + log_width)[selected]
     datasets = int(answers.dataset.max()) + 1
     log_density = np.tile(uniform - logsumexp(uniform), (datasets, 1))
-    nothing = np.zeros(len(answers.image))
-    sites = _Sites(nothing, nothing, STARTING_SPREAD, log_density)
-    seen = _see(answers, sites, logit[kept])
-    for sweep in range(SWEEPS):
-        sites = _swept(answers, sites, seen, part=DAMPING if sweep else 1.0)
-        before, seen = seen.mean, _see(answers, sites, logit[kept])
-        if np.abs(seen.mean - before).max() < SETTLED_CHANGE:
+    zeros = np.zeros(len(answers.image))
+    sites = _Sites(zeros, zeros, INITIAL_SPREAD, log_density)
+    state = _update_moments(answers, sites, logit[selected])
+    for sweep in range(MAX_SWEEPS):
+        sites = _update_sites(answers, sites, state, part=DAMPING_FACTOR if sweep else 1.0)
+        previous, state = state.mean, _update_moments(answers, sites, logit[selected])
+        if np.abs(state.mean - previous).max() < SWEEP_TOLERANCE:
             break
     return Leniencies(
         sites.spread,
-        seen.mean,
-        1 / seen.precision,
-        seen.cavity_mean,
-        seen.cavity_variance,
-        *_covariance(answers, sites, seen, logit[kept]),
+        state.mean,
+        1 / state.precision,
+        state.cavity_mean,
+        state.cavity_variance,
+        *_covariance(answers, sites, state, logit[selected]),
     )
 
 
 def _crowds(answers: CrowdAnswers) -> Ints:
-    """Every worker's crowd: data sets are rated by one if they have workers in common.
+    """Number every worker's crowd: data sets that share workers are rated by one crowd.
 
-    −1 for a worker with one answer or none, whose leniency cannot be told.
+    −1 for a worker with fewer than two answers, whose leniency is not identified.
     """
     dataset = answers.dataset[answers.image]
     shape = (int(answers.dataset.max()) + 1, answers.workers)
-    asked = sparse.csr_array((np.ones(len(dataset)), (dataset, answers.worker)), shape)
-    _, of = csgraph.connected_components(asked @ asked.T)
+    answered = sparse.csr_array((np.ones(len(dataset)), (dataset, answers.worker)), shape)
+    _, component = csgraph.connected_components(answered @ answered.T)
     crowd = np.full(answers.workers, -1)
-    crowd[answers.worker] = of[dataset]
+    crowd[answers.worker] = component[dataset]
     several = np.bincount(answers.worker, minlength=answers.workers) > 1
     return np.where(several, crowd, -1)
 
 
-def _means(values: Floats, crowd: Ints) -> Floats:
-    """Means by crowd, and 0 at the end for workers without one."""
-    here = crowd >= 0
-    total = np.bincount(crowd[here], values[here])
-    return np.append(total / np.bincount(crowd[here]), 0.0)
+def _crowd_means(values: Floats, crowd: Ints) -> Floats:
+    """Average values by crowd, with 0 at the end for workers without one."""
+    has_crowd = crowd >= 0
+    total = np.bincount(crowd[has_crowd], values[has_crowd])
+    return np.append(total / np.bincount(crowd[has_crowd]), 0.0)
 
 
-def _see(answers: CrowdAnswers, sites: _Sites, logit: Floats) -> _Seen:
-    """Cavities, and what is known of the images by them."""
+def _update_moments(answers: CrowdAnswers, sites: _Sites, logit: Floats) -> _Moments:
+    """Compute the cavities, and the images' posteriors of s from them."""
     alpha = stretched_logit(logit, sites.spread)
     worker, size = answers.worker, answers.workers
-    told = np.bincount(worker, sites.precision, minlength=size)
-    precision = np.asarray(1 / sites.spread**2 + told, dtype=float)
+    site_sums = np.bincount(worker, sites.precision, minlength=size)
+    precision = np.asarray(1 / sites.spread**2 + site_sums, dtype=float)
     pull = np.bincount(worker, sites.pull, minlength=size)
     variance = 1 / (precision[worker] - sites.precision)
     crowd = _crowds(answers)
-    # With densities that are free nothing but the prior speaks of a crowd's mean: it is 0.
-    shift = _means(pull / precision, crowd)[crowd]
+    # With nonparametric densities only the prior identifies a crowd's mean leniency: it is 0.
+    shift = _crowd_means(pull / precision, crowd)[crowd]
     mean = (pull[worker] - sites.pull) * variance - shift[worker]
-    log_said = _run_in_parts(_chance, alpha, answers, mean, variance)
+    log_f = _run_on_answers(_log_chance, alpha, answers, mean, variance)
     numbers = np.arange(len(answers.image))
     sums = sparse.csr_array(
         (np.ones(len(numbers)), (answers.image, numbers)), (len(answers.dataset), len(numbers))
     )
-    log_image = sites.log_density[answers.dataset] + sums @ log_said
+    log_image = sites.log_density[answers.dataset] + sums @ log_f
     log_image -= logsumexp(log_image, axis=1, keepdims=True)
-    return _Seen(alpha, pull / precision - shift, precision, mean, variance, log_said, log_image)
+    return _Moments(alpha, pull / precision - shift, precision, mean, variance, log_f, log_image)
 
 
-def _swept(answers: CrowdAnswers, sites: _Sites, seen: _Seen, *, part: float) -> _Sites:
-    """New sites, a part of the way; new densities and spread."""
-    without = seen.log_image[answers.image] - seen.log_said
+def _update_sites(answers: CrowdAnswers, sites: _Sites, state: _Moments, *, part: float) -> _Sites:
+    """Update the sites by a damped step, then the densities of s and τ."""
+    # Other answers about the image: its posterior without the answer's own factor.
+    without = state.log_image[answers.image] - state.log_f
     without = np.exp(without - without.max(axis=1, keepdims=True))
-    mean, variance = seen.cavity_mean, seen.cavity_variance
-    tilted = _run_in_parts(_moments, seen.alpha, answers, mean, variance, without)
+    mean, variance = state.cavity_mean, state.cavity_variance
+    tilted = _run_on_answers(_tilted_moments, state.alpha, answers, mean, variance, without)
+    # Moment matching: the site is the tilted normal divided by the cavity.
     precision = np.maximum(1 / np.maximum(tilted[:, 1], 1e-12) - 1 / variance, 1e-9)
     pull = tilted[:, 0] * (precision + 1 / variance) - mean / variance
+    # EM for the density of s in each data set, given the answers' likelihoods.
     log_density = sites.log_density
-    said = seen.log_image - log_density[answers.dataset]
+    log_likelihood = state.log_image - log_density[answers.dataset]
     for _ in range(DENSITY_SWEEPS):
-        log_given = said + log_density[answers.dataset]
-        given = np.exp(log_given - logsumexp(log_given, axis=1, keepdims=True))
-        density = [given[answers.dataset == each].mean(axis=0) for each in range(len(log_density))]
+        log_r = log_likelihood + log_density[answers.dataset]
+        r = np.exp(log_r - logsumexp(log_r, axis=1, keepdims=True))
+        density = [r[answers.dataset == each].mean(axis=0) for each in range(len(log_density))]
         log_density = np.log(np.stack(density) + 1e-12)
-    # MacKay (1992): of a worker of whom nothing is known there is nothing to learn, nor of the mean
-    # of a crowd.
+    # MacKay (1992): the effective number of leniencies, less one mean for each crowd.
     crowds = int(_crowds(answers).max()) + 1
-    told = float(np.sum(1 - 1 / (seen.precision * sites.spread**2))) - crowds
-    square = seen.mean @ seen.mean + PRIOR_WORKERS * STARTING_SPREAD**2
+    freedom = float(np.sum(1 - 1 / (state.precision * sites.spread**2))) - crowds
+    square = state.mean @ state.mean + PRIOR_WORKERS * INITIAL_SPREAD**2
     return _Sites(
         sites.precision + part * (precision - sites.precision),
         sites.pull + part * (pull - sites.pull),
-        float(np.sqrt(square / (max(told, 0.0) + PRIOR_WORKERS))),
+        float(np.sqrt(square / (max(freedom, 0.0) + PRIOR_WORKERS))),
         log_density,
     )
 
 
-def _run_in_parts(
+def _run_on_answers(
     program: Callable[..., Array],
     alpha: Floats,
     answers: CrowdAnswers,
@@ -184,22 +188,22 @@ def _run_in_parts(
     variance: Floats,
     *more: Floats,
 ) -> Floats:
-    """A program's results for all answers."""
+    """Evaluate a program on the cavities of all answers."""
     sign = np.where(answers.selected, 1.0, -1.0)
     parts = run_in_chunks(program, alpha, mean, np.sqrt(variance), sign, *more)
     return np.concatenate([np.asarray(part) for part in parts])
 
 
 @jax.jit
-def _chance(
+def _log_chance(
     alpha: Float[Array, "node"],
     mean: Float[Array, "answer"],
     deviation: Float[Array, "answer"],
     sign: Float[Array, "answer"],
 ) -> Float[Array, "answer node"]:
-    """log F where s is not near an end, in half the time."""
-    at, log_weight = hermite()
-    b = mean[:, None] + deviation[:, None] * at[None, :]
+    """Compute log F(s); fast, and exact only where s is not near 0 or 1."""
+    points, log_weight = hermite()
+    b = mean[:, None] + deviation[:, None] * points[None, :]
     total = sum(
         weight * _sigmoid(alpha, b[:, number], sign)
         for number, weight in enumerate(np.exp(log_weight))
@@ -210,21 +214,21 @@ def _chance(
 def _sigmoid(
     alpha: Float[Array, "node"], b: Float[Array, "answer"], sign: Float[Array, "answer"]
 ) -> Float[Array, "answer node"]:
-    """P(answer | node, b)."""
+    """Compute P(answer | node of s, leniency b)."""
     return jax.nn.sigmoid(sign[:, None] * (alpha[None, :] + b[:, None]))
 
 
 @jax.jit
-def _moments(
+def _tilted_moments(
     alpha: Float[Array, "node"],
     mean: Float[Array, "answer"],
     deviation: Float[Array, "answer"],
     sign: Float[Array, "answer"],
     without: Float[Array, "answer node"],
 ) -> Float[Array, "answer moment"]:
-    """Mean and variance of b given the answer and what others say of its image."""
-    at, log_weight = hermite()
-    b = mean[:, None] + deviation[:, None] * at[None, :]
+    """Compute mean and variance of b given the answer and the other answers about its image."""
+    points, log_weight = hermite()
+    b = mean[:, None] + deviation[:, None] * points[None, :]
     mass = jnp.stack(
         [
             weight * jnp.sum(without * _sigmoid(alpha, b[:, number], sign), axis=1)
@@ -233,58 +237,61 @@ def _moments(
         axis=1,
     )
     mass = mass / mass.sum(axis=1, keepdims=True)
-    first = mass @ at
-    second = mass @ jnp.square(at) - jnp.square(first)
+    first = mass @ points
+    second = mass @ jnp.square(points) - jnp.square(first)
     return jnp.stack([mean + deviation * first, jnp.square(deviation) * second], axis=1)
 
 
 def _covariance(
-    answers: CrowdAnswers, sites: _Sites, seen: _Seen, logit: Floats
+    answers: CrowdAnswers, sites: _Sites, state: _Moments, logit: Floats
 ) -> tuple[Ints, Floats]:
-    """The workers who are known, and the covariance of their leniencies."""
-    given, density = np.exp(seen.log_image), np.exp(sites.log_density)
-    asked = np.bincount(answers.worker, minlength=answers.workers)
-    known = np.sort(
-        np.argsort(-asked, kind="stable")[: min(int((asked > 1).sum()), MOST_DENSE_WORKERS)]
+    """Compute the covariance of the leniencies of workers with several answers."""
+    r, density = np.exp(state.log_image), np.exp(sites.log_density)
+    n_answers = np.bincount(answers.worker, minlength=answers.workers)
+    workers = np.sort(
+        np.argsort(-n_answers, kind="stable")[: min(int((n_answers > 1).sum()), MAX_DENSE_WORKERS)]
     )
     place = np.full(answers.workers, -1)
-    place[known] = np.arange(len(known))
-    kept = np.flatnonzero(place[answers.worker] >= 0)
-    image, of = answers.image[kept], place[answers.worker][kept]
-    shape = (len(answers.dataset), len(known))
-    smooth = legvander(2 * expit(logit) - 1, SMOOTH)[:, 1:]
+    place[workers] = np.arange(len(workers))
+    rows = np.flatnonzero(place[answers.worker] >= 0)
+    image, worker = answers.image[rows], place[answers.worker][rows]
+    shape = (len(answers.dataset), len(workers))
+    smooth = legvander(2 * expit(logit) - 1, N_SMOOTH_TERMS)[:, 1:]
 
-    noise, expected = np.zeros((2, len(kept)))
-    expected_smooth = np.zeros((len(kept), SMOOTH))
-    information = np.zeros((len(known), len(known)))
+    noise, expected = np.zeros((2, len(rows)))
+    expected_smooth = np.zeros((len(rows), N_SMOOTH_TERMS))
+    information = np.zeros((len(workers), len(workers)))
     # Σ_i Cov_r(p_a, p_a') of an image's answers a, a', as products of sparse matrices.
-    for node, at in enumerate(seen.alpha):
-        chance = expit(at + seen.mean[known][of])
-        weight = given[image, node]
+    for node, alpha in enumerate(state.alpha):
+        chance = expit(alpha + state.mean[workers][worker])
+        weight = r[image, node]
         product = weight * chance
         noise += product * (1 - chance)
         expected += product
         expected_smooth += product[:, None] * smooth[node]
         root = np.sqrt(weight) * chance
-        each = sparse.csr_array((root, (image, of)), shape=shape)
-        information -= (each.T @ each).toarray()
-    middle = sparse.csr_array((expected, (image, of)), shape=shape)
-    information += (middle.T @ middle).toarray()
-    information[np.diag_indices(len(known))] += np.bincount(of, noise, minlength=len(known))
+        weighted = sparse.csr_array((root, (image, worker)), shape=shape)
+        information -= (weighted.T @ weighted).toarray()
+    # Cov(p_a, p_a') = E[p_a p_a'] − E[p_a] E[p_a']: the second term.
+    expectation = sparse.csr_array((expected, (image, worker)), shape=shape)
+    information += (expectation.T @ expectation).toarray()
+    information[np.diag_indices(len(workers))] += np.bincount(worker, noise, minlength=len(workers))
 
     number = answers.dataset[image]
-    for dataset, own in enumerate(density / density.sum(axis=1, keepdims=True)):
-        among, here = given[answers.dataset == dataset], number == dataset
-        basis = smooth - own @ smooth
-        inside = among @ basis
-        curvature = len(among) * (basis * own[:, None]).T @ basis + PRIOR * np.eye(SMOOTH)
-        curvature -= (basis * among.sum(axis=0)[:, None]).T @ basis - inside.T @ inside
-        # Cov_r(p_a, T); what is taken off T does not matter.
-        both = expected_smooth[here] - expected[here, None] * (given @ smooth)[image[here]]
+    for dataset, masses in enumerate(density / density.sum(axis=1, keepdims=True)):
+        members, mask = r[answers.dataset == dataset], number == dataset
+        basis = smooth - masses @ smooth
+        # The Schur complement removes what errors of the density explain as well.
+        inside = members @ basis
+        curvature = len(members) * (basis * masses[:, None]).T @ basis
+        curvature += SMOOTH_PRECISION * np.eye(N_SMOOTH_TERMS)
+        curvature -= (basis * members.sum(axis=0)[:, None]).T @ basis - inside.T @ inside
+        # Cov_r(p_a, T); a constant taken off T does not matter.
+        cov = expected_smooth[mask] - expected[mask, None] * (r @ smooth)[image[mask]]
         cross = np.stack(
-            [np.bincount(of[here], each, minlength=len(known)) for each in both.T], axis=1
+            [np.bincount(worker[mask], each, minlength=len(workers)) for each in cov.T], axis=1
         )
         information -= cross @ np.linalg.solve(curvature, cross.T)
-    # What differences of large numbers leave of a direction of which nothing is known may be < 0.
+    # Cancellation may leave unidentified directions with negative eigenvalues.
     values, vectors = np.linalg.eigh(information)
-    return known, (vectors / (np.maximum(values, 0) + 1 / sites.spread**2)) @ vectors.T
+    return workers, (vectors / (np.maximum(values, 0) + 1 / sites.spread**2)) @ vectors.T

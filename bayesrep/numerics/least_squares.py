@@ -1,17 +1,17 @@
-"""Small least-squares problems between linear bounds, many at once.
+"""Batched small least-squares problems under linear bounds.
 
     minimise ‖D ω − y‖²  subject to  lower ≤ G ω ≤ upper
 
 D: design matrix; ω: coefficients; y: targets; G: matrix whose products with ω are bounded.
 With D = Q R and z = R ω this is the point of a polytope nearest to Qᵀ y, found by the dual
 active-set method of Goldfarb and Idnani (1983, Mathematical Programming 27): start at the
-unbounded solution, take the most violated bound, move until it holds, letting go of bounds whose
+unbounded solution, take the most violated bound, move until it holds, dropping active bounds whose
 multiplier falls to zero. It ends after finitely many steps at the exact solution. A step costs one
 product with G, so a thousand bounds cost little where few of them bind, and problems that share D
 share its factors.
 
-The factors of these small matrices are written out instead of asked of LAPACK: calls to its
-triangular solver, batched inside nested loops, left XLA's CPU runtime waiting for ever (jaxlib
+The factors of these small matrices are computed here and not by LAPACK: calls to its
+triangular solver, batched inside nested loops, deadlocked XLA's CPU runtime (jaxlib
 0.10.2, from 700 problems on), and a call for each 7 × 7 matrix costs more than its arithmetic.
 """
 
@@ -26,11 +26,11 @@ from bayesrep.types import Bool, Float, Int
 
 Bound: TypeAlias = Float[Array, ""] | float
 
-TOLERANCE = 1e-9
-"""By how much a bound may be missed."""
+BOUND_TOLERANCE = 1e-9
+"""Largest accepted violation of a bound."""
 
-_DEPENDENT = 1e-13
-_MOST_STEPS = 200
+_MIN_PROGRESS = 1e-13  # relative squared length, below which a normal depends on the active ones
+_MAX_STEPS = 200
 
 
 class _State(NamedTuple):
@@ -49,7 +49,7 @@ class _State(NamedTuple):
 def bounded_least_squares(
     design: ArrayLike, targets: ArrayLike, rows: ArrayLike, lower: Bound, upper: Bound
 ) -> Float[Array, "problem parameter"]:
-    """The ω of every target.
+    """Solve for the coefficients ω of every target y.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def bounded_least_squares(
 def _orthonormal(
     design: Float[Array, "cell parameter"],
 ) -> tuple[Float[Array, "cell parameter"], Float[Array, "parameter parameter"]]:
-    """Q with QᵀQ = 1 and R⁻¹ with Q = D R⁻¹, by Gram and Schmidt, twice."""
+    """Compute Q with QᵀQ = 1 and R⁻¹ with Q = D R⁻¹, by repeated Gram–Schmidt."""
     columns: list[Array] = []
     combinations: list[Array] = []
     for column, combination in zip(design.T, jnp.eye(design.shape[1]), strict=True):
@@ -103,7 +103,7 @@ def _solve_positive(
 def _project(
     z: Float[Array, "parameter"], inverse: Array, rows: Array, lower: Bound, upper: Bound
 ) -> Float[Array, "parameter"]:
-    """The point nearest to `z` with lower ≤ rows @ inverse @ point ≤ upper."""
+    """Project `z` onto the polytope lower ≤ rows @ inverse @ point ≤ upper."""
     size = z.shape[0]
     no, zero = jnp.asarray(False), jnp.zeros(())  # noqa: FBT003 - an array's value
     state = _State(
@@ -113,25 +113,25 @@ def _project(
 
     def step(state: _State) -> _State:
         state = _choose_bound(state, inverse, rows, lower, upper)
-        moved = _restore(state)
-        return jax.tree.map(lambda new, old: jnp.where(state.done, old, new), moved, state)
+        new_state = _restore(state)
+        return jax.tree.map(lambda new, old: jnp.where(state.done, old, new), new_state, state)
 
     def goes_on(state: _State) -> Array:
-        return ~state.done & (state.steps < _MOST_STEPS)
+        return ~state.done & (state.steps < _MAX_STEPS)
 
     return jax.lax.while_loop(goes_on, step, state).z
 
 
 def _choose_bound(state: _State, inverse: Array, rows: Array, lower: Bound, upper: Bound) -> _State:
-    """Unless a bound is being restored, choose the most violated one; done where none is."""
-    # All problems share the rows: kept apart from each problem's inverse, this is one product.
+    """Choose the most violated bound unless one is being restored; done where none is violated."""
+    # All problems share the rows: applied after each problem's inverse, this is one product.
     value = rows @ (inverse @ state.z)
     low, high = jnp.argmin(value), jnp.argmax(value)
     below, above = lower - value[low], value[high] - upper
     is_low = below >= above
     normal = jnp.where(is_low, rows[low], -rows[high]) @ inverse
     bound = jnp.where(is_low, lower, -upper)
-    done = ~state.busy & (jnp.maximum(below, above) <= TOLERANCE)
+    done = ~state.busy & (jnp.maximum(below, above) <= BOUND_TOLERANCE)
     return state._replace(
         pending=jnp.where(state.busy, state.pending, normal),
         bound=jnp.where(state.busy, state.bound, bound),
@@ -141,12 +141,14 @@ def _choose_bound(state: _State, inverse: Array, rows: Array, lower: Bound, uppe
 
 
 def _restore(state: _State) -> _State:
-    """Move towards the pending bound until it holds or an active one has to go."""
+    """Move towards the pending bound until it holds or an active one has to be dropped."""
+    # Unused slots get a unit diagonal, so that the Gram matrix stays positive definite.
     gram = state.active @ state.active.T + jnp.diag(jnp.where(state.used, 0.0, 1.0))
     ratio = _solve_positive(gram, state.active @ state.pending)
     direction = state.pending - state.active.T @ ratio
     progress = direction @ state.pending
-    free = progress > _DEPENDENT * (state.pending @ state.pending)
+    free = progress > _MIN_PROGRESS * (state.pending @ state.pending)
+    # The step at which an active multiplier reaches zero, and the one that restores the bound.
     limits = jnp.where(state.used & (ratio > 0), state.multipliers / ratio, jnp.inf)
     leaving = jnp.argmin(limits)
     missing = state.bound - state.pending @ state.z

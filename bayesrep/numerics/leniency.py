@@ -1,19 +1,19 @@
-"""How lenient each annotator is, and what an answer then says of an image's selection frequency.
+"""Annotators' leniencies and the likelihood of an image's selection frequency s given an answer.
 
 Worker w selects an image of selection frequency s with probability
 
     P(select | s, w)  =  σ(α(s) + b_w),        b_w ~ Normal(0, τ²),        E_b σ(α(s) + b) = s,
 
-so that s is the frequency in the population of workers, whoever happened to answer. α is the logit
-of s, stretched (by about sqrt(1 + 0.35 τ²)): a worker is surer than the crowd. b_w is the leniency
-of worker w, in logits, τ the standard deviation of leniencies, and σ the logistic function.
+so that s is the marginal frequency in the population of workers, whoever happened to answer. α is
+the conditional logit: the logit of s stretched by about sqrt(1 + 0.35 τ²). b_w is the leniency of
+worker w, in logits, τ the standard deviation of leniencies, and σ the logistic function.
 
-An answer of a worker whose leniency is known to be normal, with mean m and variance v, says of s
+The likelihood of s from an answer of a worker with leniency b ~ Normal(m, v) is
 
     F(s)  =  E_{b ~ Normal(m, v)} σ(± (α(s) + b)),
 
-which is s itself for a worker of whom nothing else is known: the model is then the binomial.
-`expectation_propagation` finds the leniencies.
+which is s or 1 − s itself under the prior of b: the model is then the binomial.
+`expectation_propagation` fits the leniencies.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,13 +29,13 @@ from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.settings import own_settings
 from bayesrep.types import Bool, Float, Floats, Int
 
-HERMITE = 9
+HERMITE_NODES = 9  # of the quadrature over a leniency
 ANSWERS_AT_ONCE = 4096
-"""Answers that are integrated together."""
-LARGEST_PANEL = 50
-"""Workers of a crowd whose panels are without replacement; of more, as if with replacement."""
-LENIENCIES = 400
-"""Places at which a crowd's leniencies are counted."""
+"""Answers integrated in one batch."""
+MAX_EXACT_PANEL = 50
+"""Largest crowd whose panels are drawn without replacement; of larger ones with replacement."""
+LENIENCY_BINS = 400
+"""Bins of the histogram of a larger crowd's leniencies."""
 SMALLEST_POSITIVE = 1e-300
 
 
@@ -46,12 +46,11 @@ class CrowdAnswers:
     Attributes
     ----------
     image, worker, selected : [A]
-        Image, worker and selection of every answer; images of all data sets are numbered in one
-        row.
+        Image, worker and selection of every answer; images are numbered across data sets.
     dataset : [I]
         Data set of every image.
     workers
-        How many there are.
+        Number of workers.
     """
 
     image: Int[np.ndarray, "answer"]
@@ -63,7 +62,7 @@ class CrowdAnswers:
 
 @dataclass(frozen=True, eq=False)
 class Leniencies:
-    """The workers' leniencies when expectation propagation ended.
+    """Workers' leniencies after expectation propagation.
 
     Attributes
     ----------
@@ -74,7 +73,7 @@ class Leniencies:
     cavity_mean, cavity_variance : [A]
         Mean and variance of the worker's b without the answer.
     known : [V]
-        Workers with several answers, at most `MOST_DENSE_WORKERS`.
+        Workers with several answers, at most `MAX_DENSE_WORKERS`.
     covariance : [V, V]
         Covariance of the leniencies of these workers.
     """
@@ -89,9 +88,9 @@ class Leniencies:
 
 
 def stretched_logit(logit: Float[np.ndarray, "node"], spread: float) -> Float[np.ndarray, "node"]:
-    """α of every logit t of s: where the mean over workers is s."""
-    at, log_weight = hermite()
-    return _logit_where(logit, spread * at, log_weight)
+    """Compute the conditional logit α for every logit t of s, the mean over a population."""
+    points, log_weight = hermite()
+    return _solve_logit(logit, spread * points, log_weight)
 
 
 def panel_logit(
@@ -99,7 +98,7 @@ def panel_logit(
     mean: Float[np.ndarray, "worker"],
     variance: Float[np.ndarray, "worker"],
 ) -> Float[np.ndarray, "node"]:
-    """α of every logit t of s where s is the mean over these workers, not over a population.
+    """Compute the conditional logit α for every logit t of s, the mean over these workers.
 
     Parameters
     ----------
@@ -108,16 +107,17 @@ def panel_logit(
     mean, variance
         Mean and variance of every worker's leniency.
     """
-    leniency, share = _places(mean, variance, np.ones(len(mean)))
-    return _logit_where(logit, leniency, np.log(share))
+    leniency, share = _leniency_nodes(mean, variance, np.ones(len(mean)))
+    return _solve_logit(logit, leniency, np.log(share))
 
 
-def _logit_where(
+def _solve_logit(
     logit: Float[np.ndarray, "node"],
     leniency: Float[np.ndarray, "place"],
     log_weight: Float[np.ndarray, "place"],
 ) -> Float[np.ndarray, "node"]:
-    """α where the mean of σ(α + leniency) has the logit: Newton, between bounds that close."""
+    """Solve E σ(α + leniency) = σ(logit) for α, by Newton's method safeguarded by bisection."""
+    # α lies between the logits shifted by the extreme leniencies.
     low, high = logit - leniency.max(), logit - leniency.min()
     alpha = logit - leniency @ np.exp(log_weight)
     for _ in range(100):
@@ -125,38 +125,40 @@ def _logit_where(
         log_yes = logsumexp(log_weight + log_expit(inner), axis=1)
         log_no = logsumexp(log_weight + log_expit(-inner), axis=1)
         log_slope = logsumexp(log_weight + log_expit(inner) + log_expit(-inner), axis=1)
-        over = log_yes - log_no - logit
-        low, high = np.where(over < 0, alpha, low), np.where(over > 0, alpha, high)
-        moved = alpha - over / np.exp(log_slope - log_yes - log_no)
-        moved = np.where((moved < low) | (moved > high), (low + high) / 2, moved)
-        step = np.abs(moved - alpha).max()
-        alpha = moved
+        error = log_yes - log_no - logit
+        low, high = np.where(error < 0, alpha, low), np.where(error > 0, alpha, high)
+        proposal = alpha - error / np.exp(log_slope - log_yes - log_no)
+        # A Newton step outside the bracket is replaced by bisection.
+        proposal = np.where((proposal < low) | (proposal > high), (low + high) / 2, proposal)
+        step = np.abs(proposal - alpha).max()
+        alpha = proposal
         if step < 1e-12 * max(1.0, np.abs(alpha).max()):
             break
     return alpha
 
 
-def _places(mean: Floats, variance: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Leniencies of weighted workers, and their shares: of many workers at `LENIENCIES` places."""
-    at, log_weight = hermite()
-    b = mean[:, None] + np.sqrt(variance)[:, None] * at
+def _leniency_nodes(mean: Floats, variance: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Discretise the leniencies of weighted workers: nodes and weights, binned for large crowds."""
+    points, log_weight = hermite()
+    b = mean[:, None] + np.sqrt(variance)[:, None] * points
     each = weight[:, None] * np.exp(log_weight) / weight.sum()
-    if len(mean) <= LARGEST_PANEL:
+    if len(mean) <= MAX_EXACT_PANEL:
         return b.ravel(), each.ravel()
-    share, edges = np.histogram(b, bins=LENIENCIES, weights=each)
+    # Of many workers the histogram of leniencies, each bin at its mean.
+    share, edges = np.histogram(b, bins=LENIENCY_BINS, weights=each)
     sums, _ = np.histogram(b, bins=edges, weights=each * b)
     some = share > 0
     return sums[some] / share[some], share[some]
 
 
 def log_given(
-    answers: CrowdAnswers, found: Leniencies, alpha: Float[np.ndarray, "dataset node"]
+    answers: CrowdAnswers, leniencies: Leniencies, alpha: Float[np.ndarray, "dataset node"]
 ) -> Float[np.ndarray, "image node"]:
-    """log P(answers | s) of every image.
+    """Compute log P(answers | s) of every image at nodes of s.
 
     Parameters
     ----------
-    answers, found
+    answers, leniencies
         As `find_leniencies` takes and returns them.
     alpha
         α of every data set at nodes of s.
@@ -164,66 +166,69 @@ def log_given(
     order = np.argsort(answers.image, kind="stable")
     dataset = answers.dataset[answers.image]
     total = np.zeros((len(answers.dataset), alpha.shape[1]))
-    for number, each in enumerate(alpha):
-        mine = order[dataset[order] == number]
-        image, sign = answers.image[mine], np.where(answers.selected[mine], 1.0, -1.0)
-        cavity = found.cavity_mean[mine], np.sqrt(found.cavity_variance[mine])
+    for number, alpha_row in enumerate(alpha):
+        rows = order[dataset[order] == number]
+        image, sign = answers.image[rows], np.where(answers.selected[rows], 1.0, -1.0)
+        cavity = leniencies.cavity_mean[rows], np.sqrt(leniencies.cavity_variance[rows])
         start = 0
-        for part in run_in_chunks(_log_answer_probability, each, *cavity, sign):
-            of = image[start : start + len(part)]
-            first = np.flatnonzero(np.diff(of, prepend=-1))
-            total[of[first]] += np.add.reduceat(np.asarray(part), first, axis=0)
+        for part in run_in_chunks(_log_answer_probability, alpha_row, *cavity, sign):
+            images = image[start : start + len(part)]
+            # Answers are sorted by image: each run is summed into its image.
+            first = np.flatnonzero(np.diff(images, prepend=-1))
+            total[images[first]] += np.add.reduceat(np.asarray(part), first, axis=0)
             start += len(part)
     return total
 
 
 def log_counts(
     selected: Int[np.ndarray, "cell"],
-    shown: Int[np.ndarray, "cell"],
+    n: Int[np.ndarray, "cell"],
     alpha: Float[np.ndarray, "node"],
     mean: Float[np.ndarray, "worker"],
     variance: Float[np.ndarray, "worker"],
-    asked: Int[np.ndarray, "worker"],
+    n_answers: Int[np.ndarray, "worker"],
 ) -> Float[np.ndarray, "cell node"]:
-    """log P(k of n | s) without C(n, k), where any n of some workers were asked.
+    """Compute log P(k of n | s) without C(n, k), for n annotators drawn from these workers.
 
-    Of few workers (a panel) exactly, all sets of n alike: the generating function
-    Π_w (1 + y (x p_w + 1 − p_w)). Of many the binomial of their mean, by how much each answered.
+    For a small panel exactly, all sets of n equally likely: by the generating function
+    Π_w (1 + y (x p_w + 1 − p_w)). For a larger crowd the binomial of the mean weighted by answers.
 
     Parameters
     ----------
-    selected, shown
+    selected, n
         k and n.
     alpha
         From `stretched_logit`.
-    mean, variance, asked
-        Mean and variance of every worker's leniency, and how many answers each gave.
+    mean, variance, n_answers
+        Mean and variance of every worker's leniency, and the number of answers each gave.
     """
-    if len(mean) > LARGEST_PANEL:
-        leniency, share = _places(mean, variance, asked.astype(float))
+    if len(mean) > MAX_EXACT_PANEL:
+        leniency, share = _leniency_nodes(mean, variance, n_answers.astype(float))
         logit = alpha[:, None] + leniency
         log_yes, log_no = (
             np.log(np.maximum(expit(each) @ share, SMALLEST_POSITIVE)) for each in (logit, -logit)
         )
-        return selected[:, None] * log_yes + (shown - selected)[:, None] * log_no
-    at, log_weight = hermite()
-    logit = alpha[:, None, None] + mean[:, None] + np.sqrt(variance)[:, None] * at
+        return selected[:, None] * log_yes + (n - selected)[:, None] * log_no
+    points, log_weight = hermite()
+    logit = alpha[:, None, None] + mean[:, None] + np.sqrt(variance)[:, None] * points
     yes, no = (expit(each) @ np.exp(log_weight) for each in (logit, -logit))
-    most = int(shown.max())
+    most = int(n.max())
     total = np.zeros((most + 1, most + 1, len(alpha)))  # [n, k, node]
     total[0, 0] = 1
+    # One worker at a time: each was either not asked, or asked and said yes or no.
     for p, q in zip(yes.T, no.T, strict=True):
-        more = total[:-1] * q
-        more[:, 1:] += total[:-1, :-1] * p
-        total[1:] += more
-    sets = log_binomial(np.full_like(shown, len(mean)), shown) + log_binomial(shown, selected)
-    return np.log(np.maximum(total[shown, selected], SMALLEST_POSITIVE)) - sets[:, None]
+        extended = total[:-1] * q
+        extended[:, 1:] += total[:-1, :-1] * p
+        total[1:] += extended
+    # The generating function counts every set of n workers and every choice of k among them.
+    sets = log_binomial(np.full_like(n, len(mean)), n) + log_binomial(n, selected)
+    return np.log(np.maximum(total[n, selected], SMALLEST_POSITIVE)) - sets[:, None]
 
 
 def run_in_chunks(
     program: Callable[..., Array], alpha: Floats, *columns: Floats
 ) -> Iterator[Array]:
-    """A program's results for some answers at a time, of one shape."""
+    """Evaluate a program on chunks of answers padded to one shape."""
     answers = len(columns[0])
     size = min(ANSWERS_AT_ONCE, 1 << max(answers - 1, 1).bit_length())
     with own_settings():
@@ -235,9 +240,9 @@ def run_in_chunks(
 
 
 def hermite() -> tuple[Floats, Floats]:
-    """Nodes of a standard normal and their log weights."""
-    at, weight = hermegauss(HERMITE)
-    return at, np.log(weight / weight.sum())
+    """Return Gauss–Hermite nodes of the standard normal and their log weights."""
+    points, weight = hermegauss(HERMITE_NODES)
+    return points, np.log(weight / weight.sum())
 
 
 @jax.jit
@@ -256,7 +261,7 @@ def _log_joint(
     deviation: Float[Array, "answer"],
     sign: Float[Array, "answer"],
 ) -> Float[Array, "answer node hermite"]:
-    at, log_weight = hermite()
-    b = mean[:, None] + deviation[:, None] * at[None, :]
+    points, log_weight = hermite()
+    b = mean[:, None] + deviation[:, None] * points[None, :]
     inner = sign[:, None, None] * (alpha[None, :, None] + b[:, None, :])
     return jax.nn.log_sigmoid(inner) + log_weight[None, None, :]

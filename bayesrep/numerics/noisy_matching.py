@@ -1,4 +1,4 @@
-"""What matching on noisy counts leaves: the distribution of s among the images that are chosen.
+"""Bias of matching on noisy counts: the distribution of s among the matched images.
 
 Images of a pool with density p(s) are chosen such that their counts k of n are distributed as the
 reference's. With P₁(k) the reference's masses and q_k(s) ∝ p(s) s^k (1 − s)^(n − k) the pool's
@@ -33,27 +33,27 @@ class BetaMixture(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Mean of s."""
+        """Return E[s]."""
         return float(self.weights @ (self.a / (self.a + self.b)))
 
     def density(self, s: Float[np.ndarray, "frequency"]) -> Float[np.ndarray, "frequency"]:
-        """p(s)."""
-        at = s[:, None]
-        logs = xlogy(self.a - 1, at) + xlog1py(self.b - 1, -at) - betaln(self.a, self.b)
+        """Evaluate the density p(s)."""
+        points = s[:, None]
+        logs = xlogy(self.a - 1, points) + xlog1py(self.b - 1, -points) - betaln(self.a, self.b)
         return np.exp(logs) @ self.weights
 
     def masses(self, n: int) -> Float[np.ndarray, "{n}+1"]:
-        """P(k) of n answers, k = 0..n."""
+        """Compute the masses P(k of n), k = 0..n."""
         return np.exp(logsumexp(self._log_joint(n), axis=1))
 
     def condition_on_counts(self, n: int) -> "GivenCounts":
-        """The mixtures of images of which k of n are known, k = 0..n."""
+        """Condition on each count k of n, k = 0..n."""
         joint, k = self._log_joint(n), np.arange(n + 1)[:, None]
         weights = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
         return GivenCounts(self.a + k, self.b + n - k, weights)
 
     def _log_joint(self, n: int) -> Float[np.ndarray, "{n}+1 component"]:
-        """log of weight times beta-binomial mass."""
+        """Compute log w_j P(k of n | component j)."""
         k = np.arange(n + 1)[:, None]
         choose = -np.log(n + 1) - betaln(k + 1, n - k + 1)
         mass = choose + betaln(self.a + k, self.b + n - k) - betaln(self.a, self.b)
@@ -62,7 +62,7 @@ class BetaMixture(NamedTuple):
 
 
 class GivenCounts(NamedTuple):
-    """Mixtures of betas, one for each count."""
+    """Conditional mixtures p(s | k of n), one for each count."""
 
     a: Float[np.ndarray, "count component"]
     b: Float[np.ndarray, "count component"]
@@ -70,20 +70,20 @@ class GivenCounts(NamedTuple):
 
 
 def replication_mixture(reference: BetaMixture, pool: BetaMixture, n: int) -> BetaMixture:
-    """The distribution of s among images matched on n answers: p₂ of the module's docstring.
+    """Compute p₂(s), the distribution of s among images matched on n answers.
 
     Parameters
     ----------
     reference, pool
         Distributions of s.
     n
-        Answers about an image by which it is matched; with none the pool itself is left.
+        Answers about an image by which it is matched; with n = 0 the result is the pool.
     """
-    given = pool.condition_on_counts(n)
-    weights = reference.masses(n)[:, None] * given.weights
-    return BetaMixture(given.a.ravel(), given.b.ravel(), weights.ravel())
+    conditional = pool.condition_on_counts(n)
+    weights = reference.masses(n)[:, None] * conditional.weights
+    return BetaMixture(conditional.a.ravel(), conditional.b.ravel(), weights.ravel())
 
 
-def left_by_matching(reference: BetaMixture, pool: BetaMixture, n: int) -> float:
-    """By how much the mean of what is matched on n answers lies below the reference's."""
+def matching_bias(reference: BetaMixture, pool: BetaMixture, n: int) -> float:
+    """Compute E₁[s] − E₂[s]: by how much images matched on n answers fall short in mean."""
     return reference.mean - replication_mixture(reference, pool, n).mean

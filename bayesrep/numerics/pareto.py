@@ -1,4 +1,4 @@
-"""Pareto smoothed importance sampling, for many problems at once.
+"""Pareto smoothed importance sampling (PSIS), batched over problems.
 
 References: Vehtari, Simpson, Gelman, Yao, Gabry (2024), "Pareto smoothed importance sampling",
 JMLR 25: a tail of min(S/5, 3 √S) draws, k drawn towards 0.5 with the weight of ten of them. Zhang,
@@ -12,24 +12,24 @@ from scipy.special import logsumexp
 from bayesrep.types import Float
 
 MIN_TAIL = 5
-_PRIOR_SIZE = 10  # observations that the weak prior k = 0.5 is worth
+_PRIOR_SIZE = 10  # prior sample size of the weak prior k = 0.5
 
 
 def tail_length(count: int) -> int:
-    """How many of so many weights are their tail."""
+    """Return the tail length min(S/5, 3 √S) of S weights."""
     return int(np.ceil(min(count / 5, 3 * np.sqrt(count))))
 
 
 def pareto_smooth(
     log_ratios: Float[np.ndarray, "problem draw"],
 ) -> tuple[Float[np.ndarray, "problem draw"], Float[np.ndarray, "problem"]]:
-    """Pareto smoothed importance weights, for logarithms of raw weights.
+    """Smooth the tail of raw log importance weights and estimate its Pareto shape k.
 
     Returns
     -------
     tuple
-        Logarithms of weights that sum to 1 over draws, and the Pareto shape k: up to 0.7 an
-        average under these weights can be trusted.
+        Log weights, normalised over draws, and the Pareto shape k: up to 0.7 averages under
+        these weights are reliable.
     """
     count = log_ratios.shape[1]
     weights = log_ratios - log_ratios.max(axis=1, keepdims=True)
@@ -40,9 +40,10 @@ def pareto_smooth(
         tail = np.take_along_axis(weights, order, axis=1)
         inner = np.argsort(tail, axis=1)
         order, tail = (np.take_along_axis(each, inner, axis=1) for each in (order, tail))
+        # Excesses over the largest weight below the tail.
         cutoff = np.exp(tail[:, :1])
         excess = np.exp(tail[:, 1:]) - cutoff
-        # Weights that are all alike have no tail to smooth.
+        # Equal weights have no tail to smooth.
         fitted = excess[:, -1] > 1e-12
         if fitted.any():
             k, sigma = _fit_pareto(np.maximum(excess[fitted], 1e-300))
@@ -58,25 +59,27 @@ def pareto_smooth(
 def _pareto_quantiles(
     p: Float[np.ndarray, "step"], k: Float[np.ndarray, "problem 1"]
 ) -> Float[np.ndarray, "problem step"]:
-    near = np.abs(k) < 1e-12
-    safe = np.where(near, 1.0, k)
-    # Draws that repeat have shapes of hundreds, whose quantiles are infinite: weights end at 1.
+    is_zero = np.abs(k) < 1e-12
+    safe = np.where(is_zero, 1.0, k)
+    # Repeated draws may fit shapes of hundreds with infinite quantiles: weights are capped at 1.
     with np.errstate(over="ignore"):
-        return np.where(near, -np.log1p(-p), np.expm1(-safe * np.log1p(-p)) / safe)
+        return np.where(is_zero, -np.log1p(-p), np.expm1(-safe * np.log1p(-p)) / safe)
 
 
 def _fit_pareto(
     excess: Float[np.ndarray, "problem step"],
 ) -> tuple[Float[np.ndarray, "problem"], Float[np.ndarray, "problem"]]:
-    """Shape k and scale σ of generalised Pareto distributions of sorted excesses."""
+    """Fit shape k and scale σ of generalised Pareto distributions to sorted excesses."""
     rows, size = excess.shape
     grid = 30 + int(np.sqrt(size))
     quartile = excess[:, int(size / 4 + 0.5) - 1]
+    # Their grid of b, scaled by the first quartile of the excesses.
     b = 1 - np.sqrt(grid / (np.arange(grid) + 0.5))
     b = b / (3 * np.maximum(quartile, 1e-300)[:, None]) + 1 / excess[:, -1:]
     k = np.empty((rows, grid))
     for column in range(grid):  # not at once: problems may be thousands
         k[:, column] = np.log1p(-b[:, column, None] * excess).mean(axis=1)
+    # Zhang and Stephens: average b over its profile likelihood on the grid.
     profile = size * (np.log(-b / k) - k - 1)
     weight = np.exp(profile - logsumexp(profile, axis=1, keepdims=True))
     best = (b * weight).sum(axis=1)

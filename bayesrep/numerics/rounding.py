@@ -1,4 +1,4 @@
-"""Whole numbers with a given sum, and fractions written as percent points."""
+"""Rounding to integers with a given sum, and formatting of percentage points."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ from bayesrep.types import Float, Int
 
 
 def largest_remainders(shares: Float[np.ndarray, "part"], total: int) -> Int[np.ndarray, "part"]:
-    """Round shares of a total to whole numbers of that sum; the largest remainders go up.
+    """Round shares of a total to integers of that sum, by the largest remainders.
 
     Parameters
     ----------
     shares
-        That sum to one.
+        Fractions that sum to one.
     total
-        What to share out.
+        Sum of the result.
     """
     exact = shares * total
     whole = np.floor(exact).astype(np.int64)
@@ -23,6 +23,6 @@ def largest_remainders(shares: Float[np.ndarray, "part"], total: int) -> Int[np.
 
 
 def write_points(fraction: float, digits: int = 2) -> str:
-    """A fraction as percent points, with a real minus sign and no negative zero."""
+    """Format a fraction in percentage points, with a real minus sign and no negative zero."""
     text = f"{100 * fraction:.{digits}f}"
     return text.lstrip("-") if not text.strip("-0.") else text.replace("-", "\N{MINUS SIGN}")

@@ -1,4 +1,4 @@
-"""JAX as our programs need it, whatever its process has set for others' programs."""
+"""JAX settings of our programs, independent of those of the calling process."""
 
 import os
 from collections.abc import Generator
@@ -9,16 +9,16 @@ import numpy as np
 from bayesrep.errors import OptionError
 
 _users = set[int]()
-"""Processes that have computed: this one, and any that it was forked from."""
+"""Processes that have computed: this one and those it was forked from."""
 
 
 def refuse_fork() -> None:
-    """Refuse to compute in a fork of a process that has: XLA and Polars would wait for its threads.
+    """Refuse to compute in a fork of a process that has: XLA and Polars would deadlock.
 
     Raises
     ------
     OptionError
-        If this is one.
+        In a fork of a process that has computed.
     """
     _users.add(os.getpid())
     if len(_users) > 1:
@@ -27,23 +27,23 @@ def refuse_fork() -> None:
 
 @contextmanager
 def own_settings() -> Generator[None]:
-    """64-bit floats, and no setting for finding mistakes, while our own functions run.
+    """Run a block with 64-bit floats and without the caller's debugging settings of JAX.
 
     Raises
     ------
     OptionError
-        If JAX finds no device where the environment has it look, or in a fork (`refuse_fork`).
+        If JAX finds no device on the requested platforms, or in a fork (`refuse_fork`).
     """
     import jax
 
     refuse_fork()
     try:
         jax.devices()
-    except (AssertionError, RuntimeError):  # what JAX raises where its plugin is not installed, too
+    except (AssertionError, RuntimeError):  # the first where a plugin is not installed
         platforms = jax.config.jax_platforms  # type: ignore[attr-defined]
         name = "JAX_PLATFORMS" if platforms else "JAX_PLATFORM_NAME"
-        asked = f"{name}={platforms or os.environ.get(name)}"
-        raise OptionError("jax-without-device", asked=asked) from None
+        requested = f"{name}={platforms or os.environ.get(name)}"
+        raise OptionError("jax-without-device", asked=requested) from None
     with ExitStack() as settings:
         settings.enter_context(jax.enable_x64(new_val=True))
         settings.enter_context(jax.numpy_dtype_promotion("standard"))

@@ -12,12 +12,12 @@ probability C(n, c) f(c, n), and all of k attempts fail with probability f(0, k)
 exact for any k, however far beyond the attempts. π_0, π_1: shares of items never and always solved;
 w_j: weight of beta component j; a_j, b_j: its shape parameters; (a)_c: rising factorial.
 
-The prior is stated in independent standard normal numbers z, which is how it is sampled. Each mass
-is nothing with probability 0.6, else a Beta(1, 2) share; weights of the betas are broken off a
+The prior is a transform of independent standard normal z, which is how it is sampled. Each mass
+is zero with probability 0.6, else a Beta(1, 2) share; weights of the betas are broken off a
 stick in uniform shares. Of a beta, log(a/b) is normal(0, 2.5) and log min(a, b) normal(0, 1.2): on
 the scale of log odds, of which the smaller of a and b sets the width, a beta near an end may be as
-narrow or as wide as one in the middle. With n attempts nobody can tell a mass at 0 from rates far
-below 1/n. This prior gives both a say: rates may pile up at 0, or around one in a hundred.
+narrow or as wide as one in the middle. With n attempts a mass at 0 is not identified against rates
+far below 1/n. This prior supports both: a mass at 0, or rates around one in a hundred.
 """
 
 from typing import NamedTuple
@@ -28,18 +28,18 @@ from scipy.special import ndtr
 from bayesrep.numerics.rising import log_ratio, log_rising
 from bayesrep.types import Float, Floats, Int
 
-COMPONENTS = 3
-DIMENSION = 1 + 3 * COMPONENTS
-"""How many numbers z a mixture takes: two masses, K − 1 weights, K log odds, K smaller shapes."""
+N_COMPONENTS = 3
+N_PARAMETERS = 1 + 3 * N_COMPONENTS
+"""Dimension of z: two masses, K − 1 weights, K log odds log(a/b), K smaller shapes min(a, b)."""
 
-MASS_PRESENT, MASS_SHAPE = 0.4, 2.0
+MASS_PRESENT, MASS_SHAPE = 0.4, 2.0  # probability and Beta(1, ·) shape of a mass
 ODDS_SD = 2.5
 SMALLER_SD = 1.2
-_LEAST_PROBABILITY = 1e-300
+_MIN_PROBABILITY = 1e-300
 
 
 class SolveRates(NamedTuple):
-    """Draws of mixtures of the solve rate."""
+    """Draws of mixtures of the solve rate: K betas and the masses π_0 and π_1."""
 
     a: Float[np.ndarray, "draw component"]
     b: Float[np.ndarray, "draw component"]
@@ -48,24 +48,26 @@ class SolveRates(NamedTuple):
     at_one: Float[np.ndarray, "draw"]
 
 
-def of_normal(z: Float[np.ndarray, "draw parameter"]) -> SolveRates:
-    """Mixtures from standard normal numbers: the prior."""
+def rates_from_normal(z: Float[np.ndarray, "draw parameter"]) -> SolveRates:
+    """Transform standard normal z into mixtures: the prior."""
     at_zero = _mass(z[:, 0])
     at_one = (1 - at_zero) * _mass(z[:, 1])
-    left = 1 - at_zero - at_one
-    weights = np.empty((len(z), COMPONENTS))
-    for j in range(1, COMPONENTS):
+    remaining = 1 - at_zero - at_one
+    weights = np.empty((len(z), N_COMPONENTS))
+    # Stick breaking in uniform shares.
+    for j in range(1, N_COMPONENTS):
         share = ndtr(z[:, 1 + j])
-        weights[:, j], left = left * share, left * (1 - share)
-    weights[:, 0] = left
-    odds, smaller = np.split(z[:, 1 + COMPONENTS :], 2, axis=1)
-    odds, least = ODDS_SD * odds, np.exp(SMALLER_SD * smaller)
-    a, b = least * np.exp(np.maximum(odds, 0)), least * np.exp(np.maximum(-odds, 0))
+        weights[:, j], remaining = remaining * share, remaining * (1 - share)
+    weights[:, 0] = remaining
+    # log(a/b) and the smaller shape determine both shapes.
+    odds, smaller = np.split(z[:, 1 + N_COMPONENTS :], 2, axis=1)
+    odds, smaller_shape = ODDS_SD * odds, np.exp(SMALLER_SD * smaller)
+    a, b = smaller_shape * np.exp(np.maximum(odds, 0)), smaller_shape * np.exp(np.maximum(-odds, 0))
     return SolveRates(a, b, weights, at_zero, at_one)
 
 
 def _mass(z: Floats) -> Floats:
-    """Nothing, or from the quantile 1 − `MASS_PRESENT` of z on those of Beta(1, `MASS_SHAPE`)."""
+    """Transform z into a mass: zero, or Beta(1, `MASS_SHAPE`) with probability `MASS_PRESENT`."""
     above = np.minimum(ndtr(-z) / MASS_PRESENT, 1)
     return 1 - above ** (1 / MASS_SHAPE)
 
@@ -73,16 +75,16 @@ def _mass(z: Floats) -> Floats:
 def log_counts(
     rates: SolveRates, solved: Int[np.ndarray, "cell"], attempts: Int[np.ndarray, "cell"]
 ) -> Float[np.ndarray, "draw cell"]:
-    """log f(c, n), without C(n, c)."""
+    """Compute log f(c, n), the mixture's log mass without log C(n, c)."""
     mass = np.einsum("sj,sjc->sc", rates.weights, np.exp(log_parts(rates, solved, attempts)))
     mass += rates.at_zero[:, None] * (solved == 0) + rates.at_one[:, None] * (solved == attempts)
-    return np.log(np.maximum(mass, _LEAST_PROBABILITY))
+    return np.log(np.maximum(mass, _MIN_PROBABILITY))
 
 
 def log_parts(
     rates: SolveRates, solved: Int[np.ndarray, "cell"], attempts: Int[np.ndarray, "cell"]
 ) -> Float[np.ndarray, "draw component cell"]:
-    """log of (a_j)_c (b_j)_{n−c} / (a_j + b_j)_n."""
+    """Compute log (a_j)_c (b_j)_{n−c} / (a_j + b_j)_n of every beta component."""
     counts = np.stack([solved, attempts - solved, attempts])
     distinct, place = np.unique(counts, return_inverse=True)
     logs = log_rising(np.stack([rates.a, rates.b, rates.a + rates.b]), distinct)
@@ -93,7 +95,7 @@ def log_parts(
 
 
 def pass_rate(rates: SolveRates, k: Int[np.ndarray, "k"]) -> Float[np.ndarray, "draw k"]:
-    """pass@k of the population of items."""
+    """Compute pass@k of the population of items."""
     failed = np.exp(log_ratio(rates.b, rates.a, k))
     return 1 - rates.at_zero[:, None] - np.einsum("sj,sjk->sk", rates.weights, failed)
 
@@ -106,14 +108,14 @@ def passed_items(
     k: Int[np.ndarray, "k"],
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "draw k"]:
-    """pass@k of these very items: of each mixture the mean over rates drawn given the counts.
+    """Simulate pass@k of these items: for each mixture, rates drawn given the counts.
 
     Parameters
     ----------
     rates
         The mixtures.
     solved, attempts, items
-        How many items have each c of n.
+        The number of items with each count c of n.
     k
         Numbers of attempts.
     rng
@@ -125,11 +127,12 @@ def passed_items(
         parts = np.column_stack(
             [rates.weights * np.exp(logs), rates.at_zero * (c == 0), rates.at_one * (c == n)]
         )
+        # Each item's component given its counts, by inversion, then its rate from that component.
         edges = np.cumsum(parts, axis=1)
         for _ in range(count):
             place = (rng.random(len(edges))[:, None] * edges[:, -1:] > edges).sum(axis=1)
-            beta = np.minimum(place, COMPONENTS - 1)[:, None]
+            beta = np.minimum(place, N_COMPONENTS - 1)[:, None]
             a, b = (np.take_along_axis(x, beta, axis=1)[:, 0] for x in (rates.a, rates.b))
-            s = np.where(place < COMPONENTS, rng.beta(a + c, b + n - c), place > COMPONENTS)
+            s = np.where(place < N_COMPONENTS, rng.beta(a + c, b + n - c), place > N_COMPONENTS)
             failed += np.power(1 - s[:, None], k)
     return 1 - failed / items.sum()

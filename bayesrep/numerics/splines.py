@@ -15,30 +15,31 @@ Points = Float[np.ndarray, "frequency"]
 Basis = Float[np.ndarray, "frequency 7"]
 
 KNOTS = (0.5, 0.7, 0.9)
-"""Inner knots of the published curves (the released code's default)."""
+"""Interior knots of the published curves (the released code's default)."""
 
-SIZE = 4 + len(KNOTS)
+N_COEFFICIENTS = 4 + len(KNOTS)
 """Coefficients of a curve."""
 
 
 def truncated_power_basis(s: Points) -> Basis:
-    """1, s, s², s³ and (s − t)³₊ for every knot t."""
+    """Evaluate the basis 1, s, s², s³ and (s − t)³₊, one function for every knot t."""
     powers = [s**power for power in range(4)]
     return np.stack([*powers, *(np.maximum(s - knot, 0) ** 3 for knot in KNOTS)], axis=-1)
 
 
 def bspline_basis(s: Points) -> Basis:
-    """The cubic B-splines on the same knots; rows sum to 1."""
+    """Evaluate the cubic B-splines on the same knots; rows sum to 1."""
     knots = np.concatenate([np.zeros(4), KNOTS, np.ones(4)])
     return BSpline.design_matrix(s, knots, 3).toarray()
 
 
 def bsplines_in_truncated_powers() -> Float[np.ndarray, "7 7"]:
-    """The matrix T with B-splines = truncated powers @ T.
+    """Compute the matrix T with B-splines = truncated powers @ T.
 
     A curve's B-spline coefficients ω have truncated-power coefficients T ω.
     """
     points = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0])
-    powers, wanted = truncated_power_basis(points), bspline_basis(points)
-    solution = np.linalg.solve(powers, wanted)
-    return solution + np.linalg.solve(powers, wanted - powers @ solution)
+    powers, bsplines = truncated_power_basis(points), bspline_basis(points)
+    # One step of iterative refinement: the truncated powers are ill conditioned.
+    solution = np.linalg.solve(powers, bsplines)
+    return solution + np.linalg.solve(powers, bsplines - powers @ solution)

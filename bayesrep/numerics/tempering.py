@@ -1,10 +1,10 @@
-"""Draws from a posterior under a standard normal prior, by tempering.
+"""Sequential Monte Carlo by likelihood tempering, under a standard normal prior.
 
 Particles start as draws of the prior. The likelihood is raised to powers from 0 to 1, each chosen
-such that half of the particles would still count; after each, particles are drawn again by their
-weights and moved by steps of random-walk Metropolis whose covariance is the particles' own (Del
+such that the effective sample size is half of the particles; after each, particles are resampled
+and moved by steps of random-walk Metropolis whose covariance is the particles' own (Del
 Moral, Doucet and Jasra, 2006, "Sequential Monte Carlo samplers", JRSS B 68). It needs no gradient,
-so the likelihood may jump, and keeps modes that a chain would have to cross between.
+so the likelihood may be discontinuous, and it represents separate modes.
 """
 
 from collections.abc import Callable
@@ -15,84 +15,87 @@ from bayesrep.types import Float, Floats
 
 LogLikelihood = Callable[[Floats], Floats]
 
-MOVES, LAST_MOVES = 10, 30  # after each power, and after the last
-_KEPT_SHARE = 0.5  # share of the particles that a step of the power leaves, as an effective size
-_ACCEPTANCE = 0.25  # share of proposals that the steps' length aims at
-_BISECTIONS = 40
+N_MOVES, N_LAST_MOVES = 10, 30  # Metropolis steps after each power, and after the last
+_MIN_ESS_SHARE = 0.5  # effective sample size after a step of the power, as a share of particles
+_TARGET_ACCEPTANCE = 0.25  # acceptance rate to which the step length adapts
+_N_BISECTIONS = 40
 
 
 def tempered_draws(
     log_likelihood: LogLikelihood, dimension: int, particles: int, rng: np.random.Generator
 ) -> Float[np.ndarray, "particle parameter"]:
-    """As many draws as particles, of equal weight.
+    """Draw from the posterior: as many draws as particles, of equal weight.
 
     Parameters
     ----------
     log_likelihood
         Log-likelihood of rows of parameters [particle, dimension]: finite numbers [particle].
     dimension
-        Number of parameters, each N(0, 1) beforehand.
+        Number of parameters, each N(0, 1) a priori.
     particles
-        Some hundreds at least.
+        Number of particles, some hundreds at least.
     rng
-        Random numbers for everything.
+        Random number generator.
     """
-    places = rng.standard_normal((particles, dimension))
-    heights = log_likelihood(places)
+    positions = rng.standard_normal((particles, dimension))
+    log_likelihoods = log_likelihood(positions)
     power, scale = 0.0, 1.0
     while power < 1:
-        weights, power = _next_power(heights, power)
+        weights, power = _next_power(log_likelihoods, power)
         edges = np.cumsum(weights)
-        even = (rng.random() + np.arange(particles)) / particles * edges[-1]
-        chosen = np.searchsorted(edges[:-1], even)
-        places, heights = places[chosen], heights[chosen]
-        for _ in range(MOVES if power < 1 else LAST_MOVES):
-            places, heights, accepted = _move_particles(
-                places, heights, power, scale, log_likelihood, rng
+        # Systematic resampling: equally spaced points on the cumulative weights.
+        points = (rng.random() + np.arange(particles)) / particles * edges[-1]
+        chosen = np.searchsorted(edges[:-1], points)
+        positions, log_likelihoods = positions[chosen], log_likelihoods[chosen]
+        for _ in range(N_MOVES if power < 1 else N_LAST_MOVES):
+            positions, log_likelihoods, accepted = _move_particles(
+                positions, log_likelihoods, power, scale, log_likelihood, rng
             )
-            scale *= np.exp((accepted - _ACCEPTANCE) / 2)
-    return places
+            scale *= np.exp((accepted - _TARGET_ACCEPTANCE) / 2)
+    return positions
 
 
-def _next_power(heights: Floats, power: float) -> tuple[Floats, float]:
-    """Weights of the particles for the next power, and the power: at most 1."""
+def _next_power(log_likelihoods: Floats, power: float) -> tuple[Floats, float]:
+    """Find the next power, at most 1, and the particles' weights for it."""
 
     def weights(to: float) -> Floats:
-        logs = (to - power) * heights
+        logs = (to - power) * log_likelihoods
         return np.exp(logs - logs.max())
 
     def keeps_enough(each: Floats) -> bool:
-        return bool(each.sum() ** 2 > _KEPT_SHARE * len(each) * np.square(each).sum())
+        return bool(each.sum() ** 2 > _MIN_ESS_SHARE * len(each) * np.square(each).sum())
 
+    # The effective sample size falls with the power: bisection.
     low, high = power, 1.0
     if keeps_enough(weights(high)):
         return weights(high), high
-    for _ in range(_BISECTIONS):
+    for _ in range(_N_BISECTIONS):
         middle = (low + high) / 2
         low, high = (middle, high) if keeps_enough(weights(middle)) else (low, middle)
     return weights(high), high
 
 
 def _move_particles(
-    places: Floats,
-    heights: Floats,
+    positions: Floats,
+    log_likelihoods: Floats,
     power: float,
     scale: float,
     log_likelihood: LogLikelihood,
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats, float]:
-    """One step of every particle, and the share that was accepted."""
-    count, dimension = places.shape
-    spread = np.cov(places, rowvar=False).reshape(dimension, dimension)
+    """Move every particle by one Metropolis step; also return the acceptance rate."""
+    count, dimension = positions.shape
+    spread = np.cov(positions, rowvar=False).reshape(dimension, dimension)
     factor = np.linalg.cholesky(spread + 1e-9 * np.eye(dimension))
-    # Steps of several lengths: what suits the middle of the posterior is too long for its corners.
+    # Random step lengths: what suits the centre of the posterior is too long for its corners.
     length = scale * 2.38 / np.sqrt(dimension) * np.exp(rng.normal(0, 0.5, (count, 1)))
-    tried = places + length * (rng.standard_normal(places.shape) @ factor.T)
-    reached = log_likelihood(tried)
-    prior = (np.square(places) - np.square(tried)).sum(axis=1) / 2
-    better = np.log(rng.random(count)) < power * (reached - heights) + prior
+    proposals = positions + length * (rng.standard_normal(positions.shape) @ factor.T)
+    proposed = log_likelihood(proposals)
+    # Metropolis ratio: the tempered likelihood and the standard normal prior.
+    prior = (np.square(positions) - np.square(proposals)).sum(axis=1) / 2
+    accepted = np.log(rng.random(count)) < power * (proposed - log_likelihoods) + prior
     return (
-        np.where(better[:, None], tried, places),
-        np.where(better, reached, heights),
-        float(better.mean()),
+        np.where(accepted[:, None], proposals, positions),
+        np.where(accepted, proposed, log_likelihoods),
+        float(accepted.mean()),
     )

@@ -1,10 +1,10 @@
-"""Thinning: what k of n annotators would have said, had only n' of them been asked.
+"""Thinning of counts: the distribution of k' of n' annotators drawn from k of n.
 
-Forget n − n' of an image's n annotators at random. The number k' that remains is hypergeometric,
+Drop n − n' of an image's n annotators at random. The number k' of the rest is hypergeometric,
 
     P(k' of n' | k of n) = C(k, k') C(n − k, n' − k') / C(n, n'),
 
-and if k | s is Binomial(n, s) then k' | s is Binomial(n', s), whatever n was. So images with
+and if k | s is Binomial(n, s) then k' | s is Binomial(n', s), for every n. So images with
 different n become comparable without simulating anything: counts are replaced by expectations.
 """
 
@@ -18,43 +18,43 @@ from bayesrep.types import Int
 Counts = Int[np.ndarray, "cell"]
 
 
-def check_annotators(annotators: int, shown: Counts) -> None:
-    """Raise OptionError unless all images, with n = `shown`, have n' annotators to keep."""
-    smallest = int(shown.min())
+def check_annotators(annotators: int, n_annotators: Counts) -> None:
+    """Raise OptionError unless every image has at least n' = `annotators`, and n' ≥ 1."""
+    smallest = int(n_annotators.min())
     if not 1 <= annotators <= smallest:
         raise OptionError("thinned-annotators-out-of-range", annotators=annotators, fewest=smallest)
 
 
-def thinning_matrix(selected: Counts, shown: Counts, annotators: int) -> sparse.csr_array:
-    """The probability of each thinned count for each cell.
+def thinning_matrix(selected: Counts, n_annotators: Counts, annotators: int) -> sparse.csr_array:
+    """Compute P(k' of n' | k of n), each thinned count's probability for each cell.
 
     Parameters
     ----------
-    selected, shown
+    selected, n_annotators
         k of n of each cell.
     annotators
-        n', at least 1 and at most the smallest `shown`. Where n = n' a row is exactly 1 at k and 0
+        n', at least 1 and at most the smallest n. Where n = n' a row is exactly 1 at k and 0
         elsewhere.
 
     Returns
     -------
     float64 [cell, annotators + 1]
-        Only what is possible is held: of few that are forgotten few are selected, so that many
-        annotators cost no more than few.
+        Sparse: only possible counts are stored, max(0, k − n + n') to min(k, n').
 
     Raises
     ------
     OptionError
-        Where `annotators` is out of range: annotators can be forgotten, not added.
+        Where `annotators` is out of range: annotators can be dropped, not added.
     """
-    check_annotators(annotators, shown)
-    k, n = selected[:, None], shown[:, None]
+    check_annotators(annotators, n_annotators)
+    k, n = selected[:, None], n_annotators[:, None]
+    # k' ranges over the hypergeometric's support.
     first, last = np.maximum(k - (n - annotators), 0), np.minimum(k, annotators)
     reached = first + np.arange(int((last - first).max()) + 1)
     possible = reached <= last
-    kept = np.where(possible, reached, last)
-    log_ways = log_binomial(k, kept) + log_binomial(n - k, annotators - kept)
+    remaining = np.where(possible, reached, last)
+    log_ways = log_binomial(k, remaining) + log_binomial(n - k, annotators - remaining)
     probability = np.exp(log_ways - log_binomial(n, annotators))
     rows = np.concatenate([[0], np.cumsum(possible.sum(axis=1))])
     shape = (len(selected), annotators + 1)
-    return sparse.csr_array((probability[possible], kept[possible], rows), shape=shape)
+    return sparse.csr_array((probability[possible], remaining[possible], rows), shape=shape)

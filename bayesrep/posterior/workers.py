@@ -27,8 +27,8 @@ from bayesrep.numerics.crowd import (
     Clustered,
     clip_eigenvalues,
     cluster_covariance,
-    meetings,
-    stretch_of_workers,
+    few_clusters_stretch,
+    overlap_correction,
 )
 from bayesrep.posterior.groups import CellNames
 from bayesrep.posterior.influences import Influences, LogitRight, center_draws
@@ -84,7 +84,7 @@ def worker_covariance(
         for each, residual in zip(datasets, residuals, strict=True)
         for part in _cell_effects(each, residual, influences, directions)
     )
-    return cluster_covariance(parts, meetings(residuals))
+    return cluster_covariance(parts, overlap_correction(residuals))
 
 
 def leniency_covariance(
@@ -122,7 +122,7 @@ def leniency_covariance(
     # Sum over pairs of different blocks: their noise is independent, so no square of it adds up.
     within = total.T @ covariance @ total - sum(each.T @ covariance @ each for each in jacobian)
     within /= blocks * (blocks - 1)
-    _, stretch = stretch_of_workers(np.abs(total))
+    _, stretch = few_clusters_stretch(np.abs(total))
     return clip_eigenvalues(within) * np.outer(stretch, stretch)
 
 

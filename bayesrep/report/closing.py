@@ -15,8 +15,8 @@ from bayesrep.studies.study import Study
 from bayesrep.studies.words import IMAGES, Words
 
 if TYPE_CHECKING:  # which import JAX
+    from bayesrep.estimators.annotator_match import AnnotatorMatch
     from bayesrep.estimators.annotators import Linearity
-    from bayesrep.estimators.kept import AnnotatorMatch
 
 SURE = 0.975
 """Of two classifiers one is clearly better with at least this probability."""

@@ -14,7 +14,7 @@ from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.errors import BayesrepError, reason
 from bayesrep.estimators import analyse
 from bayesrep.estimators.analysis import QUANTITIES, Analysis
-from bayesrep.estimators.other_images import finite_sample_gaps, half_the_images, mean_frequencies
+from bayesrep.estimators.finite_sample import finite_sample_gaps, half_the_images, mean_frequencies
 from bayesrep.protocols.by_subset import ALL_IMAGES, compare_subsets, missed_by_all, of_classes
 from bayesrep.protocols.matched import CRITERIA, match
 from bayesrep.protocols.multi_label import multilabel

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from bayesrep.numerics.estimands import NORMAL
+from bayesrep.numerics.estimands import Z_975
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -138,7 +138,7 @@ def _judge_raw(study: Study, words: Words) -> Allowed:
         RAW,
         "yes",
         f"{count} {_plural_of(count, words)} on {sizes[0]:,} and {sizes[1]:,} {words.images}; a "
-        f"drop of one of them under {100 * NORMAL * error:.1f} points is within chance",
+        f"drop of one of them under {100 * Z_975 * error:.1f} points is within chance",
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import sparse
 
-from bayesrep.numerics.crowd import cluster_covariance, meetings, residuals
+from bayesrep.numerics.crowd import cluster_covariance, overlap_correction, residuals
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.types import Float, Floats
 
@@ -35,4 +35,4 @@ def frequency_covariance(
         steps = np.zeros((1, len(data.images), len(datasets)))
         steps[0, :, at] = 1 / (data.shown * len(data.images))
         parts.append((residual, steps))
-    return cluster_covariance(parts, meetings(residuals)).covariance
+    return cluster_covariance(parts, overlap_correction(residuals)).covariance

@@ -7,7 +7,7 @@ from bayesrep.numerics.estimands import (
     INTERVAL,
     accuracy_line,
     bias_corrected_gap,
-    line_of_draws,
+    errors_in_variables_line,
     ranks,
     selection_gap,
     share_explained,
@@ -150,7 +150,7 @@ def gaps(fitted: Fitted) -> pl.DataFrame:
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     slope, intercept = accuracy_line(reference, adjusted)
     # Population accuracies have errors of their own: a line with errors in variables.
-    population_slope, population_intercept = line_of_draws(population, adjusted)
+    population_slope, population_intercept = errors_in_variables_line(population, adjusted)
     rows = {
         "bias_corrected_gap": bias_corrected_gap(reference, adjusted).mean(axis=-1),
         "selection_gap": selection_gap(adjusted, replication).mean(axis=-1),

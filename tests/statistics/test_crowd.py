@@ -10,7 +10,7 @@ from scipy.stats import binom
 import bayesrep
 from bayesrep import Study, WorkerAnswers
 from bayesrep.answers import describe_crowd
-from bayesrep.numerics.crowd import meetings, residuals
+from bayesrep.numerics.crowd import overlap_correction, residuals
 from bayesrep.posterior.fitted import Fitted
 
 
@@ -30,7 +30,7 @@ def test_the_variance_of_the_mean_over_workers_is_unbiased(workers, annotators, 
         # Not cut off at 0, which would be a bias where workers are alike.
         total = r.sum(axis=0)
         moved = np.square(total).sum() - r.power(2).sum()
-        found.append(moved / meetings([r]) / (annotators * images) ** 2)
+        found.append(moved / overlap_correction([r]) / (annotators * images) ** 2)
     squares = np.square(np.array(means) - np.mean(means))
     differences = squares - np.array(within) - np.array(found)
     error = differences.std() / np.sqrt(len(found))

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from bayesrep import simulate_study
-from bayesrep.estimators.other_images import mean_frequencies
+from bayesrep.estimators.finite_sample import mean_frequencies
 from bayesrep.protocols import read_people
 from bayesrep.studies.predictions import Predictions
 

@@ -61,7 +61,7 @@ def _remeasure_each(arguments: Namespace, seed: int) -> Any:
     """A row for each set of counts, none of which knows of the others."""
     import polars as pl
 
-    from bayesrep.estimators.remeasured import remeasure_counts, row_of
+    from bayesrep.estimators.remeasured import as_row, remeasure_counts
 
     rows: list[dict[str, Any]] = []
     options = {"answers": arguments.answers, "seed": seed}
@@ -70,7 +70,7 @@ def _remeasure_each(arguments: Namespace, seed: int) -> Any:
             row = remeasure_counts(selected, shown, rule, images=images, **options)
         except StudyError as error:
             raise error.add_place(f"{arguments.study}: {name}") from None
-        rows.append(row_of(name, rule, row))
+        rows.append(as_row(name, rule, row))
     return pl.DataFrame(rows)
 
 

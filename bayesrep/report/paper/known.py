@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayesrep.errors import StudyError
-from bayesrep.estimators.kept import take_annotated, usual_annotators
+from bayesrep.estimators.annotator_match import take_annotated, usual_annotators
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.estimands import accuracy_line, bias_corrected_gap
 from bayesrep.studies.statistics import SufficientStatistics

@@ -1,9 +1,9 @@
-"""What hangs on which images were drawn: means, accuracies, and an estimate from half of them.
+"""Sampling variability over images: means, accuracies, and an estimate from half of the images.
 
 Engstrom et al. (2020) give mean selection frequencies with bootstrap intervals (section 3, figure
 4), leave the *finite-sample* term A_D2 − A_S2 out of the drop's parts as negligible (section 4.2),
 and say that half the images change the naive estimate negligibly (footnote 12). All three can be
-had of any study. Where it is known who answered, other people are left out of these intervals.
+computed for any study. These intervals are over images only, not over annotators.
 """
 
 import warnings
@@ -14,20 +14,20 @@ import polars as pl
 
 from bayesrep import bounds
 from bayesrep.errors import InterpolationWarning, OptionError, StudyError
-from bayesrep.estimators.kept import take_annotated, usual_annotators
+from bayesrep.estimators.annotator_match import take_annotated, usual_annotators
 from bayesrep.estimators.naive import matched_accuracy, thinned_counts
 from bayesrep.estimators.replicates import Replicates
-from bayesrep.numerics.estimands import INTERVAL, NORMAL
+from bayesrep.numerics.estimands import INTERVAL, Z_975
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.studies.subset_statistics import statistics_on
 
-BOOTSTRAP, REPEATS = 1000, 20
+N_REPLICATES, N_HALVES = 1000, 20
 
 
-def mean_frequencies(study: Study, *, bootstrap: int = BOOTSTRAP, seed: int = 0) -> pl.DataFrame:
-    """Mean observed selection frequency of every data set, with its bootstrap over images.
+def mean_frequencies(study: Study, *, bootstrap: int = N_REPLICATES, seed: int = 0) -> pl.DataFrame:
+    """Estimate the mean selection frequency of every data set, with its bootstrap over images.
 
     Parameters
     ----------
@@ -57,6 +57,7 @@ def mean_frequencies(study: Study, *, bootstrap: int = BOOTSTRAP, seed: int = 0)
         values, images = np.unique(data.selected / data.shown, return_counts=True)
         size = int(images.sum())
         rng = np.random.default_rng([seed, number])
+        # Images with equal frequencies are resampled together.
         means = rng.multinomial(size, images / size, size=bootstrap) @ values / size
         mean = float(values @ images / size)
         error = np.sqrt(images @ (values - mean) ** 2 / (size - 1) / size) if size > 1 else None
@@ -67,10 +68,10 @@ def mean_frequencies(study: Study, *, bootstrap: int = BOOTSTRAP, seed: int = 0)
 
 
 def finite_sample_gaps(study: Study) -> pl.DataFrame:
-    """The third term of equation 2, A_D2 − A_S2, of every classifier: nought, and how exactly.
+    """Estimate the third term of equation 2, A_D2 − A_S2, of every classifier: zero and its error.
 
-    The replication's images stand for all that could have been drawn. The expected difference is
-    nought, and its standard error that of a share of N images, √(A (1 − A) / N).
+    The replication's images are a sample of those that could have been drawn. The expected
+    difference is zero, and its standard error that of a share of N images, √(A (1 − A) / N).
 
     Returns
     -------
@@ -97,21 +98,21 @@ def finite_sample_gaps(study: Study) -> pl.DataFrame:
             "classifier": [*study.classifiers, None],
             "accuracy": accuracy,
             "standard_error": error,
-            "lower": -NORMAL * error,
-            "upper": NORMAL * error,
+            "lower": -Z_975 * error,
+            "upper": Z_975 * error,
         }
     )
 
 
-def half_the_images(study: Study, *, repeats: int = REPEATS, seed: int = 0) -> pl.DataFrame:
-    """The naive estimate's mean gap from a random half of the images of each data set: footnote 12.
+def half_the_images(study: Study, *, repeats: int = N_HALVES, seed: int = 0) -> pl.DataFrame:
+    """Estimate the naive mean gap from random halves of the images of each data set: footnote 12.
 
     Parameters
     ----------
     study
         With counts and classifiers.
     repeats
-        How many halves.
+        Number of halves.
     seed
         Seed of the halves.
 
@@ -134,11 +135,12 @@ def half_the_images(study: Study, *, repeats: int = REPEATS, seed: int = 0) -> p
     sizes = [len(study.datasets[role].images) for role in REQUIRED_ROLES]
     if min(sizes) < 2 or not study.classifiers:
         raise StudyError("halves-without-images-or-classifier")
-    whole = SufficientStatistics.of(study)
-    annotators = usual_annotators(Replicates.from_study(whole))
-    rows = [(0, *sizes, _gap(whole, annotators))]
+    observed = SufficientStatistics.of(study)
+    # n' of all images, so that halves differ in their images only.
+    annotators = usual_annotators(Replicates.from_study(observed))
+    rows = [(0, *sizes, _gap(observed, annotators))]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InterpolationWarning)  # said of all images already
+        warnings.simplefilter("ignore", InterpolationWarning)  # raised for all images already
         for number, statistics in enumerate(_halves(study, sizes, repeats, seed), 1):
             rows.append((number, *(-(-size // 2) for size in sizes), _gap(statistics, annotators)))
     names = ["repeat", "reference_images", "replication_images", "gap"]
@@ -156,6 +158,6 @@ def _halves(
 
 
 def _gap(statistics: SufficientStatistics, annotators: int) -> float:
-    taken = take_annotated(Replicates.from_study(statistics), annotators)
-    adjusted = matched_accuracy(thinned_counts(taken, annotators), statistics.words)[0]
+    matched = take_annotated(Replicates.from_study(statistics), annotators)
+    adjusted = matched_accuracy(thinned_counts(matched, annotators), statistics.words)[0]
     return float((statistics.accuracy("reference") - adjusted).mean())

@@ -1,0 +1,140 @@
+"""Number of annotators n' for naive matching, and the images left out of it.
+
+Matching on k of n needs one n for all images, and annotators can be dropped, not added. With the
+fewest annotators of any image as n', one sparse image among thousands would discard most answers
+about the others. So n' is the most annotators that at least 99 % of the images of each data set
+have, and the few images with fewer are left out of naive matching and of what depends on it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from operator import index
+
+import numpy as np
+
+from bayesrep.errors import OptionError
+from bayesrep.estimators.replicates import CellCounts, Replicates
+from bayesrep.studies.rules import REQUIRED_ROLES
+
+SPARSE_SHARE = 0.01
+"""Largest share of a data set's images that may be left out for too few annotators."""
+
+
+@dataclass(frozen=True)
+class AnnotatorMatch:
+    """Number of annotators that images are matched with, and the images left out.
+
+    Attributes
+    ----------
+    annotators
+        n', to which every image is thinned.
+    left_out
+        Images of each data set, by role, with fewer annotators, which are left out.
+    images
+        Images of both data sets, including those left out.
+    fewest
+        Fewest annotators of any image.
+    limiting_images
+        Images of each data set, by role, with exactly n' annotators where the majority have more:
+        they limit n'.
+    without
+        n' without these images; n' itself where there are none.
+    most
+        Most annotators of any image.
+    """
+
+    annotators: int
+    left_out: Mapping[str, int]
+    images: int
+    fewest: int
+    limiting_images: Mapping[str, int]
+    without: int
+    most: int
+
+    @classmethod
+    def from_replicates(
+        cls, replicates: Replicates, annotators: int | None = None
+    ) -> "AnnotatorMatch":
+        """Match with the given n', by default the most that 99 % of the images have.
+
+        Raises
+        ------
+        OptionError
+            Where `annotators` is less than 1, or more than 99 % of the images have.
+        """
+        usual = usual_annotators(replicates)
+        n = usual if annotators is None else index(annotators)
+        if not 1 <= n <= usual:
+            raise OptionError("thinned-annotators-out-of-range", annotators=n, fewest=usual)
+        sets = dict(zip(REQUIRED_ROLES, _both_versions(replicates), strict=True))
+        half = min(_usual_annotators(cells, 0.5) for cells in sets.values())
+        # Images limit n' where they are few: half of the images have more annotators.
+        limits = [
+            n == usual < half and _usual_annotators(cells) == usual for cells in sets.values()
+        ]
+        reference, replication = (
+            cells.with_at_least(n + 1) if limiting else cells
+            for cells, limiting in zip(sets.values(), limits, strict=True)
+        )
+        unlimited = Replicates(reference, replication, replicates.words)
+        return cls(
+            n,
+            {role: _count_with_fewer(cells, n) for role, cells in sets.items()},
+            int(sum(cells.images[0].sum() for cells in sets.values())),
+            fewest_annotators(replicates),
+            {
+                role: _count_with_fewer(cells, n + 1) if limiting else 0
+                for (role, cells), limiting in zip(sets.items(), limits, strict=True)
+            },
+            usual_annotators(unlimited) if any(limits) else n,
+            max(int(cells.shown[cells.images[0] > 0].max()) for cells in sets.values()),
+        )
+
+    @property
+    def thins(self) -> bool:
+        """True if some image has more annotators than n'."""
+        return self.most > self.annotators
+
+    @property
+    def dropped_images(self) -> int:
+        """Number of images left out."""
+        return sum(self.left_out.values())
+
+    def take(self, replicates: Replicates) -> Replicates:
+        """Select the images with at least n' annotators, in every version."""
+        return take_annotated(replicates, self.annotators)
+
+
+def fewest_annotators(replicates: Replicates) -> int:
+    """Return the fewest annotators of any image of both data sets."""
+    return int(min(replicates.reference.shown.min(), replicates.replication.shown.min()))
+
+
+def usual_annotators(replicates: Replicates) -> int:
+    """Return the most annotators n' that at least 99 % of the images of each data set have."""
+    return min(map(_usual_annotators, _both_versions(replicates)))
+
+
+def take_annotated(replicates: Replicates, annotators: int) -> Replicates:
+    """Select the images with at least so many annotators, in every version."""
+    reference, replication = (
+        cells.with_at_least(annotators) for cells in _both_versions(replicates)
+    )
+    return Replicates(reference, replication, replicates.words)
+
+
+def _both_versions(replicates: Replicates) -> tuple[CellCounts, CellCounts]:
+    return replicates.reference, replicates.replication
+
+
+def _usual_annotators(cells: CellCounts, sparse: float = SPARSE_SHARE) -> int:
+    """Return the most annotators that all images but a share `sparse` of them have."""
+    images = cells.images[0]
+    candidates = np.unique(cells.shown[images > 0])
+    # Numbers of annotators are candidates for n', increasing.
+    fewer = np.array([images[cells.shown < number].sum() for number in candidates])
+    return int(candidates[fewer <= sparse * images.sum()][-1])
+
+
+def _count_with_fewer(cells: CellCounts, annotators: int) -> int:
+    return int(cells.images[0][cells.shown < annotators].sum())
