@@ -13,7 +13,7 @@ import bayesrep
 from bayesrep.inference.assemble import attributes, coordinates, posterior_group
 from bayesrep.inference.problem import pose
 from bayesrep.models import MODELS
-from bayesrep.models.curves import DEFAULT_TERMS
+from bayesrep.models.curve_bases import CURVE_FAMILIES
 from bayesrep.posterior.files import build_posterior
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.sections import CurvesSection
@@ -93,13 +93,13 @@ def check(study, model, groups=None, **options):
 
 
 @pytest.mark.parametrize("monotone", [False, True])
-@pytest.mark.parametrize("curve", DEFAULT_TERMS)
+@pytest.mark.parametrize("curve", CURVE_FAMILIES)
 @pytest.mark.parametrize("model", MODELS)
 def test_curves_integrate_to_the_adjusted_accuracy(study, model, curve, monotone):
     check(study, model, curve=curve, monotone=monotone)
 
 
-@pytest.mark.parametrize("curve", DEFAULT_TERMS)
+@pytest.mark.parametrize("curve", CURVE_FAMILIES)
 def test_so_they_do_with_groups(study, curve):
     check(study, "joint", curve=curve, groups="kind")
 

@@ -126,10 +126,9 @@ def _predictions(
 ) -> Iterator[NDArray[np.bool_]]:
     """Simulate answers [N, C] on the replication's images, draw by draw."""
     cell = fitted.cell_of_images("replication")
-    # Answers are independent given the cell, as in the model.
+    # Classifiers are independent given the cell, as in the model.
     for logit in decode(thinned_codes(fitted.posterior, draws))[0]:
-        chance = expit(logit.astype(float)).T[cell]
-        yield random.random(chance.shape) < chance
+        yield fitted.record.answers.sample_images(random, cell, expit(logit.astype(float)))
 
 
 def judge_agreement(fitted: Fitted) -> Finding:

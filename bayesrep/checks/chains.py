@@ -34,7 +34,7 @@ REPORTED_VARS = ("adjusted_accuracy", "bias_corrected_gap", "selection_gap")
 def check_draws(posterior: Posterior) -> list[Finding]:
     """Check that the draws represent the posterior, by the method that made them."""
     group, record = need_group(posterior, "posterior"), read_record(posterior)
-    if record.method != "nuts":
+    if not record.is_mcmc:
         return [*_check_modes(group), _check_approximation(record.method, group.attrs)]
     stats = find_group(posterior, "sample_stats")
     findings = [*_check_modes(group), _check_agreement(group), _check_stuck(group)]

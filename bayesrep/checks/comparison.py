@@ -1,9 +1,10 @@
 """Model comparison: leave-one-out cross-validation of fits to the same study.
 
 A unit is one image's annotations (of each data set), or one classifier's answer on one image of the
-replication. All images in a cell (k, n) have the same density, and so have all right
-and all wrong answers of a classifier in a cell. So one importance sampling serves all units of a
-cell, however many images there are, and the totals weigh each by its number m_i of units:
+replication, given those on the other images of its cell. All images in a cell (k, n) have the same
+density, and so have all right and all wrong answers of a classifier in a cell. So one importance
+sampling serves all units of a cell, however many images there are, and the totals weigh each by its
+number m_i of units:
 
     elpd = Σ_i m_i log p(y_i | all data but one unit like i),   se² = Σ_i m_i (elpd_i − mean)²
 
@@ -21,7 +22,7 @@ from typing import LiteralString, NamedTuple
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import log_expit, logsumexp
+from scipy.special import logsumexp
 
 from bayesrep.errors import PosteriorError
 from bayesrep.numerics.pareto import pareto_smooth
@@ -77,11 +78,11 @@ def leave_out_predictions(posterior: Posterior) -> dict[str, PsisLoo]:
         If the posterior lacks a group.
     """
     posterior = order_alike(posterior)
-    codes = logit_codes(posterior)
+    codes, record = logit_codes(posterior), read_record(posterior)
     likelihood = need_group(posterior, "log_density")
     observed = need_group(posterior, "observed_data", "correct")
     parts: dict[str, PsisLoo] = {}
-    for role in read_record(posterior).roles:
+    for role in record.roles:
         images = observed[f"{role}_images"].values
         some = np.flatnonzero(images > 0)
         density = _by_draw(likelihood[f"{role}_images"].values)[some] / images[some, None]
@@ -91,7 +92,11 @@ def leave_out_predictions(posterior: Posterior) -> dict[str, PsisLoo]:
         right = answers[index]
         logit = _by_draw(decode_some(codes, index))
         yes, no = np.flatnonzero(right > 0), np.flatnonzero(images > right)
-        density = log_expit(np.concatenate([logit[yes], -logit[no]]))
+        # An answer of one kind less among those about the others.
+        others = images[:, None] - 1
+        log_right = record.answers.log_answers(right[yes, None] - 1, others[yes], logit[yes])[1]
+        log_wrong = record.answers.log_answers(right[no, None], others[no], logit[no])[0]
+        density = np.concatenate([log_right, log_wrong])
         units = np.concatenate([right[yes], (images - right)[no]]).astype(np.float64)
         parts[f"answers {name}"] = psis_loo(density, units)
     return parts

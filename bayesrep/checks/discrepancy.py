@@ -22,8 +22,8 @@ whose second term is the spread of z over the draws at hand. So
 
 is uniform under the model as far as z̄ is normal. No data are simulated. F is a gamma distribution
 with the mean and the variance of X² at θ: for counts K − 1 and 2 (K − 1), or Haldane's exact
-variance where all images have one n; for answers, where bins are sums of independent binomials, 1
-and 2 + κ₄/σ⁴ for each bin, exactly.
+variance where all images have one n; for answers, where bins are sums of independent cells, 1 and
+2 + κ₄/σ⁴ for each bin, exactly.
 
 Measured: in 40 fits to data drawn from a fitted model 5.0 % of 80 p-values of counts and 5.0 % of
 320 of answers were below 5 %; where the truth had three components and the fit two (2,000 images),
@@ -44,6 +44,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from scipy.special import gammaincc, ndtr, ndtri
 
+from bayesrep.models.answers import BINOMIAL, AnswerDistribution
 from bayesrep.posterior.groups import CellNames
 from bayesrep.types import Float, Floats, Int, Ints
 
@@ -220,8 +221,9 @@ def check_answers(
     images: Int[np.ndarray, "cell"],
     accuracy: Float[np.ndarray, "draw cell"],
     position: Float[np.ndarray, "cell"],
+    answers: AnswerDistribution = BINOMIAL,
 ) -> Fit:
-    """Compare one classifier's right answers by cell with binomials.
+    """Compare one classifier's right answers by cell with their distribution.
 
     Parameters
     ----------
@@ -231,21 +233,22 @@ def check_answers(
         P(correct | cell) at posterior draws.
     position
         The order in which cells are merged.
+    answers
+        Distribution of right answers.
     """
     occupied = np.flatnonzero(images > 0)
     occupied = occupied[np.argsort(position[occupied], kind="stable")]
-    counts, q = images[occupied].astype(np.float64), accuracy[:, occupied]
+    counts, q = images[occupied], accuracy[:, occupied]
     sizes = counts[:, None] * np.stack([q.mean(axis=0), 1 - q.mean(axis=0)], axis=1)
     # Merge neighbouring cells until both right and wrong answers are expected often enough.
     member = _indicator(merge(sizes, MIN_EXPECTED))
     if member.shape[1] > MAX_BINS:
         member = _indicator(merge(counts, float(counts.sum()) / MAX_BINS))
     expected = (counts * q) @ member
-    unit = q * (1 - q)
-    # Bins are sums of independent binomials.
-    variance = (counts * unit) @ member
-    # Fourth cumulant of binomials: with few answers Var(X²) exceeds 2 a bin.
-    fourth = (counts * unit * (1 - 6 * unit)) @ member
+    # Bins are sums of independent cells.
+    variance = answers.variance(counts, q) @ member
+    # Fourth cumulant: with few answers Var(X²) exceeds 2 a bin.
+    fourth = answers.fourth_cumulant(counts, q) @ member
     parts = (right[occupied] @ member - expected) ** 2 / variance
     size = member.shape[1]
     x2 = parts.sum(axis=1)

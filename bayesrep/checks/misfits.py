@@ -174,7 +174,7 @@ def _which_curves(misfits: int, classifiers: int, names: str, words: Words) -> s
 def _better_curves(options: Mapping[str, Any]) -> str:
     if options.get("monotone"):
         return "Try monotone=False: these curves seem to fall somewhere."
-    if options.get("curve", "bernstein") == "bernstein":
+    if options.get("curve", "bernstein") == "bernstein":  # whose degree smooths it
         from bayesrep.models.options import JointOptions  # which imports JAX
 
         degree = 2 * int(options.get("degree", JointOptions.degree))

@@ -84,7 +84,8 @@ def check_predictions(posterior: Posterior, *, draws: int = PREDICTION_DRAWS) ->
     """
     observed = need_group(posterior, "observed_data", "correct")
     codes, likelihood = thinned_codes(posterior, draws), need_group(posterior, "log_density")
-    roles = read_record(posterior).roles
+    record = read_record(posterior)
+    roles = record.roles
     cells = {role: cells_along(observed, role) for role in roles}
     # Effects on accuracies need the same cells in both data sets.
     same_cells = {role for role in roles if _are_equal(cells[role], cells["replication"])}
@@ -102,7 +103,7 @@ def check_predictions(posterior: Posterior, *, draws: int = PREDICTION_DRAWS) ->
     mean_accuracy = np.zeros(len(position))
     for index, name in enumerate(observed["classifier"].values):  # alone: there may be thousands
         accuracy = expit(decode_some(codes, index)[0].astype(np.float64))
-        fit = check_answers(right[index], n_images, accuracy, position)
+        fit = check_answers(right[index], n_images, accuracy, position, record.answers)
         row = _row("answers", str(name), fit, cells["replication"])
         fitted = accuracy.mean(axis=0)
         mean_accuracy += fitted / len(right)

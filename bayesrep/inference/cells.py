@@ -237,8 +237,9 @@ def cell_groups(
     trials = predictive["replication_images"][1] if new_images else images
     trials = np.broadcast_to(trials, (*values["accuracy"].shape[:2], len(images)))
     correct = np.empty(values["accuracy"].shape, dtype=np.int32)
+    answers = problem.options.answer_distribution()
     for place in np.ndindex(correct.shape[:2]):  # all at once take twice the memory
-        correct[place] = rng.binomial(trials[place], values["accuracy"][place])
+        correct[place] = answers.sample(rng, trials[place], values["accuracy"][place])
     predictive["correct"] = (("chain", "draw", *dims), correct[..., some])
     observed["correct"] = (dims, right[:, some])
     if new_images:

@@ -12,7 +12,9 @@ Given the global parameters, a classifier's own ones are normal, centre + R z wi
 of the Hessian, and what moves the derivative moves
 
     z_c  =  Σ_cell L_c[cell] ε_c[cell]  +  (the prior's share),
-    L_c  =  Rᵀ ∂logit q_c √(m q_c (1 − q_c)).
+    L_c  =  Rᵀ ∂logit q_c √(m q_c (1 − q_c)) / v,        v = Var(y) / (m q (1 − q)),
+
+where v is 1 for binomial answers.
 
 The leading directions of Σ_cell L ε over classifiers are a *factor model* of all z; what it leaves
 of a classifier's identity covariance is the classifier's own. Every z_c is exactly standard normal,
@@ -41,6 +43,7 @@ from bayesrep.inference.density import Density
 from bayesrep.inference.laplace_marginal import N_FACTORS, FactorNoise, Marginal, Setting
 from bayesrep.inference.problem import Problem
 from bayesrep.inference.program import Program
+from bayesrep.models.answers import overdispersion
 from bayesrep.models.counts import pair_of_cells
 from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Floats, Ints
@@ -111,12 +114,13 @@ def share_images(density: Density, setting: Setting, problem: Problem) -> Settin
     Loadings are those at ξ = 0, where the posterior has its mass.
     """
     slope, right = map(np.asarray, _slope_program(density)(setting))
-    images = np.zeros(right.shape[1:])
+    images = np.zeros(right.shape[1:], dtype=np.int64)
     for g, table in enumerate(completed_cells(problem)["replication"]):
         images[g, pair_of_cells(table)] = table.images
     variance = right * (1 - right)
     # A classifier that is certainly right is not moved by any image's weight.
     scale = np.sqrt(images / np.where(variance > MIN_VARIANCE, variance, np.inf))
+    scale /= overdispersion(problem.options.answer_distribution(), images, right)
     loading = slope * scale[:, None]
     rows = images_of_cells(problem, "replication")  # once for several passes over the cells
     cells = partial(answer_factors, problem, rows, right)

@@ -57,6 +57,10 @@ class _Models(MutableMapping[str, "Model"]):
     def __len__(self) -> int:
         return len(self._ours) + len(self._others)
 
+    def is_own(self, name: str) -> bool:
+        """True for our models, none of which has answers that are not binomial."""
+        return name in self._ours
+
     def list_own(self) -> "list[Model]":
         """List our models whose files are imported: a wrapper of one may have its name."""
         # A file that is being imported has no model yet.

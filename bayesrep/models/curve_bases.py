@@ -1,6 +1,7 @@
 """Bases of curves: level, slope and bends at any points, and integrals along the points."""
 
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -39,7 +40,9 @@ def list_terms(
 ) -> tuple[Float[np.ndarray, "point term"], Float[np.ndarray, "bend"]]:
     """Evaluate level, slope and bends at points in [0, 1]; returns these and the bends' scale."""
     line = np.column_stack([np.ones_like(points), 2 * points - 1])
-    bends, scale = {"spline": _splines, "gp": _process}[name](points, terms - 2)
+    evaluate = CURVE_FAMILIES[name].bends
+    assert evaluate is not None  # the Bernstein form has polynomials at its own points
+    bends, scale = evaluate(points, terms - 2)
     return np.column_stack([line, bends]), scale
 
 
@@ -67,3 +70,23 @@ def _process(points: Points, count: int) -> Bends:
     phase = frequency * (points[:, None] - 0.5 + _BOUNDARY)
     density = np.sqrt(2 * np.pi) * _LENGTH_SCALE * np.exp(-0.5 * (_LENGTH_SCALE * frequency) ** 2)
     return np.sin(phase) / np.sqrt(_BOUNDARY), np.sqrt(density)
+
+
+class CurveFamily(NamedTuple):
+    """Bends of a family at any points in [0, 1], and its numbers of terms.
+
+    `bends` is None where points are numbers of virtual annotators, with polynomials of their own.
+    """
+
+    bends: Callable[[Points, int], Bends] | None
+    default_terms: int
+    min_terms: int
+    max_own_terms: int  # that a classifier has of its own; it shares the others
+
+
+CURVE_FAMILIES = {
+    "bernstein": CurveFamily(None, 7, 2, 5),
+    "spline": CurveFamily(_splines, 9, 4, 9),
+    "gp": CurveFamily(_process, 10, 2, 10),
+}
+"""Families of curves by name: a further one is a line here and its function of bends."""

@@ -41,7 +41,13 @@ from jax.typing import ArrayLike
 from numpyro.distributions import constraints
 from scipy.special import gammaln
 
-from bayesrep.models.curve_bases import Frequencies, Points, integral_matrix, list_terms
+from bayesrep.models.curve_bases import (
+    CURVE_FAMILIES,
+    Frequencies,
+    Points,
+    integral_matrix,
+    list_terms,
+)
 from bayesrep.models.priors import Prior, build_prior, locate
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.bernstein import bernstein_basis, smooth_basis
@@ -49,17 +55,15 @@ from bayesrep.types import Float
 
 Terms: TypeAlias = Float[Array, "*batch term"]
 
-DEFAULT_TERMS = {"bernstein": 7, "spline": 9, "gp": 10}
-"""Curve families and the number of terms each has by default."""
-MAX_OWN_TERMS = {"bernstein": 5, "spline": 9, "gp": 10}
-"""Most terms that a classifier has of its own; it shares the others."""
-
 NONPARAMETRIC_SCALE = 4.0
 """Prior scale of the population's spline and process bends over that of Legendre polynomials."""
 BEND_DF = 4.0
 """Degrees of freedom of the Student t of the population's bends."""
 
 N_LINEAR = 2  # terms before the bends
+
+link = jax.nn.sigmoid
+"""P(correct) from a curve's η."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +100,11 @@ class Curves:
     @property
     def is_exact(self) -> bool:
         """True if the points are numbers of virtual annotators, not values of s."""
-        return self.name == "bernstein"
+        return CURVE_FAMILIES[self.name].bends is None
 
     def probability(self, terms: Terms) -> Float[Array, "*batch point"]:
         """Compute σ(η) at the points."""
-        return jax.nn.sigmoid(self.logit(terms))
+        return link(self.logit(terms))
 
     def logit(self, terms: Terms) -> Float[Array, "*batch point"]:
         """Compute η at the points."""
@@ -114,8 +118,8 @@ class Curves:
             return self.probability(terms) @ bernstein_basis(s, self.degree).T
         if self.monotone:
             rise = self._slope(terms) @ integral_matrix(self.points, s).T
-            return jax.nn.sigmoid(terms[..., :1] + rise)
-        return jax.nn.sigmoid(terms @ list_terms(self.name, s, self.basis.shape[1])[0].T)
+            return link(terms[..., :1] + rise)
+        return link(terms @ list_terms(self.name, s, self.basis.shape[1])[0].T)
 
     def _slope(self, terms: Terms) -> Float[Array, "*batch point"]:
         """Compute the derivative of a monotone η at the points."""
@@ -283,7 +287,8 @@ def curve_family(name: str, degree: int, terms: int, *, monotone: bool) -> Curve
     monotone
         Whether curves may only rise.
     """
-    if name == "bernstein":
+    family = CURVE_FAMILIES[name]
+    if family.bends is None:
         points = np.linspace(0.0, 1.0, degree + 1)
         basis = smooth_basis(degree, terms)
         own = 1.0 / np.arange(1, terms - 1)
@@ -292,4 +297,4 @@ def curve_family(name: str, degree: int, terms: int, *, monotone: bool) -> Curve
         points = np.exp(logit_quadrature.nodes()[0])
         basis, own = list_terms(name, points, terms)
         scale = NONPARAMETRIC_SCALE * own
-    return Curves(name, points, basis, scale, own[: MAX_OWN_TERMS[name] - N_LINEAR], monotone)
+    return Curves(name, points, basis, scale, own[: family.max_own_terms - N_LINEAR], monotone)

@@ -34,6 +34,7 @@ Engstrom et al. (2020), sections 4.1 and 5.3; equations 6 and 7 are integrated.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import jax
@@ -44,6 +45,7 @@ from jax import Array
 from jax.scipy.special import betaln, logsumexp
 from jax.typing import ArrayLike
 
+from bayesrep.models.answers import BINOMIAL, AnswerDistribution, overdispersion
 from bayesrep.models.counts import (
     ByCell,
     ByPoint,
@@ -61,7 +63,7 @@ from bayesrep.models.counts import (
     on_pairs,
 )
 from bayesrep.models.curve_bases import Frequencies
-from bayesrep.models.curves import Curves, complete_terms, sample_curves
+from bayesrep.models.curves import Curves, complete_terms, link, sample_curves
 from bayesrep.models.mixtures import (
     MIXTURE_SITES,
     Mixtures,
@@ -97,7 +99,11 @@ class JointData(NamedTuple):
         return len(self.datasets), len(self.share)
 
 
-def joint_data(groups: Sequence[Mapping[str, Cells]], dependence: float = 0.0) -> JointData:
+def joint_data(
+    groups: Sequence[Mapping[str, Cells]],
+    dependence: float = 0.0,
+    answers: AnswerDistribution = BINOMIAL,
+) -> JointData:
     """Build the arrays of the likelihood from the cells of every group, by data set.
 
     Parameters
@@ -106,7 +112,9 @@ def joint_data(groups: Sequence[Mapping[str, Cells]], dependence: float = 0.0) -
         One mapping of role to cells for each group, as `bayesrep.SufficientStatistics.cells`, the
         reference first, then the replication; all have the same roles.
     dependence
-        Intraclass correlation of the answers about one image.
+        Intraclass correlation of the annotators' answers about one image.
+    answers
+        Distribution of the classifiers' right answers.
     """
     tables = {role: complete([cells[role] for cells in groups]) for role in groups[0]}
     images = {role: images_on_pairs(each) for role, each in tables.items()}
@@ -114,7 +122,10 @@ def joint_data(groups: Sequence[Mapping[str, Cells]], dependence: float = 0.0) -
     correct = np.stack([on_pairs(cells.correct.T, cells) for cells in answered], axis=1)
     # In NumPy: JAX would compile a program for each operation.
     total = images["reference"].sum(axis=1)
-    weight = overlap_weight(cells["replication"] for cells in groups)
+    weight = overlap_weight(
+        (cells["replication"] for cells in groups),
+        None if answers == BINOMIAL else partial(overdispersion, answers),
+    )
     return JointData(
         datasets=tuple(counts_of(each, dependence) for each in tables.values()),
         correct=jax.device_put(correct),
@@ -162,7 +173,7 @@ def _with_groups(
         with numpyro.plate("classifier", classifiers):
             shift = jnp.asarray(numpyro.sample("classifier_group_effect", around.to_event(1)))
         by_group = by_group + shift[:, :, None]
-    return jax.nn.sigmoid(by_group)
+    return link(by_group)
 
 
 def joint(data: JointData, options: JointOptions) -> None:
@@ -188,17 +199,22 @@ def sample_and_condition(data: JointData, options: JointOptions) -> CellPredicti
     family = options.family()
     mixtures = sample_mixtures(options, *data.sizes)
     logits = sample_curves(family, options.curve_priors(), len(data.correct))
-    return condition(data, family, mixtures, _with_groups(options, logits, len(data.share)))
+    curves = _with_groups(options, logits, len(data.share))
+    return condition(data, family, mixtures, curves, options.answer_distribution())
 
 
 def condition(
-    data: JointData, family: Curves, mixtures: Sequence[Mixtures], curves: ByPoint
+    data: JointData,
+    family: Curves,
+    mixtures: Sequence[Mixtures],
+    curves: ByPoint,
+    answers: AnswerDistribution = BINOMIAL,
 ) -> CellPredictions:
     """Condition mixtures and curves, probabilities at the family's points, on the data."""
     cells = predict_cells(data, family, mixtures, curves)
     for index, (counts, masses) in enumerate(zip(data.datasets, cells.log_mass, strict=True)):
         numpyro.factor(f"counts_{index}", log_likelihood_of(counts, masses))
-    log_right = data.correct * jnp.log(cells.right) + data.wrong * jnp.log1p(-cells.right)
+    log_right = answers.log_likelihood(data.correct, data.wrong, cells.right)
     # In the plate, so that the density knows which part is a classifier's.
     with numpyro.plate("classifier", len(data.correct)):
         numpyro.factor("correct", log_right.sum(axis=(1, 2)))
@@ -319,7 +335,9 @@ def joint_dims(data: JointData, options: JointOptions) -> dict[str, tuple[str, .
 JOINT_MODEL = Model(
     function=joint,
     options=JointOptions,
-    data=lambda cells, _, options: joint_data(cells, options.dependence),
+    data=lambda cells, _, options: joint_data(
+        cells, options.dependence, options.answer_distribution()
+    ),
     annotations=annotations_only,
     select=of_classifiers,
     weight=lambda data: data.weight,

@@ -1,13 +1,15 @@
 """Structure, sizes and priors of the joint model, which further models share."""
 
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from bayesrep.bounds import is_of_kind, refuse_above
 from bayesrep.errors import OptionError
-from bayesrep.models.curves import DEFAULT_TERMS, Curves, Priors, curve_family, laws_by_term
+from bayesrep.models.answers import BINOMIAL, AnswerDistribution
+from bayesrep.models.curve_bases import CURVE_FAMILIES
+from bayesrep.models.curves import Curves, Priors, curve_family, laws_by_term
 from bayesrep.models.priors import LARGEST_NUMBER, Prior, locate, parse_prior, shift_prior
 from bayesrep.types import no_type_check
 
@@ -74,7 +76,7 @@ class JointOptions:
 
     components: int = 2
     shared_components: bool = True
-    curve: Literal["bernstein", "spline", "gp"] = "bernstein"
+    curve: str = "bernstein"
     degree: int = 32
     terms: int | None = None
     monotone: bool = False
@@ -119,9 +121,10 @@ class JointOptions:
         if not 0 <= self.dependence < 1:
             raise OptionError("dependence-out-of-range", dependence=self.dependence)
         refuse_above("degree", self.degree, LARGEST_DEGREE)
-        if self.curve not in DEFAULT_TERMS:
-            raise OptionError("unknown-curve", choices=", ".join(DEFAULT_TERMS), curve=self.curve)
-        least = 4 if self.curve == "spline" else 2
+        if self.curve not in CURVE_FAMILIES:
+            choices = ", ".join(CURVE_FAMILIES)
+            raise OptionError("unknown-curve", choices=choices, curve=self.curve)
+        least = CURVE_FAMILIES[self.curve].min_terms
         if self.size < least:
             raise OptionError(
                 "curve-terms-too-few", curve=self.curve, least=least, terms=self.terms
@@ -138,11 +141,15 @@ class JointOptions:
     @property
     def size(self) -> int:
         """T, terms of a curve."""
-        return DEFAULT_TERMS[self.curve] if self.terms is None else self.terms
+        return CURVE_FAMILIES[self.curve].default_terms if self.terms is None else self.terms
 
     def family(self) -> Curves:
         """The chosen curves' points and basis."""
         return curve_family(self.curve, self.degree, self.size, monotone=self.monotone)
+
+    def answer_distribution(self) -> AnswerDistribution:
+        """Distribution of right answers about the images of a cell, for fits and all that reads."""
+        return BINOMIAL
 
     @property
     def log_steps(self) -> Prior:

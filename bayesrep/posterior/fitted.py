@@ -20,6 +20,7 @@ from bayesrep.posterior.groups import (
     need_group,
     place_of_cells,
     read_record,
+    right_answers,
 )
 from bayesrep.posterior.influences import Influences
 from bayesrep.posterior.likelihood import decode_some, logit_codes
@@ -198,9 +199,17 @@ class Fitted:
         spanning = np.column_stack([np.ones_like(reference), reference, leading.T])
         return np.linalg.qr(spanning)[0]
 
-    def _logit_right(self, cell: int) -> Float[np.ndarray, "chain stored classifier"]:
-        """Draws of the logit of P(correct | cell)."""
-        return decode_some(self._logit_codes, slice(None), cell)
+    def _log_answers(self, cell: int) -> tuple[Float[np.ndarray, "chain stored classifier"], ...]:
+        """Draws of log P(wrong) and log P(right) of one more image of a cell."""
+        logits = decode_some(self._logit_codes, slice(None), cell).astype(float)
+        right, images = self._answered_cells
+        return self.record.answers.log_answers(right[:, cell], images[cell], logits)
+
+    @cached_property
+    def _answered_cells(self) -> tuple[Int[np.ndarray, "classifier cell"], Int[np.ndarray, "cell"]]:
+        """Right answers and images of the replication's cells."""
+        observed = self.need("observed_data", "correct", "replication_images")
+        return right_answers(observed), observed["replication_images"].values
 
     @cached_property
     def _logit_codes(self) -> Codes:
@@ -305,7 +314,7 @@ class Fitted:
             cells_along(density, role),
             self.cell_of_images(role),
             self._log_mass(role),
-            self._logit_right if role == "replication" else None,
+            self._log_answers if role == "replication" else None,
         )
 
     def _log_mass(self, role: str) -> Float[np.ndarray, "chain stored cell"]:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from bayesrep.errors import PosteriorError
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.models import MODELS
-from bayesrep.posterior.verdict import certify_draws
+from bayesrep.models.answers import BINOMIAL, AnswerDistribution
+from bayesrep.posterior.verdict import MCMC_METHODS, certify_draws
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.words import Words, named_words
 from bayesrep.types import Int, Shaped
@@ -193,6 +194,16 @@ class FitRecord:
             return self.model.options(**options)
         except (TypeError, ValueError) as error:
             raise PosteriorError("posterior-options-of-other-model", model=self.name) from error
+
+    @property
+    def is_mcmc(self) -> bool:
+        """True if the draws are chains, not weighted."""
+        return self.method in MCMC_METHODS
+
+    @property
+    def answers(self) -> AnswerDistribution:
+        """Distribution of the classifiers' right answers; for our models JAX is not imported."""
+        return BINOMIAL if MODELS.is_own(self.name) else self.options.answer_distribution()
 
     @property
     def dependence(self) -> float:

@@ -3,7 +3,10 @@
 An image's influence on a posterior mean is a posterior covariance (Giordano and Broderick 2023,
 "The Bayesian infinitesimal jackknife for variance", equation 7):
 
-    influence of x on E[A]  =  (counts)  +  Σ_c r_cx φ_c,        r = correct − q.
+    influence of x on E[A]  =  (counts)  +  Σ_c r_cx φ_c,        r = correct − q,
+
+for binomial answers; other distributions have the log probability of x's answer given those about
+the other images in place of that (`bayesrep.models.answers`).
 
 φ_c is the effect of one more right answer of classifier c. It counts fully for c's own parameters,
 and with weight w for the global ones, ξ (`bayesrep.studies.overlap`):
@@ -22,8 +25,8 @@ from numpy.typing import NDArray
 
 from bayesrep.types import Float, Floats
 
-LogitRight: TypeAlias = Callable[[int], Float[np.ndarray, "chain draw classifier"]]
-"""Draws of the logit of P(correct | cell), of a cell by its index."""
+LogAnswers: TypeAlias = Callable[[int], tuple[Float[np.ndarray, "chain draw classifier"], ...]]
+"""Draws of log P(wrong) and log P(right) of one more image of a cell, by the cell's index."""
 N_BLOCKS = 5
 """Blocks of draws; covariances of different blocks have independent errors."""
 DRAWS_PER_DIRECTION = 5

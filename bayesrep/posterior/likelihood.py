@@ -1,22 +1,17 @@
 """Log likelihood of the classifiers' answers, computed from the stored logits.
 
-A classifier that is right with probability q is right on y of m images in a cell:
-
-    log P(y | m, q)  =  log C(m, y) + y η − m log(1 + exp η),      η = logit q.
-
-It is as large as the logits themselves, so no file has both.
+It is that of the model's distribution (`bayesrep.models.answers`), and as large as the logits
+themselves, so no file has both.
 """
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import log_expit
 
 from bayesrep.files.netcdf import Variable
-from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.codes import Codes, decode
-from bayesrep.posterior.groups import Posterior, need_group, thinned_draws
+from bayesrep.posterior.groups import Posterior, need_group, read_record, thinned_draws
 from bayesrep.types import Float
 
 if TYPE_CHECKING:
@@ -75,14 +70,13 @@ def answer_log_likelihoods(
         If the posterior lacks a group.
     """
     observed = need_group(posterior, "observed_data", "correct", "replication_images")
-    codes = logit_codes(posterior)
+    codes, answers = logit_codes(posterior), read_record(posterior).answers
     images = observed["replication_images"].values
     # The answers' likelihood is stored for cells with images only.
     some = np.flatnonzero(images)
     for index, right in enumerate(observed["correct"].values):
         logit = decode_some(codes, index, some).astype(np.float64)
-        choices = log_binomial(images[some], right)
-        yield choices + right * logit + images[some] * log_expit(-logit)
+        yield answers.log_prob(right, images[some], logit)
 
 
 def with_log_likelihood(tree: "xr.DataTree") -> "xr.DataTree":

@@ -17,6 +17,8 @@ from bayesrep.studies.shown import number
 from bayesrep.studies.statistics import SufficientStatistics
 
 DRAW_DIMS = ("chain", "draw")
+MCMC_METHODS = ("nuts",)
+"""Methods whose draws are chains, with R-hat and divergences in place of weights."""
 FIT_ATTRS = ("model", "options", "method", "feedback", "statistics_digest", "study_fingerprint")
 MAX_RHAT = 1.01
 MIN_ESS = 400.0
@@ -219,7 +221,8 @@ def certify_draws(group: Group, stats: Group | None) -> Group:
     accuracy = group[ACCURACY_VAR].values
     counts = [np.unique(chain, return_counts=True)[1] for chain in accuracy[:, :, 0]]
     is_repeated = any(len(each) > 1 and each.min() > 1 for each in counts)
-    longest = int(planned["draws"]) if certified and attrs.get("method") == "nuts" else certified
+    is_mcmc = attrs.get("method") in MCMC_METHODS
+    longest = int(planned["draws"]) if certified and is_mcmc else certified
     if is_repeated or 0 < longest < group.sizes["draw"]:
         raise PosteriorError("posterior-draws-disordered")
     # As many draws as the fit had, or its number is not recorded: its verdict stands.
@@ -234,7 +237,7 @@ def certify_draws(group: Group, stats: Group | None) -> Group:
         raise PosteriorError("posterior-chains-repeated")
     # The ESS shrinks in proportion to the draws.
     ess = float(np.min(merged.get("ess", np.inf))) * draws / certified
-    if attrs.get("method") != "nuts":
+    if not is_mcmc:
         pareto_k = float(np.max(merged.get("pareto_k", np.inf)))
         verdict = judge_weights(pareto_k, ess)
         if pareto_k < MAX_PARETO_K and ess < MIN_ESS:  # a good approximation, but too few draws

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import log_expit
 
 from bayesrep.numerics.crowd import (
     Clustered,
@@ -31,7 +30,7 @@ from bayesrep.numerics.crowd import (
     overlap_correction,
 )
 from bayesrep.posterior.groups import CellNames
-from bayesrep.posterior.influences import Influences, LogitRight, center_draws
+from bayesrep.posterior.influences import Influences, LogAnswers, center_draws
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.crowds import residuals_of
 from bayesrep.types import Bool, Float, Floats, Int
@@ -51,15 +50,15 @@ class AnsweredImages(NamedTuple):
         The posterior's cells, and the index of each image's cell.
     log_mass : [chain, draw, cell]
         Log probability of the cell's count.
-    logit_right
-        Draws of logit P(correct | cell), if the model uses the data set's answers.
+    log_answers
+        Draws of log P(answer | cell), if the model uses the data set's answers.
     """
 
     data: AnnotatedSet
     cells: CellNames
     cell: Int[np.ndarray, "image"]
     log_mass: NDArray[np.floating]
-    logit_right: LogitRight | None
+    log_answers: LogAnswers | None
 
 
 def worker_covariance(
@@ -168,11 +167,11 @@ def _cell_effects(
 
     @lru_cache(maxsize=4)
     def derivatives_of_right(cell: int) -> tuple[Floats, Floats]:
-        """Derivatives by Σ log(1 − q) [block, direction], and by logit q [block, c, direction]."""
-        assert each.logit_right is not None
-        logit = np.asarray(each.logit_right(cell), dtype=float)
-        wrong = influences.project(center_draws(log_expit(-logit)), directions)
-        return wrong.sum(axis=1), influences.project(center_draws(logit), directions)
+        """Derivatives by Σ log P(wrong), and by log odds of right answers [block, c, direction]."""
+        assert each.log_answers is not None
+        log_wrong, log_right = map(center_draws, each.log_answers(cell))
+        wrong = influences.project(log_wrong, directions)
+        return wrong.sum(axis=1), influences.project(log_right - log_wrong, directions)
 
     # Images of a cell share their derivatives: go through them by cell.
     order = np.argsort(each.cell, kind="stable")
@@ -193,7 +192,7 @@ def _cell_effects(
             if times == 0:
                 continue
             difference = (mass[:, high] - mass[:, low])[:, None]
-            if each.logit_right is not None:
+            if each.log_answers is not None:
                 (wrong, logit), (wrong_below, logit_below) = (
                     derivatives_of_right(high),
                     derivatives_of_right(low),

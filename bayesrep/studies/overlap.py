@@ -10,7 +10,9 @@ weight that makes the two agree,
     w  =  Σ_x Σ_c r_cx²  /  Σ_x (Σ_c r_cx)²,
 
 is 1 / (1 + (C − 1) ρ) where all pairs of classifiers have the correlation ρ: 1 for one classifier
-and for independent ones, 1 / C for copies of one.
+and for independent ones, 1 / C for copies of one. Where answers about a cell's images hang together
+within a classifier, so that Var(y) is v times the binomial's, a residual counts 1 / v of that in
+each score: variances are then 1 / v of these, products of different classifiers 1 / v².
 
 References
 ----------
@@ -19,15 +21,18 @@ section 3. Ribatet, Cooley, Davison (2012), "Bayesian inference from composite l
 application to spatial extremes", Statistica Sinica 22, section 2.3: the magnitude adjustment.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from bayesrep.studies.statistics import Cells
+from bayesrep.types import Floats, Ints
 
 
-def overlap_weight(tables: Iterable[Cells]) -> float:
-    """What a classifier's answers count for what all share, by the cells of groups of images.
+def overlap_weight(
+    tables: Iterable[Cells], overdispersion: Callable[[Ints, Floats], Floats] | None = None
+) -> float:
+    """Compute w from the cells of groups of images, and v from m and q; without it v is 1.
 
     1 where it is not known which answers are about the same images (`Cells.squares`), and 1 / C
     where no cell has two images, or all classifiers are always right, so that nothing can be told.
@@ -39,9 +44,18 @@ def overlap_weight(tables: Iterable[Cells]) -> float:
             return 1.0
         classifiers = max(cells.correct.shape[1], 1)
         images = np.maximum(cells.images, 1)
-        alone += float((cells.correct - cells.correct**2 / images[:, None]).sum())
+        own = cells.correct - cells.correct**2 / images[:, None]
         right = cells.correct.sum(axis=1)
-        together += float((cells.squares - right**2 / images).sum())
+        whole = cells.squares - right**2 / images
+        if overdispersion is not None:
+            # At shares that are never 0 or 1; classifiers of a cell have nearly one v.
+            share = (cells.correct + 0.5) / (images[:, None] + 1)
+            v = overdispersion(np.broadcast_to(images[:, None], share.shape), share)
+            mean = v.mean(axis=1)
+            whole = (whole - own.sum(axis=1)) / mean**2 + (own / v).sum(axis=1)
+            own = own / v
+        alone += float(own.sum())
+        together += float(whole.sum())
     if not together > 0:
         return 1.0 / classifiers
     return float(np.clip(alone / together, 1.0 / classifiers, 1.0))

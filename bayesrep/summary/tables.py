@@ -91,7 +91,7 @@ def accuracies(fitted: Fitted) -> pl.DataFrame:
 
 def _convergence(fitted: Fitted) -> tuple[Floats, Floats, Floats]:
     """Compute R-hat, bulk and tail ESS of adjusted accuracies; weighted draws have no R-hat."""
-    if fitted.record.method == "nuts":
+    if fitted.record.is_mcmc:
         name = "adjusted_accuracy"
         checks = diagnostics(fitted.group.select(name))
         return checks.rhat[name].values, checks.ess_bulk[name].values, checks.ess_tail[name].values

@@ -150,7 +150,7 @@ def _fit(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
 def convergence(posterior: Posterior, fitted: Fitted) -> Mapping[str, float | int | None]:
     """The worst R-hat and effective size of any quantity, divergences, and Pareto's k."""
     made = fitted.group.attrs
-    if fitted.record.method != "nuts":
+    if not fitted.record.is_mcmc:
         return {
             "rhat_max": None,
             "ess_min": float(made["ess"]),

@@ -177,7 +177,7 @@ def _commands(fitted: Fitted) -> str:
     """The command lines that make this posterior and the page again."""
     attributes, made = fitted.group.attrs, fitted.record
     schedule = json.loads(str(attributes.get("schedule", "{}")))
-    lengths = ("chains", "warmup", "draws") if made.method == "nuts" else ("draws",)
+    lengths = ("chains", "warmup", "draws") if made.is_mcmc else ("draws",)
     given = {
         "model": made.name,
         "method": attributes.get("asked_method"),

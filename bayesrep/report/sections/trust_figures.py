@@ -193,8 +193,8 @@ def draw_checks(study: Study, posterior: Posterior) -> vega.Spec:
 def _of_chains(study: Study, posterior: Posterior) -> Fitted:
     """A posterior that chains have drawn."""
     fitted = Fitted(study, posterior)
-    if (method := fitted.record.method) != "nuts":
-        raise OptionError("figure-of-chains", method=method)
+    if not fitted.record.is_mcmc:
+        raise OptionError("figure-of-chains", method=fitted.record.method)
     return fitted
 
 
