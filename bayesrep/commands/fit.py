@@ -29,7 +29,7 @@ def add(parser: ArgumentParser) -> None:
         "--model",
         metavar="NAME",
         help="joint; workers, whose estimate knows who answered; or one of your own, by its name "
-        "(joint)",
+        "or as FILE.py:NAME (joint)",
     )
     option(
         "--set",

@@ -15,6 +15,7 @@ from bayesrep.estimators.estimator import Estimator, check_words
 from bayesrep.estimators.jackknife import Jackknife
 from bayesrep.estimators.naive import Naive
 from bayesrep.estimators.raw import Raw
+from bayesrep.plugins import run_plugins
 
 ESTIMATORS: dict[str, type[Estimator]] = {
     kind.name: kind for kind in (Raw, Naive, Jackknife, EMSpline)
@@ -50,6 +51,8 @@ def parse(method: str | Estimator) -> Estimator:
     # A method is a name with options in parentheses: `jackknife(delete=2)`.
     match = _METHOD_PATTERN.fullmatch(method)
     name = match.group(1) if match else method
+    if name not in ESTIMATORS:
+        run_plugins()
     if match is None or name not in ESTIMATORS:
         raise OptionError("unknown-method", method=name, choices=", ".join(ESTIMATORS))
     kind = ESTIMATORS[name]

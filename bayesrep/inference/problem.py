@@ -100,6 +100,8 @@ def pose(
         Where the study lacks a data set or the column of groups.
     """
     # The model's arguments are checked first: they need no study.
+    if ".py:" in model:
+        model = MODELS.register_file(model)
     chosen = _find_model(model, options, groups)
     statistics = SufficientStatistics.of(study)
     roles = (*REQUIRED_ROLES, *(role for role in datasets if role not in REQUIRED_ROLES))

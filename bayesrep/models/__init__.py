@@ -3,8 +3,9 @@
 `MODELS` are the models of `bayesrep.fit`. A model is added here and in a file of its own: no other
 package asks for its name. Its file is imported, and JAX with it, when the model is looked up; the
 names alone cost nothing. A model of one's own is registered by name,
-`MODELS["probit"] = Model(...)`, for as long as the process lives; or it is in an installed package,
-whose entry point of the group "bayesrep.models" has its name.
+`MODELS["probit"] = Model(...)`, for as long as the process lives; or a file that the user names
+does that (`bayesrep.plugins`); or it is in an installed package, whose entry point of the group
+"bayesrep.models" has its name.
 """
 
 import sys
@@ -14,6 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
 from bayesrep.errors import OptionError
+from bayesrep.plugins import run_plugin, run_plugins
 
 if TYPE_CHECKING:
     from bayesrep.models.model import Model
@@ -24,7 +26,7 @@ __all__ = ["MODELS", "Model"]
 class _Models(MutableMapping[str, "Model"]):
     """Registry of models by name: ours, by file and attribute, and others that were registered.
 
-    For any other name the entry points of installed packages are searched, and registered.
+    For any other name the user's files are run, and entry points of installed packages searched.
     """
 
     def __init__(self, **attributes: str) -> None:
@@ -33,6 +35,8 @@ class _Models(MutableMapping[str, "Model"]):
 
     def __getitem__(self, name: str) -> "Model":
         if name not in self._ours:
+            if name not in self._others:
+                run_plugins()
             if name not in self._others and (point := _find_installed(name)):
                 self._others[name] = point.load()
             return self._others[name]
@@ -49,13 +53,34 @@ class _Models(MutableMapping[str, "Model"]):
     def __contains__(self, name: object) -> bool:
         if name in self._ours or name in self._others:
             return True
-        return isinstance(name, str) and _find_installed(name) is not None
+        if not isinstance(name, str):
+            return False
+        run_plugins()
+        return name in self._others or _find_installed(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self._ours, *self._others])
 
     def __len__(self) -> int:
         return len(self._ours) + len(self._others)
+
+    def register_file(self, reference: str) -> str:
+        """Run the file of "FILE.py:NAME", and return the name of its model, registered.
+
+        Raises
+        ------
+        OptionError
+            If the file has no such model, or cannot be run.
+        """
+        from bayesrep.models.model import Model
+
+        path, _, name = reference.rpartition(":")
+        model = getattr(run_plugin(path), name, None)
+        if isinstance(model, Model):
+            self[name] = model
+        if name not in self._others:
+            raise OptionError("plugin-without-model", path=path, model=name)
+        return name
 
     def is_own(self, name: str) -> bool:
         """True for our models, none of which has answers that are not binomial."""

@@ -19,12 +19,13 @@ from scipy.special import log_expit, logit
 
 from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.settings import own_settings
-from bayesrep.types import Bools, Floats, Ints
+from bayesrep.types import Bools, Floats, Int
 
 if TYPE_CHECKING:
     from jax import Array
     from numpyro.distributions import Distribution
 
+Numbers: TypeAlias = Int[np.ndarray, "..."]
 MAX_LOGIT = 36.0
 """Largest |logit q| in distributions that take q: beyond it 1 − q is 0 in float64."""
 
@@ -42,29 +43,29 @@ class Binomial:
 
         return right * jnp.log(accuracy) + wrong * jnp.log1p(-accuracy)
 
-    def log_prob(self, right: Ints, images: Ints, logits: Floats) -> Floats:
+    def log_prob(self, right: Numbers, images: Numbers, logits: Floats) -> Floats:
         """Compute log f(y; m, q)."""
         choices = log_binomial(images, right)
         return choices + right * logits + images * log_expit(-logits)
 
-    def log_answers(self, right: Ints, images: Ints, logits: Floats) -> tuple[Floats, Floats]:
+    def log_answers(self, right: Numbers, images: Numbers, logits: Floats) -> tuple[Floats, Floats]:
         """Compute log P(wrong) and log P(right) of one more image, given y of m others right."""
         return log_expit(-logits), log_expit(logits)
 
-    def sample(self, rng: np.random.Generator, images: Ints, accuracy: Floats) -> Ints:
+    def sample(self, rng: np.random.Generator, images: Numbers, accuracy: Floats) -> Numbers:
         """Draw y."""
         return rng.binomial(images, accuracy)
 
-    def sample_images(self, rng: np.random.Generator, cell: Ints, accuracy: Floats) -> Bools:
+    def sample_images(self, rng: np.random.Generator, cell: Numbers, accuracy: Floats) -> Bools:
         """Draw answers [image, classifier] from q [classifier, cell], by the cells of images."""
         chance = accuracy.T[cell]
         return rng.random(chance.shape) < chance
 
-    def variance(self, images: Ints, accuracy: Floats) -> Floats:
+    def variance(self, images: Numbers, accuracy: Floats) -> Floats:
         """Compute Var(y)."""
         return images * (accuracy * (1 - accuracy))
 
-    def fourth_cumulant(self, images: Ints, accuracy: Floats) -> Floats:
+    def fourth_cumulant(self, images: Numbers, accuracy: Floats) -> Floats:
         """Compute the fourth cumulant κ₄(y) = E(y − m q)⁴ − 3 Var(y)²."""
         unit = accuracy * (1 - accuracy)
         return images * unit * (1 - 6 * unit)
@@ -103,7 +104,7 @@ class NumPyroAnswers:
         density = self.distribution(accuracy, images).log_prob(right)
         return jnp.where(images > 0, density, 0.0)
 
-    def log_prob(self, right: Ints, images: Ints, logits: Floats) -> Floats:
+    def log_prob(self, right: Numbers, images: Numbers, logits: Floats) -> Floats:
         """Compute log f(y; m, q)."""
         bounded = np.clip(np.asarray(logits, dtype=float), -MAX_LOGIT, MAX_LOGIT)
         # log q and log(1 − q) exactly, whichever is near 0.
@@ -112,7 +113,7 @@ class NumPyroAnswers:
         with own_settings():
             return np.asarray(self.distribution(accuracy, images).log_prob(right))
 
-    def log_answers(self, right: Ints, images: Ints, logits: Floats) -> tuple[Floats, Floats]:
+    def log_answers(self, right: Numbers, images: Numbers, logits: Floats) -> tuple[Floats, Floats]:
         """Compute log P(wrong) and log P(right) of one more image, given y of m others right."""
         alone = self.log_prob(right, images, logits)
         # Of y right answers among m images every choice of the images is as probable.
@@ -120,7 +121,7 @@ class NumPyroAnswers:
         more = self.log_prob(right + 1, images + 1, logits) + np.log((right + 1) / (images + 1))
         return wrong - alone, more - alone
 
-    def sample(self, rng: np.random.Generator, images: Ints, accuracy: Floats) -> Ints:
+    def sample(self, rng: np.random.Generator, images: Numbers, accuracy: Floats) -> Numbers:
         """Draw y."""
         import jax
 
@@ -128,7 +129,7 @@ class NumPyroAnswers:
             key = jax.random.key(int(rng.integers(2**32)))
             return np.asarray(self._bounded(images, accuracy).sample(key)).astype(np.int64)
 
-    def sample_images(self, rng: np.random.Generator, cell: Ints, accuracy: Floats) -> Bools:
+    def sample_images(self, rng: np.random.Generator, cell: Numbers, accuracy: Floats) -> Bools:
         """Draw answers [image, classifier] from q [classifier, cell], by the cells of images."""
         images = np.bincount(cell, minlength=accuracy.shape[1])
         right = self.sample(rng, images, accuracy).T
@@ -139,12 +140,12 @@ class NumPyroAnswers:
         first = np.cumsum(images) - images
         return ranks - first[cell][:, None] < right[cell]
 
-    def variance(self, images: Ints, accuracy: Floats) -> Floats:
+    def variance(self, images: Numbers, accuracy: Floats) -> Floats:
         """Compute Var(y)."""
         with own_settings():
             return np.asarray(self._bounded(images, accuracy).variance)
 
-    def fourth_cumulant(self, images: Ints, accuracy: Floats) -> Floats:
+    def fourth_cumulant(self, images: Numbers, accuracy: Floats) -> Floats:
         """Compute the fourth cumulant κ₄(y) = E(y − m q)⁴ − 3 Var(y)², at the mean of the draws."""
         mean = accuracy.reshape(-1, accuracy.shape[-1]).mean(axis=0)
         cumulant = np.zeros(len(mean))
@@ -155,7 +156,7 @@ class NumPyroAnswers:
             cumulant[index] = probability @ square**2 - 3 * (probability @ square) ** 2
         return cumulant
 
-    def _bounded(self, images: Ints, accuracy: Floats) -> "Distribution":
+    def _bounded(self, images: Numbers, accuracy: Floats) -> "Distribution":
         least = np.exp(log_expit(-MAX_LOGIT))
         images, accuracy = np.broadcast_arrays(images, np.clip(accuracy, least, 1 - least))
         return self.distribution(accuracy, images)
@@ -165,7 +166,7 @@ AnswerDistribution: TypeAlias = Binomial | NumPyroAnswers
 BINOMIAL = Binomial()
 
 
-def overdispersion(answers: AnswerDistribution, images: Ints, accuracy: Floats) -> Floats:
+def overdispersion(answers: AnswerDistribution, images: Numbers, accuracy: Floats) -> Floats:
     """Compute v = Var(y) / (m q (1 − q)), a residual's inverse weight; 1 for certain answers."""
     binomial = BINOMIAL.variance(images, accuracy)
     if answers == BINOMIAL:
