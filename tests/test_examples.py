@@ -1,6 +1,8 @@
 """The notebooks of the documentation: executed as a reader gets them, and their code runs."""
 
 import ast
+import doctest
+import inspect
 import json
 import re
 import runpy
@@ -9,6 +11,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 from fits import TUTORIALS
+
+import bayesrep
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 execute = runpy.run_path(str(DOCS / "execute.py"))
@@ -50,3 +54,17 @@ def test_the_code_of_notebooks_runs(path, tmp_path, monkeypatch):
         "own-data": len(tables) == 6 and shown[-1][1] is True,
         "own-model": "points apart at most" in printed,
     }[path.stem]
+
+
+FUNCTIONS = [name for name in bayesrep.__all__ if inspect.isfunction(getattr(bayesrep, name))]
+
+
+@pytest.mark.usefixtures("kept_fits")
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_example_of_a_function_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = inspect.getdoc(getattr(bayesrep, name)) or ""
+    example = doctest.DocTestParser().get_doctest(text, {"bayesrep": bayesrep}, name, name, 0)
+    assert example.examples, "the page of a function ends with an example"
+    failed, _ = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example)
+    assert not failed

@@ -107,6 +107,14 @@ def describe_crowd(study: Study) -> CrowdDescription:
     Notes
     -----
     Cameron, Gelbach and Miller (2011), "Robust inference with multiway clustering".
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(
+    ...     seed=8, images=600, classifiers=3, scenario="two-crowds"
+    ... )
+    >>> bayesrep.describe_crowd(study).datasets["workers"].to_list()
+    RESULT
     """
     known = _add_residuals(study)
     errors = frequency_covariance(

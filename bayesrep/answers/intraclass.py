@@ -59,6 +59,13 @@ def intraclass_correlation(image: Any, context: Any, selected: Any) -> Intraclas
     StudyError
         If lengths differ, or fewer than two images were answered about in two contexts, one of them
         by two annotators: then nothing tells a correlation from a spread of the frequencies.
+
+    Examples
+    --------
+    >>> image, context = [0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 2, 2, 3, 3]
+    >>> selected = [1, 1, 0, 0, 1, 1, 0, 0]
+    >>> bayesrep.intraclass_correlation(image, context, selected).correlation
+    1.0
     """
     given = {"image": image, "context": context, "selected": selected}
     columns = [np.asarray(column) for column in align_rows(given, "answers").values()][:3]

@@ -68,6 +68,13 @@ def check_agreement(
     ------
     PosteriorError
         If the posterior is of another study or lacks a group.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> bayesrep.check_agreement(study, posterior).summary.columns
+    ['statistic', 'observed', 'expected', 'lower', 'upper', 'p']
     """
     return agreement(Fitted(study, posterior), draws=draws, seed=seed)
 

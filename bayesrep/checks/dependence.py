@@ -71,6 +71,13 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = CORRELATION_LEVE
     ------
     PosteriorError
         If the posterior lacks what it was fitted to.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> bayesrep.dependence_band(posterior, at=(0.0, 0.1)).columns
+    ['dependence', 'shift', 'widening', 'support']
     """
     from bayesrep.inference.problem import pose
     from bayesrep.inference.program import kept_programs

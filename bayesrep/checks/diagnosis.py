@@ -108,6 +108,13 @@ def diagnose(posterior: Posterior, study: Study | None = None) -> Diagnosis:
     PosteriorError
         If there are no adjusted accuracies at all, the posterior does not say how it was made, or
         it is of another study.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> bayesrep.diagnose(posterior, study).trust
+    'yes'
     """
     group = find_group(posterior, "posterior")
     if group is None or "adjusted_accuracy" not in group:

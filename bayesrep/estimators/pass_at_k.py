@@ -219,6 +219,12 @@ def pass_at_k(
     -----
     ConvergenceWarning
         Where runs of the sampler do not agree.
+
+    Examples
+    --------
+    >>> attempts = bayesrep.Attempts("math", "solver", ["a", "b"], [1, 4], [4, 4])
+    >>> bayesrep.pass_at_k(attempts, k=[1, 4]).table["k"].to_list()
+    RESULT
     """
     models = [attempts] if isinstance(attempts, Attempts) else list(attempts)
     k_values = _check_k(k)

@@ -83,6 +83,13 @@ def estimate(
         If naive matching leaves out images that few annotators saw, the jackknife's noise is larger
         than the drop may be, a classifier that is always right would be given less than 95 %, or no
         classifier is ever right.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> table = bayesrep.estimate(study, ["raw", "jackknife"])
+    >>> table["method"].unique().sort().to_list()
+    ['jackknife', 'raw']
     """
     analyses = analyse(
         study, methods, bootstrap=bootstrap, interval=interval, seed=seed, progress=progress
@@ -124,6 +131,12 @@ def estimate_gaps(
     -----
     EstimateWarning
         As `estimate`.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> bayesrep.estimate_gaps(study, ["jackknife"]).columns
+    ['method', 'quantity', 'estimate', 'lower', 'upper']
     """
     analyses = analyse(
         study, methods, bootstrap=bootstrap, interval=interval, seed=seed, progress=progress

@@ -175,6 +175,13 @@ def fit(
         do not hold, or the posterior has further modes (searched for where data sets have
         components of their own); says which quantity and what to try. Also where the data cannot
         identify the mixture.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> posterior["posterior"]["adjusted_accuracy"].dims
+    ('chain', 'draw', 'classifier')
     """
     watch = Stopwatch("posing")
     of_nuts = {

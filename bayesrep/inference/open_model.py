@@ -119,6 +119,13 @@ def numpyro_model(
         If an argument is out of range.
     StudyError
         If the study lacks what is asked for.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> box = bayesrep.numpyro_model(study)
+    >>> box.dims["adjusted_accuracy"]
+    RESULT
     """
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     with kept_programs(), own_settings():

@@ -48,6 +48,13 @@ def prior_predictive(
         Groups `prior` (as the posterior of a fit, with one chain), `prior_predictive` (images
         per cell of every data set and correct answers per cell, each draw) and
         `observed_data`, ready for ArviZ's plots.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> prior = bayesrep.prior_predictive(study, draws=100)
+    >>> prior["prior"]["adjusted_accuracy"].shape
+    (1, 100, 3)
     """
     if draws < 1:
         raise OptionError("prior-draws-below-one", draws=draws)

@@ -123,6 +123,12 @@ def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = Fal
     ------
     PosteriorError
         If the path exists and `force` is false, or cannot be written.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> bayesrep.write_posterior(posterior, "posterior.nc")
     """
     target = Path(path)
     if target.exists() and not force:
@@ -233,6 +239,14 @@ def read_posterior(path: str | Path) -> "xr.DataTree":
     ------
     PosteriorError
         If the file is missing, damaged or holds no posterior of bayesrep.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> bayesrep.write_posterior(posterior, "posterior.nc", force=True)
+    >>> bayesrep.read_posterior("posterior.nc")["posterior"].sizes["classifier"]
+    3
     """
     posterior = read_tree(path)
     try:

@@ -38,6 +38,13 @@ def plot_accuracies(study: Study, posterior: Posterior, *, allow_unconverged: bo
     ------
     ConvergenceError, PosteriorError, StudyError
         As `bayesrep.summarize`.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> bayesrep.plot_accuracies(study, posterior)
+    <Plot: accuracies; .save(path) writes it, .spec is Vega-Lite>
     """
     summarize(need_study(study), posterior, allow_unconverged=allow_unconverged)  # refuses
     return _plot("accuracies", posterior_figure(Fitted(study, posterior), study))
@@ -69,6 +76,13 @@ def plot_gaps(
     ------
     ConvergenceError, OptionError, PosteriorError, StudyError
         As `bayesrep.summarize_gaps` and `bayesrep.estimate_gaps`.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> bayesrep.plot_gaps(study, posterior, bootstrap=0)
+    <Plot: gaps; .save(path) writes it, .spec is Vega-Lite>
     """
     gaps = summarize_gaps(need_study(study), posterior, allow_unconverged=allow_unconverged)
     points = estimate_gaps(study, bootstrap=bootstrap, seed=seed, progress=progress)
@@ -103,6 +117,13 @@ def plot_ranks(
     ------
     ConvergenceError, OptionError, PosteriorError, StudyError
         As `bayesrep.rank_classifiers`.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> bayesrep.plot_ranks(study, posterior)
+    <Plot: ranks; .save(path) writes it, .spec is Vega-Lite>
     """
     if top < 1:
         raise OptionError("ranks-shown-below-one", top=top)
@@ -140,6 +161,13 @@ def plot_pairs(
         If there is only one classifier.
     ConvergenceError, PosteriorError
         As `bayesrep.compare_classifiers`.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> bayesrep.plot_pairs(study, posterior)
+    <Plot: pairs; .save(path) writes it, .spec is Vega-Lite>
     """
     if top is not None and top < 1:
         raise OptionError("pairs-shown-below-one", top=top)
@@ -174,6 +202,13 @@ def plot_curves(
         If the study has no classifier of some name.
     PosteriorError, StudyError
         As `bayesrep.summarize`.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> bayesrep.plot_curves(study, posterior)
+    <Plot: curves; .save(path) writes it, .spec is Vega-Lite>
     """
     # A prior's draws have the sites and the facts of a posterior's.
     prior = find_group(posterior, "prior")
@@ -198,6 +233,13 @@ def plot_frequencies(study: Study, posterior: Posterior) -> Plot:
     ------
     PosteriorError, StudyError
         As `bayesrep.summarize`.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> bayesrep.plot_frequencies(study, posterior)
+    <Plot: frequencies; .save(path) writes it, .spec is Vega-Lite>
     """
     Fitted(need_study(study), posterior)
     return Plot("frequencies", frequencies.figure(study, posterior))

@@ -115,6 +115,15 @@ def read_attempts(path: str | Path) -> list[Attempts]:
     ------
     StudyError
         In one line, naming the file, the data set, the classifier, the images and what to do.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> rows = {"dataset": "math", "image": ["a", "b"], "classifier": "solver"}
+    >>> table = pl.DataFrame(rows | {"solved": [1, 4], "attempts": [4, 4]})
+    >>> table.write_csv("attempts.csv")
+    >>> bayesrep.read_attempts("attempts.csv")[0].solved.tolist()
+    [1, 4]
     """
     given = Path(path)
     if given.is_dir():

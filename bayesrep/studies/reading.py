@@ -50,6 +50,13 @@ def read_study(path: str | Path) -> Study:
     ------
     StudyError
         With the first broken rule, and how many more there are.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> study.write("my-study")
+    >>> bayesrep.read_study("my-study").classifiers == study.classifiers
+    True
     """
     problems = Problems()
     study = inspect(Path(path), problems)

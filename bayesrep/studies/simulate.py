@@ -130,6 +130,12 @@ def simulate_study(
     ------
     OptionError
         If an argument is out of range, or two of them contradict each other.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> study.classifiers
+    RESULT
     """
     process, world = _choose_world(process, scenario, dependence)
     low, high = _annotator_range(world, annotators, images, classifiers)

@@ -90,6 +90,14 @@ def regress_classifiers(
         others do not, or covariates are too many for the classifiers; as `bayesrep.summarize`.
     ConvergenceError, PosteriorError
         As `bayesrep.summarize`.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=0, images=600, annotators=(8, 9), classifiers=4)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> years = {"classifier": study.classifiers, "year": [2012, 2015, 2018, 2021]}
+    >>> bayesrep.regress_classifiers(study, posterior, years)["covariate"].unique().to_list()
+    RESULT
     """
     fitted = Fitted(study, posterior, crowd_sd).require_convergence(
         allow_unconverged=allow_unconverged

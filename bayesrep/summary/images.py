@@ -67,6 +67,13 @@ def describe_images(study: Study, posterior: Posterior, *, draws: int = MAX_DRAW
     ------
     PosteriorError
         If the posterior is of another study or lacks a group.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> images = bayesrep.describe_images(study, posterior)
+    >>> hardest = images.sort("difficulty", descending=True).head(10)
     """
     fitted = Fitted(study, posterior)
     data, cell = fitted.images.replication, fitted.cell_of_images("replication")

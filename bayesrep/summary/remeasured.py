@@ -69,6 +69,13 @@ def remeasure(study: Study, posterior: Posterior, *, seed: int = 0) -> pl.DataFr
     ------
     PosteriorError
         If the posterior is another study's.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> bayesrep.remeasure(study, posterior)["role"].to_list()
+    RESULT
     """
     fitted = Fitted(study, posterior)
     rng = np.random.default_rng(seed)

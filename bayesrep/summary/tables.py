@@ -59,6 +59,14 @@ def summarize(
         If `crowd_sd` is not a fraction, or the study says who answered: then intervals know it.
     PosteriorError
         If the posterior belongs to another study.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> table = bayesrep.summarize(study, posterior)
+    >>> (table["lower"] < table["adjusted_accuracy"]).all()
+    True
     """
     fitted = Fitted(study, posterior, crowd_sd)
     return accuracies(fitted.require_convergence(allow_unconverged=allow_unconverged))
@@ -138,6 +146,13 @@ def summarize_gaps(
     ------
     ConvergenceError, OptionError, PosteriorError
         As `bayesrep.summarize`.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> bayesrep.summarize_gaps(study, posterior)["quantity"].to_list()[:4]
+    ['bias_corrected_gap', 'selection_gap', 'share_explained', 'slope']
     """
     fitted = Fitted(study, posterior, crowd_sd)
     return gaps(fitted.require_convergence(allow_unconverged=allow_unconverged))
@@ -200,6 +215,13 @@ def compare_classifiers(
     ------
     ConvergenceError, OptionError, PosteriorError
         As `bayesrep.summarize`.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> bayesrep.compare_classifiers(study, posterior).height  # pairs of three
+    3
     """
     fitted = Fitted(study, posterior, crowd_sd).require_convergence(
         allow_unconverged=allow_unconverged
@@ -252,6 +274,13 @@ def rank_classifiers(
     ------
     ConvergenceError, OptionError, PosteriorError
         As `bayesrep.summarize`.
+
+    Examples
+    --------
+    >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+    >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
+    >>> (bayesrep.rank_classifiers(study, posterior)["rank"] >= 1).all()
+    True
     """
     fitted = Fitted(study, posterior, crowd_sd).require_convergence(
         allow_unconverged=allow_unconverged

@@ -135,6 +135,12 @@ def predict(
     PredictionWarning
         For classifiers left out or given twice under two names, for images of few classes, and
         where all classifiers are at chance, with the likely cause.
+
+    Examples
+    --------
+    >>> bayesrep.predict(  # doctest: +SKIP
+    ...     "photographs", "v2", ["resnet18.a1_in1k"], "my-study"
+    ... )
     """
     # One data set is a suite of one, so that both are evaluated by the same code.
     reports = predict_sets(
