@@ -24,44 +24,22 @@ SPARSE_SHARE = 0.01
 class AnnotatorMatch:
     """Number of annotators that images are matched with, and the images left out.
 
-    Attributes
-    ----------
-    annotators
-        n', to which every image is thinned.
-    left_out
-        Images of each data set, by role, with fewer annotators, which are left out.
-    images
-        Images of both data sets, including those left out.
-    fewest
-        Fewest annotators of any image.
-    limiting_images
-        Images of each data set, by role, with exactly n' annotators where the majority have more:
-        they limit n'.
-    without
-        n' without these images; n' itself where there are none.
-    most
-        Most annotators of any image.
+    `left_out` and `limiting_images` count images of each data set, by role.
     """
 
-    annotators: int
-    left_out: Mapping[str, int]
-    images: int
-    fewest: int
-    limiting_images: Mapping[str, int]
-    without: int
-    most: int
+    annotators: int  # n', to which every image is thinned
+    left_out: Mapping[str, int]  # with fewer annotators than n'
+    images: int  # of both data sets, including those left out
+    fewest: int  # annotators of any image
+    limiting_images: Mapping[str, int]  # with exactly n' annotators, where the majority have more
+    without: int  # n' without the limiting images
+    most: int  # annotators of any image
 
     @classmethod
     def from_replicates(
         cls, replicates: Replicates, annotators: int | None = None
     ) -> "AnnotatorMatch":
-        """Match with the given n', by default the most that 99 % of the images have.
-
-        Raises
-        ------
-        OptionError
-            Where `annotators` is less than 1, or more than 99 % of the images have.
-        """
+        """Match with the given n', by default the most that 99 % of the images have."""
         usual = usual_annotators(replicates)
         n = usual if annotators is None else index(annotators)
         if not 1 <= n <= usual:

@@ -36,19 +36,10 @@ from bayesrep.types import Float, Ints
 
 @dataclass(frozen=True, eq=False)
 class WorkerBootstrap:
-    """Directions in which other workers would have shifted the counts, by role.
+    """Directions in which other workers would have shifted the counts, by role."""
 
-    Attributes
-    ----------
-    shifts
-        b_w v_x of every data set whose workers are known: [image, worker], scaled; the same workers
-        in all.
-    workers
-        Number of workers.
-    """
-
-    shifts: dict[str, sparse.csr_array]
-    workers: int
+    shifts: dict[str, sparse.csr_array]  # b_w v_x [image, worker], scaled, where workers are known
+    workers: int  # their number, the same in all data sets
 
     @classmethod
     def from_study(cls, study: Study) -> "WorkerBootstrap":
@@ -87,14 +78,9 @@ def shift_counts(
     n_annotators: Ints,
     extra: Float[np.ndarray, "version cell *classifier"],
 ) -> Float[np.ndarray, "version cell *classifier"]:
-    """Compute the change of each cell's number of images.
+    """Compute the change of each cell's number of images from Z, their additional selections.
 
-    Parameters
-    ----------
-    selected, n_annotators : int64 [M]
-        k and n of the cells, sorted by (n, k), with adjacent cells.
-    extra
-        Z: additional selections of the images of each cell.
+    Cells are sorted by (n, k), with adjacent cells.
     """
     tail = (1,) * (extra.ndim - 2)
     frequency = (selected / n_annotators).reshape(-1, *tail)

@@ -273,23 +273,8 @@ def ascend(
 ) -> Ascent:
     """Maximise the likelihood from every start for every version of every data set.
 
-    Parameters
-    ----------
-    starts
-        Fields [D, B, S, K].
-    images
-        Numbers of images in each cell.
-    cells
-        The cells.
-    rounds
-        Rounds of EM.
-    newton
-        Continue with Newton's method to the optimum.
-
-    Returns
-    -------
-    Ascent
-        Fields [D, B, S], those of its mixture [D, B, S, K].
+    Newton's method follows the rounds of EM unless `newton` is false. Fields of `starts` are
+    [D, B, S, K], fields of the result [D, B, S].
     """
     shape = starts.log_a.shape[:-1]
     each = np.broadcast_to(np.asarray(images)[:, :, None], (*shape, images.shape[2]))

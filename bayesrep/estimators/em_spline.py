@@ -102,42 +102,21 @@ class EMSpline:
 class ParametricFit:
     """Fit of EM + spline to B versions of a study.
 
-    Attributes
-    ----------
-    mixtures
-        Mixtures fitted to the study itself.
-    adjusted_accuracy
-        Adjusted accuracies of all versions.
-    curves
-        B-spline coefficients of the study's own accuracy curves.
-    always_right
-        Adjusted accuracy, in the study itself, of a classifier that is always right. Equation 8
-        compares joint shares, of count k and right, so that what the fitted mixture's share of k
-        differs by from the observed one bends the curve, and this is less than 1.
+    `always_right` is the study's adjusted accuracy of a classifier that is always right. Equation 8
+    compares joint shares, of count k and right, so that what the fitted mixture's share of k
+    differs by from the observed one bends the curve, and this is less than 1.
     """
 
-    mixtures: MixtureFit
-    adjusted_accuracy: Float[np.ndarray, "version classifier"]
-    curves: Float[np.ndarray, "classifier basis"]
+    mixtures: MixtureFit  # fitted to the study itself
+    adjusted_accuracy: Float[np.ndarray, "version classifier"]  # of all versions
+    curves: Float[np.ndarray, "classifier basis"]  # the study's B-spline coefficients
     always_right: float
 
 
 def fit_parametric(
     options: EMSpline, replicates: Replicates, *, seed: int = 0, progress: bool = False
 ) -> ParametricFit:
-    """Fit the study, then its other versions from the study's optima.
-
-    Parameters
-    ----------
-    options
-        What to fit.
-    replicates
-        The study (row 0) and other versions.
-    seed
-        Seed of the random starts.
-    progress
-        Show a bar on standard error where there are other versions.
-    """
+    """Fit the study (row 0) from random starts, then its other versions from its optima."""
     table = complete_cells(replicates, options.annotators)
     # A classifier that is always right shows the bias of equation 8: its estimate should be 1.
     study = add_always_right(table.rows(slice(1)))

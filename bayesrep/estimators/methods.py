@@ -38,13 +38,7 @@ def label(estimator: Estimator) -> str:
 
 
 def parse(method: str | Estimator) -> Estimator:
-    """Build the estimator from a method's name and options.
-
-    Raises
-    ------
-    OptionError
-        For an unknown name or option, or a value that the option does not take.
-    """
+    """Build the estimator from a method's name and options."""
     if not isinstance(method, str):
         return method
     # A method is a name with options in parentheses: `jackknife(delete=2)`.

@@ -83,13 +83,7 @@ class Naive:
 
 
 def thinned_counts(replicates: Replicates, annotators: int) -> ThinnedCounts:
-    """Thin every image to n' annotators, in expectation.
-
-    Raises
-    ------
-    OptionError
-        Where `annotators` is less than 1, or more than some image has.
-    """
+    """Thin every image to n' annotators, in expectation."""
     reference, replication = replicates.reference, replicates.replication
     selected = np.concatenate([reference.selected, replication.selected])
     n_annotators = np.concatenate([reference.shown, replication.shown])

@@ -33,24 +33,12 @@ MEDIAN_AND_INTERVAL = (0.025, 0.5, 0.975)
 
 @dataclass(frozen=True)
 class Remeasured:
-    """Remeasured items: fractions, each as median and 95 % interval (lower, upper).
+    """Remeasured items: fractions, each as median and 95 % interval (lower, upper)."""
 
-    Attributes
-    ----------
-    items
-        Number of items.
-    measured
-        Mean of k / n as measured.
-    frequency
-        Mean true frequency of these items or, with new answers, their mean share of yes.
-    dropped
-        Share of the items that would not pass the rule again; None without a rule.
-    """
-
-    items: int
-    measured: float
-    frequency: tuple[float, float, float]
-    dropped: tuple[float, float, float] | None
+    items: int  # their number
+    measured: float  # mean of k / n
+    frequency: tuple[float, float, float]  # mean true frequency or, of new answers, share of yes
+    dropped: tuple[float, float, float] | None  # share that would fail the rule; None without one
 
 
 def remeasure_counts(
@@ -65,31 +53,9 @@ def remeasure_counts(
 ) -> Remeasured:
     """Predict a remeasurement of items from their counts and the rule that selected them.
 
-    Parameters
-    ----------
-    selected : int64 [N]
-    shown : int64 [N] or int
-        k of n of every item: annotators who selected it, or attempts that solved it.
-    selection
-        The rule by which the items were selected (`bayesrep.studies.selection`).
-    images : str [N]
-        The items' names; their places by default.
-    answers
-        New answers to each item whose share is predicted; None for the true frequency.
-    draws, seed
-        Draws of the sampler, and its seed.
-
-    Raises
-    ------
-    StudyError
-        Where the counts are none, or an item would not have been kept.
-    OptionError
-        For fewer than one new answer.
-
-    Warns
-    -----
-    ConvergenceWarning
-        Where runs of the sampler do not agree on the mean frequency.
+    k of n of every item are annotators who selected it, or attempts that solved it. With `answers`
+    it predicts the share of yes among so many new ones to each item, else the true frequency.
+    `images` are the items' names.
     """
     rule = None if selection is None else Selection.parse(selection)
     k, n = _check_counts(selected, shown, rule, images)

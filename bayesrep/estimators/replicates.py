@@ -124,23 +124,10 @@ def bootstrap(
 ) -> Iterator[Replicates]:
     """Yield the study and `size` bootstrap replicates of its images, in blocks of bounded memory.
 
-    Workers are resampled too if they are known (`bayesrep.estimators.crowds`).
-
-    Parameters
-    ----------
-    study, statistics
-        What to resample, its reference and its replication independently, and its statistics.
-    size
-        B, the number of replicates.
-    seed
-        The same seed gives the same replicates, however they are divided into blocks.
-
-    Yields
-    ------
-    Replicates
-        Row 0 is the study, in every block; the others are replicates. Every replicate has all
-        cells of the study, some with no images: an estimator whose definition depends on the cells
-        (such as the fewest annotators) is the same for every replicate.
+    Row 0 of every block is the study. The same seed gives the same replicates, however they are
+    divided into blocks. Workers are resampled too if they are known (`bayesrep.estimators.crowds`).
+    Every replicate has all cells of the study, some with no images: an estimator whose definition
+    depends on the cells (such as the fewest annotators) is the same for every replicate.
     """
     generators = [np.random.default_rng([seed, stream]) for stream in (0, 1, 2)]
     # Workers are a sample too: their perturbed weights shift the counts of all their images.
@@ -247,12 +234,7 @@ def without_each_image(statistics: SufficientStatistics) -> Iterator[Replicates]
     A classifier's estimate without an image depends on the image's cell only, and on whether the
     classifier is right on it. So there are M₁ versions without a reference image of each cell, M₂
     without a replication image that is classified correctly (by every classifier that has one) and
-    M₂ without one that is not.
-
-    Yields
-    ------
-    Replicates
-        Row 0 is the study, in every block; the others, over all blocks, are the versions in order.
+    M₂ without one that is not. Row 0 of every block is the study.
     """
     reference, replication = (
         CellCounts.from_cells(statistics.cells[role]) for role in REQUIRED_ROLES

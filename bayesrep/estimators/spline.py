@@ -194,25 +194,8 @@ def adjusted_accuracies(
 ) -> tuple[Float[np.ndarray, "version classifier"], Float[np.ndarray, "version classifier basis"]]:
     """Fit all curves of B versions of a study and integrate them over the reference.
 
-    Parameters
-    ----------
-    reference, replication
-        Fitted mixtures, [B, K].
-    images, correct
-        Images, and of them correct, of the replication.
-    cells
-        Their cells.
-    rows
-        Constraints on a curve, from `bounded_rows`.
-    loss
-        "least-squares", "weighted" or "binomial".
-
-    Returns
-    -------
-    adjusted
-        A_c.
-    curves
-        B-spline coefficients.
+    `images` and `correct` are the replication's. Returns the adjusted accuracies A_c, and the
+    curves' B-spline coefficients.
     """
     data = reference, replication, images, correct
     size = int(np.clip(_CURVES_PER_BATCH // np.shape(correct)[2], 1, _MAX_VERSIONS_PER_BATCH))

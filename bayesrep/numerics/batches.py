@@ -35,24 +35,9 @@ def in_batches(
 ) -> Any:
     """Evaluate a program on all rows in batches of one size, several batches in parallel.
 
-    The last batch is padded with the last row: batches of one size take one program, traced and
-    compiled once for any number of rows.
-
-    Parameters
-    ----------
-    program
-        Takes the trees of `rows`, and gives a tree, of arrays [row, ...].
-    rows
-        A tuple of trees of arrays [row, ...], at least one row.
-    size
-        Rows of a batch.
-    workers
-        Threads; by default one per core.
-
-    Returns
-    -------
-    tree
-        The program's results as NumPy arrays [row, ...].
+    `rows` is a tuple of trees of arrays [row, ...], of at least one row. The last batch is padded
+    with the last row: batches of one size take one program, traced and compiled once for any number
+    of rows. The results are NumPy arrays [row, ...]. By default there is a thread per core.
     """
     rows = jax.tree.map(np.asarray, rows)
     total = len(jax.tree.leaves(rows)[0])

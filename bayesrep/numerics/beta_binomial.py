@@ -56,12 +56,7 @@ def log_cells(
 ) -> Float[Array, "component cell"]:
     """Compute log (a)_k (b)_{n−k} / (a + b)_n, the beta-binomial log mass without log C(n, k).
 
-    Parameters
-    ----------
-    a, b
-        Beta parameters of the components.
-    below_selected, below_rejected, below_shown
-        From `counts_below`, for k, n − k and n of the cells.
+    Matrices are those of `counts_below`, for k, n − k and n of the cells.
     """
     return (
         log_rising(a, below_selected)
@@ -85,14 +80,8 @@ def log_masses(
 ) -> Float[Array, "*mixture size selected"]:
     """Compute log f_N(r) for every N of `trials` and r = 0..max N, without C(N, r): equation M2.
 
-    Parameters
-    ----------
-    log_weights
-        Log weights of one or several mixtures of the same components.
-    a, b
-        Beta parameters of the components.
-    trials
-        Numbers N, increasing. Entries with r > N are finite and meaningless.
+    Of one or several mixtures of the same components, for increasing N. Entries with r > N are
+    finite and meaningless.
     """
     low, high = trials[0], trials[-1]
     # One product with a triangular matrix gives all rising factorials of a, b and a + b.

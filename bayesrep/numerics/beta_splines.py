@@ -75,14 +75,8 @@ def published_sum(
 
     A left Riemann sum: 999 of the 1,000 points of `linspace(0, 1, 1000)`, step 1/1000, the last
     node left out and infinite densities set to 0. It is short of the integral where p is large at
-    an end (MadryLab/dataset-replication-analysis, src/utils/splineqp_utils.py).
-
-    Parameters
-    ----------
-    a, b, weights
-        The mixture p.
-    likelihood : [cell, 1000]
-        P(k | n, s) of the cells on `published_grid`.
+    an end (MadryLab/dataset-replication-analysis, src/utils/splineqp_utils.py). The likelihood is
+    on `published_grid`.
     """
     a, b, weights = map(jnp.asarray, (a, b, weights))
     s = jnp.asarray(published_grid())[None, :]

@@ -49,13 +49,7 @@ def convergence(
 ) -> Convergence:
     """Compute R-hat, bulk and tail effective sample sizes of every quantity.
 
-    Parameters
-    ----------
-    draws
-        Draws of all chains.
-    superchains
-        Number of groups of chains, divided by `divide_chains`, that began at one point each; 0
-        where every chain had its own.
+    Chains of one superchain began at one point; 0 superchains where every chain had its own.
     """
     chains, length, count = draws.shape
     if length < (1 if superchains else MIN_DRAWS):

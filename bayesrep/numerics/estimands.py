@@ -47,13 +47,8 @@ def measured_gap(
 ) -> Float[np.ndarray, "3"]:
     """Compute the mean accuracy gap as measured and its 95 % interval over images.
 
-    Classifiers answer the same images, so the spread is that of their mean answer over images.
-
-    Parameters
-    ----------
-    reference_correct, replication_correct
-        Right answers, boolean [image, classifier]. The interval is NaN where a data set has a
-        single image.
+    Classifiers answer the same images, so the spread is that of their mean answer over images. The
+    interval is NaN where a data set has a single image.
     """
     sides = [
         np.asarray(side, float).mean(axis=1) for side in (reference_correct, replication_correct)

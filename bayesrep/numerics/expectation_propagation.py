@@ -74,13 +74,7 @@ class _Moments(NamedTuple):
 
 
 def find_leniencies(answers: CrowdAnswers) -> Leniencies:
-    """Fit the leniencies b_w of all workers, τ and the densities of s.
-
-    Parameters
-    ----------
-    answers
-        Answers about all data sets.
-    """
+    """Fit the leniencies b_w of all workers, τ and the densities of s."""
     log_s, log_rest, log_width = logit_quadrature.nodes()
     logit = log_s - log_rest
     selected = np.flatnonzero(np.abs(logit) <= MAX_LOGIT)[::2]

@@ -51,16 +51,7 @@ def bounded_least_squares(
 ) -> Float[Array, "problem parameter"]:
     """Solve for the coefficients ω of every target y.
 
-    Parameters
-    ----------
-    design : [cell, parameter]
-        D, of full column rank.
-    targets : [problem, cell]
-        y of each problem.
-    rows : [bound, parameter]
-        G; some ω satisfies lower < G ω < upper.
-    lower, upper
-        The bounds.
+    D, of full column rank, is the design, and G the rows: some ω satisfies lower < G ω < upper.
     """
     q, inverse = _orthonormal(jnp.asarray(design))
     bounded = jnp.asarray(rows)

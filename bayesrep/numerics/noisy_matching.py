@@ -70,15 +70,7 @@ class GivenCounts(NamedTuple):
 
 
 def replication_mixture(reference: BetaMixture, pool: BetaMixture, n: int) -> BetaMixture:
-    """Compute p₂(s), the distribution of s among images matched on n answers.
-
-    Parameters
-    ----------
-    reference, pool
-        Distributions of s.
-    n
-        Answers about an image by which it is matched; with n = 0 the result is the pool.
-    """
+    """Compute p₂(s) of images matched on n answers each; with n = 0 it is the pool's."""
     conditional = pool.condition_on_counts(n)
     weights = reference.masses(n)[:, None] * conditional.weights
     return BetaMixture(conditional.a.ravel(), conditional.b.ravel(), weights.ravel())

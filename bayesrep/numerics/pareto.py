@@ -25,11 +25,7 @@ def pareto_smooth(
 ) -> tuple[Float[np.ndarray, "problem draw"], Float[np.ndarray, "problem"]]:
     """Smooth the tail of raw log importance weights and estimate its Pareto shape k.
 
-    Returns
-    -------
-    tuple
-        Log weights, normalised over draws, and the Pareto shape k: up to 0.7 averages under
-        these weights are reliable.
+    The log weights are normalised over draws. Up to k = 0.7 averages under them are reliable.
     """
     count = log_ratios.shape[1]
     weights = log_ratios - log_ratios.max(axis=1, keepdims=True)

@@ -110,16 +110,7 @@ def passed_items(
 ) -> Float[np.ndarray, "draw k"]:
     """Simulate pass@k of these items: for each mixture, rates drawn given the counts.
 
-    Parameters
-    ----------
-    rates
-        The mixtures.
-    solved, attempts, items
-        The number of items with each count c of n.
-    k
-        Numbers of attempts.
-    rng
-        Random numbers for the rates.
+    `items` is the number of items with each count c of n.
     """
     failed = np.zeros((len(rates.at_zero), len(k)))
     for c, n, count in zip(solved, attempts, items, strict=True):

@@ -26,16 +26,7 @@ def tempered_draws(
 ) -> Float[np.ndarray, "particle parameter"]:
     """Draw from the posterior: as many draws as particles, of equal weight.
 
-    Parameters
-    ----------
-    log_likelihood
-        Log-likelihood of rows of parameters [particle, dimension]: finite numbers [particle].
-    dimension
-        Number of parameters, each N(0, 1) a priori.
-    particles
-        Number of particles, some hundreds at least.
-    rng
-        Random number generator.
+    Each of the parameters is N(0, 1) a priori. Some hundreds of particles are needed at least.
     """
     positions = rng.standard_normal((particles, dimension))
     log_likelihoods = log_likelihood(positions)

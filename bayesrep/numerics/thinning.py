@@ -28,23 +28,8 @@ def check_annotators(annotators: int, n_annotators: Counts) -> None:
 def thinning_matrix(selected: Counts, n_annotators: Counts, annotators: int) -> sparse.csr_array:
     """Compute P(k' of n' | k of n), each thinned count's probability for each cell.
 
-    Parameters
-    ----------
-    selected, n_annotators
-        k of n of each cell.
-    annotators
-        n', at least 1 and at most the smallest n. Where n = n' a row is exactly 1 at k and 0
-        elsewhere.
-
-    Returns
-    -------
-    float64 [cell, annotators + 1]
-        Sparse: only possible counts are stored, max(0, k − n + n') to min(k, n').
-
-    Raises
-    ------
-    OptionError
-        Where `annotators` is out of range: annotators can be dropped, not added.
+    Sparse: only possible counts are stored, max(0, k − n + n') to min(k, n'). Where n = n' a row is
+    exactly 1 at k.
     """
     check_annotators(annotators, n_annotators)
     k, n = selected[:, None], n_annotators[:, None]

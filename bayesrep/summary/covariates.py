@@ -194,16 +194,9 @@ def draw_effects(
     draws: Float[np.ndarray, "draw classifier"],
     random: np.random.Generator,
 ) -> Float[np.ndarray, "draw term"]:
-    """Draw β by the equations of the module.
+    """Draw β, one for each draw of y, by the equations of the module.
 
-    Parameters
-    ----------
-    design
-        X, of full rank, with fewer terms than classifiers.
-    draws
-        Draws of y.
-    random
-        Source of random numbers.
+    The design X is of full rank, with fewer terms than classifiers.
     """
     # By QR: normal equations would square the condition number of the design.
     basis, triangle = np.linalg.qr(design)

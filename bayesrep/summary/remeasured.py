@@ -197,19 +197,8 @@ def kept_factor(
 ) -> Float[np.ndarray, "draw point"]:
     """Compute the factor that truncates a density of s to images whose counts pass the rule.
 
-    Parameters
-    ----------
-    a, b, weight : float64 [draw, K]
-        The beta mixture before selection.
-    data
-        The data set with its rule.
-    s : float64 [S]
-        Selection frequencies.
-
-    Returns
-    -------
-    float64 [draw, S]
-        Σ_n P(n) a_n(s) / ∫ a_n p, with a_n(s) = Σ_k a(k, n) P(k | n, s); 1 without a rule.
+    Σ_n P(n) a_n(s) / ∫ a_n p, with a_n(s) = Σ_k a(k, n) P(k | n, s) and p the beta mixture before
+    selection; 1 without a rule.
     """
     rule = truncating(data.selection)
     factor = np.ones((len(a), len(s)))
