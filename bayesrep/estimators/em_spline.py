@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.betas import Betas
-from bayesrep.estimators.estimator import Estimates, check_words
+from bayesrep.estimators.estimator import Estimates, Estimator, check_words
 from bayesrep.estimators.mixtures import (
     CellTable,
     MixtureFit,
@@ -35,7 +35,7 @@ _VERSIONS_PER_BLOCK = 75  # fitted between two steps of the progress bar
 
 
 @dataclass(frozen=True)
-class EMSpline:
+class EMSpline(Estimator):
     """Mixtures of betas for s by EM, a cubic spline for g by least squares, A = ∫ g p_ref.
 
     Engstrom et al. (2020), section 5.3, equations 6 and 8, and algorithm 1. The fitted mixtures are
@@ -95,7 +95,7 @@ class EMSpline:
             if self.annotators is None
             else AnnotatorMatch.from_replicates(replicates, self.annotators)
         )
-        return Estimates(fitted.adjusted_accuracy, kept=match, always_right=fitted.always_right)
+        return Estimates(fitted.adjusted_accuracy, match=match, always_right=fitted.always_right)
 
 
 @dataclass(frozen=True, eq=False)

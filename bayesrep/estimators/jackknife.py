@@ -34,7 +34,7 @@ from scipy import sparse
 
 from bayesrep.errors import InterpolationWarning, OptionError
 from bayesrep.estimators.annotator_match import AnnotatorMatch
-from bayesrep.estimators.estimator import Estimates
+from bayesrep.estimators.estimator import Estimates, Estimator
 from bayesrep.estimators.naive import (
     ThinnedCounts,
     accuracy_by_count,
@@ -47,7 +47,7 @@ from bayesrep.types import Float, Floats, Ints
 
 
 @dataclass(frozen=True)
-class Jackknife:
+class Jackknife(Estimator):
     """The naive estimate, extrapolated linearly in 1/n to infinitely many annotators.
 
     Not bounded by 0 and 1: the extrapolation may exceed them.
@@ -64,6 +64,12 @@ class Jackknife:
     annotators: int | None = None
     delete: int = 1
     name: ClassVar[str] = "jackknife"
+    noise_option: ClassVar[str | None] = "delete"
+
+    @property
+    def min_annotators(self) -> int:
+        """One more than are left out."""
+        return self.delete + 1
 
     def __call__(
         self, replicates: Replicates, *, seed: int = 0, progress: bool = False

@@ -22,7 +22,7 @@ import numpy as np
 
 from bayesrep.errors import InterpolationWarning
 from bayesrep.estimators.annotator_match import AnnotatorMatch
-from bayesrep.estimators.estimator import Estimates
+from bayesrep.estimators.estimator import Estimates, Estimator
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.thinning import thinning_matrix
 from bayesrep.studies.words import IMAGES, Words
@@ -44,7 +44,7 @@ class ThinnedCounts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Naive:
+class Naive(Estimator):
     """Accuracy of each classifier with the replication reweighted to the reference's counts.
 
     At a count k' of the reference at which the replication has no images, E_rep[f | k'] is
@@ -61,6 +61,11 @@ class Naive:
 
     annotators: int | None = None
     name: ClassVar[str] = "naive"
+
+    @property
+    def min_annotators(self) -> int:
+        """One: an image with a single annotator has a count."""
+        return 1
 
     def __call__(
         self, replicates: Replicates, *, seed: int = 0, progress: bool = False
@@ -79,7 +84,7 @@ class Naive:
         """
         match = AnnotatorMatch.from_replicates(replicates, self.annotators)
         counts = thinned_counts(match.take(replicates), match.annotators)
-        return Estimates(matched_accuracy(counts, replicates.words), kept=match)
+        return Estimates(matched_accuracy(counts, replicates.words), match=match)
 
 
 def thinned_counts(replicates: Replicates, annotators: int) -> ThinnedCounts:

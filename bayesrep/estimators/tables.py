@@ -13,7 +13,6 @@ from bayesrep.errors import EstimateWarning
 from bayesrep.estimators.analysis import QUANTITIES, Analysis, Interval, analyse
 from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.estimator import Estimator
-from bayesrep.estimators.jackknife import Jackknife
 from bayesrep.estimators.methods import METHODS
 from bayesrep.numerics.estimands import INTERVAL, Z_975, bias_corrected_gap, selection_gap
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -160,21 +159,21 @@ def matching_facts(analyses: Sequence[Analysis]) -> list[dict[str, Any]]:
     return [
         {
             "method": one.method,
-            "annotators": one.kept.annotators,
-            "images_left_out": dict(one.kept.left_out),
-            "fewest_annotators": one.kept.fewest,
-            "images_with_no_more": dict(one.kept.limiting_images),
-            "annotators_without_these": one.kept.without,
+            "annotators": one.match.annotators,
+            "images_left_out": dict(one.match.left_out),
+            "fewest_annotators": one.match.fewest,
+            "images_with_no_more": dict(one.match.limiting_images),
+            "annotators_without_these": one.match.without,
             "gap_of_all_images": one.gap_of_all,
             "gap_standard_error": None if np.isnan(one.gap_error) else one.gap_error,
         }
         for one in analyses
-        if one.kept is not None
+        if one.match is not None
     ]
 
 
 def _warn(analyses: Sequence[Analysis]) -> None:
-    left_out = [one for one in analyses if one.kept is not None and one.kept.dropped_images]
+    left_out = [one for one in analyses if one.match is not None and one.match.dropped_images]
     sentences = _wrong_sentences(analyses), _match_sentences(left_out), _noise_sentences(analyses)
     for sentence in chain(*sentences):
         warnings.warn(EstimateWarning(sentence), stacklevel=3)
@@ -193,13 +192,13 @@ def _wrong_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
 def _match_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
     groups: dict[tuple[int, int], list[Analysis]] = {}
     for one in analyses:
-        if one.kept is not None:
-            groups.setdefault((one.kept.annotators, one.kept.dropped_images), []).append(one)
+        if one.match is not None:
+            groups.setdefault((one.match.annotators, one.match.dropped_images), []).append(one)
     # Methods that match the same images share one sentence.
     for (annotators, dropped), same in groups.items():
         words = same[0].statistics.words
         names = ", ".join(one.method for one in same)
-        match = same[0].kept
+        match = same[0].match
         if match is None or not (match.thins or dropped):
             continue
         have = "are thinned to n' =" if match.thins else "have"
@@ -240,10 +239,11 @@ def _noise_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
                 f"always right would be given {100 * one.always_right:.1f} %; with loss=binomial "
                 "it is given 100 %."
             )
-        if one.kept is None or not one.method.startswith(Jackknife.name) or not one.is_noisy:
+        name, option = one.estimator.name, one.estimator.noise_option
+        if one.match is None or option is None or not one.is_noisy:
             continue
-        annotators, half = one.kept.annotators, one.kept.annotators // 2
-        less = f"; jackknife(delete={half}) is less noisy" if one.method == Jackknife.name else ""
+        annotators, half = one.match.annotators, one.match.annotators // 2
+        less = f"; {name}({option}={half}) is less noisy" if one.method == name else ""
         within = 100 * Z_975 * one.drop_error
         yield (
             f"{one.method}: its standard error over {words.images}, {100 * one.gap_error:.1f} "
