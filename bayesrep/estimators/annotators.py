@@ -181,11 +181,10 @@ def extrapolate(
     rows: list[dict[str, float]] = []
     for n in numbers:
         # Match on n answers: p(s | k) of the replication, weighted by the reference's p(k).
-        conditional = replication.condition_on_counts(n)
+        a, b, conditional = replication.condition_on_counts(n)
         with own_settings():
-            basis = np.asarray(expected_bsplines(conditional.a.ravel(), conditional.b.ravel()))
-        basis = basis.reshape(*conditional.a.shape, -1)
-        weights = reference.masses(n)[:, None] * conditional.weights
+            basis = np.asarray(expected_bsplines(a, b))
+        weights = reference.masses(n)[:, None] * conditional
         naive = fitted.curves @ np.einsum("kj,kjb->b", weights, basis)
         gap = float((accuracy - naive).mean())
         rows.append({"annotators": n, "gap": gap, "left": gap - noiseless_gap})

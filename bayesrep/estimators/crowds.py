@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from bayesrep.numerics.constants import SMALLEST_POSITIVE
 from bayesrep.studies.crowds import frequency_covariance, residuals_of
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import Cells
@@ -55,11 +56,11 @@ class WorkerBootstrap:
             frequency = (data.selected + 1) / (data.shown + 2)
             variance = frequency * (1 - frequency)
             answered = sparse.csr_array((np.ones(r.nnz), r.indices, r.indptr), r.shape)
-            leniency = r.sum(axis=0) / np.maximum(variance @ answered, 1e-300)
+            leniency = r.sum(axis=0) / np.maximum(variance @ answered, SMALLEST_POSITIVE)
             shift = answered * variance[:, None] * leniency[None, :]
             # Scaled so that the mean frequency has its variance over workers.
             mean = (1 / data.shown / len(data.images)) @ shift
-            scale = np.sqrt(covariance[i, i] / max(float(mean @ mean), 1e-300))
+            scale = np.sqrt(covariance[i, i] / max(float(mean @ mean), SMALLEST_POSITIVE))
             scaled[role] = sparse.csr_array(shift * scale)
         return cls(scaled, len(residuals[0].sum(axis=0)))
 

@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from bayesrep.errors import InterpolationWarning, OptionError
 from bayesrep.estimators.annotator_match import AnnotatorMatch
@@ -42,7 +41,7 @@ from bayesrep.estimators.naive import (
     thinned_counts,
 )
 from bayesrep.estimators.replicates import Replicates
-from bayesrep.numerics.thinning import thinning_matrix
+from bayesrep.numerics.thinning import thin_correct, thinning_matrix
 from bayesrep.types import Float, Floats, Ints
 
 
@@ -119,7 +118,7 @@ def _standard_error(study: ThinnedCounts, delete: int) -> Float[np.ndarray, "cla
         counts,
         study.reference @ thinning,
         study.replication @ thinning,
-        (thinning.T @ study.correct[0])[None],
+        thin_correct(thinning, study.correct),
     )
     (accuracy,), _ = accuracy_by_count(reduced)
     reference = reduced.reference[0] / reduced.reference.sum()
@@ -132,13 +131,9 @@ def _standard_error(study: ThinnedCounts, delete: int) -> Float[np.ndarray, "cla
         (study.correct[0], ratio[:, None] * (1 - accuracy)),
         (study.replication[0][:, None] - study.correct[0], -ratio[:, None] * accuracy),
     )
-    variance = sum((images * _variance(thinning, h)).sum(axis=0) for images, h in kinds)
+    variance = np.zeros(accuracy.shape[1])
+    for images, h in kinds:
+        # Var(h(k') | k of n), of the count k' that is left of each count k.
+        spread = np.maximum(thinning @ h**2 - (thinning @ h) ** 2, 0.0)
+        variance += (images * spread).sum(axis=0)
     return np.sqrt((n - delete) / delete * variance)
-
-
-def _variance(
-    thinning: sparse.csr_array, h: Float[np.ndarray, "thinned classifier"]
-) -> Float[np.ndarray, "count classifier"]:
-    """Compute the variance of h over the thinned count k', given each count k."""
-    mean = thinning @ h
-    return np.maximum(thinning @ h**2 - mean**2, 0.0)

@@ -17,7 +17,7 @@ from bayesrep.estimators.naive import at_every_count, thinned_counts
 from bayesrep.estimators.replicates import CellCounts, Replicates
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.numerics.settings import own_settings
-from bayesrep.numerics.thinning import thinning_matrix
+from bayesrep.numerics.thinning import thin_correct, thinning_matrix
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.types import Bool, Float, Int, Ints
 
@@ -124,9 +124,7 @@ def _limit_annotators(cells: CellCounts) -> CellCounts:
         return cells
     many = cells.shown >= MAX_ANNOTATORS
     matrix = thinning_matrix(cells.selected[many], cells.shown[many], MAX_ANNOTATORS)
-    versions, _, classifiers = cells.correct.shape
-    right = cells.correct[:, many].transpose(1, 0, 2).reshape(int(many.sum()), -1)
-    thinned = (matrix.T @ right).reshape(-1, versions, classifiers).transpose(1, 0, 2)
+    thinned = thin_correct(matrix, cells.correct[:, many])
     return CellCounts(
         np.concatenate([cells.selected[~many], np.arange(MAX_ANNOTATORS + 1)]),
         np.concatenate([cells.shown[~many], np.full(MAX_ANNOTATORS + 1, MAX_ANNOTATORS)]),

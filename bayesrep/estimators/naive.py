@@ -24,7 +24,7 @@ from bayesrep.errors import InterpolationWarning
 from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.estimator import Estimates, Estimator
 from bayesrep.estimators.replicates import Replicates
-from bayesrep.numerics.thinning import thinning_matrix
+from bayesrep.numerics.thinning import thin_correct, thinning_matrix
 from bayesrep.studies.words import IMAGES, Words
 from bayesrep.types import Bool, Float, Floats, Int
 
@@ -98,14 +98,12 @@ def thinned_counts(replicates: Replicates, annotators: int) -> ThinnedCounts:
     matrix = matrix[:, counts]
     cells = len(reference.shown)
     to_reference, to_replication = matrix[:cells], matrix[cells:]
-    versions, n_cells, classifiers = replication.correct.shape
-    correct = replication.correct.transpose(1, 0, 2).reshape(n_cells, -1)
     return ThinnedCounts(
         annotators,
         counts,
         reference.images @ to_reference,
         replication.images @ to_replication,
-        (to_replication.T @ correct).reshape(-1, versions, classifiers).transpose(1, 0, 2),
+        thin_correct(to_replication, replication.correct),
     )
 
 

@@ -23,12 +23,13 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators.solve_rates import check_runs, fit_solve_rates
 from bayesrep.numerics.binomial import log_binomial
+from bayesrep.numerics.estimands import MEDIAN_AND_INTERVAL
 from bayesrep.numerics.solve_rates import SolveRates, log_counts
 from bayesrep.studies import rules
 from bayesrep.studies.selection import Selection, truncating
 from bayesrep.types import Float, Floats, Int, Ints
 
-MEDIAN_AND_INTERVAL = (0.025, 0.5, 0.975)
+MAX_ANSWERS = 10_000
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,11 @@ def remeasure_counts(
     # Applied to new answers the rule rejects some of the items that it had selected.
     if rule is not None:
         passing = _predict_passing(fit.rates, fit.logs, fit.solved, fit.attempts, rule)
-        dropped = _summarize_mean(1 - passing, passing * (1 - passing), fit.items, rng)
+        dropped = summarize_mean(1 - passing, passing * (1 - passing), fit.items, rng)
     return Remeasured(
         len(k),
         float((k / n).mean()),
-        _summarize_mean(mean, variance, fit.items, rng),
+        summarize_mean(mean, variance, fit.items, rng),
         dropped,
     )
 
@@ -100,9 +101,6 @@ def _check_counts(
     if (n > MAX_ANSWERS).any():
         raise StudyError("too-many-answers-to-item", most=MAX_ANSWERS)
     return k, n
-
-
-MAX_ANSWERS = 10_000
 
 
 def _predict_passing(
@@ -125,7 +123,7 @@ def _predict_passing(
     return np.clip(chance, 0, 1)
 
 
-def _summarize_mean(
+def summarize_mean(
     mean: Float[np.ndarray, "draw cell"],
     variance: Float[np.ndarray, "draw cell"],
     items: Int[np.ndarray, "cell"],
@@ -140,11 +138,13 @@ def _summarize_mean(
     return float(middle), float(lower), float(upper)
 
 
-def as_row(name: str, rule: Selection | None, result: Remeasured) -> dict[str, object]:
+def as_row(
+    name: str, rule: Selection | None, result: Remeasured, role: str | None = None
+) -> dict[str, object]:
     """Write one data set's result as a row of `bayesrep.remeasure`."""
     row: dict[str, object] = {
         "dataset": name,
-        "role": None,
+        "role": role,
         "selection": None if rule is None else rule.rule,
         "images": result.items,
         "measured": result.measured,

@@ -35,11 +35,6 @@ class RatesPosterior:
         """Log mass log P(c of n) without C(n, c), of every draw, before selection."""
         return log_counts(self.rates, self.solved, self.attempts)
 
-    @cached_property
-    def log_mass(self) -> Float[np.ndarray, "draw cell"]:
-        """Log mass centred by its mean over draws."""
-        return self.logs - self.logs.mean(axis=0)
-
     def influences(
         self, values: Float[np.ndarray, "draw quantity"]
     ) -> Float[np.ndarray, "item quantity"]:
@@ -50,7 +45,9 @@ class RatesPosterior:
         their squares add up to the variance that the mean has over samples of items.
         """
         moves = values - values.mean(axis=0)
-        each = (self.log_mass.T @ moves / len(moves))[self.cell]
+        log_mass = self.logs - self.logs.mean(axis=0)
+        # Items with equal counts have one influence.
+        each = (log_mass.T @ moves / len(moves))[self.cell]
         return each - each.mean(axis=0)
 
 

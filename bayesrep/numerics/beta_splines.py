@@ -31,17 +31,12 @@ GRID_POINTS = 1000
 def expected_bsplines(a: ArrayLike, b: ArrayLike) -> Float[Array, "*batch 7"]:
     """Compute E[B_j(s)], s ~ Beta(a, b), of the 7 B-splines for parameters of any shape."""
     a, b = jnp.asarray(a), jnp.asarray(b)
-    moments = _moments(a, b)
+    # Moments E[s^p], p = 0..3, as ratios of rising factorials.
+    steps = [(a + i) / (a + b + i) for i in range(3)]
+    products = steps[0], steps[0] * steps[1], steps[0] * steps[1] * steps[2]
+    moments = jnp.stack([jnp.ones_like(a), *products], axis=-1)
     expected = jnp.concatenate([moments, _above_knots(a, b, moments)], axis=-1)
     return expected @ bsplines_in_truncated_powers()
-
-
-def _moments(a: Float[Array, "*batch"], b: Float[Array, "*batch"]) -> Float[Array, "*batch 4"]:
-    """Compute the moments E[s^p], p = 0..3, as ratios of rising factorials."""
-    steps = [(a + i) / (a + b + i) for i in range(3)]
-    return jnp.stack(
-        [jnp.ones_like(a), steps[0], steps[0] * steps[1], steps[0] * steps[1] * steps[2]], axis=-1
-    )
 
 
 def _above_knots(

@@ -43,7 +43,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import stdtrit
 
-from bayesrep.numerics.estimands import Z_975
+from bayesrep.numerics.constants import SMALLEST_POSITIVE
+from bayesrep.numerics.estimands import INTERVAL, Z_975
 from bayesrep.types import Bool, Float, Floats, Int
 
 MAX_PAIRS = 20_000_000
@@ -142,8 +143,10 @@ def few_clusters_stretch(
 
     From the sums m of every worker's |δ|.
     """
-    effective = weight.sum(axis=0) ** 2 / np.maximum(np.square(weight).sum(axis=0), 1e-300)
-    return effective, stdtrit(np.maximum(effective - 1, 1.0), 0.975) / Z_975
+    effective = weight.sum(axis=0) ** 2 / np.maximum(
+        np.square(weight).sum(axis=0), SMALLEST_POSITIVE
+    )
+    return effective, stdtrit(np.maximum(effective - 1, 1.0), INTERVAL[1]) / Z_975
 
 
 def clip_eigenvalues(matrix: Floats) -> Floats:

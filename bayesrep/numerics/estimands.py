@@ -13,6 +13,8 @@ from bayesrep.types import Float, Floats
 
 INTERVAL = (0.025, 0.975)
 """The quantiles that bound a 95 % interval."""
+MEDIAN_AND_INTERVAL = (INTERVAL[0], 0.5, INTERVAL[1])
+"""The quantiles of a median and its 95 % interval."""
 Z_975 = 1.959963984540054
 """The 97.5 % quantile of the standard normal."""
 
@@ -131,17 +133,6 @@ def slope_standard_error(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> 
 
 def ranks(accuracy: ArrayLike) -> Values:
     """Rank every classifier, 1 for the most accurate; ties share their mean rank."""
-    values = -np.asarray(accuracy, float)
-    order = np.argsort(values, axis=-1)
-    ordered = np.take_along_axis(values, order, axis=-1)
-    steps = ordered[..., 1:] != ordered[..., :-1]
-    ends = np.ones((*values.shape[:-1], 1), dtype=bool)
-    # First and last place of each run of ties, of which a tie's rank is the middle.
-    place = np.arange(values.shape[-1])
-    first = np.where(np.concatenate([ends, steps], axis=-1), place, 0)
-    last = np.where(np.concatenate([steps, ends], axis=-1), place, len(place))
-    first = np.maximum.accumulate(first, axis=-1)
-    last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
-    result = np.empty(values.shape)
-    np.put_along_axis(result, order, 1 + (first + last) / 2, axis=-1)
-    return result
+    from scipy.stats import rankdata  # takes long to import
+
+    return rankdata(-np.asarray(accuracy, float), axis=-1)

@@ -26,6 +26,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import expit, log_expit, logsumexp
 
 from bayesrep.numerics.binomial import log_binomial
+from bayesrep.numerics.constants import SMALLEST_POSITIVE
 from bayesrep.numerics.settings import own_settings
 from bayesrep.types import Bool, Float, Floats, Int
 
@@ -36,7 +37,6 @@ MAX_EXACT_PANEL = 50
 """Largest crowd whose panels are drawn without replacement; of larger ones with replacement."""
 LENIENCY_BINS = 400
 """Bins of the histogram of a larger crowd's leniencies."""
-SMALLEST_POSITIVE = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,16 +210,9 @@ def _log_answer_probability(
     deviation: Float[Array, "answer"],
     sign: Float[Array, "answer"],
 ) -> Float[Array, "answer node"]:
-    return jax.nn.logsumexp(_log_joint(alpha, mean, deviation, sign), axis=-1)
-
-
-def _log_joint(
-    alpha: Float[Array, "node"],
-    mean: Float[Array, "answer"],
-    deviation: Float[Array, "answer"],
-    sign: Float[Array, "answer"],
-) -> Float[Array, "answer node hermite"]:
+    """Compute log F(s) on the log scale, exact also where s is near 0 or 1."""
     points, log_weight = hermite()
     b = mean[:, None] + deviation[:, None] * points[None, :]
+    # [answer, node, quadrature point]
     inner = sign[:, None, None] * (alpha[None, :, None] + b[:, None, :])
-    return jax.nn.log_sigmoid(inner) + log_weight[None, None, :]
+    return jax.nn.logsumexp(jax.nn.log_sigmoid(inner) + log_weight[None, None, :], axis=-1)

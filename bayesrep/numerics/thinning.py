@@ -13,7 +13,7 @@ from scipy import sparse
 
 from bayesrep.errors import OptionError
 from bayesrep.numerics.binomial import log_binomial
-from bayesrep.types import Int
+from bayesrep.types import Float, Int
 
 Counts = Int[np.ndarray, "cell"]
 
@@ -43,3 +43,13 @@ def thinning_matrix(selected: Counts, n_annotators: Counts, annotators: int) -> 
     rows = np.concatenate([[0], np.cumsum(possible.sum(axis=1))])
     shape = (len(selected), annotators + 1)
     return sparse.csr_array((probability[possible], remaining[possible], rows), shape=shape)
+
+
+def thin_correct(
+    matrix: sparse.csr_array, correct: Float[np.ndarray, "version cell classifier"]
+) -> Float[np.ndarray, "version count classifier"]:
+    """Sum the correct images of cells at each thinned count, in expectation."""
+    versions, cells, classifiers = correct.shape
+    # Sparse products take two axes: versions and classifiers side by side.
+    flat = matrix.T @ correct.transpose(1, 0, 2).reshape(cells, -1)
+    return flat.reshape(-1, versions, classifiers).transpose(1, 0, 2)

@@ -28,6 +28,7 @@ from scipy.stats import chi2
 
 from bayesrep.errors import OptionError, StudyError, listing, reason
 from bayesrep.files.names import normalize_names
+from bayesrep.numerics.constants import SMALLEST_POSITIVE
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
@@ -206,8 +207,10 @@ def draw_effects(
     total = float(np.square(residual.mean(axis=0)).sum())
     image_variance = float(residual.var(axis=0).sum()) / degrees
     # Draw χ² truncated below Q / v by its inverse distribution function, so that τ² > v.
-    max_level = chi2.cdf(total / max(image_variance, 1e-300), degrees)
-    square = total / chi2.ppf(np.maximum(random.random(len(draws)) * max_level, 1e-300), degrees)
+    max_level = chi2.cdf(total / max(image_variance, SMALLEST_POSITIVE), degrees)
+    square = total / chi2.ppf(
+        np.maximum(random.random(len(draws)) * max_level, SMALLEST_POSITIVE), degrees
+    )
     # One noise vector a draw in coordinates of Q: R⁻¹ turns it into that of β.
     scatter = np.sqrt(np.maximum(square - image_variance, 0.0))
     noise = scatter[:, None] * random.standard_normal(projected.shape)
