@@ -320,27 +320,20 @@ def _skewness(
     from_reference, right, wrong = np.split(without[2], [m1, m1 + m2])
     plain = {role: statistics.accuracy(role) for role in REQUIRED_ROLES}
 
-    def leave_one_out(role: str, rows: slice) -> Float[np.ndarray, "image quantity"]:
+    samples: list[Floats] = []
+    for role in REQUIRED_ROLES:
         data = study.datasets[role]
         # Images of a cell share one estimate: leaving out any of them has the same effect.
-        cell = statistics.cells[role].find(data.selected[rows], data.shown[rows])
-        correct, size = data.correct[rows], len(data.images)
-        accuracy = {**plain, role: (plain[role] * size - correct) / (size - 1)}
-        adjusted = (
-            from_reference[cell]
-            if role == "reference"
-            else np.where(correct, right[cell], wrong[cell])
-        )
-        return quantities(accuracy["reference"], accuracy["replication"], adjusted)
-
-    return acceleration(
-        [
-            np.concatenate(
-                [
-                    leave_one_out(role, slice(start, start + _IMAGES_PER_CHUNK))
-                    for start in range(0, len(study.datasets[role].images), _IMAGES_PER_CHUNK)
-                ]
-            )
-            for role in REQUIRED_ROLES
-        ]
-    )
+        cell, size = statistics.cells[role].find(data.selected, data.shown), len(data.images)
+        parts: list[Floats] = []
+        for start in range(0, size, _IMAGES_PER_CHUNK):
+            rows = slice(start, start + _IMAGES_PER_CHUNK)
+            correct = data.correct[rows]
+            accuracy = {**plain, role: (plain[role] * size - correct) / (size - 1)}
+            if role == "reference":
+                adjusted = from_reference[cell[rows]]
+            else:
+                adjusted = np.where(correct, right[cell[rows]], wrong[cell[rows]])
+            parts.append(quantities(accuracy["reference"], accuracy["replication"], adjusted))
+        samples.append(np.concatenate(parts))
+    return acceleration(samples)

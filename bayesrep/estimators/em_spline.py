@@ -119,7 +119,9 @@ def fit_parametric(
     """Fit the study (row 0) from random starts, then its other versions from its optima."""
     table = complete_cells(replicates, options.annotators)
     # A classifier that is always right shows the bias of equation 8: its estimate should be 1.
-    study = add_always_right(table.rows(slice(1)))
+    study = table.rows(slice(1))
+    always = np.concatenate([study.correct, study.images[1][..., None]], axis=-1)
+    study = replace(study, correct=always)
     mixtures = fit_mixtures(study, components=options.components, starts=options.starts, seed=seed)
     adjusted, curves = fit_curves_given(options, mixtures, study)
     rows = [adjusted[:, :-1]]
@@ -133,12 +135,6 @@ def fit_parametric(
             rows.append(fit_curves_given(options, refitted, block)[0])
             bar.advance(len(block.correct))
     return ParametricFit(mixtures, np.concatenate(rows), curves[0, :-1], float(adjusted[0, -1]))
-
-
-def add_always_right(table: CellTable) -> CellTable:
-    """Append a classifier that is right about every image."""
-    correct = np.concatenate([table.correct, table.images[1][..., None]], axis=-1)
-    return replace(table, correct=correct)
 
 
 def fit_curves_given(

@@ -216,17 +216,20 @@ def _best_fit(begin: LogBetas, table: CellTable, rounds: int, *, newton: bool) -
             "bayesrep, please report it with the study"
         )
     best = result.log_likelihood.argmax(axis=-1)[..., None]  # [2, B, 1]
+    log_likelihood, gain = (
+        np.take_along_axis(each, best, axis=-1)[..., 0]
+        for each in (result.log_likelihood, result.gain)
+    )
     fields = [np.take_along_axis(f, best[..., None], axis=2)[:, :, 0] for f in result.mixture]
     a, b, weights = (np.exp(field) for field in fields)
     # Components are exchangeable: sorted by their means, fits can be compared.
     order = np.argsort(a / (a + b), axis=-1)
     a, b, weights = (np.take_along_axis(field, order, axis=-1) for field in (a, b, weights))
-    gain = np.take_along_axis(result.gain, best, axis=-1)[..., 0]
     return MixtureFit(
         a=a,
         b=b,
         weights=weights,
-        log_likelihood=np.take_along_axis(result.log_likelihood, best, axis=-1)[..., 0],
+        log_likelihood=log_likelihood,
         converged=gain < _CONVERGED_NATS,  # never without Newton's method, whose gain is NaN
         optima=result.mixture,
         start_log_likelihoods=result.log_likelihood,

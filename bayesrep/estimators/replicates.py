@@ -115,6 +115,11 @@ class Replicates:
             statistics.words,
         )
 
+    @property
+    def datasets(self) -> tuple[CellCounts, CellCounts]:
+        """Return the reference and the replication."""
+        return self.reference, self.replication
+
     def __len__(self) -> int:
         return len(self.reference.images)
 
@@ -190,42 +195,30 @@ def _resample_images(
             hits[:, cell] = weights[:, start:stop] @ correct[start:stop].astype(weights.dtype)
         return counts, hits
 
+    # Whole numbers below 2^24 are exact in float32, and matrix products of floats are fast.
+    dtype = np.float32 if total < 2**24 else np.float64
     for done in range(0, size, batch):
         block = slice(done, min(done + batch, size))
-        images[block], right[block] = sum_by_cell(_weights(total, block.stop - done, rng))
+        # Multinomial counts of each image in each replicate.
+        drawn = [
+            np.bincount(rng.integers(total, size=total), minlength=total)
+            for _ in range(done, block.stop)
+        ]
+        images[block], right[block] = sum_by_cell(np.stack(drawn).astype(dtype))
         if workers is None:
             continue
         # The workers' perturbations move images to adjacent cells, within what is possible.
         perturbations, shift = workers
         extra, extra_correct = sum_by_cell((shift @ perturbations[block].T).T[:, order])
-        images[block], right[block] = _clip_to_possible(
-            images[block] + shift_counts(cells.selected, cells.shown, extra),
-            right[block] + shift_counts(cells.selected, cells.shown, extra_correct),
-            total,
-        )
+        images[block] += shift_counts(cells.selected, cells.shown, extra)
+        right[block] += shift_counts(cells.selected, cells.shown, extra_correct)
+        images[block] = np.maximum(images[block], 0)
+        right[block] = np.clip(right[block], 0, images[block][:, :, None])
+        # Clipping adds images; rescaling restores their number.
+        scale = total / images[block].sum(axis=1, keepdims=True)
+        images[block] *= scale
+        right[block] *= scale[:, :, None]
     return images, right
-
-
-def _clip_to_possible(
-    images: Float[np.ndarray, "replicate cell"],
-    correct: Float[np.ndarray, "replicate cell classifier"],
-    total: int,
-) -> tuple[Float[np.ndarray, "replicate cell"], Float[np.ndarray, "replicate cell classifier"]]:
-    """Clip cells to 0 ≤ correct ≤ images, with the total number of images unchanged."""
-    images = np.maximum(images, 0)
-    # Clipping adds images; rescaling restores their number.
-    scale = total / images.sum(axis=1, keepdims=True)
-    correct = np.clip(correct, 0, images[:, :, None])
-    return images * scale, correct * scale[:, :, None]
-
-
-def _weights(
-    total: int, rows: int, rng: np.random.Generator
-) -> Float[np.ndarray, "{rows} {total}"]:
-    """Draw the multinomial counts of each image in each replicate."""
-    draws = (np.bincount(rng.integers(total, size=total), minlength=total) for _ in range(rows))
-    # Whole numbers below 2^24 are exact in float32, and matrix products of floats are fast.
-    return np.stack(list(draws)).astype(np.float32 if total < 2**24 else np.float64)
 
 
 def without_each_image(statistics: SufficientStatistics) -> Iterator[Replicates]:

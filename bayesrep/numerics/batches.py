@@ -54,10 +54,8 @@ def in_batches(
     results = jax.tree.map(lambda leaf: np.empty((total, *leaf.shape[1:]), leaf.dtype), first)
 
     def store(begin: int, part: Any) -> None:
-        def store_leaf(leaf: Any, source: Any) -> None:
+        for leaf, source in zip(jax.tree.leaves(results), jax.tree.leaves(part), strict=True):
             leaf[begin : begin + size] = source[: total - begin]
-
-        jax.tree.map(store_leaf, results, part)
 
     store(0, first)
     with ThreadPoolExecutor(workers or cores()) as pool:
