@@ -171,7 +171,11 @@ def analyse(
     replicates = _apply(resampled, blocks, seed=seed, progress=progress)
     values = {name: quantities(*accuracies) for name, accuracies in replicates.items()}
     for name, value in values.items():
-        analyses[name] = _with_scatter(analyses[name], value)
+        # The first two estimands, both terms of equation 2, add up to the drop.
+        first = len(statistics.classifiers)
+        drop_error = float(value[:, first : first + 2].sum(axis=1).std(ddof=1))
+        error = value.std(axis=0, ddof=1)
+        analyses[name] = replace(analyses[name], error=error, drop_error=drop_error)
     if not bootstrap:
         return list(analyses.values())
     without: dict[str, Accuracies] = {}
@@ -193,22 +197,21 @@ def analyse(
     return list(analyses.values())
 
 
-def _with_scatter(one: Analysis, values: Float[np.ndarray, "version quantity"]) -> Analysis:
-    """Add standard errors over replicates; a single replicate has none."""
-    if len(values) < 2:
-        return one
-    # The estimands come after the classifiers; the first two add up to the drop.
-    first = values.shape[1] - len(QUANTITIES)
-    drop = values[:, first : first + 2].sum(axis=1)  # both terms of equation 2
-    return replace(one, error=values.std(axis=0, ddof=1), drop_error=float(drop.std(ddof=1)))
-
-
 def quantities(
     reference: Float[np.ndarray, "*#version classifier"],
     replication: Float[np.ndarray, "*#version classifier"],
     adjusted: Float[np.ndarray, "*#version classifier"],
 ) -> Float[np.ndarray, "*version quantity"]:
     """Stack adjusted accuracies and the five estimands of `QUANTITIES`."""
+    return np.concatenate([adjusted, gap_quantities(reference, replication, adjusted)], axis=-1)
+
+
+def gap_quantities(
+    reference: Float[np.ndarray, "*#version classifier"],
+    replication: Float[np.ndarray, "*#version classifier"],
+    adjusted: Float[np.ndarray, "*#version classifier"],
+) -> Float[np.ndarray, "*version quantity"]:
+    """Compute the estimands of `QUANTITIES`, over all classifiers."""
     slope, intercept = accuracy_line(reference, adjusted)
     estimands = (
         bias_corrected_gap(reference, adjusted).mean(axis=-1),
@@ -217,7 +220,7 @@ def quantities(
         slope,
         intercept,
     )
-    return np.concatenate([adjusted, np.stack(estimands, axis=-1)], axis=-1)
+    return np.stack(estimands, axis=-1)
 
 
 def _check_resampling(

@@ -32,7 +32,8 @@ from bayesrep.estimators.naive import (
     matched_accuracy,
     thinned_counts,
 )
-from bayesrep.estimators.replicates import Replicates, bootstrap
+from bayesrep.estimators.replicates import Replicates
+from bayesrep.estimators.replicates import bootstrap as bootstrap_images
 from bayesrep.numerics.settings import own_settings
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
@@ -124,31 +125,24 @@ def linearity(table: pl.DataFrame) -> Linearity | None:
     )
 
 
-def replicate_gaps(study: Study, *, size: int, seed: int) -> Float[np.ndarray, "{size} annotators"]:
-    """Bootstrap the mean gap that naive matching leaves, for every number n' = 1..n of annotators.
-
-    The replicates are those of `bayesrep.estimate` with the same seed.
-    """
-    bounds.refuse_above("bootstrap", size, bounds.BOOTSTRAP)
-    statistics = SufficientStatistics.from_study(study)
-    rows: list[Floats] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EstimateWarning)  # raised once, for the study itself
-        for block in bootstrap(study, statistics, size=size, seed=seed):
-            gaps = block.reference.accuracy() - _naive(block)
-            rows.append(gaps.mean(axis=-1).T[1:])
-    return np.concatenate(rows)
-
-
 def gaps_by_annotators(study: Study, *, bootstrap: int, seed: int) -> pl.DataFrame:
     """Compute the mean gap after naive matching for every number of annotators (figure 11).
 
     Columns: annotators (n' = 1..n), gap, and its bootstrap's 95 % interval lower, upper.
     """
-    table = compare_annotators(study)
+    bounds.refuse_above("bootstrap", bootstrap, bounds.BOOTSTRAP)
+    statistics = SufficientStatistics.from_study(study)
+    table = compare_annotators(statistics)
     gap = (pl.col("reference_accuracy") - pl.col("naive")).mean()
     means = table.group_by("annotators", maintain_order=True).agg(gap=gap)
-    lower, upper = percentile(replicate_gaps(study, size=bootstrap, seed=seed))
+    rows: list[Floats] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)  # raised once, for the study itself
+        # The replicates are those of `bayesrep.estimate` with the same seed.
+        for block in bootstrap_images(study, statistics, size=bootstrap, seed=seed):
+            gaps = block.reference.accuracy() - _naive(block)
+            rows.append(gaps.mean(axis=-1).T[1:])
+    lower, upper = percentile(np.concatenate(rows))
     return means.with_columns(lower=lower, upper=upper)
 
 

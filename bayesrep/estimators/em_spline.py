@@ -77,18 +77,7 @@ class EMSpline(Estimator):
     def __call__(
         self, replicates: Replicates, *, seed: int = 0, progress: bool = False
     ) -> Estimates:
-        """Estimate every version; row 0 from random starts, the others from its optima.
-
-        Raises
-        ------
-        OptionError
-            Where `annotators` is less than 1, or more than 99 % of the images have.
-
-        Warns
-        -----
-        IdentificationWarning
-            Where the counts do not determine a mixture of K components.
-        """
+        """Estimate every version; row 0 from random starts, the others from its optima."""
         fitted = fit_parametric(self, replicates, seed=seed, progress=progress)
         match = (
             None

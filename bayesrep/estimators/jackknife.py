@@ -73,13 +73,7 @@ class Jackknife(Estimator):
     def __call__(
         self, replicates: Replicates, *, seed: int = 0, progress: bool = False
     ) -> Estimates:
-        """Estimate every version, with the study's standard error over annotators.
-
-        Raises
-        ------
-        OptionError
-            Where `delete` is not between 1 and n − 1.
-        """
+        """Estimate every version, with the study's standard error over annotators."""
         match = AnnotatorMatch.from_replicates(replicates, self.annotators)
         n = match.annotators
         if not 1 <= self.delete < n:

@@ -30,17 +30,13 @@ from bayesrep.types import Bool, Float, Floats, Int
 
 
 class ThinnedCounts(NamedTuple):
-    """Images of both data sets at counts k' of n' annotators, in B versions.
+    """Images of both data sets at counts k' of n' annotators, in expectation, in B versions."""
 
-    In expectation over the n' annotators; `correct` is of the replication. `annotators` is n', and
-    `selected` are the possible counts k', increasing.
-    """
-
-    annotators: int
-    selected: Int[np.ndarray, "count"]
+    annotators: int  # n'
+    selected: Int[np.ndarray, "count"]  # possible counts k', increasing
     reference: Float[np.ndarray, "version count"]
     replication: Float[np.ndarray, "version count"]
-    correct: Float[np.ndarray, "version count classifier"]
+    correct: Float[np.ndarray, "version count classifier"]  # of the replication
 
 
 @dataclass(frozen=True)
@@ -70,18 +66,7 @@ class Naive(Estimator):
     def __call__(
         self, replicates: Replicates, *, seed: int = 0, progress: bool = False
     ) -> Estimates:
-        """Estimate every version.
-
-        Raises
-        ------
-        OptionError
-            Where `annotators` is less than 1, or more than 99 % of the images have.
-
-        Warns
-        -----
-        InterpolationWarning
-            Where accuracies of the study itself had to be interpolated.
-        """
+        """Estimate every version, and warn where the study's own accuracies are interpolated."""
         match = AnnotatorMatch.from_replicates(replicates, self.annotators)
         counts = thinned_counts(match.take(replicates), match.annotators)
         return Estimates(matched_accuracy(counts, replicates.words), match=match)
@@ -147,7 +132,16 @@ def matched_accuracy(
     accuracy, observed = accuracy_by_count(counts)
     missing = np.where(observed[0], 0.0, mass[0])
     if missing.any():
-        warnings.warn(_interpolation_warning(missing, counts, words), stacklevel=3)
+        lacking = counts.selected[missing > 0]
+        named = ", ".join(map(str, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
+        warnings.warn(
+            InterpolationWarning(
+                f"naive: {100 * missing.sum():.2f} % of the reference has selected = {named} of "
+                f"{counts.annotators}, where the replication has no {words.image}; accuracies "
+                "there are interpolated"
+            ),
+            stacklevel=3,
+        )
     return np.einsum("bk,bkc->bc", mass, accuracy)
 
 
@@ -170,15 +164,3 @@ def accuracy_by_count(
         values = accuracy[row, places]
         accuracy[row] = (1 - share) * values[below] + share * values[above]
     return accuracy, observed
-
-
-def _interpolation_warning(
-    missing: Floats, counts: ThinnedCounts, words: Words
-) -> InterpolationWarning:
-    lacking = counts.selected[missing > 0]
-    named = ", ".join(map(str, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
-    return InterpolationWarning(
-        f"naive: {100 * missing.sum():.2f} % of the reference has selected = {named} of "
-        f"{counts.annotators}, where the replication has no {words.image}; accuracies there are "
-        "interpolated"
-    )

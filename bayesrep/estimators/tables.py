@@ -20,6 +20,7 @@ from bayesrep.studies.shown import number
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import Words
+from bayesrep.types import Floats
 
 MIN_REPLICATES = 40
 """With fewer replicates none lies beyond an end of a 95 % interval."""
@@ -133,12 +134,25 @@ def estimate_gaps(
 
 def classifier_table(analyses: Sequence[Analysis]) -> pl.DataFrame:
     """Build the table of [bayesrep.estimate][]."""
-    return pl.concat([_classifiers(analysis) for analysis in analyses])
+    tables: list[pl.DataFrame] = []
+    for one in analyses:
+        count = len(one.statistics.classifiers)
+        ends = one.interval[:, :count]
+        tables.append(classifier_rows(one.method, one.statistics, one.values[:count], *ends))
+    return pl.concat(tables)
 
 
 def gap_table(analyses: Sequence[Analysis]) -> pl.DataFrame:
     """Build the table of [bayesrep.estimate_gaps][]."""
-    return pl.concat([_gaps(analysis) for analysis in analyses])
+    tables: list[pl.DataFrame] = []
+    for one in analyses:
+        last = np.s_[len(one.statistics.classifiers) :]
+        values, interval = one.values[last], one.interval[:, last]
+        # Without a bootstrap interval the standard error gives a normal one.
+        normal = values + np.outer(ndtri(INTERVAL), one.error[last])
+        ends = np.where(np.isnan(interval), normal, interval)
+        tables.append(gap_rows(one.method, QUANTITIES, values, *ends))
+    return pl.concat(tables)
 
 
 def matching_sentences(analyses: Sequence[Analysis]) -> list[str]:
@@ -146,12 +160,14 @@ def matching_sentences(analyses: Sequence[Analysis]) -> list[str]:
 
     Also problems: no classifier is ever right, or replicates are too few.
     """
-    return [
-        *_wrong_sentences(analyses),
-        *_match_sentences(analyses),
-        *_noise_sentences(analyses),
-        *_bootstrap_sentences(analyses),
-    ]
+    parts = _wrong_sentences(analyses), _match_sentences(analyses), _noise_sentences(analyses)
+    sentences, count = list(chain(*parts)), analyses[0].replicates
+    if 0 < count < MIN_REPLICATES:
+        sentences.append(
+            f"{count} replicates are too few: a 95 % interval has ends that {MIN_REPLICATES} or "
+            "more can tell, and some hundreds tell well."
+        )
+    return sentences
 
 
 def matching_facts(analyses: Sequence[Analysis]) -> list[dict[str, Any]]:
@@ -253,23 +269,14 @@ def _noise_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
         )
 
 
-def _bootstrap_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
-    count = analyses[0].replicates
-    if 0 < count < MIN_REPLICATES:
-        yield (
-            f"{count} replicates are too few: a 95 % interval has ends that {MIN_REPLICATES} or "
-            "more can tell, and some hundreds tell well."
-        )
-
-
-def _classifiers(analysis: Analysis) -> pl.DataFrame:
-    statistics = analysis.statistics
-    count = len(statistics.classifiers)
-    adjusted, (lower, upper) = analysis.values[:count], analysis.interval[:, :count]
+def classifier_rows(
+    method: str, statistics: SufficientStatistics, adjusted: Floats, lower: Floats, upper: Floats
+) -> pl.DataFrame:
+    """Build the rows of one method's adjusted accuracies, one a classifier."""
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     return pl.DataFrame(
         {
-            "method": [analysis.method] * count,
+            "method": [method] * len(adjusted),
             "classifier": list(statistics.classifiers),
             "reference_accuracy": reference,
             "replication_accuracy": replication,
@@ -282,18 +289,10 @@ def _classifiers(analysis: Analysis) -> pl.DataFrame:
     ).fill_nan(None)
 
 
-def _gaps(analysis: Analysis) -> pl.DataFrame:
-    last = np.s_[len(analysis.statistics.classifiers) :]
-    values, interval = analysis.values[last], analysis.interval[:, last]
-    # Without a bootstrap interval the standard error gives a normal one.
-    normal = values + np.outer(ndtri(INTERVAL), analysis.error[last])
-    lower, upper = np.where(np.isnan(interval), normal, interval)
-    return pl.DataFrame(
-        {
-            "method": [analysis.method] * len(QUANTITIES),
-            "quantity": QUANTITIES,
-            "estimate": values,
-            "lower": lower,
-            "upper": upper,
-        }
-    ).fill_nan(None)
+def gap_rows(
+    method: str, names: Sequence[str], values: Floats, lower: Floats, upper: Floats
+) -> pl.DataFrame:
+    """Build the rows of one method's estimands over all classifiers, one an estimand."""
+    columns = {"estimate": values, "lower": lower, "upper": upper}
+    table = pl.DataFrame({"method": [method] * len(names), "quantity": names, **columns})
+    return table.fill_nan(None)

@@ -2,9 +2,9 @@
 
 k of n annotators is a binomial draw where every answer comes from a worker of its own. Where worker
 w answers many images, that worker's leniency moves all of them together, and other workers would
-have given another estimate T. Over repeated studies, with images and
-workers both drawn anew, its covariance is (Cameron, Gelbach and Miller 2011, "Robust inference with
-multiway clustering"; Owen 2007, "The pigeonhole bootstrap")
+have given another estimate T. Over repeated studies, with images and workers both drawn anew, its
+covariance is (Cameron, Gelbach and Miller 2011, "Robust inference with multiway clustering"; Owen
+2007, "The pigeonhole bootstrap")
 
     images  +  workers  −  both,
 
@@ -21,9 +21,8 @@ annotators did,
 
 These sum to zero over an image's workers for every k. So r_xw δ_x has mean zero under equal
 leniencies for every s, and products over two images estimate the covariance of one worker's
-leniencies. Where two workers meet on both images,
-the other's leniency is in both residuals as well. Of independent workers of equal spread that makes
-the product larger by a factor of
+leniencies. Where two workers meet on both images, the other's leniency is in both residuals as
+well. Of independent workers of equal spread that makes the product larger by a factor of
 
     1  +  c / ((n − 1) (n' − 1)),    c: other workers that the images have in common,
 

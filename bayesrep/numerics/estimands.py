@@ -119,8 +119,7 @@ def slope_standard_error(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> 
 
     It measures the scatter of classifiers about the line, as if they were a random sample with
     independent errors. They share the images: the bootstrap over images gives the line's own error.
-    NaN for fewer than three classifiers or equal reference
-    accuracies.
+    NaN for fewer than three classifiers or equal reference accuracies.
     """
     x, y = np.asarray(reference_accuracy, float), np.asarray(accuracy, float)
     slope, intercept = map(np.asarray, accuracy_line(x, y))

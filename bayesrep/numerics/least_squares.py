@@ -107,10 +107,8 @@ def _project(
         new_state = _restore(state)
         return jax.tree.map(lambda new, old: jnp.where(state.done, old, new), new_state, state)
 
-    def goes_on(state: _State) -> Array:
-        return ~state.done & (state.steps < _MAX_STEPS)
-
-    return jax.lax.while_loop(goes_on, step, state).z
+    # A bound on the steps: rounding might otherwise drop and restore the same bounds for ever.
+    return jax.lax.while_loop(lambda now: ~now.done & (now.steps < _MAX_STEPS), step, state).z
 
 
 def _choose_bound(state: _State, inverse: Array, rows: Array, lower: Bound, upper: Bound) -> _State:

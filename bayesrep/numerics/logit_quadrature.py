@@ -45,8 +45,9 @@ def log_mixture_weights(
 
 
 def log_likelihood(
-    selected: Float[Array, "cell"], rejected: Float[Array, "cell"]
-) -> Float[Array, "cell node"]:
+    selected: Float[Array, "cell"] | Int[np.ndarray, "cell"],
+    rejected: Float[Array, "cell"] | Int[np.ndarray, "cell"],
+) -> Float[Array, "cell node"] | Float[np.ndarray, "cell node"]:
     """Compute log s^k (1 − s)^(n − k), the binomial log likelihood, at the nodes."""
     log_s, log_rest, _ = nodes()
     return selected[:, None] * log_s[None, :] + rejected[:, None] * log_rest[None, :]

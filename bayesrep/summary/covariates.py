@@ -203,6 +203,7 @@ def draw_effects(
     basis, triangle = np.linalg.qr(design)
     projected = draws @ basis
     residual = draws - projected @ basis.T
+    # Q and v of the module: what the regression leaves of the posterior means, and of the draws.
     degrees = design.shape[0] - design.shape[1]
     total = float(np.square(residual.mean(axis=0)).sum())
     image_variance = float(residual.var(axis=0).sum()) / degrees

@@ -73,6 +73,7 @@ def log_densities(fitted: Fitted, which: int, draws: int) -> Float[np.ndarray, "
     """Evaluate a data set's log density of s before selection, at the nodes, for some draws."""
     names = [f"component_{name}" for name in ("mean", "concentration", "weight")]
     group = fitted.need("posterior", *names)
+    # Betas by mean and concentration: a = m φ, b = (1 − m) φ.
     mean, total, weight = (thinned_draws(group[name], draws)[:, which] for name in names)
     with own_settings():
         mixtures = map(jnp.asarray, (np.log(weight), mean * total, (1 - mean) * total))
@@ -90,11 +91,13 @@ def _row(
     n_shown, selected = pairs.T
     mass = frequency_given_counts(log_density, selected, n_shown - selected, dependence)
     s, rule = np.exp(logit_quadrature.nodes()[0]), data.selection
+    # Moments of s given each count, under every draw's mixture.
     mean, square = mass @ s, mass @ np.square(s)
     frequency = summarize_mean(mean, square - mean**2, images, rng)
     dropped = None
     if rule is not None:
         passing = np.einsum("dcn,cn->dc", mass, _keeps_again(data.name, rule, n_shown, dependence))
+        # An event is its own square: its variance is p − p².
         middle, lower, upper = summarize_mean(passing, passing - passing**2, images, rng)
         dropped = (1 - middle, 1 - upper, 1 - lower)
     measured = float((data.selected / data.shown).mean())
@@ -117,8 +120,7 @@ def _log_answers(
     """Compute log P(answers | s) at the nodes, up to the binomial coefficient."""
     if dependence > 0:
         return logit_quadrature.log_dependent(selected, rejected, dependence)
-    log_s, log_rest, _ = logit_quadrature.nodes()
-    return selected[:, None] * log_s[None, :] + rejected[:, None] * log_rest[None, :]
+    return np.asarray(logit_quadrature.log_likelihood(selected, rejected))
 
 
 def _keeps_again(
