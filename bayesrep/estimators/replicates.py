@@ -200,11 +200,11 @@ def _resample_images(
     for done in range(0, size, batch):
         block = slice(done, min(done + batch, size))
         # Multinomial counts of each image in each replicate.
-        drawn = [
+        draws = [
             np.bincount(rng.integers(total, size=total), minlength=total)
             for _ in range(done, block.stop)
         ]
-        images[block], right[block] = sum_by_cell(np.stack(drawn).astype(dtype))
+        images[block], right[block] = sum_by_cell(np.stack(draws).astype(dtype))
         if workers is None:
             continue
         # The workers' perturbations move images to adjacent cells, within what is possible.
