@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from bayesrep.studies.worker_answers import WorkerAnswers
     from bayesrep.summary import (
         compare_classifiers,
-        describe_images,
         rank_classifiers,
-        regress_classifiers,
-        remeasure,
         summarize,
         summarize_gaps,
     )
+    from bayesrep.summary.covariates import regress_classifiers
+    from bayesrep.summary.images import describe_images
+    from bayesrep.summary.remeasured import remeasure
     from bayesrep.vision import predict
 
 
@@ -128,8 +128,10 @@ _ROOMS = {
     "studies.reading": "read_study",
     "studies.study": "Study",
     "studies.worker_answers": "WorkerAnswers",
-    "summary": "compare_classifiers describe_images rank_classifiers "
-    "regress_classifiers remeasure summarize summarize_gaps",
+    "summary": "compare_classifiers rank_classifiers summarize summarize_gaps",
+    "summary.covariates": "regress_classifiers",
+    "summary.images": "describe_images",
+    "summary.remeasured": "remeasure",
     "vision": "predict",
 }
 _MODULE_OF_NAME = {

@@ -299,9 +299,9 @@ def test_few_sparse_images_are_left_out_of_both(few: dict[int, int]):
     count = len(study.classifiers)
     np.testing.assert_allclose(naive.values[:count], full, rtol=1e-10)
     np.testing.assert_allclose(jackknife.values[:count], full - 11 * (part - full), rtol=1e-8)
-    assert naive.kept is not None
-    assert naive.kept.annotators == 12
-    assert naive.kept.left_out == {"reference": len(few), "replication": 0}
+    assert naive.match is not None
+    assert naive.match.annotators == 12
+    assert naive.match.left_out == {"reference": len(few), "replication": 0}
     fewest = min(few.values())
     with_all = study.reference.correct.mean(axis=0) - matched(
         study, fewest, np.ones(200, dtype=bool)
@@ -322,8 +322,8 @@ def test_more_than_a_hundredth_are_few_annotators_for_all():
     """Three of 200 images have 4: all are thinned to 4, and none is left out."""
     study = ragged_study({0: 4, 1: 4, 2: 4})
     (naive,) = analyse(study, "naive")
-    assert naive.kept is not None
-    assert (naive.kept.annotators, naive.kept.dropped_images, naive.gap_of_all) == (4, 0, None)
+    assert naive.match is not None
+    assert (naive.match.annotators, naive.match.dropped_images, naive.gap_of_all) == (4, 0, None)
     expected = matched(study, 4, np.ones(200, dtype=bool))
     np.testing.assert_allclose(naive.values[:3], expected, rtol=1e-10)
     with refused(ValueError, "thinned-annotators-out-of-range", {"annotators": 5, "fewest": 4}):
@@ -334,9 +334,9 @@ def test_more_than_a_hundredth_are_few_annotators_for_all():
 def test_images_that_hold_the_number_of_annotators_down_are_said():
     """Of three with two annotators among 200 of 12; of the one more sparse, which is left out."""
     (naive,) = analyse(ragged_study({0: 2, 1: 2, 2: 2, 3: 1}), "naive")
-    assert naive.kept is not None
-    assert (naive.kept.annotators, naive.kept.without) == (2, 12)
-    assert naive.kept.limiting_images == {"reference": 4, "replication": 0}
+    assert naive.match is not None
+    assert (naive.match.annotators, naive.match.without) == (2, 12)
+    assert naive.match.limiting_images == {"reference": 4, "replication": 0}
     (sentence,) = matching_sentences([naive])
     assert sentence.startswith(
         "naive: images are thinned to n' = 2 annotators each, since 4 of 400 images have no more "
@@ -348,10 +348,10 @@ def test_images_that_hold_the_number_of_annotators_down_are_said():
     assert row["annotators_without_these"] == 12
     for given, few in (("naive(annotators=1)", {0: 2, 1: 2, 2: 2}), ("naive", {})):
         (other,) = analyse(ragged_study(few), given)  # as asked for, or as all have
-        assert other.kept is not None
-        assert (sum(other.kept.limiting_images.values()), other.kept.without) == (
+        assert other.match is not None
+        assert (sum(other.match.limiting_images.values()), other.match.without) == (
             0,
-            other.kept.annotators,
+            other.match.annotators,
         )
         said = matching_sentences([other])  # of nothing that was thinned there is nothing to say
         assert (len(said), "since" in "".join(said)) == (given != "naive", False)

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TypeAlias, get_args
 
 import numpy as np
@@ -16,10 +15,7 @@ from bayesrep.errors import EstimateWarning, InterpolationWarning, OptionError
 from bayesrep.estimators.annotator_match import AnnotatorMatch, usual_annotators
 from bayesrep.estimators.estimator import Estimator
 from bayesrep.estimators.intervals import acceleration, bca, percentile
-from bayesrep.estimators.jackknife import Jackknife
 from bayesrep.estimators.methods import METHODS, resolve
-from bayesrep.estimators.naive import Naive
-from bayesrep.estimators.raw import Raw
 from bayesrep.estimators.replicates import Replicates, without_each_image
 from bayesrep.estimators.replicates import bootstrap as bootstrap_images
 from bayesrep.numerics.estimands import (
@@ -55,6 +51,8 @@ class Analysis:
     ----------
     method
         The method's name and options.
+    estimator
+        The method itself.
     statistics
         Counts of the study.
     values
@@ -71,7 +69,7 @@ class Analysis:
         the images' noise by the number of annotators.
     drop_error
         The standard error of the drop as measured, likewise.
-    kept
+    match
         The number of annotators that images were matched with, and the images left out; None for
         methods that take the counts as they are.
     gap_of_all
@@ -85,13 +83,14 @@ class Analysis:
     """
 
     method: str
+    estimator: Estimator
     statistics: SufficientStatistics
     values: Float[np.ndarray, "quantity"]
     interval: Float[np.ndarray, "2 quantity"]
     own_interval: Float[np.ndarray, "2 classifier"]
     error: Float[np.ndarray, "quantity"]
     drop_error: float = np.nan
-    kept: AnnotatorMatch | None = None
+    match: AnnotatorMatch | None = None
     gap_of_all: float | None = None
     always_right: float = 1.0
     replicates: int = 0
@@ -142,83 +141,60 @@ def analyse(
     """
     refuse_fork()
     estimators = resolve(methods)
-    resampled = _to_resample(study, bootstrap, interval)
+    _check_resampling(study, bootstrap, interval)
     statistics = SufficientStatistics.of(study)
     words = statistics.words
-    whole = Replicates.from_study(statistics)
+    observed = Replicates.from_study(statistics)
     # The default methods leave out an impossible jackknife; named explicitly, it is refused.
-    if methods == METHODS and usual_annotators(whole) == 1:
-        warnings.warn(
-            EstimateWarning(
-                f"jackknife: left out, since it takes two {words.annotators} or more of an "
-                f"{words.image}, and more than 1 % have one"
-            ),
-            stacklevel=2,
-        )
-        del estimators[Jackknife.name]
-    analyses = [
-        _without_bootstrap(name, statistics, whole, estimator, seed)
-        for name, estimator in estimators.items()
-    ]
-    # Without a bootstrap there are only the estimators' own standard errors.
-    if resampled is None:
-        return _use_jackknife_scatter(analyses, estimators, study, seed=seed)
-    # All methods see the same replicates, so that their differences are comparable.
-    apply = partial(_apply, estimators, seed=seed, progress=progress)
-    replicates = apply(bootstrap_images(resampled, statistics, size=bootstrap, seed=seed))
-    values = {name: quantities(*accuracies) for name, accuracies in replicates.items()}
-    analyses = [
-        replace(_with_scatter(one, values[one.method]), replicates=bootstrap) for one in analyses
-    ]
-    if interval == "percentile":
-        intervals = {name: percentile(value) for name, value in values.items()}
-    else:  # BCa intervals need the estimate without each image, for their acceleration
-        # Leaving out one image per cell suffices: those of a cell have equal influence.
-        leave_one_out = apply(without_each_image(statistics))
-        intervals = {
-            one.method: bca(
-                one.values,
-                values[one.method],
-                _skewness(resampled, statistics, leave_one_out[one.method]),
+    if methods == METHODS and usual_annotators(observed) == 1:
+        for name in [name for name, each in estimators.items() if each.min_annotators > 1]:
+            warnings.warn(
+                EstimateWarning(
+                    f"{name}: left out, since it takes two {words.annotators} or more of an "
+                    f"{words.image}, and more than 1 % have one"
+                ),
+                stacklevel=2,
             )
-            for one in analyses
-        }
-    # The measured drop has its analytic interval everywhere in the package, no bootstrap's.
-    for name, estimator in estimators.items():
-        if isinstance(estimator, Raw):
-            gap = measured_gap(resampled.reference.correct, resampled.replication.correct)
-            intervals[name][:, -len(QUANTITIES)] = gap[1:]
-    return [replace(one, interval=intervals[one.method]) for one in analyses]
-
-
-def _use_jackknife_scatter(
-    analyses: list[Analysis],
-    estimators: Mapping[str, Estimator],
-    study: Study | SufficientStatistics,
-    *,
-    seed: int,
-) -> list[Analysis]:
-    """Add the jackknife's standard errors over images, from a bootstrap of its own."""
-    jackknives = {name: each for name, each in estimators.items() if isinstance(each, Jackknife)}
-    if not jackknives or not isinstance(study, Study):
-        return analyses
-    blocks = bootstrap_images(study, analyses[0].statistics, size=REPLICATES, seed=seed)
-    replicates = _apply(jackknives, blocks, seed=seed, progress=False)
-
-    return [
-        _with_scatter(one, quantities(*replicates[one.method])) if one.method in replicates else one
-        for one in analyses
-    ]
-
-
-def _with_scatter(one: Analysis, values: Float[np.ndarray, "version quantity"]) -> Analysis:
-    """Add standard errors over replicates; a single replicate has none."""
-    if len(values) < 2:
-        return one
-    # The estimands come after the classifiers; the first two add up to the drop.
-    first = values.shape[1] - len(QUANTITIES)
-    drop = values[:, first : first + 2].sum(axis=1)  # both terms of equation 2
-    return replace(one, error=values.std(axis=0, ddof=1), drop_error=float(drop.std(ddof=1)))
+            del estimators[name]
+    analyses = {
+        name: _point_estimate(name, estimator, statistics, observed, seed)
+        for name, estimator in estimators.items()
+    }
+    # Without a bootstrap, methods that multiply the images' noise have their scatter all the same.
+    resampled = estimators
+    if not bootstrap:
+        resampled = {name: each for name, each in estimators.items() if each.noise_option}
+    if not resampled or not isinstance(study, Study):
+        return list(analyses.values())
+    # All methods see the same replicates, so that their differences are comparable.
+    blocks = bootstrap_images(study, statistics, size=bootstrap or REPLICATES, seed=seed)
+    replicates = _apply(resampled, blocks, seed=seed, progress=progress)
+    values = {name: quantities(*accuracies) for name, accuracies in replicates.items()}
+    for name, value in values.items():
+        # The first two estimands, both terms of equation 2, add up to the drop.
+        first = len(statistics.classifiers)
+        drop_error = float(value[:, first : first + 2].sum(axis=1).std(ddof=1))
+        error = value.std(axis=0, ddof=1)
+        analyses[name] = replace(analyses[name], error=error, drop_error=drop_error)
+    if not bootstrap:
+        return list(analyses.values())
+    without: dict[str, Accuracies] = {}
+    if interval == "bca":  # its acceleration takes the estimate without each image in turn
+        # Leaving out one image per cell suffices: those of a cell have equal influence.
+        blocks = without_each_image(statistics)
+        without = _apply(estimators, blocks, seed=seed, progress=progress)
+    for name, one in analyses.items():
+        if interval == "percentile":
+            ends = percentile(values[name])
+        else:
+            skewness = _skewness(study, statistics, without[name])
+            ends = bca(one.values, values[name], skewness)
+        # The measured drop has its analytic interval everywhere in the package, no bootstrap's.
+        if one.estimator.is_measured:
+            gap = measured_gap(study.reference.correct, study.replication.correct)
+            ends[:, -len(QUANTITIES)] = gap[1:]
+        analyses[name] = replace(one, interval=ends, replicates=bootstrap)
+    return list(analyses.values())
 
 
 def quantities(
@@ -227,6 +203,15 @@ def quantities(
     adjusted: Float[np.ndarray, "*#version classifier"],
 ) -> Float[np.ndarray, "*version quantity"]:
     """Stack adjusted accuracies and the five estimands of `QUANTITIES`."""
+    return np.concatenate([adjusted, gap_quantities(reference, replication, adjusted)], axis=-1)
+
+
+def gap_quantities(
+    reference: Float[np.ndarray, "*#version classifier"],
+    replication: Float[np.ndarray, "*#version classifier"],
+    adjusted: Float[np.ndarray, "*#version classifier"],
+) -> Float[np.ndarray, "*version quantity"]:
+    """Compute the estimands of `QUANTITIES`, over all classifiers."""
     slope, intercept = accuracy_line(reference, adjusted)
     estimands = (
         bias_corrected_gap(reference, adjusted).mean(axis=-1),
@@ -235,26 +220,25 @@ def quantities(
         slope,
         intercept,
     )
-    return np.concatenate([adjusted, np.stack(estimands, axis=-1)], axis=-1)
+    return np.stack(estimands, axis=-1)
 
 
-def _to_resample(
+def _check_resampling(
     study: Study | SufficientStatistics, bootstrap: int, interval: Interval
-) -> Study | None:
-    """Check the options of the bootstrap and return the study to resample; None without one."""
+) -> None:
+    """Raise OptionError where the study cannot be resampled by these options."""
     check_bootstrap(bootstrap)
     if interval not in get_args(Interval):
         raise OptionError(
             "unknown-bootstrap-interval", interval=interval, choices=", ".join(get_args(Interval))
         )
     if not bootstrap:
-        return None
+        return
     if not isinstance(study, Study):
         raise OptionError("bootstrap-needs-study")
     for role in REQUIRED_ROLES if interval == "bca" else ():
         if len(study.datasets[role].images) < 2:
             raise OptionError("bca-with-one-image", dataset=role)
-    return study
 
 
 def check_bootstrap(bootstrap: int) -> None:
@@ -264,40 +248,51 @@ def check_bootstrap(bootstrap: int) -> None:
     bounds.refuse_above("bootstrap", bootstrap, bounds.BOOTSTRAP)
 
 
-def _without_bootstrap(
-    name: str, statistics: SufficientStatistics, whole: Replicates, estimator: Estimator, seed: int
+def _point_estimate(
+    name: str,
+    estimator: Estimator,
+    statistics: SufficientStatistics,
+    observed: Replicates,
+    seed: int,
 ) -> Analysis:
-    estimates = estimator(whole, seed=seed)
+    """Estimate the study itself, with the standard error that the estimator has of its own."""
+    estimates = estimator(observed, seed=seed)
     adjusted, error = estimates.value[0], estimates.standard_error
     if error is None:
         error = np.full_like(adjusted, np.nan)
     # Normal interval of the estimator's own standard error, such as the jackknife's.
     own_interval = adjusted + np.outer(ndtri(INTERVAL), error)
-    accuracies = whole.reference.accuracy()[0], whole.replication.accuracy()[0], adjusted
+    accuracies = observed.reference.accuracy()[0], observed.replication.accuracy()[0], adjusted
     values = quantities(*accuracies)
-    interval = np.pad(own_interval, ((0, 0), (0, len(QUANTITIES))), constant_values=np.nan)
-    no_error, match = np.full_like(values, np.nan), estimates.kept
-    gap = (
-        _gap_of_all(estimator, whole, match) if match is not None and match.dropped_images else None
-    )
     return Analysis(
-        *(name, statistics, values, interval, own_interval, no_error),
-        kept=match,
-        gap_of_all=gap,
+        name,
+        estimator,
+        statistics,
+        values,
+        interval=np.pad(own_interval, ((0, 0), (0, len(QUANTITIES))), constant_values=np.nan),
+        own_interval=own_interval,
+        error=np.full_like(values, np.nan),
+        match=estimates.match,
+        gap_of_all=_gap_of_all(estimator, observed, estimates.match),
         always_right=estimates.always_right,
     )
 
 
-def _gap_of_all(estimator: Estimator, whole: Replicates, match: AnnotatorMatch) -> float | None:
-    """Estimate the mean bias-corrected gap from all images, thinned to the fewest annotators."""
-    if not isinstance(estimator, Naive | Jackknife):
+def _gap_of_all(
+    estimator: Estimator, observed: Replicates, match: AnnotatorMatch | None
+) -> float | None:
+    """Estimate the mean bias-corrected gap from all images, thinned to the fewest annotators.
+
+    None where no image was left out, or where the method takes more annotators, or any number.
+    """
+    if match is None or not match.dropped_images:
         return None
-    if isinstance(estimator, Jackknife) and match.fewest <= estimator.delete:
+    if not 0 < estimator.min_annotators <= match.fewest:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterpolationWarning)  # raised for the matched images
-        adjusted = replace(estimator, annotators=match.fewest)(whole).value
-    return float(bias_corrected_gap(whole.reference.accuracy(), adjusted).mean())
+        adjusted = replace(estimator, annotators=match.fewest)(observed).value
+    return float(bias_corrected_gap(observed.reference.accuracy(), adjusted).mean())
 
 
 def _apply(
@@ -328,27 +323,20 @@ def _skewness(
     from_reference, right, wrong = np.split(without[2], [m1, m1 + m2])
     plain = {role: statistics.accuracy(role) for role in REQUIRED_ROLES}
 
-    def leave_one_out(role: str, rows: slice) -> Float[np.ndarray, "image quantity"]:
+    samples: list[Floats] = []
+    for role in REQUIRED_ROLES:
         data = study.datasets[role]
         # Images of a cell share one estimate: leaving out any of them has the same effect.
-        cell = statistics.cells[role].find(data.selected[rows], data.shown[rows])
-        correct, size = data.correct[rows], len(data.images)
-        accuracy = {**plain, role: (plain[role] * size - correct) / (size - 1)}
-        adjusted = (
-            from_reference[cell]
-            if role == "reference"
-            else np.where(correct, right[cell], wrong[cell])
-        )
-        return quantities(accuracy["reference"], accuracy["replication"], adjusted)
-
-    return acceleration(
-        [
-            np.concatenate(
-                [
-                    leave_one_out(role, slice(start, start + _IMAGES_PER_CHUNK))
-                    for start in range(0, len(study.datasets[role].images), _IMAGES_PER_CHUNK)
-                ]
-            )
-            for role in REQUIRED_ROLES
-        ]
-    )
+        cell, size = statistics.cells[role].find(data.selected, data.shown), len(data.images)
+        parts: list[Floats] = []
+        for start in range(0, size, _IMAGES_PER_CHUNK):
+            rows = slice(start, start + _IMAGES_PER_CHUNK)
+            correct = data.correct[rows]
+            accuracy = {**plain, role: (plain[role] * size - correct) / (size - 1)}
+            if role == "reference":
+                adjusted = from_reference[cell[rows]]
+            else:
+                adjusted = np.where(correct, right[cell[rows]], wrong[cell[rows]])
+            parts.append(quantities(accuracy["reference"], accuracy["replication"], adjusted))
+        samples.append(np.concatenate(parts))
+    return acceleration(samples)

@@ -24,49 +24,27 @@ SPARSE_SHARE = 0.01
 class AnnotatorMatch:
     """Number of annotators that images are matched with, and the images left out.
 
-    Attributes
-    ----------
-    annotators
-        n', to which every image is thinned.
-    left_out
-        Images of each data set, by role, with fewer annotators, which are left out.
-    images
-        Images of both data sets, including those left out.
-    fewest
-        Fewest annotators of any image.
-    limiting_images
-        Images of each data set, by role, with exactly n' annotators where the majority have more:
-        they limit n'.
-    without
-        n' without these images; n' itself where there are none.
-    most
-        Most annotators of any image.
+    `left_out` and `limiting_images` count images of each data set, by role.
     """
 
-    annotators: int
-    left_out: Mapping[str, int]
-    images: int
-    fewest: int
-    limiting_images: Mapping[str, int]
-    without: int
-    most: int
+    annotators: int  # n', to which every image is thinned
+    left_out: Mapping[str, int]  # with fewer annotators than n'
+    images: int  # of both data sets, including those left out
+    fewest: int  # annotators of any image
+    limiting_images: Mapping[str, int]  # with exactly n' annotators, where the majority have more
+    without: int  # n' without the limiting images
+    most: int  # annotators of any image
 
     @classmethod
     def from_replicates(
         cls, replicates: Replicates, annotators: int | None = None
     ) -> "AnnotatorMatch":
-        """Match with the given n', by default the most that 99 % of the images have.
-
-        Raises
-        ------
-        OptionError
-            Where `annotators` is less than 1, or more than 99 % of the images have.
-        """
+        """Match with the given n', by default the most that 99 % of the images have."""
         usual = usual_annotators(replicates)
         n = usual if annotators is None else index(annotators)
         if not 1 <= n <= usual:
             raise OptionError("thinned-annotators-out-of-range", annotators=n, fewest=usual)
-        sets = dict(zip(REQUIRED_ROLES, _both_versions(replicates), strict=True))
+        sets = dict(zip(REQUIRED_ROLES, replicates.datasets, strict=True))
         half = min(_usual_annotators(cells, 0.5) for cells in sets.values())
         # Images limit n' where they are few: half of the images have more annotators.
         limits = [
@@ -81,7 +59,7 @@ class AnnotatorMatch:
             n,
             {role: _count_with_fewer(cells, n) for role, cells in sets.items()},
             int(sum(cells.images[0].sum() for cells in sets.values())),
-            fewest_annotators(replicates),
+            int(min(cells.shown.min() for cells in sets.values())),
             {
                 role: _count_with_fewer(cells, n + 1) if limiting else 0
                 for (role, cells), limiting in zip(sets.items(), limits, strict=True)
@@ -105,26 +83,15 @@ class AnnotatorMatch:
         return take_annotated(replicates, self.annotators)
 
 
-def fewest_annotators(replicates: Replicates) -> int:
-    """Return the fewest annotators of any image of both data sets."""
-    return int(min(replicates.reference.shown.min(), replicates.replication.shown.min()))
-
-
 def usual_annotators(replicates: Replicates) -> int:
     """Return the most annotators n' that at least 99 % of the images of each data set have."""
-    return min(map(_usual_annotators, _both_versions(replicates)))
+    return min(map(_usual_annotators, replicates.datasets))
 
 
 def take_annotated(replicates: Replicates, annotators: int) -> Replicates:
     """Select the images with at least so many annotators, in every version."""
-    reference, replication = (
-        cells.with_at_least(annotators) for cells in _both_versions(replicates)
-    )
+    reference, replication = (cells.with_at_least(annotators) for cells in replicates.datasets)
     return Replicates(reference, replication, replicates.words)
-
-
-def _both_versions(replicates: Replicates) -> tuple[CellCounts, CellCounts]:
-    return replicates.reference, replicates.replication
 
 
 def _usual_annotators(cells: CellCounts, sparse: float = SPARSE_SHARE) -> int:

@@ -32,7 +32,8 @@ from bayesrep.estimators.naive import (
     matched_accuracy,
     thinned_counts,
 )
-from bayesrep.estimators.replicates import Replicates, bootstrap
+from bayesrep.estimators.replicates import Replicates
+from bayesrep.estimators.replicates import bootstrap as bootstrap_images
 from bayesrep.numerics.settings import own_settings
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
@@ -47,27 +48,14 @@ MAX_COMPARED_ANNOTATORS = 2_000
 
 @dataclass(frozen=True)
 class Linearity:
-    """Linearity in 1/n' of the naive estimate, averaged over classifiers.
+    """Linearity in 1/n' of the naive estimate, averaged over classifiers."""
 
-    Attributes
-    ----------
-    annotators, half
-        n, the most that 99 % of the images have, and n/2, rounded up.
-    r_squared
-        R² of the line through the naive estimates of n' = n/2..n, equal weights.
-    jackknife, jackknife_from_half
-        Mean jackknife estimates that start from n and from n/2 annotators.
-    left
-        Bias that curvature in 1/n leaves after the jackknife: how much the mean adjusted accuracy
-        should still rise (negative: fall), if the rest is quadratic.
-    """
-
-    annotators: int
-    half: int
-    r_squared: float
-    jackknife: float
-    jackknife_from_half: float
-    left: float
+    annotators: int  # n, the most that 99 % of the images have
+    half: int  # n/2, rounded up
+    r_squared: float  # of the line through the naive estimates of n' = n/2..n, equal weights
+    jackknife: float  # mean jackknife estimate that starts from n annotators
+    jackknife_from_half: float  # and from n/2
+    left: float  # bias that curvature leaves in it, if the rest is quadratic: > 0 if too low
 
 
 def compare_annotators(study: Study | SufficientStatistics) -> pl.DataFrame:
@@ -137,58 +125,24 @@ def linearity(table: pl.DataFrame) -> Linearity | None:
     )
 
 
-def replicate_gaps(study: Study, *, size: int, seed: int) -> Float[np.ndarray, "{size} annotators"]:
-    """Bootstrap the gap that naive matching leaves, for every number of annotators n' = 1..n.
-
-    Parameters
-    ----------
-    study
-        What to resample.
-    size
-        B, the number of replicates.
-    seed
-        Seed of the replicates, which are those of `bayesrep.estimate` with the same seed.
-
-    Returns
-    -------
-    float64 [B, n]
-        Means over classifiers of reference accuracy less naive estimate.
-    """
-    bounds.refuse_above("bootstrap", size, bounds.BOOTSTRAP)
-    statistics = SufficientStatistics.from_study(study)
-    rows: list[Floats] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EstimateWarning)  # raised once, for the study itself
-        for block in bootstrap(study, statistics, size=size, seed=seed):
-            gaps = block.reference.accuracy() - _naive(block)
-            rows.append(gaps.mean(axis=-1).T[1:])
-    return np.concatenate(rows)
-
-
 def gaps_by_annotators(study: Study, *, bootstrap: int, seed: int) -> pl.DataFrame:
     """Compute the mean gap after naive matching for every number of annotators (figure 11).
 
-    Parameters
-    ----------
-    study
-        The study.
-    bootstrap, seed
-        Replicates of the intervals, and their seed.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row a number n' = 1..n: annotators, `gap`, and its 95 % interval `lower`, `upper`.
-
-    Warns
-    -----
-    InterpolationWarning
-        As `compare_annotators`.
+    Columns: annotators (n' = 1..n), gap, and its bootstrap's 95 % interval lower, upper.
     """
-    table = compare_annotators(study)
+    bounds.refuse_above("bootstrap", bootstrap, bounds.BOOTSTRAP)
+    statistics = SufficientStatistics.from_study(study)
+    table = compare_annotators(statistics)
     gap = (pl.col("reference_accuracy") - pl.col("naive")).mean()
     means = table.group_by("annotators", maintain_order=True).agg(gap=gap)
-    lower, upper = percentile(replicate_gaps(study, size=bootstrap, seed=seed))
+    rows: list[Floats] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)  # raised once, for the study itself
+        # The replicates are those of `bayesrep.estimate` with the same seed.
+        for block in bootstrap_images(study, statistics, size=bootstrap, seed=seed):
+            gaps = block.reference.accuracy() - _naive(block)
+            rows.append(gaps.mean(axis=-1).T[1:])
+    lower, upper = percentile(np.concatenate(rows))
     return means.with_columns(lower=lower, upper=upper)
 
 
@@ -197,31 +151,9 @@ def extrapolate(
 ) -> pl.DataFrame:
     """Predict the naive estimate with other numbers of annotators, by EM + spline.
 
-    Parameters
-    ----------
-    study
-        A study, or its sufficient statistics.
-    numbers
-        Numbers of annotators; by default n, the most that 99 % of the images have, and 2, 4 and 10
-        times as many.
-    seed
-        Seed of the mixtures' starts.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row a number: annotators, `gap` (mean over classifiers of reference accuracy less
-        naive estimate), and `left`, by how much that is larger than without noise.
-
-    Raises
-    ------
-    OptionError
-        If a number is below 1 or above 10,000.
-
-    Warns
-    -----
-    IdentificationWarning
-        Where the counts do not determine the mixtures.
+    By default for n, the most that 99 % of the images have, and 2, 4 and 10 times as many. Columns:
+    annotators, `gap` (mean over classifiers of reference accuracy less naive estimate), and `left`,
+    by how much that is larger than without noise.
     """
     from bayesrep.numerics.beta_splines import expected_bsplines
 
@@ -243,11 +175,10 @@ def extrapolate(
     rows: list[dict[str, float]] = []
     for n in numbers:
         # Match on n answers: p(s | k) of the replication, weighted by the reference's p(k).
-        conditional = replication.condition_on_counts(n)
+        a, b, conditional = replication.condition_on_counts(n)
         with own_settings():
-            basis = np.asarray(expected_bsplines(conditional.a.ravel(), conditional.b.ravel()))
-        basis = basis.reshape(*conditional.a.shape, -1)
-        weights = reference.masses(n)[:, None] * conditional.weights
+            basis = np.asarray(expected_bsplines(a, b))
+        weights = reference.masses(n)[:, None] * conditional
         naive = fitted.curves @ np.einsum("kj,kjb->b", weights, basis)
         gap = float((accuracy - naive).mean())
         rows.append({"annotators": n, "gap": gap, "left": gap - noiseless_gap})

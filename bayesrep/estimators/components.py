@@ -110,18 +110,7 @@ def compare_components(
 
 
 def fewest_components(table: pl.DataFrame) -> dict[str, int]:
-    """Choose by data set the fewest components within a standard error of the best.
-
-    Parameters
-    ----------
-    table
-        Table of scores, from `compare_components`.
-
-    Returns
-    -------
-    dict
-        K by data set: the smallest whose held-out likelihood is within one standard error.
-    """
+    """Choose by data set the fewest components within a standard error of the best."""
     enough = table.filter(pl.col("held_out_behind") <= pl.col("held_out_error"))
     fewest = enough.group_by("dataset", maintain_order=True).agg(pl.col("components").min())
     return dict(fewest.iter_rows())

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from bayesrep.numerics.constants import SMALLEST_POSITIVE
 from bayesrep.studies.crowds import frequency_covariance, residuals_of
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import Cells
@@ -36,19 +37,10 @@ from bayesrep.types import Float, Ints
 
 @dataclass(frozen=True, eq=False)
 class WorkerBootstrap:
-    """Directions in which other workers would have shifted the counts, by role.
+    """Directions in which other workers would have shifted the counts, by role."""
 
-    Attributes
-    ----------
-    shifts
-        b_w v_x of every data set whose workers are known: [image, worker], scaled; the same workers
-        in all.
-    workers
-        Number of workers.
-    """
-
-    shifts: dict[str, sparse.csr_array]
-    workers: int
+    shifts: dict[str, sparse.csr_array]  # b_w v_x [image, worker], scaled, where workers are known
+    workers: int  # their number, the same in all data sets
 
     @classmethod
     def from_study(cls, study: Study) -> "WorkerBootstrap":
@@ -64,11 +56,11 @@ class WorkerBootstrap:
             frequency = (data.selected + 1) / (data.shown + 2)
             variance = frequency * (1 - frequency)
             answered = sparse.csr_array((np.ones(r.nnz), r.indices, r.indptr), r.shape)
-            leniency = r.sum(axis=0) / np.maximum(variance @ answered, 1e-300)
+            leniency = r.sum(axis=0) / np.maximum(variance @ answered, SMALLEST_POSITIVE)
             shift = answered * variance[:, None] * leniency[None, :]
             # Scaled so that the mean frequency has its variance over workers.
             mean = (1 / data.shown / len(data.images)) @ shift
-            scale = np.sqrt(covariance[i, i] / max(float(mean @ mean), 1e-300))
+            scale = np.sqrt(covariance[i, i] / max(float(mean @ mean), SMALLEST_POSITIVE))
             scaled[role] = sparse.csr_array(shift * scale)
         return cls(scaled, len(residuals[0].sum(axis=0)))
 
@@ -87,14 +79,9 @@ def shift_counts(
     n_annotators: Ints,
     extra: Float[np.ndarray, "version cell *classifier"],
 ) -> Float[np.ndarray, "version cell *classifier"]:
-    """Compute the change of each cell's number of images.
+    """Compute the change of each cell's number of images from Z, their additional selections.
 
-    Parameters
-    ----------
-    selected, n_annotators : int64 [M]
-        k and n of the cells, sorted by (n, k), with adjacent cells.
-    extra
-        Z: additional selections of the images of each cell.
+    Cells are sorted by (n, k), with adjacent cells.
     """
     tail = (1,) * (extra.ndim - 2)
     frequency = (selected / n_annotators).reshape(-1, *tail)

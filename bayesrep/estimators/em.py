@@ -25,6 +25,7 @@ from jax.scipy.special import logsumexp
 from bayesrep.estimators.betas import CONCENTRATION_LIMITS, MEAN_LIMITS, LogBetas
 from bayesrep.numerics.batches import in_batches
 from bayesrep.numerics.beta_binomial import counts_below, log_binomial, log_cells, log_mixture
+from bayesrep.numerics.constants import SMALLEST_POSITIVE
 from bayesrep.types import Float, Int
 
 _LOGIT_LIMITS = tuple(np.log(m / (1 - m)) for m in MEAN_LIMITS)
@@ -88,7 +89,7 @@ def _em_round(
     weights = members.sum(axis=1) / images.sum()
     log_a, log_b = _m_step(mixture, members, cells)  # step 2
     # A component that lost its images keeps a finite log weight.
-    log_weights = jnp.log(jnp.maximum(weights, 1e-300))
+    log_weights = jnp.log(jnp.maximum(weights, SMALLEST_POSITIVE))
     return LogBetas(log_a, log_b, log_weights), images @ (cells.log_choices + log_total)
 
 
@@ -163,7 +164,7 @@ def _newton_step(
     step_a = alpha * slope_a + beta * (aa * slope_a + ab * slope_b)
     step_b = alpha * slope_b + beta * (ab * slope_a + bb * slope_b)
     # Trust region: no step multiplies a or b by more than exp(2).
-    shrink = jnp.minimum(1.0, _MAX_STEP / jnp.maximum(jnp.hypot(step_a, step_b), 1e-300))
+    shrink = jnp.minimum(1.0, _MAX_STEP / jnp.maximum(jnp.hypot(step_a, step_b), SMALLEST_POSITIVE))
     return shrink * step_a, shrink * step_b
 
 
@@ -206,7 +207,9 @@ def _newton_climb(
         scale, axes = jnp.linalg.eigh(hessian)
         along = (gradient @ axes) / jnp.maximum(jnp.abs(scale), 1e-6)
         move = axes @ along
-        move = move * jnp.minimum(1.0, _MAX_STEP / jnp.maximum(jnp.abs(move).max(), 1e-300))
+        move = move * jnp.minimum(
+            1.0, _MAX_STEP / jnp.maximum(jnp.abs(move).max(), SMALLEST_POSITIVE)
+        )
         # Line search: the best of several fractions of the step, if it is an improvement.
         trial = position[None, :] + jnp.asarray(_NEWTON_FRACTIONS)[:, None] * move[None, :]
         trial = jnp.clip(trial, lower[None, :], upper[None, :])
@@ -273,23 +276,8 @@ def ascend(
 ) -> Ascent:
     """Maximise the likelihood from every start for every version of every data set.
 
-    Parameters
-    ----------
-    starts
-        Fields [D, B, S, K].
-    images
-        Numbers of images in each cell.
-    cells
-        The cells.
-    rounds
-        Rounds of EM.
-    newton
-        Continue with Newton's method to the optimum.
-
-    Returns
-    -------
-    Ascent
-        Fields [D, B, S], those of its mixture [D, B, S, K].
+    Newton's method follows the rounds of EM unless `newton` is false. Fields of `starts` are
+    [D, B, S, K], fields of the result [D, B, S].
     """
     shape = starts.log_a.shape[:-1]
     each = np.broadcast_to(np.asarray(images)[:, :, None], (*shape, images.shape[2]))

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.betas import Betas
-from bayesrep.estimators.estimator import Estimates, check_words
+from bayesrep.estimators.estimator import Estimates, Estimator, check_words
 from bayesrep.estimators.mixtures import (
     CellTable,
     MixtureFit,
@@ -35,7 +35,7 @@ _VERSIONS_PER_BLOCK = 75  # fitted between two steps of the progress bar
 
 
 @dataclass(frozen=True)
-class EMSpline:
+class EMSpline(Estimator):
     """Mixtures of betas for s by EM, a cubic spline for g by least squares, A = ∫ g p_ref.
 
     Engstrom et al. (2020), section 5.3, equations 6 and 8, and algorithm 1. The fitted mixtures are
@@ -77,70 +77,40 @@ class EMSpline:
     def __call__(
         self, replicates: Replicates, *, seed: int = 0, progress: bool = False
     ) -> Estimates:
-        """Estimate every version; row 0 from random starts, the others from its optima.
-
-        Raises
-        ------
-        OptionError
-            Where `annotators` is less than 1, or more than 99 % of the images have.
-
-        Warns
-        -----
-        IdentificationWarning
-            Where the counts do not determine a mixture of K components.
-        """
+        """Estimate every version; row 0 from random starts, the others from its optima."""
         fitted = fit_parametric(self, replicates, seed=seed, progress=progress)
         match = (
             None
             if self.annotators is None
             else AnnotatorMatch.from_replicates(replicates, self.annotators)
         )
-        return Estimates(fitted.adjusted_accuracy, kept=match, always_right=fitted.always_right)
+        return Estimates(fitted.adjusted_accuracy, match=match, always_right=fitted.always_right)
 
 
 @dataclass(frozen=True, eq=False)
 class ParametricFit:
     """Fit of EM + spline to B versions of a study.
 
-    Attributes
-    ----------
-    mixtures
-        Mixtures fitted to the study itself.
-    adjusted_accuracy
-        Adjusted accuracies of all versions.
-    curves
-        B-spline coefficients of the study's own accuracy curves.
-    always_right
-        Adjusted accuracy, in the study itself, of a classifier that is always right. Equation 8
-        compares joint shares, of count k and right, so that what the fitted mixture's share of k
-        differs by from the observed one bends the curve, and this is less than 1.
+    `always_right` is the study's adjusted accuracy of a classifier that is always right. Equation 8
+    compares joint shares, of count k and right, so that what the fitted mixture's share of k
+    differs by from the observed one bends the curve, and this is less than 1.
     """
 
-    mixtures: MixtureFit
-    adjusted_accuracy: Float[np.ndarray, "version classifier"]
-    curves: Float[np.ndarray, "classifier basis"]
+    mixtures: MixtureFit  # fitted to the study itself
+    adjusted_accuracy: Float[np.ndarray, "version classifier"]  # of all versions
+    curves: Float[np.ndarray, "classifier basis"]  # the study's B-spline coefficients
     always_right: float
 
 
 def fit_parametric(
     options: EMSpline, replicates: Replicates, *, seed: int = 0, progress: bool = False
 ) -> ParametricFit:
-    """Fit the study, then its other versions from the study's optima.
-
-    Parameters
-    ----------
-    options
-        What to fit.
-    replicates
-        The study (row 0) and other versions.
-    seed
-        Seed of the random starts.
-    progress
-        Show a bar on standard error where there are other versions.
-    """
+    """Fit the study (row 0) from random starts, then its other versions from its optima."""
     table = complete_cells(replicates, options.annotators)
     # A classifier that is always right shows the bias of equation 8: its estimate should be 1.
-    study = add_always_right(table.rows(slice(1)))
+    study = table.rows(slice(1))
+    always = np.concatenate([study.correct, study.images[1][..., None]], axis=-1)
+    study = replace(study, correct=always)
     mixtures = fit_mixtures(study, components=options.components, starts=options.starts, seed=seed)
     adjusted, curves = fit_curves_given(options, mixtures, study)
     rows = [adjusted[:, :-1]]
@@ -154,12 +124,6 @@ def fit_parametric(
             rows.append(fit_curves_given(options, refitted, block)[0])
             bar.advance(len(block.correct))
     return ParametricFit(mixtures, np.concatenate(rows), curves[0, :-1], float(adjusted[0, -1]))
-
-
-def add_always_right(table: CellTable) -> CellTable:
-    """Append a classifier that is right about every image."""
-    correct = np.concatenate([table.correct, table.images[1][..., None]], axis=-1)
-    return replace(table, correct=correct)
 
 
 def fit_curves_given(

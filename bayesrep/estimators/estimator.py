@@ -31,7 +31,7 @@ class Estimates:
         Row 0 is the study's own.
     standard_error : float64 [C] or None
         Standard error of row 0, where the estimator has one without a bootstrap.
-    kept
+    match
         The number of annotators that images were matched with, where they were.
     always_right
         Estimate for a classifier that is always right, in row 0: less than 1 where the noise of the
@@ -40,7 +40,7 @@ class Estimates:
 
     value: Float[np.ndarray, "version classifier"]
     standard_error: Float[np.ndarray, "classifier"] | None = None
-    kept: AnnotatorMatch | None = None
+    match: AnnotatorMatch | None = None
     always_right: float = 1.0
 
 
@@ -51,10 +51,20 @@ class Estimator(Protocol):
     Every option is a word (`str` or `Literal`) or a number (`int` or `float`), or None where that
     is its default; so it can be written as text, `"naive(annotators=10)"`. The line in `ESTIMATORS`
     of `bayesrep/estimators/methods.py` makes it known to tables, the command line and the tests.
+    A class that inherits from this one has the common traits, and states where it differs.
     """
 
     name: ClassVar[str]
+    is_measured: ClassVar[bool] = False
+    """True if the estimate is the replication's accuracy as measured."""
+    noise_option: ClassVar[str | None] = None
+    """The option that makes it less noisy, of a method that multiplies the images' noise by n'."""
     __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def min_annotators(self) -> int:
+        """Fewest annotators of an image that it can match with; 0 if it need not match."""
+        return 0
 
     def __call__(
         self, replicates: Replicates, *, seed: int = 0, progress: bool = False

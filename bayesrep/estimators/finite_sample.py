@@ -29,25 +29,8 @@ N_REPLICATES, N_HALVES = 1000, 20
 def mean_frequencies(study: Study, *, bootstrap: int = N_REPLICATES, seed: int = 0) -> pl.DataFrame:
     """Estimate the mean selection frequency of every data set, with its bootstrap over images.
 
-    Parameters
-    ----------
-    study
-        With counts.
-    bootstrap
-        Replicates of the images.
-    seed
-        Seed of the resamples.
-
-    Returns
-    -------
-    polars.DataFrame
-        dataset (its role), images, mean, lower, upper (95 %), standard_error (analytic; null of one
-        image). Images count alike, whatever their number of annotators.
-
-    Raises
-    ------
-    OptionError
-        For no replicate, or too many.
+    Columns: dataset (its role), images, mean, lower, upper (95 %), standard_error (analytic; null
+    of one image). Images count alike, whatever their number of annotators.
     """
     if bootstrap < 1:
         raise OptionError("interval-without-replicates", bootstrap=bootstrap)
@@ -72,18 +55,9 @@ def finite_sample_gaps(study: Study) -> pl.DataFrame:
 
     The replication's images are a sample of those that could have been drawn. The expected
     difference is zero, and its standard error that of a share of N images, √(A (1 − A) / N).
-
-    Returns
-    -------
-    polars.DataFrame
-        classifier, accuracy (on the replication), standard_error, lower, upper (95 % of the term,
-        normal); last the mean over classifiers, whose answers to the same images go together
-        (classifier null).
-
-    Raises
-    ------
-    StudyError
-        Where the study has no classifier.
+    Columns: classifier, accuracy (on the replication), standard_error, lower, upper (95 % of the
+    term, normal); last the mean over classifiers, whose answers to the same images go together
+    (classifier null).
     """
     correct = study.replication.correct
     if not correct.shape[1]:
@@ -107,27 +81,8 @@ def finite_sample_gaps(study: Study) -> pl.DataFrame:
 def half_the_images(study: Study, *, repeats: int = N_HALVES, seed: int = 0) -> pl.DataFrame:
     """Estimate the naive mean gap from random halves of the images of each data set: footnote 12.
 
-    Parameters
-    ----------
-    study
-        With counts and classifiers.
-    repeats
-        Number of halves.
-    seed
-        Seed of the halves.
-
-    Returns
-    -------
-    polars.DataFrame
-        repeat (0 is all images), reference_images, replication_images, gap (mean over classifiers),
-        change (from that of all images).
-
-    Raises
-    ------
-    OptionError
-        For no repeat, or too many.
-    StudyError
-        Where a data set has one image, or there is no classifier.
+    Columns: repeat (0 is all images), reference_images, replication_images, gap (mean over
+    classifiers), change (from that of all images).
     """
     if repeats < 1:
         raise OptionError("halves-below-one", repeats=repeats)

@@ -46,18 +46,9 @@ def bca(
 def acceleration(
     samples: Sequence[Float[np.ndarray, "_ quantity"]],
 ) -> Float[np.ndarray, "quantity"]:
-    """Compute BCa's acceleration a from the leave-one-out values of independent samples.
+    """Compute BCa's acceleration a from leave-one-out values of independent samples of images.
 
-    Parameters
-    ----------
-    samples
-        For each sample (the reference's images, the replication's) the statistics without each
-        image in turn, [N, S].
-
-    Returns
-    -------
-    float64 [S]
-        0 where no image has influence.
+    0 where no image has influence.
     """
     squares, cubes = np.zeros(samples[0].shape[1]), np.zeros(samples[0].shape[1])
     for values in samples:

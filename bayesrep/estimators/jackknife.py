@@ -30,11 +30,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from bayesrep.errors import InterpolationWarning, OptionError
 from bayesrep.estimators.annotator_match import AnnotatorMatch
-from bayesrep.estimators.estimator import Estimates
+from bayesrep.estimators.estimator import Estimates, Estimator
 from bayesrep.estimators.naive import (
     ThinnedCounts,
     accuracy_by_count,
@@ -42,12 +41,12 @@ from bayesrep.estimators.naive import (
     thinned_counts,
 )
 from bayesrep.estimators.replicates import Replicates
-from bayesrep.numerics.thinning import thinning_matrix
+from bayesrep.numerics.thinning import thin_correct, thinning_matrix
 from bayesrep.types import Float, Floats, Ints
 
 
 @dataclass(frozen=True)
-class Jackknife:
+class Jackknife(Estimator):
     """The naive estimate, extrapolated linearly in 1/n to infinitely many annotators.
 
     Not bounded by 0 and 1: the extrapolation may exceed them.
@@ -64,17 +63,17 @@ class Jackknife:
     annotators: int | None = None
     delete: int = 1
     name: ClassVar[str] = "jackknife"
+    noise_option: ClassVar[str | None] = "delete"
+
+    @property
+    def min_annotators(self) -> int:
+        """One more than are left out."""
+        return self.delete + 1
 
     def __call__(
         self, replicates: Replicates, *, seed: int = 0, progress: bool = False
     ) -> Estimates:
-        """Estimate every version, with the study's standard error over annotators.
-
-        Raises
-        ------
-        OptionError
-            Where `delete` is not between 1 and n − 1.
-        """
+        """Estimate every version, with the study's standard error over annotators."""
         match = AnnotatorMatch.from_replicates(replicates, self.annotators)
         n = match.annotators
         if not 1 <= self.delete < n:
@@ -113,7 +112,7 @@ def _standard_error(study: ThinnedCounts, delete: int) -> Float[np.ndarray, "cla
         counts,
         study.reference @ thinning,
         study.replication @ thinning,
-        (thinning.T @ study.correct[0])[None],
+        thin_correct(thinning, study.correct),
     )
     (accuracy,), _ = accuracy_by_count(reduced)
     reference = reduced.reference[0] / reduced.reference.sum()
@@ -126,13 +125,9 @@ def _standard_error(study: ThinnedCounts, delete: int) -> Float[np.ndarray, "cla
         (study.correct[0], ratio[:, None] * (1 - accuracy)),
         (study.replication[0][:, None] - study.correct[0], -ratio[:, None] * accuracy),
     )
-    variance = sum((images * _variance(thinning, h)).sum(axis=0) for images, h in kinds)
+    variance = np.zeros(accuracy.shape[1])
+    for images, h in kinds:
+        # Var(h(k') | k of n), of the count k' that is left of each count k.
+        spread = np.maximum(thinning @ h**2 - (thinning @ h) ** 2, 0.0)
+        variance += (images * spread).sum(axis=0)
     return np.sqrt((n - delete) / delete * variance)
-
-
-def _variance(
-    thinning: sparse.csr_array, h: Float[np.ndarray, "thinned classifier"]
-) -> Float[np.ndarray, "count classifier"]:
-    """Compute the variance of h over the thinned count k', given each count k."""
-    mean = thinning @ h
-    return np.maximum(thinning @ h**2 - mean**2, 0.0)

@@ -39,13 +39,7 @@ def label(estimator: Estimator) -> str:
 
 
 def parse(method: str | Estimator) -> Estimator:
-    """Build the estimator from a method's name and options.
-
-    Raises
-    ------
-    OptionError
-        For an unknown name or option, or a value that the option does not take.
-    """
+    """Build the estimator from a method's name and options."""
     if not isinstance(method, str):
         return method
     # A method is a name with options in parentheses: `jackknife(delete=2)`.
@@ -75,8 +69,9 @@ def parse(method: str | Estimator) -> Estimator:
             )
         # The option's type hint decides the type of its value.
         types_taken = {types[key], *get_args(types[key])}
+        kinds = [number for number in (int, float) if number in types_taken]
         try:
-            options[key] = _value(types_taken, text)
+            options[key] = kinds[0](text) if kinds else text
         except ValueError:
             raise OptionError(
                 "method-option-not-whole" if int in types_taken else "method-option-not-number",
@@ -100,11 +95,3 @@ def resolve(methods: Sequence[str | Estimator] | str) -> dict[str, Estimator]:
         raise OptionError("no-method-given", choices=", ".join(ESTIMATORS))
     estimators = [parse(method) for method in texts]
     return {label(estimator): estimator for estimator in estimators}
-
-
-def _value(types: set[Any], text: str) -> int | float | str:
-    """Convert text to an option of one of these types; ValueError where it is not a number."""
-    for number in (int, float):
-        if number in types:
-            return number(text)
-    return text

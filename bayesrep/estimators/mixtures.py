@@ -17,7 +17,7 @@ from bayesrep.estimators.naive import at_every_count, thinned_counts
 from bayesrep.estimators.replicates import CellCounts, Replicates
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.numerics.settings import own_settings
-from bayesrep.numerics.thinning import thinning_matrix
+from bayesrep.numerics.thinning import thin_correct, thinning_matrix
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.types import Bool, Float, Int, Ints
 
@@ -35,20 +35,13 @@ _ROUNDING_NATS = 1e-6  # decrease of the likelihood in a round of EM that roundi
 class CellTable:
     """Both data sets on common cells: all counts 0..n for every n that occurs.
 
-    Attributes
-    ----------
-    selected, shown
-        The cells, also those without images: equation 8 sums over them too.
-    images
-        Images of the reference and of the replication, by cell.
-    correct
-        Images of the replication that each classifier gets right.
+    Cells without images stay: equation 8 sums over them too.
     """
 
-    selected: Int[np.ndarray, "cell"]
-    shown: Int[np.ndarray, "cell"]
-    images: Float[np.ndarray, "2 version cell"]
-    correct: Float[np.ndarray, "_ cell classifier"]
+    selected: Int[np.ndarray, "cell"]  # k
+    shown: Int[np.ndarray, "cell"]  # n
+    images: Float[np.ndarray, "2 version cell"]  # of the reference, of the replication
+    correct: Float[np.ndarray, "_ cell classifier"]  # of the replication's
 
     def rows(self, which: slice | Ints) -> "CellTable":
         """Select versions."""
@@ -59,28 +52,15 @@ class CellTable:
 class MixtureFit:
     """Maximum-likelihood mixtures of the reference and the replication in B versions of a study.
 
-    Components are sorted by their mean.
-
-    Attributes
-    ----------
-    a, b, weights
-        Parameters and weights of the components.
-    log_likelihood
-        Log-likelihood of the counts, nats.
-    converged
-        True where Newton's method has converged.
-    optima
-        Optima of all starts, components unsorted; fields [2, B, S, K].
-    start_log_likelihoods
-        Log-likelihoods of the optima.
+    Components are sorted by their mean; those of `optima` are not.
     """
 
     a: Float[np.ndarray, "2 version component"]
     b: Float[np.ndarray, "2 version component"]
     weights: Float[np.ndarray, "2 version component"]
-    log_likelihood: Float[np.ndarray, "2 version"]
-    converged: Bool[np.ndarray, "2 version"]
-    optima: LogBetas
+    log_likelihood: Float[np.ndarray, "2 version"]  # of the counts, nats
+    converged: Bool[np.ndarray, "2 version"]  # by Newton's method
+    optima: LogBetas  # of all starts; fields [2, B, S, K]
     start_log_likelihoods: Float[np.ndarray, "2 version start"]
 
     def mixture(self, role: int, version: int = 0) -> BetaMixture:
@@ -101,25 +81,10 @@ negligible."""
 
 
 def complete_cells(replicates: Replicates, annotators: int | None = None) -> CellTable:
-    """Bring both data sets onto common cells.
+    """Bring both data sets onto common cells, thinned in expectation to n' annotators if given.
 
-    Parameters
-    ----------
-    replicates
-        The versions of the study.
-    annotators
-        n', to thin counts to n' annotators per image, in expectation, leaving out images with
-        fewer; by default all answers count, but at most 500 per image.
-
-    Raises
-    ------
-    OptionError
-        Where `annotators` is less than 1, or more than 99 % of the images have.
-
-    Warns
-    -----
-    EstimateWarning
-        If an image has more than 500 annotators.
+    Images with fewer than n' are left out. By default all answers count, but at most 500 per image,
+    with a warning where an image has more.
     """
     # With a number of annotators: thin all counts to it, in expectation.
     if annotators is not None:
@@ -159,9 +124,7 @@ def _limit_annotators(cells: CellCounts) -> CellCounts:
         return cells
     many = cells.shown >= MAX_ANNOTATORS
     matrix = thinning_matrix(cells.selected[many], cells.shown[many], MAX_ANNOTATORS)
-    versions, _, classifiers = cells.correct.shape
-    right = cells.correct[:, many].transpose(1, 0, 2).reshape(int(many.sum()), -1)
-    thinned = (matrix.T @ right).reshape(-1, versions, classifiers).transpose(1, 0, 2)
+    thinned = thin_correct(matrix, cells.correct[:, many])
     return CellCounts(
         np.concatenate([cells.selected[~many], np.arange(MAX_ANNOTATORS + 1)]),
         np.concatenate([cells.shown[~many], np.full(MAX_ANNOTATORS + 1, MAX_ANNOTATORS)]),
@@ -210,24 +173,7 @@ def fit_mixtures(
 ) -> MixtureFit:
     """Fit the study itself (row 0) from random starts; the best optimum wins.
 
-    Parameters
-    ----------
-    table
-        The cells.
-    components
-        K.
-    starts
-        S random starts for each data set.
-    seed
-        Seed of the starts.
-    rounds, newton
-        Rounds of EM from every start, and whether Newton's method then continues to the optimum.
-        Algorithm 1 as published is one start, 200 rounds and no Newton.
-
-    Warns
-    -----
-    IdentificationWarning
-        Where a data set has fewer distinct counts than the mixture has parameters.
+    Algorithm 1 as published is one start, 200 rounds of EM and no Newton.
     """
     check_sizes(components, starts)
     _warn_if_unidentified(table, components)
@@ -270,17 +216,20 @@ def _best_fit(begin: LogBetas, table: CellTable, rounds: int, *, newton: bool) -
             "bayesrep, please report it with the study"
         )
     best = result.log_likelihood.argmax(axis=-1)[..., None]  # [2, B, 1]
+    log_likelihood, gain = (
+        np.take_along_axis(each, best, axis=-1)[..., 0]
+        for each in (result.log_likelihood, result.gain)
+    )
     fields = [np.take_along_axis(f, best[..., None], axis=2)[:, :, 0] for f in result.mixture]
     a, b, weights = (np.exp(field) for field in fields)
     # Components are exchangeable: sorted by their means, fits can be compared.
     order = np.argsort(a / (a + b), axis=-1)
     a, b, weights = (np.take_along_axis(field, order, axis=-1) for field in (a, b, weights))
-    gain = np.take_along_axis(result.gain, best, axis=-1)[..., 0]
     return MixtureFit(
         a=a,
         b=b,
         weights=weights,
-        log_likelihood=np.take_along_axis(result.log_likelihood, best, axis=-1)[..., 0],
+        log_likelihood=log_likelihood,
         converged=gain < _CONVERGED_NATS,  # never without Newton's method, whose gain is NaN
         optima=result.mixture,
         start_log_likelihoods=result.log_likelihood,

@@ -22,29 +22,25 @@ import numpy as np
 
 from bayesrep.errors import InterpolationWarning
 from bayesrep.estimators.annotator_match import AnnotatorMatch
-from bayesrep.estimators.estimator import Estimates
+from bayesrep.estimators.estimator import Estimates, Estimator
 from bayesrep.estimators.replicates import Replicates
-from bayesrep.numerics.thinning import thinning_matrix
+from bayesrep.numerics.thinning import thin_correct, thinning_matrix
 from bayesrep.studies.words import IMAGES, Words
 from bayesrep.types import Bool, Float, Floats, Int
 
 
 class ThinnedCounts(NamedTuple):
-    """Images of both data sets at counts k' of n' annotators, in B versions.
+    """Images of both data sets at counts k' of n' annotators, in expectation, in B versions."""
 
-    In expectation over the n' annotators; `correct` is of the replication. `annotators` is n', and
-    `selected` are the possible counts k', increasing.
-    """
-
-    annotators: int
-    selected: Int[np.ndarray, "count"]
+    annotators: int  # n'
+    selected: Int[np.ndarray, "count"]  # possible counts k', increasing
     reference: Float[np.ndarray, "version count"]
     replication: Float[np.ndarray, "version count"]
-    correct: Float[np.ndarray, "version count classifier"]
+    correct: Float[np.ndarray, "version count classifier"]  # of the replication
 
 
 @dataclass(frozen=True)
-class Naive:
+class Naive(Estimator):
     """Accuracy of each classifier with the replication reweighted to the reference's counts.
 
     At a count k' of the reference at which the replication has no images, E_rep[f | k'] is
@@ -62,34 +58,22 @@ class Naive:
     annotators: int | None = None
     name: ClassVar[str] = "naive"
 
+    @property
+    def min_annotators(self) -> int:
+        """One: an image with a single annotator has a count."""
+        return 1
+
     def __call__(
         self, replicates: Replicates, *, seed: int = 0, progress: bool = False
     ) -> Estimates:
-        """Estimate every version.
-
-        Raises
-        ------
-        OptionError
-            Where `annotators` is less than 1, or more than 99 % of the images have.
-
-        Warns
-        -----
-        InterpolationWarning
-            Where accuracies of the study itself had to be interpolated.
-        """
+        """Estimate every version, and warn where the study's own accuracies are interpolated."""
         match = AnnotatorMatch.from_replicates(replicates, self.annotators)
         counts = thinned_counts(match.take(replicates), match.annotators)
-        return Estimates(matched_accuracy(counts, replicates.words), kept=match)
+        return Estimates(matched_accuracy(counts, replicates.words), match=match)
 
 
 def thinned_counts(replicates: Replicates, annotators: int) -> ThinnedCounts:
-    """Thin every image to n' annotators, in expectation.
-
-    Raises
-    ------
-    OptionError
-        Where `annotators` is less than 1, or more than some image has.
-    """
+    """Thin every image to n' annotators, in expectation."""
     reference, replication = replicates.reference, replicates.replication
     selected = np.concatenate([reference.selected, replication.selected])
     n_annotators = np.concatenate([reference.shown, replication.shown])
@@ -99,14 +83,12 @@ def thinned_counts(replicates: Replicates, annotators: int) -> ThinnedCounts:
     matrix = matrix[:, counts]
     cells = len(reference.shown)
     to_reference, to_replication = matrix[:cells], matrix[cells:]
-    versions, n_cells, classifiers = replication.correct.shape
-    correct = replication.correct.transpose(1, 0, 2).reshape(n_cells, -1)
     return ThinnedCounts(
         annotators,
         counts,
         reference.images @ to_reference,
         replication.images @ to_replication,
-        (to_replication.T @ correct).reshape(-1, versions, classifiers).transpose(1, 0, 2),
+        thin_correct(to_replication, replication.correct),
     )
 
 
@@ -150,7 +132,16 @@ def matched_accuracy(
     accuracy, observed = accuracy_by_count(counts)
     missing = np.where(observed[0], 0.0, mass[0])
     if missing.any():
-        warnings.warn(_interpolation_warning(missing, counts, words), stacklevel=3)
+        lacking = counts.selected[missing > 0]
+        named = ", ".join(map(str, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
+        warnings.warn(
+            InterpolationWarning(
+                f"naive: {100 * missing.sum():.2f} % of the reference has selected = {named} of "
+                f"{counts.annotators}, where the replication has no {words.image}; accuracies "
+                "there are interpolated"
+            ),
+            stacklevel=3,
+        )
     return np.einsum("bk,bkc->bc", mass, accuracy)
 
 
@@ -173,15 +164,3 @@ def accuracy_by_count(
         values = accuracy[row, places]
         accuracy[row] = (1 - share) * values[below] + share * values[above]
     return accuracy, observed
-
-
-def _interpolation_warning(
-    missing: Floats, counts: ThinnedCounts, words: Words
-) -> InterpolationWarning:
-    lacking = counts.selected[missing > 0]
-    named = ", ".join(map(str, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
-    return InterpolationWarning(
-        f"naive: {100 * missing.sum():.2f} % of the reference has selected = {named} of "
-        f"{counts.annotators}, where the replication has no {words.image}; accuracies there are "
-        "interpolated"
-    )

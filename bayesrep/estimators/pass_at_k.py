@@ -35,6 +35,7 @@ from bayesrep.choices import PassTarget
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.estimators.solve_rates import RatesPosterior, check_runs, fit_solve_rates
 from bayesrep.estimators.unbiased import estimate_difference, estimate_mean, item_passes
+from bayesrep.numerics.constants import SMALLEST_POSITIVE
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.numerics.solve_rates import pass_rate, passed_items
 from bayesrep.progress import progress_bar
@@ -242,7 +243,9 @@ def pass_at_k(
         for data in models:
             bar.stage(data.classifier)
             fit = fit_solve_rates(data.solved, data.attempts, draws=draws, seed=seed)
-            _check_fit(fit)
+            # Runs of the sampler have to agree at, and beyond, the attempts that were made.
+            checked: Ints = np.unique([1, data.attempts.max(), 10 * data.attempts.max()])
+            check_runs(pass_rate(fit.rates, checked), [f"pass@{each}" for each in checked.tolist()])
             posteriors.append((data, fit))
             bar.advance(1)
     return _assemble_tables(posteriors, k_values, target, seed)
@@ -255,7 +258,7 @@ def _assemble_tables(
         _check_attempts(data, int(k.max()))
     fits = [_model(*each, k, target, seed) for each in posteriors]
     return PassAtK(
-        table=pl.DataFrame([row for fit in fits for row in _rows(fit, k, target)], _TABLE_SCHEMA),
+        table=pl.DataFrame([row for fit in fits for row in _rows(fit, k, target)], _PASS_SCHEMA),
         models=pl.DataFrame([_model_row(fit) for fit in fits]),
         target=target,
         _fits=fits,
@@ -264,19 +267,12 @@ def _assemble_tables(
     )
 
 
-_TABLE_SCHEMA = {
+_PASS_SCHEMA = {
     "dataset": pl.String,
     "model": pl.String,
     "k": pl.Int64,
     **dict.fromkeys(["estimate", "lower", "upper", *_UNBIASED_COLUMNS, "prior_share"], pl.Float64),
 }
-
-
-def _check_fit(fit: RatesPosterior) -> None:
-    most = int(fit.attempts.max())
-    # Convergence is checked below, at and beyond the attempts that were made.
-    k: Ints = np.unique([1, most, 10 * most])
-    check_runs(pass_rate(fit.rates, k), [f"pass@{each}" for each in k.tolist()])
 
 
 @no_type_check
@@ -334,12 +330,12 @@ def _model(
     passes = {
         each: item_passes(data.solved, data.attempts, each) for each in k.tolist() if each <= fewest
     }
-    return _Model(data, posterior, values, influence, np.maximum(spread, 1e-300), passes)
+    return _Model(data, posterior, values, influence, np.maximum(spread, SMALLEST_POSITIVE), passes)
 
 
 def _rows(fit: _Model, k: Ints, target: PassTarget) -> list[dict[str, object]]:
     population = pass_rate(fit.posterior.rates, k).var(axis=0)
-    item_share = np.square(fit.influence).sum(axis=0) / np.maximum(population, 1e-300)
+    item_share = np.square(fit.influence).sum(axis=0) / np.maximum(population, SMALLEST_POSITIVE)
     rows: list[dict[str, object]] = []
     for place, k_value in enumerate(k.tolist()):
         lower, upper = _interval(fit.draws[:, place])

@@ -23,34 +23,23 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators.solve_rates import check_runs, fit_solve_rates
 from bayesrep.numerics.binomial import log_binomial
+from bayesrep.numerics.estimands import MEDIAN_AND_INTERVAL
 from bayesrep.numerics.solve_rates import SolveRates, log_counts
 from bayesrep.studies import rules
 from bayesrep.studies.selection import Selection, truncating
 from bayesrep.types import Float, Floats, Int, Ints
 
-MEDIAN_AND_INTERVAL = (0.025, 0.5, 0.975)
+MAX_ANSWERS = 10_000
 
 
 @dataclass(frozen=True)
 class Remeasured:
-    """Remeasured items: fractions, each as median and 95 % interval (lower, upper).
+    """Remeasured items: fractions, each as median and 95 % interval (lower, upper)."""
 
-    Attributes
-    ----------
-    items
-        Number of items.
-    measured
-        Mean of k / n as measured.
-    frequency
-        Mean true frequency of these items or, with new answers, their mean share of yes.
-    dropped
-        Share of the items that would not pass the rule again; None without a rule.
-    """
-
-    items: int
-    measured: float
-    frequency: tuple[float, float, float]
-    dropped: tuple[float, float, float] | None
+    items: int  # their number
+    measured: float  # mean of k / n
+    frequency: tuple[float, float, float]  # mean true frequency or, of new answers, share of yes
+    dropped: tuple[float, float, float] | None  # share that would fail the rule; None without one
 
 
 def remeasure_counts(
@@ -65,31 +54,9 @@ def remeasure_counts(
 ) -> Remeasured:
     """Predict a remeasurement of items from their counts and the rule that selected them.
 
-    Parameters
-    ----------
-    selected : int64 [N]
-    shown : int64 [N] or int
-        k of n of every item: annotators who selected it, or attempts that solved it.
-    selection
-        The rule by which the items were selected (`bayesrep.studies.selection`).
-    images : str [N]
-        The items' names; their places by default.
-    answers
-        New answers to each item whose share is predicted; None for the true frequency.
-    draws, seed
-        Draws of the sampler, and its seed.
-
-    Raises
-    ------
-    StudyError
-        Where the counts are none, or an item would not have been kept.
-    OptionError
-        For fewer than one new answer.
-
-    Warns
-    -----
-    ConvergenceWarning
-        Where runs of the sampler do not agree on the mean frequency.
+    k of n of every item are annotators who selected it, or attempts that solved it. With `answers`
+    it predicts the share of yes among so many new ones to each item, else the true frequency.
+    `images` are the items' names.
     """
     rule = None if selection is None else Selection.parse(selection)
     k, n = _check_counts(selected, shown, rule, images)
@@ -110,11 +77,11 @@ def remeasure_counts(
     # Applied to new answers the rule rejects some of the items that it had selected.
     if rule is not None:
         passing = _predict_passing(fit.rates, fit.logs, fit.solved, fit.attempts, rule)
-        dropped = _summarize_mean(1 - passing, passing * (1 - passing), fit.items, rng)
+        dropped = summarize_mean(1 - passing, passing * (1 - passing), fit.items, rng)
     return Remeasured(
         len(k),
         float((k / n).mean()),
-        _summarize_mean(mean, variance, fit.items, rng),
+        summarize_mean(mean, variance, fit.items, rng),
         dropped,
     )
 
@@ -134,9 +101,6 @@ def _check_counts(
     if (n > MAX_ANSWERS).any():
         raise StudyError("too-many-answers-to-item", most=MAX_ANSWERS)
     return k, n
-
-
-MAX_ANSWERS = 10_000
 
 
 def _predict_passing(
@@ -159,7 +123,7 @@ def _predict_passing(
     return np.clip(chance, 0, 1)
 
 
-def _summarize_mean(
+def summarize_mean(
     mean: Float[np.ndarray, "draw cell"],
     variance: Float[np.ndarray, "draw cell"],
     items: Int[np.ndarray, "cell"],
@@ -174,11 +138,13 @@ def _summarize_mean(
     return float(middle), float(lower), float(upper)
 
 
-def as_row(name: str, rule: Selection | None, result: Remeasured) -> dict[str, object]:
+def as_row(
+    name: str, rule: Selection | None, result: Remeasured, role: str | None = None
+) -> dict[str, object]:
     """Write one data set's result as a row of `bayesrep.remeasure`."""
     row: dict[str, object] = {
         "dataset": name,
-        "role": None,
+        "role": role,
         "selection": None if rule is None else rule.rule,
         "images": result.items,
         "measured": result.measured,

@@ -115,6 +115,11 @@ class Replicates:
             statistics.words,
         )
 
+    @property
+    def datasets(self) -> tuple[CellCounts, CellCounts]:
+        """Return the reference and the replication."""
+        return self.reference, self.replication
+
     def __len__(self) -> int:
         return len(self.reference.images)
 
@@ -124,23 +129,10 @@ def bootstrap(
 ) -> Iterator[Replicates]:
     """Yield the study and `size` bootstrap replicates of its images, in blocks of bounded memory.
 
-    Workers are resampled too if they are known (`bayesrep.estimators.crowds`).
-
-    Parameters
-    ----------
-    study, statistics
-        What to resample, its reference and its replication independently, and its statistics.
-    size
-        B, the number of replicates.
-    seed
-        The same seed gives the same replicates, however they are divided into blocks.
-
-    Yields
-    ------
-    Replicates
-        Row 0 is the study, in every block; the others are replicates. Every replicate has all
-        cells of the study, some with no images: an estimator whose definition depends on the cells
-        (such as the fewest annotators) is the same for every replicate.
+    Row 0 of every block is the study. The same seed gives the same replicates, however they are
+    divided into blocks. Workers are resampled too if they are known (`bayesrep.estimators.crowds`).
+    Every replicate has all cells of the study, some with no images: an estimator whose definition
+    depends on the cells (such as the fewest annotators) is the same for every replicate.
     """
     generators = [np.random.default_rng([seed, stream]) for stream in (0, 1, 2)]
     # Workers are a sample too: their perturbed weights shift the counts of all their images.
@@ -203,42 +195,30 @@ def _resample_images(
             hits[:, cell] = weights[:, start:stop] @ correct[start:stop].astype(weights.dtype)
         return counts, hits
 
+    # Whole numbers below 2^24 are exact in float32, and matrix products of floats are fast.
+    dtype = np.float32 if total < 2**24 else np.float64
     for done in range(0, size, batch):
         block = slice(done, min(done + batch, size))
-        images[block], right[block] = sum_by_cell(_weights(total, block.stop - done, rng))
+        # Multinomial counts of each image in each replicate.
+        draws = [
+            np.bincount(rng.integers(total, size=total), minlength=total)
+            for _ in range(done, block.stop)
+        ]
+        images[block], right[block] = sum_by_cell(np.stack(draws).astype(dtype))
         if workers is None:
             continue
         # The workers' perturbations move images to adjacent cells, within what is possible.
         perturbations, shift = workers
         extra, extra_correct = sum_by_cell((shift @ perturbations[block].T).T[:, order])
-        images[block], right[block] = _clip_to_possible(
-            images[block] + shift_counts(cells.selected, cells.shown, extra),
-            right[block] + shift_counts(cells.selected, cells.shown, extra_correct),
-            total,
-        )
+        images[block] += shift_counts(cells.selected, cells.shown, extra)
+        right[block] += shift_counts(cells.selected, cells.shown, extra_correct)
+        images[block] = np.maximum(images[block], 0)
+        right[block] = np.clip(right[block], 0, images[block][:, :, None])
+        # Clipping adds images; rescaling restores their number.
+        scale = total / images[block].sum(axis=1, keepdims=True)
+        images[block] *= scale
+        right[block] *= scale[:, :, None]
     return images, right
-
-
-def _clip_to_possible(
-    images: Float[np.ndarray, "replicate cell"],
-    correct: Float[np.ndarray, "replicate cell classifier"],
-    total: int,
-) -> tuple[Float[np.ndarray, "replicate cell"], Float[np.ndarray, "replicate cell classifier"]]:
-    """Clip cells to 0 ≤ correct ≤ images, with the total number of images unchanged."""
-    images = np.maximum(images, 0)
-    # Clipping adds images; rescaling restores their number.
-    scale = total / images.sum(axis=1, keepdims=True)
-    correct = np.clip(correct, 0, images[:, :, None])
-    return images * scale, correct * scale[:, :, None]
-
-
-def _weights(
-    total: int, rows: int, rng: np.random.Generator
-) -> Float[np.ndarray, "{rows} {total}"]:
-    """Draw the multinomial counts of each image in each replicate."""
-    draws = (np.bincount(rng.integers(total, size=total), minlength=total) for _ in range(rows))
-    # Whole numbers below 2^24 are exact in float32, and matrix products of floats are fast.
-    return np.stack(list(draws)).astype(np.float32 if total < 2**24 else np.float64)
 
 
 def without_each_image(statistics: SufficientStatistics) -> Iterator[Replicates]:
@@ -247,12 +227,7 @@ def without_each_image(statistics: SufficientStatistics) -> Iterator[Replicates]
     A classifier's estimate without an image depends on the image's cell only, and on whether the
     classifier is right on it. So there are M₁ versions without a reference image of each cell, M₂
     without a replication image that is classified correctly (by every classifier that has one) and
-    M₂ without one that is not.
-
-    Yields
-    ------
-    Replicates
-        Row 0 is the study, in every block; the others, over all blocks, are the versions in order.
+    M₂ without one that is not. Row 0 of every block is the study.
     """
     reference, replication = (
         CellCounts.from_cells(statistics.cells[role]) for role in REQUIRED_ROLES

@@ -22,33 +22,18 @@ _MAX_RUNS_RHAT = 1.05  # above, a warning says that runs do not agree
 
 @dataclass(frozen=True, eq=False)
 class RatesPosterior:
-    """Draws of the mixture of solve rates, given counts.
+    """Draws of the mixture of solve rates, given the distinct counts c of n."""
 
-    Attributes
-    ----------
-    rates
-        S draws of the sampler's runs, one run after the other.
-    solved, attempts, items
-        The distinct counts c of n, and the number of items with each.
-    cell
-        Each item's place among the distinct counts.
-    """
-
-    rates: SolveRates
-    solved: Int[np.ndarray, "cell"]
-    attempts: Int[np.ndarray, "cell"]
-    items: Int[np.ndarray, "cell"]
-    cell: Int[np.ndarray, "item"]
+    rates: SolveRates  # of the sampler's runs, one run after the other
+    solved: Int[np.ndarray, "cell"]  # c
+    attempts: Int[np.ndarray, "cell"]  # n
+    items: Int[np.ndarray, "cell"]  # number of items with each count
+    cell: Int[np.ndarray, "item"]  # place among the distinct counts
 
     @cached_property
     def logs(self) -> Float[np.ndarray, "draw cell"]:
         """Log mass log P(c of n) without C(n, c), of every draw, before selection."""
         return log_counts(self.rates, self.solved, self.attempts)
-
-    @cached_property
-    def log_mass(self) -> Float[np.ndarray, "draw cell"]:
-        """Log mass centred by its mean over draws."""
-        return self.logs - self.logs.mean(axis=0)
 
     def influences(
         self, values: Float[np.ndarray, "draw quantity"]
@@ -60,7 +45,9 @@ class RatesPosterior:
         their squares add up to the variance that the mean has over samples of items.
         """
         moves = values - values.mean(axis=0)
-        each = (self.log_mass.T @ moves / len(moves))[self.cell]
+        log_mass = self.logs - self.logs.mean(axis=0)
+        # Items with equal counts have one influence.
+        each = (log_mass.T @ moves / len(moves))[self.cell]
         return each - each.mean(axis=0)
 
 
@@ -72,19 +59,9 @@ def fit_solve_rates(
     draws: int = 4_000,
     seed: int = 0,
 ) -> RatesPosterior:
-    """Sample the mixture of one model's solve rates.
+    """Sample the mixture of one model's solve rates from c of n of every item.
 
-    Parameters
-    ----------
-    solved, attempts
-        c of n of every item.
-    selection
-        The rule on these counts by which the items were selected; the mixture is that of the items
-        before selection.
-    draws
-        Draws in all, of `N_RUNS` independent runs of the sampler.
-    seed
-        Seed of the runs.
+    If a rule on these counts selected the items, the mixture is that of the items before selection.
     """
     # Items with equal counts share one term of the likelihood.
     pairs, cell, items = np.unique(
@@ -130,20 +107,7 @@ def log_pass_probability(
 
 
 def check_runs(values: Float[np.ndarray, "draw quantity"], names: Sequence[str]) -> None:
-    """Warn where the runs that made the draws do not agree on a quantity.
-
-    Parameters
-    ----------
-    values
-        Values of every draw.
-    names
-        Names of the quantities.
-
-    Warns
-    -----
-    ConvergenceWarning
-        Naming the quantity with the largest R-hat.
-    """
+    """Warn where the runs that made the draws disagree on a quantity: of the largest R-hat."""
     # Runs in place of chains: R-hat compares their means and spreads.
     rhat = convergence(values.reshape(N_RUNS, -1, values.shape[1])).rhat
     if np.nanmax(rhat, initial=0.0) > _MAX_RUNS_RHAT:

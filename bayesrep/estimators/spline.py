@@ -27,6 +27,7 @@ from bayesrep.estimators.em import CellMatrices
 from bayesrep.numerics.batches import in_batches
 from bayesrep.numerics.beta_binomial import log_cells
 from bayesrep.numerics.beta_splines import expected_bsplines, published_grid, published_sum
+from bayesrep.numerics.constants import SMALLEST_POSITIVE
 from bayesrep.numerics.least_squares import bounded_least_squares
 from bayesrep.numerics.splines import N_COEFFICIENTS, bspline_basis
 from bayesrep.types import Float, Floats, Int
@@ -140,7 +141,7 @@ def _binomial(
     """Maximise Σ y log q + (m − y) log(1 − q), q = D ω / D 1, by reweighted least squares."""
     total = design.sum(axis=1, keepdims=True)
     # P(basis function | count): the rows of D, normalised.
-    conditional = design / jnp.maximum(total, 1e-300)
+    conditional = design / jnp.maximum(total, SMALLEST_POSITIVE)
     observed = images > 0
 
     def likelihood(curve: Float[Array, "basis"], right: Float[Array, "cell"]) -> Float[Array, ""]:
@@ -156,7 +157,7 @@ def _binomial(
         # One Newton step is a least-squares problem with weights m / (q (1 − q)).
         q = jnp.clip(conditional @ curve, 1e-5, 1 - 1e-5)
         weight = jnp.sqrt(images / (q * (1 - q)))
-        rate = jnp.where(observed, right / jnp.maximum(images, 1e-300), 0.0)
+        rate = jnp.where(observed, right / jnp.maximum(images, SMALLEST_POSITIVE), 0.0)
         target = (weight * rate)[None, :]
         solution = _least_squares(conditional * weight[:, None], target, rows)[0]
         # Line search: the most likely of several fractions of the step.
@@ -176,7 +177,7 @@ def _binomial(
     # Each curve starts at the weighted least-squares fit of its shares of right answers.
     starts = _least_squares(
         conditional * jnp.sqrt(images)[:, None],
-        correct / jnp.sqrt(jnp.maximum(images, 1e-300))[None, :],
+        correct / jnp.sqrt(jnp.maximum(images, SMALLEST_POSITIVE))[None, :],
         rows,
     )
     return jax.vmap(fit)(starts, correct)
@@ -194,25 +195,8 @@ def adjusted_accuracies(
 ) -> tuple[Float[np.ndarray, "version classifier"], Float[np.ndarray, "version classifier basis"]]:
     """Fit all curves of B versions of a study and integrate them over the reference.
 
-    Parameters
-    ----------
-    reference, replication
-        Fitted mixtures, [B, K].
-    images, correct
-        Images, and of them correct, of the replication.
-    cells
-        Their cells.
-    rows
-        Constraints on a curve, from `bounded_rows`.
-    loss
-        "least-squares", "weighted" or "binomial".
-
-    Returns
-    -------
-    adjusted
-        A_c.
-    curves
-        B-spline coefficients.
+    `images` and `correct` are the replication's. Returns the adjusted accuracies A_c, and the
+    curves' B-spline coefficients.
     """
     data = reference, replication, images, correct
     size = int(np.clip(_CURVES_PER_BATCH // np.shape(correct)[2], 1, _MAX_VERSIONS_PER_BATCH))

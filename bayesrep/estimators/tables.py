@@ -13,7 +13,6 @@ from bayesrep.errors import EstimateWarning
 from bayesrep.estimators.analysis import QUANTITIES, Analysis, Interval, analyse
 from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.estimator import Estimator
-from bayesrep.estimators.jackknife import Jackknife
 from bayesrep.estimators.methods import METHODS
 from bayesrep.numerics.estimands import INTERVAL, Z_975, bias_corrected_gap, selection_gap
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -21,6 +20,7 @@ from bayesrep.studies.shown import number
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import Words
+from bayesrep.types import Floats
 
 MIN_REPLICATES = 40
 """With fewer replicates none lies beyond an end of a 95 % interval."""
@@ -147,12 +147,25 @@ def estimate_gaps(
 
 def classifier_table(analyses: Sequence[Analysis]) -> pl.DataFrame:
     """Build the table of [bayesrep.estimate][]."""
-    return pl.concat([_classifiers(analysis) for analysis in analyses])
+    tables: list[pl.DataFrame] = []
+    for one in analyses:
+        count = len(one.statistics.classifiers)
+        ends = one.interval[:, :count]
+        tables.append(classifier_rows(one.method, one.statistics, one.values[:count], *ends))
+    return pl.concat(tables)
 
 
 def gap_table(analyses: Sequence[Analysis]) -> pl.DataFrame:
     """Build the table of [bayesrep.estimate_gaps][]."""
-    return pl.concat([_gaps(analysis) for analysis in analyses])
+    tables: list[pl.DataFrame] = []
+    for one in analyses:
+        last = np.s_[len(one.statistics.classifiers) :]
+        values, interval = one.values[last], one.interval[:, last]
+        # Without a bootstrap interval the standard error gives a normal one.
+        normal = values + np.outer(ndtri(INTERVAL), one.error[last])
+        ends = np.where(np.isnan(interval), normal, interval)
+        tables.append(gap_rows(one.method, QUANTITIES, values, *ends))
+    return pl.concat(tables)
 
 
 def matching_sentences(analyses: Sequence[Analysis]) -> list[str]:
@@ -160,12 +173,14 @@ def matching_sentences(analyses: Sequence[Analysis]) -> list[str]:
 
     Also problems: no classifier is ever right, or replicates are too few.
     """
-    return [
-        *_wrong_sentences(analyses),
-        *_match_sentences(analyses),
-        *_noise_sentences(analyses),
-        *_bootstrap_sentences(analyses),
-    ]
+    parts = _wrong_sentences(analyses), _match_sentences(analyses), _noise_sentences(analyses)
+    sentences, count = list(chain(*parts)), analyses[0].replicates
+    if 0 < count < MIN_REPLICATES:
+        sentences.append(
+            f"{count} replicates are too few: a 95 % interval has ends that {MIN_REPLICATES} or "
+            "more can tell, and some hundreds tell well."
+        )
+    return sentences
 
 
 def matching_facts(analyses: Sequence[Analysis]) -> list[dict[str, Any]]:
@@ -173,21 +188,21 @@ def matching_facts(analyses: Sequence[Analysis]) -> list[dict[str, Any]]:
     return [
         {
             "method": one.method,
-            "annotators": one.kept.annotators,
-            "images_left_out": dict(one.kept.left_out),
-            "fewest_annotators": one.kept.fewest,
-            "images_with_no_more": dict(one.kept.limiting_images),
-            "annotators_without_these": one.kept.without,
+            "annotators": one.match.annotators,
+            "images_left_out": dict(one.match.left_out),
+            "fewest_annotators": one.match.fewest,
+            "images_with_no_more": dict(one.match.limiting_images),
+            "annotators_without_these": one.match.without,
             "gap_of_all_images": one.gap_of_all,
             "gap_standard_error": None if np.isnan(one.gap_error) else one.gap_error,
         }
         for one in analyses
-        if one.kept is not None
+        if one.match is not None
     ]
 
 
 def _warn(analyses: Sequence[Analysis]) -> None:
-    left_out = [one for one in analyses if one.kept is not None and one.kept.dropped_images]
+    left_out = [one for one in analyses if one.match is not None and one.match.dropped_images]
     sentences = _wrong_sentences(analyses), _match_sentences(left_out), _noise_sentences(analyses)
     for sentence in chain(*sentences):
         warnings.warn(EstimateWarning(sentence), stacklevel=3)
@@ -206,13 +221,13 @@ def _wrong_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
 def _match_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
     groups: dict[tuple[int, int], list[Analysis]] = {}
     for one in analyses:
-        if one.kept is not None:
-            groups.setdefault((one.kept.annotators, one.kept.dropped_images), []).append(one)
+        if one.match is not None:
+            groups.setdefault((one.match.annotators, one.match.dropped_images), []).append(one)
     # Methods that match the same images share one sentence.
     for (annotators, dropped), same in groups.items():
         words = same[0].statistics.words
         names = ", ".join(one.method for one in same)
-        match = same[0].kept
+        match = same[0].match
         if match is None or not (match.thins or dropped):
             continue
         have = "are thinned to n' =" if match.thins else "have"
@@ -253,10 +268,11 @@ def _noise_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
                 f"always right would be given {100 * one.always_right:.1f} %; with loss=binomial "
                 "it is given 100 %."
             )
-        if one.kept is None or not one.method.startswith(Jackknife.name) or not one.is_noisy:
+        name, option = one.estimator.name, one.estimator.noise_option
+        if one.match is None or option is None or not one.is_noisy:
             continue
-        annotators, half = one.kept.annotators, one.kept.annotators // 2
-        less = f"; jackknife(delete={half}) is less noisy" if one.method == Jackknife.name else ""
+        annotators, half = one.match.annotators, one.match.annotators // 2
+        less = f"; {name}({option}={half}) is less noisy" if one.method == name else ""
         within = 100 * Z_975 * one.drop_error
         yield (
             f"{one.method}: its standard error over {words.images}, {100 * one.gap_error:.1f} "
@@ -266,23 +282,14 @@ def _noise_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
         )
 
 
-def _bootstrap_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
-    count = analyses[0].replicates
-    if 0 < count < MIN_REPLICATES:
-        yield (
-            f"{count} replicates are too few: a 95 % interval has ends that {MIN_REPLICATES} or "
-            "more can tell, and some hundreds tell well."
-        )
-
-
-def _classifiers(analysis: Analysis) -> pl.DataFrame:
-    statistics = analysis.statistics
-    count = len(statistics.classifiers)
-    adjusted, (lower, upper) = analysis.values[:count], analysis.interval[:, :count]
+def classifier_rows(
+    method: str, statistics: SufficientStatistics, adjusted: Floats, lower: Floats, upper: Floats
+) -> pl.DataFrame:
+    """Build the rows of one method's adjusted accuracies, one a classifier."""
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     return pl.DataFrame(
         {
-            "method": [analysis.method] * count,
+            "method": [method] * len(adjusted),
             "classifier": list(statistics.classifiers),
             "reference_accuracy": reference,
             "replication_accuracy": replication,
@@ -295,18 +302,10 @@ def _classifiers(analysis: Analysis) -> pl.DataFrame:
     ).fill_nan(None)
 
 
-def _gaps(analysis: Analysis) -> pl.DataFrame:
-    last = np.s_[len(analysis.statistics.classifiers) :]
-    values, interval = analysis.values[last], analysis.interval[:, last]
-    # Without a bootstrap interval the standard error gives a normal one.
-    normal = values + np.outer(ndtri(INTERVAL), analysis.error[last])
-    lower, upper = np.where(np.isnan(interval), normal, interval)
-    return pl.DataFrame(
-        {
-            "method": [analysis.method] * len(QUANTITIES),
-            "quantity": QUANTITIES,
-            "estimate": values,
-            "lower": lower,
-            "upper": upper,
-        }
-    ).fill_nan(None)
+def gap_rows(
+    method: str, names: Sequence[str], values: Floats, lower: Floats, upper: Floats
+) -> pl.DataFrame:
+    """Build the rows of one method's estimands over all classifiers, one an estimand."""
+    columns = {"estimate": values, "lower": lower, "upper": upper}
+    table = pl.DataFrame({"method": [method] * len(names), "quantity": names, **columns})
+    return table.fill_nan(None)

@@ -41,19 +41,7 @@ def item_variances(
 def estimate_mean(
     data: Attempts, passes: Floats, k: int, target: PassTarget
 ) -> tuple[float, float | None, float | None]:
-    """Estimate the mean over items, and its 95 % interval where it has one.
-
-    Parameters
-    ----------
-    data
-        A model's attempts.
-    passes : float64 [item]
-        From `item_passes`.
-    k
-        Number of attempts.
-    target
-        Population or items whose pass@k the interval is of.
-    """
+    """Estimate the mean of `item_passes`, and its 95 % interval where it has one."""
     value = float(passes.mean())
     variance = _mean_variance(data, passes, k, target)
     if variance is None:
@@ -71,12 +59,7 @@ def estimate_difference(
 ) -> tuple[float, float | None, float | None]:
     """Estimate one model's mean less another's, and its 95 % interval where it has one.
 
-    Parameters
-    ----------
-    data, passes, k, target
-        As `estimate_mean` takes them, of both models.
-    common : int [shared]
-        Places, among either model's items, of those that both tried.
+    `common` are the places, among either model's items, of those that both tried.
     """
     (a, b), (ours, theirs) = passes, common
     value = float(a.mean() - b.mean())

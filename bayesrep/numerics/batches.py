@@ -35,24 +35,9 @@ def in_batches(
 ) -> Any:
     """Evaluate a program on all rows in batches of one size, several batches in parallel.
 
-    The last batch is padded with the last row: batches of one size take one program, traced and
-    compiled once for any number of rows.
-
-    Parameters
-    ----------
-    program
-        Takes the trees of `rows`, and gives a tree, of arrays [row, ...].
-    rows
-        A tuple of trees of arrays [row, ...], at least one row.
-    size
-        Rows of a batch.
-    workers
-        Threads; by default one per core.
-
-    Returns
-    -------
-    tree
-        The program's results as NumPy arrays [row, ...].
+    `rows` is a tuple of trees of arrays [row, ...], of at least one row. The last batch is padded
+    with the last row: batches of one size take one program, traced and compiled once for any number
+    of rows. The results are NumPy arrays [row, ...]. By default there is a thread per core.
     """
     rows = jax.tree.map(np.asarray, rows)
     total = len(jax.tree.leaves(rows)[0])
@@ -69,10 +54,8 @@ def in_batches(
     results = jax.tree.map(lambda leaf: np.empty((total, *leaf.shape[1:]), leaf.dtype), first)
 
     def store(begin: int, part: Any) -> None:
-        def store_leaf(leaf: Any, source: Any) -> None:
+        for leaf, source in zip(jax.tree.leaves(results), jax.tree.leaves(part), strict=True):
             leaf[begin : begin + size] = source[: total - begin]
-
-        jax.tree.map(store_leaf, results, part)
 
     store(0, first)
     with ThreadPoolExecutor(workers or cores()) as pool:

@@ -30,7 +30,7 @@ from jax.scipy.special import logsumexp
 from bayesrep.numerics.binomial import log_binomial
 from bayesrep.types import Float, Int
 
-Below = Float[np.ndarray, "cell step"] | Float[Array, "cell step"]
+Below = Float[np.ndarray, "#cell step"] | Float[Array, "#cell step"]
 
 
 def counts_below(counts: Int[np.ndarray, "cell"], size: int) -> Float[np.ndarray, "cell {size}"]:
@@ -41,27 +41,22 @@ def counts_below(counts: Int[np.ndarray, "cell"], size: int) -> Float[np.ndarray
     return (np.arange(size) < counts[:, None]).astype(np.float64)
 
 
-def log_rising(a: Float[Array, "component"], below_counts: Below) -> Float[Array, "component cell"]:
-    """Compute log (a)_r for every component and count r of `counts_below`: equation M2."""
-    steps = jnp.arange(below_counts.shape[1], dtype=a.dtype)
-    return jnp.log(a[:, None] + steps[None, :]) @ jnp.asarray(below_counts).T
+def log_rising(a: Float[Array, "*batch"], below_counts: Below) -> Float[Array, "*batch cell"]:
+    """Compute log (a)_r for every a and count r of `counts_below`: equation M2."""
+    steps = jnp.arange(below_counts.shape[1], dtype=a.dtype).reshape((1,) * a.ndim + (-1,))
+    return jnp.log(a[..., None] + steps) @ jnp.asarray(below_counts).T
 
 
 def log_cells(
-    a: Float[Array, "component"],
-    b: Float[Array, "component"],
+    a: Float[Array, "*batch"],
+    b: Float[Array, "*batch"],
     below_selected: Below,
     below_rejected: Below,
     below_shown: Below,
-) -> Float[Array, "component cell"]:
+) -> Float[Array, "*batch cell"]:
     """Compute log (a)_k (b)_{n−k} / (a + b)_n, the beta-binomial log mass without log C(n, k).
 
-    Parameters
-    ----------
-    a, b
-        Beta parameters of the components.
-    below_selected, below_rejected, below_shown
-        From `counts_below`, for k, n − k and n of the cells.
+    Matrices are those of `counts_below`, for k, n − k and n of the cells.
     """
     return (
         log_rising(a, below_selected)
@@ -85,14 +80,8 @@ def log_masses(
 ) -> Float[Array, "*mixture size selected"]:
     """Compute log f_N(r) for every N of `trials` and r = 0..max N, without C(N, r): equation M2.
 
-    Parameters
-    ----------
-    log_weights
-        Log weights of one or several mixtures of the same components.
-    a, b
-        Beta parameters of the components.
-    trials
-        Numbers N, increasing. Entries with r > N are finite and meaningless.
+    Of one or several mixtures of the same components, for increasing N. Entries with r > N are
+    finite and meaningless.
     """
     low, high = trials[0], trials[-1]
     # One product with a triangular matrix gives all rising factorials of a, b and a + b.
@@ -139,14 +128,7 @@ def virtual_annotators(
 
     Beta-binomial(degree, a, b); a posterior predictive given k of n uses a + k and b + n − k.
     """
-    ones_before = counts_below(np.arange(degree + 1), degree)
-    ones_after = counts_below(degree - np.arange(degree + 1), degree)
-    steps = jnp.arange(degree, dtype=a.dtype)
-    along = (1,) * a.ndim + (-1,)
-    steps = steps.reshape(along)
-    log_selected = jnp.log(a[..., None] + steps) @ ones_before.T
-    log_rejected = jnp.log(b[..., None] + steps) @ ones_after.T
-    log_shown = jnp.log((a + b)[..., None] + steps).sum(axis=-1, keepdims=True)
-    # Products with 0/1 matrices are the rising factorials (a)_j, (b)_{d−j} and (a + b)_d.
-    choices = log_binomial(degree, np.arange(degree + 1)).reshape(along)
-    return jnp.exp(choices + log_selected + log_rejected - log_shown)
+    below = counts_below(np.arange(degree + 1), degree)
+    log_mass = log_cells(a, b, below, below[::-1], counts_below(np.array([degree]), degree))
+    choices = log_binomial(degree, np.arange(degree + 1)).reshape((1,) * a.ndim + (-1,))
+    return jnp.exp(choices + log_mass)

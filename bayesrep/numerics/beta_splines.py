@@ -31,17 +31,12 @@ GRID_POINTS = 1000
 def expected_bsplines(a: ArrayLike, b: ArrayLike) -> Float[Array, "*batch 7"]:
     """Compute E[B_j(s)], s ~ Beta(a, b), of the 7 B-splines for parameters of any shape."""
     a, b = jnp.asarray(a), jnp.asarray(b)
-    moments = _moments(a, b)
+    # Moments E[s^p], p = 0..3, as ratios of rising factorials.
+    steps = [(a + i) / (a + b + i) for i in range(3)]
+    products = steps[0], steps[0] * steps[1], steps[0] * steps[1] * steps[2]
+    moments = jnp.stack([jnp.ones_like(a), *products], axis=-1)
     expected = jnp.concatenate([moments, _above_knots(a, b, moments)], axis=-1)
     return expected @ bsplines_in_truncated_powers()
-
-
-def _moments(a: Float[Array, "*batch"], b: Float[Array, "*batch"]) -> Float[Array, "*batch 4"]:
-    """Compute the moments E[s^p], p = 0..3, as ratios of rising factorials."""
-    steps = [(a + i) / (a + b + i) for i in range(3)]
-    return jnp.stack(
-        [jnp.ones_like(a), steps[0], steps[0] * steps[1], steps[0] * steps[1] * steps[2]], axis=-1
-    )
 
 
 def _above_knots(
@@ -75,14 +70,8 @@ def published_sum(
 
     A left Riemann sum: 999 of the 1,000 points of `linspace(0, 1, 1000)`, step 1/1000, the last
     node left out and infinite densities set to 0. It is short of the integral where p is large at
-    an end (MadryLab/dataset-replication-analysis, src/utils/splineqp_utils.py).
-
-    Parameters
-    ----------
-    a, b, weights
-        The mixture p.
-    likelihood : [cell, 1000]
-        P(k | n, s) of the cells on `published_grid`.
+    an end (MadryLab/dataset-replication-analysis, src/utils/splineqp_utils.py). The likelihood is
+    on `published_grid`.
     """
     a, b, weights = map(jnp.asarray, (a, b, weights))
     s = jnp.asarray(published_grid())[None, :]

@@ -91,12 +91,11 @@ def bound_common_divisor(selected: Ints, n_annotators: Ints) -> float:
 
 def _log_share(n: int, k: Ints, low: int, high: int) -> float:
     """Compute log max over s of P(k | s) / P(low < k < high | s), k [V] increasing and within."""
-    from scipy.special import bdtr, gammaln  # slow to import, and rarely needed
+    from scipy.special import bdtr  # slow to import, and rarely needed
 
     # Each maximum lies near a value: nine points from one value to the next find it.
     points = np.concatenate([[low], k, [high]])
     s = np.unique(np.linspace(points[:-1], points[1:], 9))[1:-1, None] / n
-    choices = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    log_odds = np.exp(choices + k * np.log(s) + (n - k) * np.log1p(-s)).sum(axis=1)
+    log_odds = np.exp(log_binomial(n, k) + k * np.log(s) + (n - k) * np.log1p(-s)).sum(axis=1)
     window = (bdtr(high - 1, n, s) - bdtr(low, n, s))[:, 0]
     return math.log((log_odds / window).max())

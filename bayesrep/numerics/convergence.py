@@ -49,13 +49,7 @@ def convergence(
 ) -> Convergence:
     """Compute R-hat, bulk and tail effective sample sizes of every quantity.
 
-    Parameters
-    ----------
-    draws
-        Draws of all chains.
-    superchains
-        Number of groups of chains, divided by `divide_chains`, that began at one point each; 0
-        where every chain had its own.
+    Chains of one superchain began at one point; 0 superchains where every chain had its own.
     """
     chains, length, count = draws.shape
     if length < (1 if superchains else MIN_DRAWS):
@@ -142,18 +136,14 @@ def _nested_rhat(
 ) -> Float[np.ndarray, "quantity"]:
     groups = [draws[:, chains] for chains in divide_chains(draws.shape[1], superchains)]
     between = np.stack([group.mean(axis=(1, 2)) for group in groups]).var(axis=0, ddof=1)
-    return np.sqrt(1 + between / np.mean([_superchain_variance(group) for group in groups], axis=0))
-
-
-def _superchain_variance(
-    group: Float[np.ndarray, "quantity chain draw"],
-) -> Float[np.ndarray, "quantity"]:
-    """Compute a superchain's variance: of its chains' means plus of the draws around these."""
-    _, chains, length = group.shape
-    none = np.zeros(len(group))
-    of_means = group.mean(axis=2).var(axis=1, ddof=1) if chains > 1 else none
-    of_draws = group.var(axis=2, ddof=1).mean(axis=1) if length > 1 else none
-    return of_means + of_draws
+    # A superchain's variance: of its chains' means, plus of the draws around these.
+    within = np.zeros(len(draws))
+    for group in groups:
+        if group.shape[1] > 1:
+            within += group.mean(axis=2).var(axis=1, ddof=1)
+        if group.shape[2] > 1:
+            within += group.var(axis=2, ddof=1).mean(axis=1)
+    return np.sqrt(1 + between / (within / len(groups)))
 
 
 def _independent_chains_size(

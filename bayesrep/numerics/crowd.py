@@ -2,9 +2,9 @@
 
 k of n annotators is a binomial draw where every answer comes from a worker of its own. Where worker
 w answers many images, that worker's leniency moves all of them together, and other workers would
-have given another estimate T. Over repeated studies, with images and
-workers both drawn anew, its covariance is (Cameron, Gelbach and Miller 2011, "Robust inference with
-multiway clustering"; Owen 2007, "The pigeonhole bootstrap")
+have given another estimate T. Over repeated studies, with images and workers both drawn anew, its
+covariance is (Cameron, Gelbach and Miller 2011, "Robust inference with multiway clustering"; Owen
+2007, "The pigeonhole bootstrap")
 
     images  +  workers  −  both,
 
@@ -21,9 +21,8 @@ annotators did,
 
 These sum to zero over an image's workers for every k. So r_xw δ_x has mean zero under equal
 leniencies for every s, and products over two images estimate the covariance of one worker's
-leniencies. Where two workers meet on both images,
-the other's leniency is in both residuals as well. Of independent workers of equal spread that makes
-the product larger by a factor of
+leniencies. Where two workers meet on both images, the other's leniency is in both residuals as
+well. Of independent workers of equal spread that makes the product larger by a factor of
 
     1  +  c / ((n − 1) (n' − 1)),    c: other workers that the images have in common,
 
@@ -43,7 +42,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import stdtrit
 
-from bayesrep.numerics.estimands import Z_975
+from bayesrep.numerics.constants import SMALLEST_POSITIVE
+from bayesrep.numerics.estimands import INTERVAL, Z_975
 from bayesrep.types import Bool, Float, Floats, Int
 
 MAX_PAIRS = 20_000_000
@@ -59,15 +59,6 @@ def residuals(
 ) -> sparse.csr_array:
     """Compute the residual r_xw of every answer: [image, worker], sparse.
 
-    Parameters
-    ----------
-    image, worker, selected
-        Image, worker and selection of every answer.
-    images, workers
-        Numbers of images and workers.
-
-    Notes
-    -----
     For an image with a single answer, r is the answer less the mean of all answers.
     """
     n_annotators = np.bincount(image, minlength=images)[image]
@@ -81,10 +72,7 @@ def residuals(
 def overlap_correction(datasets: Sequence[sparse.csr_array]) -> float:
     """Average 1 + c / ((n − 1) (n' − 1)) over pairs of a worker's images; 1 where none has two.
 
-    Parameters
-    ----------
-    datasets
-        From `residuals`, of every data set, with the same workers.
+    Takes the `residuals` of every data set, with the same workers.
     """
     answered = sparse.csr_array(sparse.vstack(datasets), copy=True)
     answered.data = np.ones(answered.nnz)
@@ -108,18 +96,10 @@ def overlap_correction(datasets: Sequence[sparse.csr_array]) -> float:
 
 
 class Clustered(NamedTuple):
-    """Covariance of some quantities over workers.
+    """Covariance of some quantities over workers."""
 
-    Attributes
-    ----------
-    covariance : [Q, Q]
-        workers − both; positive semidefinite.
-    effective : [Q]
-        Effective number of workers behind each.
-    """
-
-    covariance: Float[np.ndarray, "quantity quantity"]
-    effective: Float[np.ndarray, "quantity"]
+    covariance: Float[np.ndarray, "quantity quantity"]  # workers − both; psd
+    effective: Float[np.ndarray, "quantity"]  # number of workers behind each
 
 
 def cluster_covariance(
@@ -128,13 +108,8 @@ def cluster_covariance(
 ) -> Clustered:
     """Compute the covariance over workers, corrected for overlap and for few clusters.
 
-    Parameters
-    ----------
-    parts
-        Residuals r [image, worker] of some images and their δ (one row for all where they are
-        equal), at least one; blocks of δ have independent errors, and a single block is exact.
-    overlap
-        From `overlap_correction`.
+    Parts are residuals r [image, worker] of some images and their δ (one row for all where they are
+    equal); blocks of δ have independent errors, and a single block is exact.
     """
     score, diag, weight = (np.zeros(()) for _ in range(3))
     for residual, steps in parts:
@@ -165,13 +140,12 @@ def few_clusters_stretch(
 ) -> tuple[Float[np.ndarray, "quantity"], Float[np.ndarray, "quantity"]]:
     """Compute the effective number of workers, and the t factor on a standard deviation.
 
-    Parameters
-    ----------
-    weight
-        Sums m of every worker's |δ|.
+    From the sums m of every worker's |δ|.
     """
-    effective = weight.sum(axis=0) ** 2 / np.maximum(np.square(weight).sum(axis=0), 1e-300)
-    return effective, stdtrit(np.maximum(effective - 1, 1.0), 0.975) / Z_975
+    effective = weight.sum(axis=0) ** 2 / np.maximum(
+        np.square(weight).sum(axis=0), SMALLEST_POSITIVE
+    )
+    return effective, stdtrit(np.maximum(effective - 1, 1.0), INTERVAL[1]) / Z_975
 
 
 def clip_eigenvalues(matrix: Floats) -> Floats:

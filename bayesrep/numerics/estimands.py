@@ -13,6 +13,8 @@ from bayesrep.types import Float, Floats
 
 INTERVAL = (0.025, 0.975)
 """The quantiles that bound a 95 % interval."""
+MEDIAN_AND_INTERVAL = (INTERVAL[0], 0.5, INTERVAL[1])
+"""The quantiles of a median and its 95 % interval."""
 Z_975 = 1.959963984540054
 """The 97.5 % quantile of the standard normal."""
 
@@ -47,13 +49,8 @@ def measured_gap(
 ) -> Float[np.ndarray, "3"]:
     """Compute the mean accuracy gap as measured and its 95 % interval over images.
 
-    Classifiers answer the same images, so the spread is that of their mean answer over images.
-
-    Parameters
-    ----------
-    reference_correct, replication_correct
-        Right answers, boolean [image, classifier]. The interval is NaN where a data set has a
-        single image.
+    Classifiers answer the same images, so the spread is that of their mean answer over images. The
+    interval is NaN where a data set has a single image.
     """
     sides = [
         np.asarray(side, float).mean(axis=1) for side in (reference_correct, replication_correct)
@@ -122,8 +119,7 @@ def slope_standard_error(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> 
 
     It measures the scatter of classifiers about the line, as if they were a random sample with
     independent errors. They share the images: the bootstrap over images gives the line's own error.
-    NaN for fewer than three classifiers or equal reference
-    accuracies.
+    NaN for fewer than three classifiers or equal reference accuracies.
     """
     x, y = np.asarray(reference_accuracy, float), np.asarray(accuracy, float)
     slope, intercept = map(np.asarray, accuracy_line(x, y))
@@ -136,17 +132,6 @@ def slope_standard_error(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> 
 
 def ranks(accuracy: ArrayLike) -> Values:
     """Rank every classifier, 1 for the most accurate; ties share their mean rank."""
-    values = -np.asarray(accuracy, float)
-    order = np.argsort(values, axis=-1)
-    ordered = np.take_along_axis(values, order, axis=-1)
-    steps = ordered[..., 1:] != ordered[..., :-1]
-    ends = np.ones((*values.shape[:-1], 1), dtype=bool)
-    # First and last place of each run of ties, of which a tie's rank is the middle.
-    place = np.arange(values.shape[-1])
-    first = np.where(np.concatenate([ends, steps], axis=-1), place, 0)
-    last = np.where(np.concatenate([steps, ends], axis=-1), place, len(place))
-    first = np.maximum.accumulate(first, axis=-1)
-    last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
-    result = np.empty(values.shape)
-    np.put_along_axis(result, order, 1 + (first + last) / 2, axis=-1)
-    return result
+    from scipy.stats import rankdata  # takes long to import
+
+    return rankdata(-np.asarray(accuracy, float), axis=-1)

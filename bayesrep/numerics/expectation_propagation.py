@@ -74,13 +74,7 @@ class _Moments(NamedTuple):
 
 
 def find_leniencies(answers: CrowdAnswers) -> Leniencies:
-    """Fit the leniencies b_w of all workers, τ and the densities of s.
-
-    Parameters
-    ----------
-    answers
-        Answers about all data sets.
-    """
+    """Fit the leniencies b_w of all workers, τ and the densities of s."""
     log_s, log_rest, log_width = logit_quadrature.nodes()
     logit = log_s - log_rest
     selected = np.flatnonzero(np.abs(logit) <= MAX_LOGIT)[::2]
@@ -121,13 +115,6 @@ def _crowds(answers: CrowdAnswers) -> Ints:
     return np.where(several, crowd, -1)
 
 
-def _crowd_means(values: Floats, crowd: Ints) -> Floats:
-    """Average values by crowd, with 0 at the end for workers without one."""
-    has_crowd = crowd >= 0
-    total = np.bincount(crowd[has_crowd], values[has_crowd])
-    return np.append(total / np.bincount(crowd[has_crowd]), 0.0)
-
-
 def _update_moments(answers: CrowdAnswers, sites: _Sites, logit: Floats) -> _Moments:
     """Compute the cavities, and the images' posteriors of s from them."""
     alpha = stretched_logit(logit, sites.spread)
@@ -138,7 +125,10 @@ def _update_moments(answers: CrowdAnswers, sites: _Sites, logit: Floats) -> _Mom
     variance = 1 / (precision[worker] - sites.precision)
     crowd = _crowds(answers)
     # With nonparametric densities only the prior identifies a crowd's mean leniency: it is 0.
-    shift = _crowd_means(pull / precision, crowd)[crowd]
+    has_crowd = crowd >= 0
+    total = np.bincount(crowd[has_crowd], (pull / precision)[has_crowd])
+    # A worker without a crowd has −1, the place of the 0 at the end.
+    shift = np.append(total / np.bincount(crowd[has_crowd]), 0.0)[crowd]
     mean = (pull[worker] - sites.pull) * variance - shift[worker]
     log_f = _run_on_answers(_log_chance, alpha, answers, mean, variance)
     numbers = np.arange(len(answers.image))

@@ -51,16 +51,7 @@ def bounded_least_squares(
 ) -> Float[Array, "problem parameter"]:
     """Solve for the coefficients ω of every target y.
 
-    Parameters
-    ----------
-    design : [cell, parameter]
-        D, of full column rank.
-    targets : [problem, cell]
-        y of each problem.
-    rows : [bound, parameter]
-        G; some ω satisfies lower < G ω < upper.
-    lower, upper
-        The bounds.
+    D, of full column rank, is the design, and G the rows: some ω satisfies lower < G ω < upper.
     """
     q, inverse = _orthonormal(jnp.asarray(design))
     bounded = jnp.asarray(rows)
@@ -116,10 +107,8 @@ def _project(
         new_state = _restore(state)
         return jax.tree.map(lambda new, old: jnp.where(state.done, old, new), new_state, state)
 
-    def goes_on(state: _State) -> Array:
-        return ~state.done & (state.steps < _MAX_STEPS)
-
-    return jax.lax.while_loop(goes_on, step, state).z
+    # A bound on the steps: rounding might otherwise drop and restore the same bounds for ever.
+    return jax.lax.while_loop(lambda now: ~now.done & (now.steps < _MAX_STEPS), step, state).z
 
 
 def _choose_bound(state: _State, inverse: Array, rows: Array, lower: Bound, upper: Bound) -> _State:

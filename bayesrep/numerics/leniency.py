@@ -26,6 +26,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import expit, log_expit, logsumexp
 
 from bayesrep.numerics.binomial import log_binomial
+from bayesrep.numerics.constants import SMALLEST_POSITIVE
 from bayesrep.numerics.settings import own_settings
 from bayesrep.types import Bool, Float, Floats, Int
 
@@ -36,55 +37,33 @@ MAX_EXACT_PANEL = 50
 """Largest crowd whose panels are drawn without replacement; of larger ones with replacement."""
 LENIENCY_BINS = 400
 """Bins of the histogram of a larger crowd's leniencies."""
-SMALLEST_POSITIVE = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
 class CrowdAnswers:
-    """All answers of all data sets.
-
-    Attributes
-    ----------
-    image, worker, selected : [A]
-        Image, worker and selection of every answer; images are numbered across data sets.
-    dataset : [I]
-        Data set of every image.
-    workers
-        Number of workers.
-    """
+    """All answers of all data sets; images are numbered across data sets."""
 
     image: Int[np.ndarray, "answer"]
     worker: Int[np.ndarray, "answer"]
     selected: Bool[np.ndarray, "answer"]
-    dataset: Int[np.ndarray, "image"]
-    workers: int
+    dataset: Int[np.ndarray, "image"]  # of every image
+    workers: int  # their number
 
 
 @dataclass(frozen=True, eq=False)
 class Leniencies:
-    """Workers' leniencies after expectation propagation.
+    """Workers' leniencies b after expectation propagation, in logits.
 
-    Attributes
-    ----------
-    spread
-        τ.
-    mean, variance : [W]
-        Mean and variance of every worker's b, in logits.
-    cavity_mean, cavity_variance : [A]
-        Mean and variance of the worker's b without the answer.
-    known : [V]
-        Workers with several answers, at most `MAX_DENSE_WORKERS`.
-    covariance : [V, V]
-        Covariance of the leniencies of these workers.
+    The cavity moments of an answer are those of its worker's b without the answer.
     """
 
-    spread: float
+    spread: float  # τ
     mean: Float[np.ndarray, "worker"]
     variance: Float[np.ndarray, "worker"]
     cavity_mean: Float[np.ndarray, "answer"]
     cavity_variance: Float[np.ndarray, "answer"]
-    known: Int[np.ndarray, "known"]
-    covariance: Float[np.ndarray, "known known"]
+    known: Int[np.ndarray, "known"]  # workers with several answers, at most `MAX_DENSE_WORKERS`
+    covariance: Float[np.ndarray, "known known"]  # of their leniencies
 
 
 def stretched_logit(logit: Float[np.ndarray, "node"], spread: float) -> Float[np.ndarray, "node"]:
@@ -100,12 +79,7 @@ def panel_logit(
 ) -> Float[np.ndarray, "node"]:
     """Compute the conditional logit α for every logit t of s, the mean over these workers.
 
-    Parameters
-    ----------
-    logit
-        t.
-    mean, variance
-        Mean and variance of every worker's leniency.
+    Every worker's leniency has its own mean and variance.
     """
     leniency, share = _leniency_nodes(mean, variance, np.ones(len(mean)))
     return _solve_logit(logit, leniency, np.log(share))
@@ -154,15 +128,7 @@ def _leniency_nodes(mean: Floats, variance: Floats, weight: Floats) -> tuple[Flo
 def log_given(
     answers: CrowdAnswers, leniencies: Leniencies, alpha: Float[np.ndarray, "dataset node"]
 ) -> Float[np.ndarray, "image node"]:
-    """Compute log P(answers | s) of every image at nodes of s.
-
-    Parameters
-    ----------
-    answers, leniencies
-        As `find_leniencies` takes and returns them.
-    alpha
-        α of every data set at nodes of s.
-    """
+    """Compute log P(answers | s) of every image at nodes of s, of which α is given by data set."""
     order = np.argsort(answers.image, kind="stable")
     dataset = answers.dataset[answers.image]
     total = np.zeros((len(answers.dataset), alpha.shape[1]))
@@ -191,16 +157,8 @@ def log_counts(
     """Compute log P(k of n | s) without C(n, k), for n annotators drawn from these workers.
 
     For a small panel exactly, all sets of n equally likely: by the generating function
-    Π_w (1 + y (x p_w + 1 − p_w)). For a larger crowd the binomial of the mean weighted by answers.
-
-    Parameters
-    ----------
-    selected, n
-        k and n.
-    alpha
-        From `stretched_logit`.
-    mean, variance, n_answers
-        Mean and variance of every worker's leniency, and the number of answers each gave.
+    Π_w (1 + y (x p_w + 1 − p_w)). For a larger crowd the binomial of the mean weighted by the
+    number of answers that each worker gave.
     """
     if len(mean) > MAX_EXACT_PANEL:
         leniency, share = _leniency_nodes(mean, variance, n_answers.astype(float))
@@ -252,16 +210,9 @@ def _log_answer_probability(
     deviation: Float[Array, "answer"],
     sign: Float[Array, "answer"],
 ) -> Float[Array, "answer node"]:
-    return jax.nn.logsumexp(_log_joint(alpha, mean, deviation, sign), axis=-1)
-
-
-def _log_joint(
-    alpha: Float[Array, "node"],
-    mean: Float[Array, "answer"],
-    deviation: Float[Array, "answer"],
-    sign: Float[Array, "answer"],
-) -> Float[Array, "answer node hermite"]:
+    """Compute log F(s) on the log scale, exact also where s is near 0 or 1."""
     points, log_weight = hermite()
     b = mean[:, None] + deviation[:, None] * points[None, :]
+    # [answer, node, quadrature point]
     inner = sign[:, None, None] * (alpha[None, :, None] + b[:, None, :])
-    return jax.nn.log_sigmoid(inner) + log_weight[None, None, :]
+    return jax.nn.logsumexp(jax.nn.log_sigmoid(inner) + log_weight[None, None, :], axis=-1)

@@ -12,6 +12,7 @@ from jax import Array
 from jax.scipy.special import logsumexp
 
 from bayesrep.numerics.binomial import log_binomial
+from bayesrep.numerics.rising import log_rising
 from bayesrep.types import Float, Int
 
 N_NODES = 200
@@ -44,8 +45,9 @@ def log_mixture_weights(
 
 
 def log_likelihood(
-    selected: Float[Array, "cell"], rejected: Float[Array, "cell"]
-) -> Float[Array, "cell node"]:
+    selected: Float[Array, "cell"] | Int[np.ndarray, "cell"],
+    rejected: Float[Array, "cell"] | Int[np.ndarray, "cell"],
+) -> Float[Array, "cell node"] | Float[np.ndarray, "cell node"]:
     """Compute log s^k (1 − s)^(n − k), the binomial log likelihood, at the nodes."""
     log_s, log_rest, _ = nodes()
     return selected[:, None] * log_s[None, :] + rejected[:, None] * log_rest[None, :]
@@ -61,22 +63,14 @@ def log_dependent(
 
         log B(k + s φ, n − k + (1 − s) φ) − log B(s φ, (1 − s) φ)
     """
+    # Ratios of beta functions as rising factorials: gamma functions cancel where φ is large.
     total = 1 / dependence - 1
     log_s, log_rest, _ = nodes()
     return (
-        _log_rising(selected, total * np.exp(log_s))
-        + _log_rising(rejected, total * np.exp(log_rest))
-        - _log_rising(selected + rejected, np.array([total]))
-    )
-
-
-def _log_rising(
-    count: Int[np.ndarray, "cell"], start: Float[np.ndarray, "node"]
-) -> Float[np.ndarray, "cell node"]:
-    """Compute log (a)_r by sums: differences of gamma functions cancel where a is large."""
-    steps = np.arange(max(int(count.max(initial=0)), 1))
-    sums = np.cumsum(np.log(start[None, :] + steps[:, None]), axis=0)
-    return np.vstack([np.zeros_like(start), sums])[count]
+        log_rising(total * np.exp(log_s), selected)
+        + log_rising(total * np.exp(log_rest), rejected)
+        - log_rising(np.array([total]), selected + rejected)
+    ).T
 
 
 def virtual_annotators(degree: int) -> Float[np.ndarray, "node {degree}+1"]:

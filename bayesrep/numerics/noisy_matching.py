@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaln, logsumexp, xlog1py, xlogy
 
-from bayesrep.types import Float
+from bayesrep.numerics.binomial import log_binomial
+from bayesrep.types import Float, Floats
 
 
 class BetaMixture(NamedTuple):
@@ -46,42 +47,25 @@ class BetaMixture(NamedTuple):
         """Compute the masses P(k of n), k = 0..n."""
         return np.exp(logsumexp(self._log_joint(n), axis=1))
 
-    def condition_on_counts(self, n: int) -> "GivenCounts":
-        """Condition on each count k of n, k = 0..n."""
+    def condition_on_counts(self, n: int) -> tuple[Floats, Floats, Floats]:
+        """Compute a, b and weights [k, component] of p(s | k of n), k = 0..n."""
         joint, k = self._log_joint(n), np.arange(n + 1)[:, None]
         weights = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-        return GivenCounts(self.a + k, self.b + n - k, weights)
+        return self.a + k, self.b + n - k, weights
 
     def _log_joint(self, n: int) -> Float[np.ndarray, "{n}+1 component"]:
         """Compute log w_j P(k of n | component j)."""
         k = np.arange(n + 1)[:, None]
-        choose = -np.log(n + 1) - betaln(k + 1, n - k + 1)
-        mass = choose + betaln(self.a + k, self.b + n - k) - betaln(self.a, self.b)
+        mass = log_binomial(n, k) + betaln(self.a + k, self.b + n - k) - betaln(self.a, self.b)
         with np.errstate(divide="ignore"):
             return mass + np.log(self.weights)
 
 
-class GivenCounts(NamedTuple):
-    """Conditional mixtures p(s | k of n), one for each count."""
-
-    a: Float[np.ndarray, "count component"]
-    b: Float[np.ndarray, "count component"]
-    weights: Float[np.ndarray, "count component"]
-
-
 def replication_mixture(reference: BetaMixture, pool: BetaMixture, n: int) -> BetaMixture:
-    """Compute p₂(s), the distribution of s among images matched on n answers.
-
-    Parameters
-    ----------
-    reference, pool
-        Distributions of s.
-    n
-        Answers about an image by which it is matched; with n = 0 the result is the pool.
-    """
-    conditional = pool.condition_on_counts(n)
-    weights = reference.masses(n)[:, None] * conditional.weights
-    return BetaMixture(conditional.a.ravel(), conditional.b.ravel(), weights.ravel())
+    """Compute p₂(s) of images matched on n answers each; with n = 0 it is the pool's."""
+    a, b, conditional = pool.condition_on_counts(n)
+    weights = reference.masses(n)[:, None] * conditional
+    return BetaMixture(a.ravel(), b.ravel(), weights.ravel())
 
 
 def matching_bias(reference: BetaMixture, pool: BetaMixture, n: int) -> float:

@@ -9,6 +9,7 @@ Technometrics 51: the mean of b = −k/σ under its profile likelihood and a wea
 import numpy as np
 from scipy.special import logsumexp
 
+from bayesrep.numerics.constants import SMALLEST_POSITIVE
 from bayesrep.types import Float
 
 MIN_TAIL = 5
@@ -25,11 +26,7 @@ def pareto_smooth(
 ) -> tuple[Float[np.ndarray, "problem draw"], Float[np.ndarray, "problem"]]:
     """Smooth the tail of raw log importance weights and estimate its Pareto shape k.
 
-    Returns
-    -------
-    tuple
-        Log weights, normalised over draws, and the Pareto shape k: up to 0.7 averages under
-        these weights are reliable.
+    The log weights are normalised over draws. Up to k = 0.7 averages under them are reliable.
     """
     count = log_ratios.shape[1]
     weights = log_ratios - log_ratios.max(axis=1, keepdims=True)
@@ -46,7 +43,7 @@ def pareto_smooth(
         # Equal weights have no tail to smooth.
         fitted = excess[:, -1] > 1e-12
         if fitted.any():
-            k, sigma = _fit_pareto(np.maximum(excess[fitted], 1e-300))
+            k, sigma = _fit_pareto(np.maximum(excess[fitted], SMALLEST_POSITIVE))
             steps = (np.arange(length) + 0.5) / length
             quantiles = sigma[:, None] * _pareto_quantiles(steps, k[:, None])
             smooth = np.minimum(np.log(quantiles + cutoff[fitted]), 0)
@@ -75,7 +72,7 @@ def _fit_pareto(
     quartile = excess[:, int(size / 4 + 0.5) - 1]
     # Their grid of b, scaled by the first quartile of the excesses.
     b = 1 - np.sqrt(grid / (np.arange(grid) + 0.5))
-    b = b / (3 * np.maximum(quartile, 1e-300)[:, None]) + 1 / excess[:, -1:]
+    b = b / (3 * np.maximum(quartile, SMALLEST_POSITIVE)[:, None]) + 1 / excess[:, -1:]
     k = np.empty((rows, grid))
     for column in range(grid):  # not at once: problems may be thousands
         k[:, column] = np.log1p(-b[:, column, None] * excess).mean(axis=1)

@@ -6,15 +6,7 @@ from bayesrep.types import Float, Int
 
 
 def largest_remainders(shares: Float[np.ndarray, "part"], total: int) -> Int[np.ndarray, "part"]:
-    """Round shares of a total to integers of that sum, by the largest remainders.
-
-    Parameters
-    ----------
-    shares
-        Fractions that sum to one.
-    total
-        Sum of the result.
-    """
+    """Round shares of a total, which sum to one, to integers of that sum by largest remainders."""
     exact = shares * total
     whole = np.floor(exact).astype(np.int64)
     largest = np.argsort(whole - exact, kind="stable")[: total - whole.sum()]

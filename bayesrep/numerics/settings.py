@@ -13,13 +13,7 @@ _users = set[int]()
 
 
 def refuse_fork() -> None:
-    """Refuse to compute in a fork of a process that has: XLA and Polars would deadlock.
-
-    Raises
-    ------
-    OptionError
-        In a fork of a process that has computed.
-    """
+    """Refuse to compute in a fork of a process that has: XLA and Polars would deadlock."""
     _users.add(os.getpid())
     if len(_users) > 1:
         raise OptionError("forked-after-computing")
@@ -29,10 +23,7 @@ def refuse_fork() -> None:
 def own_settings() -> Generator[None]:
     """Run a block with 64-bit floats and without the caller's debugging settings of JAX.
 
-    Raises
-    ------
-    OptionError
-        If JAX finds no device on the requested platforms, or in a fork (`refuse_fork`).
+    Refused if JAX finds no device on the requested platforms, or in a fork (`refuse_fork`).
     """
     import jax
 

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
+from bayesrep.numerics.constants import SMALLEST_POSITIVE
 from bayesrep.numerics.rising import log_ratio, log_rising
 from bayesrep.types import Float, Floats, Int
 
@@ -35,7 +36,6 @@ N_PARAMETERS = 1 + 3 * N_COMPONENTS
 MASS_PRESENT, MASS_SHAPE = 0.4, 2.0  # probability and Beta(1, ·) shape of a mass
 ODDS_SD = 2.5
 SMALLER_SD = 1.2
-_MIN_PROBABILITY = 1e-300
 
 
 class SolveRates(NamedTuple):
@@ -78,7 +78,7 @@ def log_counts(
     """Compute log f(c, n), the mixture's log mass without log C(n, c)."""
     mass = np.einsum("sj,sjc->sc", rates.weights, np.exp(log_parts(rates, solved, attempts)))
     mass += rates.at_zero[:, None] * (solved == 0) + rates.at_one[:, None] * (solved == attempts)
-    return np.log(np.maximum(mass, _MIN_PROBABILITY))
+    return np.log(np.maximum(mass, SMALLEST_POSITIVE))
 
 
 def log_parts(
@@ -110,16 +110,7 @@ def passed_items(
 ) -> Float[np.ndarray, "draw k"]:
     """Simulate pass@k of these items: for each mixture, rates drawn given the counts.
 
-    Parameters
-    ----------
-    rates
-        The mixtures.
-    solved, attempts, items
-        The number of items with each count c of n.
-    k
-        Numbers of attempts.
-    rng
-        Random numbers for the rates.
+    `items` is the number of items with each count c of n.
     """
     failed = np.zeros((len(rates.at_zero), len(k)))
     for c, n, count in zip(solved, attempts, items, strict=True):

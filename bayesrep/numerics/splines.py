@@ -1,9 +1,8 @@
 """Cubic splines on [0, 1] for accuracy curves, in two bases of one space.
 
 The truncated-power basis 1, s, s², s³, (s − t)³₊ is that of Engstrom et al. (2020), equation 8
-(s: selection frequency; t: interior knot). The
-B-spline basis spans the same functions, is well conditioned, and its coefficients bound the curve:
-where all of them lie in [l, u], so does g(s) for every s.
+(s: selection frequency; t: interior knot). The B-spline basis spans the same functions, is well
+conditioned, and its coefficients bound the curve: where all lie in [l, u], so does g(s).
 """
 
 import numpy as np

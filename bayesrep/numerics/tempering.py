@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bayesrep.types import Float, Floats
+from bayesrep.types import Float, Floats, Int
 
 LogLikelihood = Callable[[Floats], Floats]
 
@@ -26,26 +26,15 @@ def tempered_draws(
 ) -> Float[np.ndarray, "particle parameter"]:
     """Draw from the posterior: as many draws as particles, of equal weight.
 
-    Parameters
-    ----------
-    log_likelihood
-        Log-likelihood of rows of parameters [particle, dimension]: finite numbers [particle].
-    dimension
-        Number of parameters, each N(0, 1) a priori.
-    particles
-        Number of particles, some hundreds at least.
-    rng
-        Random number generator.
+    Each of the parameters is N(0, 1) a priori. Some hundreds of particles are needed at least.
     """
     positions = rng.standard_normal((particles, dimension))
     log_likelihoods = log_likelihood(positions)
     power, scale = 0.0, 1.0
     while power < 1:
         weights, power = _next_power(log_likelihoods, power)
-        edges = np.cumsum(weights)
-        # Systematic resampling: equally spaced points on the cumulative weights.
-        points = (rng.random() + np.arange(particles)) / particles * edges[-1]
-        chosen = np.searchsorted(edges[:-1], points)
+        # Systematic resampling: equally spaced fractions, all shifted by one random number.
+        chosen = resample(weights, (rng.random() + np.arange(particles)) / particles)
         positions, log_likelihoods = positions[chosen], log_likelihoods[chosen]
         for _ in range(N_MOVES if power < 1 else N_LAST_MOVES):
             positions, log_likelihoods, accepted = _move_particles(
@@ -53,6 +42,14 @@ def tempered_draws(
             )
             scale *= np.exp((accepted - _TARGET_ACCEPTANCE) / 2)
     return positions
+
+
+def resample(
+    weights: Float[np.ndarray, "particle"], fractions: Float[np.ndarray, "draw"]
+) -> Int[np.ndarray, "draw"]:
+    """Draw places in proportion to weights: those at fractions of the cumulative weights."""
+    edges = np.cumsum(weights)
+    return np.searchsorted(edges[:-1], fractions * edges[-1])
 
 
 def _next_power(log_likelihoods: Floats, power: float) -> tuple[Floats, float]:

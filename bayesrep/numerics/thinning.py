@@ -13,7 +13,7 @@ from scipy import sparse
 
 from bayesrep.errors import OptionError
 from bayesrep.numerics.binomial import log_binomial
-from bayesrep.types import Int
+from bayesrep.types import Float, Int
 
 Counts = Int[np.ndarray, "cell"]
 
@@ -28,23 +28,8 @@ def check_annotators(annotators: int, n_annotators: Counts) -> None:
 def thinning_matrix(selected: Counts, n_annotators: Counts, annotators: int) -> sparse.csr_array:
     """Compute P(k' of n' | k of n), each thinned count's probability for each cell.
 
-    Parameters
-    ----------
-    selected, n_annotators
-        k of n of each cell.
-    annotators
-        n', at least 1 and at most the smallest n. Where n = n' a row is exactly 1 at k and 0
-        elsewhere.
-
-    Returns
-    -------
-    float64 [cell, annotators + 1]
-        Sparse: only possible counts are stored, max(0, k − n + n') to min(k, n').
-
-    Raises
-    ------
-    OptionError
-        Where `annotators` is out of range: annotators can be dropped, not added.
+    Sparse: only possible counts are stored, max(0, k − n + n') to min(k, n'). Where n = n' a row is
+    exactly 1 at k.
     """
     check_annotators(annotators, n_annotators)
     k, n = selected[:, None], n_annotators[:, None]
@@ -58,3 +43,13 @@ def thinning_matrix(selected: Counts, n_annotators: Counts, annotators: int) -> 
     rows = np.concatenate([[0], np.cumsum(possible.sum(axis=1))])
     shape = (len(selected), annotators + 1)
     return sparse.csr_array((probability[possible], remaining[possible], rows), shape=shape)
+
+
+def thin_correct(
+    matrix: sparse.csr_array, correct: Float[np.ndarray, "version cell classifier"]
+) -> Float[np.ndarray, "version count classifier"]:
+    """Sum the correct images of cells at each thinned count, in expectation."""
+    versions, cells, classifiers = correct.shape
+    # Sparse products take two axes: versions and classifiers side by side.
+    flat = matrix.T @ correct.transpose(1, 0, 2).reshape(cells, -1)
+    return flat.reshape(-1, versions, classifiers).transpose(1, 0, 2)

@@ -28,6 +28,7 @@ from scipy.stats import chi2
 
 from bayesrep.errors import OptionError, StudyError, listing, reason
 from bayesrep.files.names import normalize_names
+from bayesrep.numerics.constants import SMALLEST_POSITIVE
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
@@ -202,27 +203,23 @@ def draw_effects(
     draws: Float[np.ndarray, "draw classifier"],
     random: np.random.Generator,
 ) -> Float[np.ndarray, "draw term"]:
-    """Draw β by the equations of the module.
+    """Draw β, one for each draw of y, by the equations of the module.
 
-    Parameters
-    ----------
-    design
-        X, of full rank, with fewer terms than classifiers.
-    draws
-        Draws of y.
-    random
-        Source of random numbers.
+    The design X is of full rank, with fewer terms than classifiers.
     """
     # By QR: normal equations would square the condition number of the design.
     basis, triangle = np.linalg.qr(design)
     projected = draws @ basis
     residual = draws - projected @ basis.T
+    # Q and v of the module: what the regression leaves of the posterior means, and of the draws.
     degrees = design.shape[0] - design.shape[1]
     total = float(np.square(residual.mean(axis=0)).sum())
     image_variance = float(residual.var(axis=0).sum()) / degrees
     # Draw χ² truncated below Q / v by its inverse distribution function, so that τ² > v.
-    max_level = chi2.cdf(total / max(image_variance, 1e-300), degrees)
-    square = total / chi2.ppf(np.maximum(random.random(len(draws)) * max_level, 1e-300), degrees)
+    max_level = chi2.cdf(total / max(image_variance, SMALLEST_POSITIVE), degrees)
+    square = total / chi2.ppf(
+        np.maximum(random.random(len(draws)) * max_level, SMALLEST_POSITIVE), degrees
+    )
     # One noise vector a draw in coordinates of Q: R⁻¹ turns it into that of β.
     scatter = np.sqrt(np.maximum(square - image_variance, 0.0))
     noise = scatter[:, None] * random.standard_normal(projected.shape)

@@ -77,7 +77,9 @@ def describe_images(study: Study, posterior: Posterior, *, draws: int = MAX_DRAW
     """
     fitted = Fitted(study, posterior)
     data, cell = fitted.images.replication, fitted.cell_of_images("replication")
-    right, wrong = _probabilities(fitted, draws)
+    # Both averages: 1 − P(right) would lose all digits of a classifier that is nearly always right.
+    logits = decode(thinned_codes(fitted.posterior, draws))[0].astype(float)
+    right, wrong = expit(logits).mean(axis=0), expit(-logits).mean(axis=0)
     logit = np.log(right) - np.log(wrong)
     difficulty, difficulty_sd = _difficulties(data.correct, logit, cell)
     frequency, frequency_sd = _frequencies(fitted, draws)
@@ -97,19 +99,13 @@ def describe_images(study: Study, posterior: Posterior, *, draws: int = MAX_DRAW
     return pl.DataFrame(columns)
 
 
-def _probabilities(fitted: Fitted, draws: int) -> Float[np.ndarray, "2 classifier cell"]:
-    """Compute posterior means of the probabilities to be right and to be wrong, by cell."""
-    # Both averages: 1 − P(right) would lose all digits of a classifier that is nearly always right.
-    logits = decode(thinned_codes(fitted.posterior, draws))[0].astype(float)
-    return np.stack([expit(logits).mean(axis=0), expit(-logits).mean(axis=0)])
-
-
 def _frequencies(fitted: Fitted, draws: int) -> tuple[Floats, Floats]:
     """Compute the posterior mean and standard deviation of every image's s."""
     data, cells = fitted.images.replication, fitted.statistics.replication
     density = log_densities(fitted, fitted.record.roles.index("replication"), draws)
     rejected = cells.shown - cells.selected
     by_draw = frequency_given_counts(density, cells.selected, rejected, fitted.record.dependence)
+    # Averaged over draws: the posterior of s given the counts.
     s, mass = np.exp(logit_quadrature.nodes()[0]), by_draw.mean(axis=0)
     mean, square = mass @ s, mass @ np.square(s)
     place = cells.find(data.selected, data.shown)
@@ -129,6 +125,7 @@ def _difficulties(
         correct[cell == each].sum(axis=0) @ logit[:, each] for each in np.unique(cells)
     )
 
+    # log P(answers | z) = Σ_c y_c (a_c − τ z) − log(1 + exp(a_c − τ z)): only Σ y_c meets z.
     def log_joint(spread: float) -> Float[np.ndarray, "pair node"]:
         """Log P(answers, z) up to a constant in z."""
         level = _stretch(spread) * logit

@@ -11,8 +11,6 @@ Given the mixture, single images are independent, which adds their own variance 
 draws: the intervals are about these images, not about others like them.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +18,7 @@ import polars as pl
 from scipy.special import logsumexp
 
 from bayesrep.errors import StudyError
+from bayesrep.estimators.remeasured import Remeasured, as_row, summarize_mean
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.settings import own_settings
@@ -27,19 +26,11 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, thinned_draws
 from bayesrep.studies.selection import Selection, truncating
 from bayesrep.studies.study import AnnotatedSet, Study
-from bayesrep.types import Float, Floats, Int, Ints
+from bayesrep.types import Float, Floats, Ints
 
 N_DRAWS = 400
-QUANTILE_LEVELS = (0.025, 0.5, 0.975)
 MAX_SIZES = 50
 """Limit on distinct numbers of annotators, each of which takes a sum over all its counts."""
-
-
-class Moments(NamedTuple):
-    """Mean and variance of a sum over images given the mixture of a draw, over their number."""
-
-    mean: Float[np.ndarray, "draw"]
-    variance: Float[np.ndarray, "draw"]
 
 
 def remeasure(study: Study, posterior: Posterior, *, seed: int = 0) -> pl.DataFrame:
@@ -89,6 +80,7 @@ def log_densities(fitted: Fitted, which: int, draws: int) -> Float[np.ndarray, "
     """Evaluate a data set's log density of s before selection, at the nodes, for some draws."""
     names = [f"component_{name}" for name in ("mean", "concentration", "weight")]
     group = fitted.need("posterior", *names)
+    # Betas by mean and concentration: a = m φ, b = (1 − m) φ.
     mean, total, weight = (thinned_draws(group[name], draws)[:, which] for name in names)
     with own_settings():
         mixtures = map(jnp.asarray, (np.log(weight), mean * total, (1 - mean) * total))
@@ -105,30 +97,19 @@ def _row(
     )
     n_shown, selected = pairs.T
     mass = frequency_given_counts(log_density, selected, n_shown - selected, dependence)
+    s, rule = np.exp(logit_quadrature.nodes()[0]), data.selection
+    # Moments of s given each count, under every draw's mixture.
+    mean, square = mass @ s, mass @ np.square(s)
+    frequency = summarize_mean(mean, square - mean**2, images, rng)
+    dropped = None
+    if rule is not None:
+        passing = np.einsum("dcn,cn->dc", mass, _keeps_again(data.name, rule, n_shown, dependence))
+        # An event is its own square: its variance is p − p².
+        middle, lower, upper = summarize_mean(passing, passing - passing**2, images, rng)
+        dropped = (1 - middle, 1 - upper, 1 - lower)
     measured = float((data.selected / data.shown).mean())
-    s = np.exp(logit_quadrature.nodes()[0])
-    frequency = _draw_means(_moments(mass, s[None, :], images, binary=False), rng)
-    row: dict[str, object] = {
-        "dataset": data.name,
-        "role": role,
-        "selection": None if data.selection is None else data.selection.rule,
-        "images": len(data.images),
-        "measured": measured,
-        **_columns("frequency", frequency),
-        **_columns("regression", frequency - measured),
-        **_columns("dropped", None),
-    }
-    if data.selection is not None:
-        keeps = _keeps_again(data, n_shown, dependence)
-        row |= _columns("dropped", 1 - _draw_means(_moments(mass, keeps, images, binary=True), rng))
-    return row
-
-
-def _columns(name: str, draws: Floats | None) -> dict[str, float | None]:
-    lower, middle, upper = (
-        (None,) * 3 if draws is None else map(float, np.quantile(draws, QUANTILE_LEVELS))
-    )
-    return {name: middle, f"{name}_lower": lower, f"{name}_upper": upper}
+    result = Remeasured(len(data.images), measured, frequency, dropped)
+    return as_row(data.name, rule, result, role)
 
 
 def frequency_given_counts(
@@ -146,57 +127,23 @@ def _log_answers(
     """Compute log P(answers | s) at the nodes, up to the binomial coefficient."""
     if dependence > 0:
         return logit_quadrature.log_dependent(selected, rejected, dependence)
-    log_s, log_rest, _ = logit_quadrature.nodes()
-    return selected[:, None] * log_s[None, :] + rejected[:, None] * log_rest[None, :]
-
-
-def _moments(
-    mass: Float[np.ndarray, "draw cell node"],
-    values: Float[np.ndarray, "#cell node"],
-    images: Int[np.ndarray, "cell"],
-    *,
-    binary: bool,
-) -> Moments:
-    """Compute moments of an image mean of values at s; `binary`: of events so probable."""
-    mean = np.einsum("dcn,cn->dc", mass, np.broadcast_to(values, mass.shape[1:]))
-    # An event is its own square.
-    square = (
-        mean
-        if binary
-        else np.einsum("dcn,cn->dc", mass, np.broadcast_to(values**2, mass.shape[1:]))
-    )
-    total = images.sum()
-    return Moments(mean @ images / total, (square - mean**2) @ images / total**2)
-
-
-def _draw_means(moments: Moments, rng: np.random.Generator) -> Float[np.ndarray, "draw"]:
-    """Draw a mean for every draw: given the mixture, sums over many images are normal."""
-    # Clipped, as a mean of frequencies lies in [0, 1].
-    noise = rng.standard_normal(len(moments.mean))
-    return np.clip(moments.mean + np.sqrt(np.maximum(moments.variance, 0)) * noise, 0, 1)
+    return np.asarray(logit_quadrature.log_likelihood(selected, rejected))
 
 
 def _keeps_again(
-    data: AnnotatedSet, n_shown: Ints, dependence: float
+    dataset: str, selection: Selection, n_shown: Ints, dependence: float
 ) -> Float[np.ndarray, "cell node"]:
-    """Compute the probability that an image at a node passes the rule on fresh answers."""
-    selection = data.selection
-    assert selection is not None
-    n_answers = selection.count_answers(n_shown)
-    sizes = np.unique(n_answers)
+    """Compute Σ_k a(k, n) P(k | n, s), the probability to pass the rule on n fresh answers."""
+    sizes, place = np.unique(selection.count_answers(n_shown), return_inverse=True)
     if (count := len(sizes)) > MAX_SIZES:
-        facts = {"dataset": data.name, "number_count": count, "largest": MAX_SIZES}
+        facts = {"dataset": dataset, "number_count": count, "largest": MAX_SIZES}
         raise StudyError("too-many-annotator-numbers", **facts)
-    table = {size: _chance(selection, int(size), dependence) for size in sizes.tolist()}
-    return np.stack([table[size] for size in n_answers.tolist()])
-
-
-def _chance(selection: Selection, size: int, dependence: float) -> Float[np.ndarray, "node"]:
-    """Compute Σ_k a(k, n) P(k | n, s) at the nodes."""
-    k = np.arange(size + 1)
-    log_answers = _log_answers(k, size - k, dependence)
-    keeps = selection.probability(k, np.full(size + 1, size))
-    return keeps @ np.exp(log_answers + log_binomial(size, k)[:, None])
+    chances: list[Floats] = []
+    for size in sizes.tolist():
+        k = np.arange(size + 1)
+        log_mass = _log_answers(k, size - k, dependence) + log_binomial(size, k)[:, None]
+        chances.append(selection.probability(k, np.full(size + 1, size)) @ np.exp(log_mass))
+    return np.stack(chances)[place]
 
 
 def kept_factor(
@@ -204,19 +151,8 @@ def kept_factor(
 ) -> Float[np.ndarray, "draw point"]:
     """Compute the factor that truncates a density of s to images whose counts pass the rule.
 
-    Parameters
-    ----------
-    a, b, weight : float64 [draw, K]
-        The beta mixture before selection.
-    data
-        The data set with its rule.
-    s : float64 [S]
-        Selection frequencies.
-
-    Returns
-    -------
-    float64 [draw, S]
-        Σ_n P(n) a_n(s) / ∫ a_n p, with a_n(s) = Σ_k a(k, n) P(k | n, s); 1 without a rule.
+    Σ_n P(n) a_n(s) / ∫ a_n p, with a_n(s) = Σ_k a(k, n) P(k | n, s) and p the beta mixture before
+    selection; 1 without a rule.
     """
     rule = truncating(data.selection)
     factor = np.ones((len(a), len(s)))

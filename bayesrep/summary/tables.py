@@ -3,15 +3,9 @@
 import numpy as np
 import polars as pl
 
-from bayesrep.numerics.estimands import (
-    INTERVAL,
-    accuracy_line,
-    bias_corrected_gap,
-    errors_in_variables_line,
-    ranks,
-    selection_gap,
-    share_explained,
-)
+from bayesrep.estimators.analysis import QUANTITIES, gap_quantities
+from bayesrep.estimators.tables import classifier_rows, gap_rows
+from bayesrep.numerics.estimands import INTERVAL, errors_in_variables_line, ranks
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.posterior.verdict import diagnostics
@@ -74,27 +68,12 @@ def summarize(
 
 def accuracies(fitted: Fitted) -> pl.DataFrame:
     """Build the table of `summarize`."""
-    adjusted, statistics = fitted.draws_over_crowds, fitted.statistics
-    reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
-    estimate = adjusted.mean(axis=(0, 1))
+    adjusted = fitted.draws_over_crowds
     lower, upper = np.quantile(adjusted, INTERVAL, axis=(0, 1))
-    rhat, bulk, tail = _convergence(fitted)
-    return pl.DataFrame(
-        {
-            "method": [fitted.record.name] * len(estimate),
-            "classifier": statistics.classifiers,
-            "reference_accuracy": reference,
-            "replication_accuracy": replication,
-            "adjusted_accuracy": estimate,
-            "lower": lower,
-            "upper": upper,
-            "bias_corrected_gap": bias_corrected_gap(reference, estimate),
-            "selection_gap": selection_gap(estimate, replication),
-            "rhat": rhat,
-            "ess_bulk": bulk,
-            "ess_tail": tail,
-        }
-    ).fill_nan(None)
+    name, statistics = fitted.record.name, fitted.statistics
+    table = classifier_rows(name, statistics, adjusted.mean(axis=(0, 1)), lower, upper)
+    columns = zip(("rhat", "ess_bulk", "ess_tail"), _convergence(fitted), strict=True)
+    return table.hstack(pl.DataFrame(dict(columns)).fill_nan(None))
 
 
 def _convergence(fitted: Fitted) -> tuple[Floats, Floats, Floats]:
@@ -162,31 +141,16 @@ def gaps(fitted: Fitted) -> pl.DataFrame:
     """Build the table of `summarize_gaps`."""
     adjusted, population = fitted.draws_over_crowds, fitted.population_draws
     statistics = fitted.statistics
+    # The reference as measured has no error: an ordinary line in every draw.
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
-    slope, intercept = accuracy_line(reference, adjusted)
+    measured = gap_quantities(reference, replication, adjusted)
     # Population accuracies have errors of their own: a line with errors in variables.
-    population_slope, population_intercept = errors_in_variables_line(population, adjusted)
-    rows = {
-        "bias_corrected_gap": bias_corrected_gap(reference, adjusted).mean(axis=-1),
-        "selection_gap": selection_gap(adjusted, replication).mean(axis=-1),
-        "share_explained": share_explained(reference, replication, adjusted),
-        "slope": slope,
-        "intercept": intercept,
-        "population_gap": (population - adjusted).mean(axis=-1),
-        "population_slope": population_slope,
-        "population_intercept": population_intercept,
-    }
-    values = np.stack(list(rows.values()))
-    lower, upper = np.quantile(values, INTERVAL, axis=(1, 2))
-    return pl.DataFrame(
-        {
-            "method": [fitted.record.name] * len(rows),
-            "quantity": list(rows),
-            "estimate": values.mean(axis=(1, 2)),
-            "lower": lower,
-            "upper": upper,
-        }
-    ).fill_nan(None)
+    slope, intercept = errors_in_variables_line(population, adjusted)
+    of_population = np.stack([(population - adjusted).mean(axis=-1), slope, intercept], axis=-1)
+    values = np.concatenate([measured, of_population], axis=-1)
+    lower, upper = np.quantile(values, INTERVAL, axis=(0, 1))
+    names = (*QUANTITIES, "population_gap", "population_slope", "population_intercept")
+    return gap_rows(fitted.record.name, names, values.mean(axis=(0, 1)), lower, upper)
 
 
 def compare_classifiers(
@@ -286,6 +250,7 @@ def rank_classifiers(
         allow_unconverged=allow_unconverged
     )
     adjusted, statistics = fitted.draws_over_crowds, fitted.statistics
+    # Ranks within every draw: their spread is what the posterior leaves open of the order.
     ranked = ranks(adjusted)
     lower, upper = np.quantile(ranked, INTERVAL, axis=(0, 1), method="nearest")
     # Ties share the first place, so that the probabilities to be the best add up to 1.

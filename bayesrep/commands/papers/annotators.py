@@ -49,7 +49,7 @@ def run(arguments: Namespace) -> int:
     }
     matching = "".join(f"{sentence}\n" for sentence in matching_sentences(analyses))
     words = words_of(study)
-    answer = annotators_sentence(table, line, analyses[-1].gap_error, analyses[-1].kept, words)
+    answer = annotators_sentence(table, line, analyses[-1].gap_error, analyses[-1].match, words)
     text = f"{annotators_table(table, line, words)}\n\n{matching}{answer}"
     if arguments.forward:
         keep_compiled()
