@@ -124,7 +124,7 @@ def test_what_units_say_of_what_they_share_is_raised_to_the_weight():
         ]
         wanted.append(-stats.norm.logpdf(level, 0, 3.0) - weight * sum(masses))
     # The units' normals miss a little of each, w of which is left; estimates from draws do not.
-    laplace = evaluate_marginal(density, setting, points).potential
+    laplace = evaluate_marginal(density, setting, points)[0]
     draw = jax.vmap(partial(Marginal(density).draw, setting), (None, 0))
     keys = jax.random.split(jax.random.key(0), 1000)
     drawn = jax.jit(lambda at: jax.lax.map(lambda each: draw(each, keys).log_marginal, at))(points)
@@ -210,7 +210,7 @@ def test_strategies_are_tried_until_one_is_reliable_and_the_last_counts_whatever
             verdict = Verdict(
                 converged=strategy.description in reliable, sentence=f"No, {len(tried)}."
             )
-            return fit_module.Attempt(verdict, {}, {})
+            return verdict, {}, {}
 
         monkeypatch.setattr(fit_module, "_attempt", pretend)
         with warnings.catch_warnings():

@@ -18,7 +18,7 @@ from bayesrep.inference.marginal_mode import evaluate_marginal, find_marginal_mo
 from bayesrep.inference.methods import build_target
 from bayesrep.inference.mode import find_mode
 from bayesrep.inference.nested_laplace import N_POINTS, Proposal, sample_marginal
-from bayesrep.inference.nuts import Target, build_sampler, compile_sampler
+from bayesrep.inference.nuts import build_sampler, compile_sampler
 from bayesrep.inference.schedule import BLOCK
 from bayesrep.inference.surrogate import fit_surrogate
 
@@ -166,7 +166,7 @@ class Toy:
         origin = Proposal(np.zeros(size), np.eye(size))
         points = origin.draw(np.random.default_rng(0), N_POINTS)
         there = evaluate_marginal(self.density, setting, points)
-        return Target(setting, fit_surrogate(self.density, setting, points, *there))
+        return setting, fit_surrogate(self.density, setting, points, *there)
 
     def draws(self, schedule, *, vectorized, workers, given=None):
         """Of chains; `given` [chain, draw, held] is held, in coordinates that stay."""

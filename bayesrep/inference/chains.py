@@ -1,8 +1,7 @@
 """Chains run to their end, block by block: in threads, or as one batch.
 
-Chains are independent. A divergence means that the step size is too large for the posterior's
-sharpest curvature: all chains are then drawn again with half the step size. A host loop over short
-blocks makes progress, interruption, checkpoint and draws independent of each other.
+A host loop over short blocks makes progress, interruption, checkpoint and draws independent of each
+other.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,35 +39,12 @@ def sample(
     workers: int,
     checkpoint: Path | None = None,
 ) -> Transition:
-    """Run chains from their first states; a vectorised sampler has one state for all chains.
+    """Run chains of a compiled sampler from their first states, to arrays [chain, draw, ...].
 
-    Otherwise chains run in `workers` threads of this process: XLA releases the interpreter lock,
-    so threads use as many cores as there are workers. Draws do not depend on the number of
-    workers, on `report` or on `checkpoint`.
-
-    Parameters
-    ----------
-    sampler
-        A compiled one.
-    states, target, fixed_values, schedule
-        The sampler's arguments, and the length of the chains.
-    report
-        Called with the number of draws that a block finished and its divergences after warm-up;
-        less than none where draws are made again.
-    workers
-        Chains at a time.
-    checkpoint
-        Folder of the files of blocks, and the prefix of their names.
-
-    Raises
-    ------
-    ValueError
-        If the warm-up is not of whole blocks.
-
-    Returns
-    -------
-    Transition
-        NumPy arrays [chain, draw, ...].
+    A vectorised sampler has one state for all chains. Otherwise `workers` chains run at a time, in
+    threads: XLA releases the interpreter lock. `report` is called with the number of draws that a
+    block finished and its divergences after warm-up, less than none where draws are made again;
+    `checkpoint` is the folder of blocks' files, and the prefix of their names.
     """
     warm, remainder = divmod(schedule.warmup, BLOCK)
     if remainder:
@@ -81,7 +57,7 @@ def sample(
     target = jax.device_put(target, of_target)
 
     def block(state: State, chain: int, number: int, suffix: str) -> tuple[State, Transition]:
-        """Load one block from the checkpoint or compute it: next state, transitions."""
+        # Load one block from the checkpoint or compute it.
         name = f"-chain-{chain}-block-{number:05d}.npz"
         file = checkpoint and checkpoint.with_name(f"{checkpoint.name}{suffix}{name}")
         if file is not None and file.exists():
@@ -92,7 +68,7 @@ def sample(
         return result
 
     def run(state: State, chain: int, numbers: range, suffix: str) -> tuple[State, Transition]:
-        """Run some blocks: the state after them, and their transitions on the host."""
+        # Run some blocks: the state after them, and their transitions on the host.
         blocks: list[Transition] = []
         for number in numbers:
             if stop.is_set():
@@ -126,17 +102,14 @@ def sample(
             diverging = int(draws.diverging.sum())
             if not diverging or halvings == MAX_HALVINGS:
                 return draws
-            # Draws with divergences are discarded, also from the progress bar.
+            # The step size is too large for the posterior's sharpest curvature: draws are
+            # discarded, also from the progress bar, and made again with half of it.
             report(-draws.diverging.size, -diverging)
-            states = [_halve_step(state) for state in states]
+            for place, state in enumerate(states):
+                adapted = state.hmc.adapt_state
+                halved = adapted._replace(step_size=adapted.step_size / 2)
+                states[place] = state._replace(hmc=state.hmc._replace(adapt_state=halved))
     raise AssertionError  # the last of the loop returns
-
-
-def _halve_step(state: State) -> State:
-    """Halve the step size."""
-    adapted = state.hmc.adapt_state
-    halved = adapted._replace(step_size=adapted.step_size / 2)
-    return state._replace(hmc=state.hmc._replace(adapt_state=halved))
 
 
 def _run_jobs(

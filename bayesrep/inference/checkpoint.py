@@ -1,8 +1,7 @@
 """Draws on disk while they are made, so that a killed fit goes on where it was.
 
-A checkpoint is a folder: `checkpoint.json` says which fit it belongs to, and every chain writes
-one file per block of transitions, with its draws and the state the next block starts from. Files
-appear whole or not at all, and hold plain arrays only (no pickle).
+A folder: `checkpoint.json` says which fit it belongs to, and every chain writes one file per block,
+with its draws and the state the next block starts from. Files hold plain arrays only (no pickle).
 """
 
 import json
@@ -22,20 +21,7 @@ from bayesrep.files import npy, strict_json
 
 
 def open_checkpoint(folder: str | Path, identity: Mapping[str, Any]) -> Path:
-    """Create the folder of a checkpoint, or check that it belongs to this very fit.
-
-    Parameters
-    ----------
-    folder
-        A checkpoint, an empty folder or nothing yet.
-    identity
-        Facts that have to agree: the data, the model, the schedule, the versions.
-
-    Raises
-    ------
-    PosteriorError
-        Naming what differs, or why the folder cannot be used.
-    """
+    """Create the folder of a checkpoint, or check that it belongs to the fit of these facts."""
     target = Path(folder)
     manifest = target / "checkpoint.json"
     text = json.dumps(identity, indent=1) + "\n"
@@ -87,20 +73,7 @@ def save_block(path: Path, tree: Any) -> None:
 
 
 def load_block(path: Path, template: Any) -> Any:
-    """Read what `save_block` wrote.
-
-    Parameters
-    ----------
-    path
-        The file.
-    template
-        A tree of the same form, of arrays or their shapes and types.
-
-    Raises
-    ------
-    PosteriorError
-        Where the file is damaged, or another tree's.
-    """
+    """Read what `save_block` wrote of a tree of the template's form, shapes and types."""
     leaves, structure = jax.tree.flatten(template)
     try:
         with zipfile.ZipFile(path) as archive:
@@ -125,7 +98,7 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[An
 
 
 def _restore_leaf(array: NDArray[Any], leaf: Any) -> Any:
-    """Convert an array to the kind of leaf that it was saved from; TypeError if it is another."""
+    """Convert an array to the kind of leaf that it was saved from."""
     value = jnp.asarray(array)
     value = jax.random.wrap_key_data(value) if _is_key(leaf) else value
     if value.shape != leaf.shape or value.dtype != leaf.dtype:

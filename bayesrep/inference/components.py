@@ -1,20 +1,8 @@
 """Automatic choice of the number of mixture components, K: two, or more if the counts demand it.
 
-Two betas can be identified from ten answers an image, and a third mostly changes the adjusted
-accuracies by a fraction of their uncertainty, while chains mix slowly over it. If many answers an
-image show a spike or a third mode, two smooth over it, and intervals are about another density. K
-is chosen by the evidence P(counts | K) under the prior of mixtures, by Laplace's method at the
+K is chosen by the evidence P(counts | K) under the prior of mixtures, by Laplace's method at the
 highest of several modes. Classifiers have no part in it: curves that do not fit would ask for more
 components as well.
-
-`MIN_LOG_BAYES_FACTOR` is more than Kass and Raftery's "very strong", 5 nats, which a hundred
-thousand answers reach where two betas are as good as right. In simulated studies of odd densities a
-third component that was worth 5 to 20 nats made fits no better, and at 15 nats chains of 136
-classifiers did not converge.
-
-Searches for modes start at the prior means and around them, and a fit starts at the best mode:
-nearly always the one next to the prior means, but one of eight placebo studies had another, 35 nats
-higher.
 
 References
 ----------
@@ -43,7 +31,11 @@ from bayesrep.types import Floats
 MAX_COMPONENTS = 4
 """Largest number of components chosen automatically."""
 MIN_LOG_BAYES_FACTOR = 20.0
-"""Nats of evidence that one more component takes."""
+"""Nats of evidence that one more component takes.
+
+More than "very strong", 5 nats, which a hundred thousand answers reach where two betas are as good
+as right: a third that was worth 5 to 20 made simulated fits no better.
+"""
 N_STARTS, START_SD = 4, 0.5
 """Searches for the mode, from the prior means and from points around them, of this sd."""
 MIN_ADVANTAGE = 1.0
@@ -53,19 +45,11 @@ MIN_ADVANTAGE = 1.0
 def choose_components(problem: Problem, *, choose: bool) -> tuple[Problem, str]:
     """Choose the number of components by evidence, and start values next to the mixtures' mode.
 
-    Starting with the options' number, one more is added as long as that is worth
-    `MIN_LOG_BAYES_FACTOR`; a sentence gives the reason if there are more. Groups of images count
-    together. Call it with 64-bit floats enabled.
-
-    Parameters
-    ----------
-    problem
-        Its options have the fewest components.
-    choose
-        Allow more components.
+    `choose` allows more components than the options have, a sentence says why there are more.
     """
     options: JointOptions = problem.options
     with jax.default_device(jax.local_devices(backend="cpu")[0]):  # a few dozen numbers
+        # Groups of images count together.
         cells = [problem.statistics.cells[role] for role in problem.roles]
         datasets = tuple(counts_of(complete([each]), options.dependence) for each in cells)
         evidence, start = find_mixture_mode(datasets, options)
@@ -88,14 +72,9 @@ def choose_components(problem: Problem, *, choose: bool) -> tuple[Problem, str]:
 def find_mixture_mode(
     datasets: tuple[Counts, ...], options: JointOptions
 ) -> tuple[float, Mapping[str, Floats]]:
-    """Find the mode of the options' mixtures given the counts, the highest of several searches.
+    """Find the highest mode of the options' mixtures: log P(counts), and its sites.
 
-    Returns
-    -------
-    float
-        log P(counts | the prior), but for what no mixture changes.
-    dict
-        The mode's sites if a search from the prior means does not lead there, else empty.
+    No sites if a search from the prior means leads there.
     """
     leaves, structure = jax.tree.flatten(datasets)
     tools = _programs(options, structure, tuple(leaf.shape for leaf in leaves))
@@ -120,20 +99,20 @@ def find_mixture_mode(
 
 @lru_cache(maxsize=16)
 def _programs(options: JointOptions, structure: Any, shapes: Any) -> Programs:
+    """Compile the programs of the annotations of several data sets, without any classifier."""
+
+    def counts_model(datasets: tuple[Counts, ...]) -> None:
+        mixtures = sample_mixtures(options, len(datasets), 1)
+        for index, (mixture, counts) in enumerate(zip(mixtures, datasets, strict=True)):
+            log_mass_of = log_pair_masses(mixture, counts.pairs)
+            numpyro.factor(f"counts_{index}", log_likelihood_of(counts, log_mass_of))
+
     # The text of other code's options does not identify them.
     is_own = any(type(options) is model.options for model in MODELS.list_own())
     density = build_density(
-        lambda datasets: counts_model(datasets, options),
+        counts_model,
         jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes]),
         offsets=lambda values: mixture_offsets(values, options),
         identity=f"counts alone {options!r} {structure} {shapes}" if is_own else "",
     )
     return compile_programs(density)
-
-
-def counts_model(datasets: tuple[Counts, ...], options: JointOptions) -> None:
-    """NumPyro model of the annotations of several data sets, without any classifier."""
-    mixtures = sample_mixtures(options, len(datasets), 1)
-    for index, (mixture, counts) in enumerate(zip(mixtures, datasets, strict=True)):
-        log_mass_of = log_pair_masses(mixture, counts.pairs)
-        numpyro.factor(f"counts_{index}", log_likelihood_of(counts, log_mass_of))

@@ -183,8 +183,12 @@ def fit(
         "dense_mass": dense_mass,
     }
     settings = {name: value for name, value in of_nuts.items() if value is not None}
-    of_chains = chains is not None or warmup is not None or bool(settings)
-    chains, warmup, draws = _fill_sizes(chains, warmup, draws)
+    of_chains = chains is not None or warmup is not None or bool(settings) or devices != 1
+    chains = 4 if chains is None else chains
+    if warmup is None:
+        warmup = 100 if chains >= MIN_CHAINS_NESTED else 250  # many chains learn from each other
+    if draws is None:  # so many that those of all chains together are enough
+        draws = min(max(-(-3000 // max(chains, 1)), 12), 750)
     _check(method, feedback, chains, warmup, draws)
     _check_settings(method, settings)
     spread = None if devices == 1 else spread_over(device, devices)
@@ -192,9 +196,7 @@ def fit(
     if checkpoint is not None and method == "laplace":
         raise OptionError("cut-or-checkpoint-without-nuts", method=method)
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
-    strategies = _list_strategies(
-        problem, method, feedback, of_chains=of_chains or spread is not None
-    )
+    strategies = _list_strategies(problem, method, feedback, of_chains=of_chains)
     with kept_programs(), compilation_timed(watch), own_settings():
         # Choices by counts and accuracies come first: they decide the shapes of the programs.
         problem = widen_priors(problem, options)
@@ -204,109 +206,69 @@ def fit(
         with jax.default_device(chosen.device):
             data = problem.data()
             tools = programs(problem, data)
-            words = vocabulary_of(study.provenance) if isinstance(study, Study) else "images"
-            request = {"asked_method": method, "feedback": feedback, "words": words}
-            placement = {"device": chosen.device.device_kind, "device_choice": chosen.reason}
-            more = {**request, **placement, "components_choice": why_components}
-            facts = attributes(problem, data, method=method, seed=seed, **more)
-            identity = _identity(facts, schedule)
+            facts = attributes(
+                problem,
+                data,
+                method=method,
+                seed=seed,
+                asked_method=method,
+                feedback=feedback,
+                words=vocabulary_of(study.provenance) if isinstance(study, Study) else "images",
+                device=chosen.device.device_kind,
+                device_choice=chosen.reason,
+                components_choice=why_components,
+            )
+            # What must agree for a checkpoint to be continued.
+            names = "study_fingerprint statistics_digest model options datasets groups feedback"
+            identity = {name: facts[name] for name in (*names.split(), "seed", "device")}
+            identity |= {"schedule": json.dumps(asdict(schedule)), "versions": versions()}
             if checkpoint is not None and Path(checkpoint).exists():
                 open_checkpoint(checkpoint, identity)  # refuses at once what is another's
             other_mass = facts["elsewhere"] = other_mode_mass(problem, tools, data, seed)
-            marginal, attempt, tried = None, None, list[str]()
+            marginal, folder, tried = None, None, list[str]()
             # Strategies are tried in turn until one converges; the last one's draws count anyway.
-            for strategy in strategies:
+            while True:
+                strategy, *strategies = strategies
                 longer = replace(schedule.lengthen(strategy.times), **settings)
+                steps = max(1, strategy.stages * chains * (longer.warmup + draws))
                 counted = ("draw", "divergences") if strategy.stages else ("fit", "")
-                steps = strategy.steps(longer)
                 with progress_bar(steps, *counted, show=progress, watch=watch) as bar:
                     # The Laplace marginal serves every strategy: as result and as surrogate.
                     if marginal is None and feedback == "full":
                         bar.stage("finding the mode")
                         marginal = sample_around_mode(problem, tools, data, [seed, 4])
-                    folder = None
                     if checkpoint is not None and strategy.stages:
                         folder = open_checkpoint(checkpoint, identity)
                     run = Run(
-                        problem=problem,
-                        tools=tools,
-                        data=data,
-                        schedule=longer,
-                        seed=seed,
-                        device=chosen,
-                        bar=bar,
-                        marginal=marginal,
-                        folder=folder,
-                        times=strategy.times,
+                        problem,
+                        tools,
+                        data,
+                        longer,
+                        seed,
+                        chosen,
+                        bar,
+                        marginal,
+                        folder,
+                        strategy.times,
                     )
-                    is_last = strategy is strategies[-1]
-                    attempt = _attempt(strategy, run, warmup=schedule.warmup, is_last=is_last)
-                if attempt.verdict.converged or is_last:
+                    verdict, contents, more = _attempt(
+                        strategy, run, warmup=schedule.warmup, is_last=not strategies
+                    )
+                if verdict.converged or not strategies:
                     break
-                tried.append(f"{strategy.description}: {attempt.verdict.sentence}")
-    assert attempt is not None  # there is a strategy
-    facts |= {"tried": " ".join(tried), **_trust(problem, attempt.verdict, other_mass)}
-    facts |= {**attempt.facts, "seconds": json.dumps(watch.seconds())}
-    return build_tree(attempt.contents, coordinates(problem), facts)
-
-
-class Attempt(NamedTuple):
-    """The verdict on a strategy's draws, and their groups and attributes, if they were made."""
-
-    verdict: Verdict
-    contents: Mapping[str, Any] = {}
-    facts: Mapping[str, Any] = {}
-
-
-def _attempt(strategy: "Strategy", run: Run, *, warmup: int, is_last: bool) -> Attempt:
-    """Draw by a strategy; draws whose importance weights fail are evaluated if it is the last."""
-    draws = strategy.draw(run)
-    # Weights are diagnosed as they are, chains by R-hat and ESS of every evaluated quantity.
-    verdict = None if strategy.stages else judge_weights(**draws.facts)
-    if verdict is not None and not (verdict.converged or is_last):
-        return Attempt(verdict)
-    run.bar.stage("evaluating")
-    contents = posterior_groups(
-        run.problem, run.tools, run.data, draws.position, draws.stats, seed=run.seed
-    )
-    run.bar.stage("judging")
-    schedule = json.dumps(asdict(replace(run.schedule, warmup=warmup)))
-    facts = {"method": strategy.method, "schedule": schedule, **draws.facts}
-    if verdict is not None:
-        return Attempt(verdict, contents, facts)
-    superchains = run.schedule.superchains
-    tree = build_tree(contents, coordinates(run.problem), {"superchains": superchains})
-    diverging = need_group(tree, "sample_stats")["diverging"].values
-    checks = diagnostics(need_group(tree, "posterior"))
-    verdict = judge(checks, int(diverging.sum()), diverging.size)
-    return Attempt(verdict, contents, {**facts, "superchains": superchains})
+                tried.append(f"{strategy.description}: {verdict.sentence}")
+    facts |= {"tried": " ".join(tried), **_trust(problem, verdict, other_mass)}
+    facts |= {**more, "seconds": json.dumps(watch.seconds())}
+    return build_tree(contents, coordinates(problem), facts)
 
 
 class Strategy(NamedTuple):
-    """A method, and the length of its chains.
+    """A method of inference, and the length of its chains in multiples of the usual one."""
 
-    Attributes
-    ----------
-    name
-        Its name in a model's `methods`.
-    draw
-        Makes the draws.
-    stages
-        Runs of all chains that it takes, for the progress bar; 0 for independent draws, which need
-        not converge.
-    times
-        Length of the chains, in multiples of the usual one.
-    """
-
-    name: str
+    name: str  # in a model's `methods`
     draw: Callable[[Run], MethodDraws]
-    stages: int
+    stages: int  # runs of all chains that it takes; 0 for independent draws
     times: int = 1
-
-    @property
-    def method(self) -> str:
-        """Name of the method in the posterior."""
-        return "nuts" if self.stages else self.name
 
     @property
     def description(self) -> str:
@@ -315,9 +277,31 @@ class Strategy(NamedTuple):
             return "Weighted draws of the normal approximation"
         return "Chains" if self.times == 1 else f"Chains {self.times} times as long"
 
-    def steps(self, schedule: Schedule) -> int:
-        """Compute the length of the progress bar."""
-        return max(1, self.stages * schedule.chains * (schedule.warmup + schedule.draws))
+
+def _attempt(
+    strategy: Strategy, run: Run, *, warmup: int, is_last: bool
+) -> tuple[Verdict, Mapping[str, Any], Mapping[str, Any]]:
+    """Draw by a strategy: the verdict, and groups and attributes of draws that may be used."""
+    position, stats, facts = strategy.draw(run)
+    # Weights are diagnosed as they are, chains by R-hat and ESS of every evaluated quantity.
+    verdict = None if strategy.stages else judge_weights(**facts)
+    if verdict is not None and not (verdict.converged or is_last):
+        return verdict, {}, {}
+    run.bar.stage("evaluating")
+    contents = posterior_groups(run.problem, run.tools, run.data, position, stats, seed=run.seed)
+    run.bar.stage("judging")
+    schedule = json.dumps(asdict(replace(run.schedule, warmup=warmup)))
+    method = "nuts" if strategy.stages else strategy.name
+    facts = {"method": method, "schedule": schedule, **facts}
+    if verdict is None:
+        facts["superchains"] = run.schedule.superchains
+        tree = build_tree(
+            contents, coordinates(run.problem), {"superchains": run.schedule.superchains}
+        )
+        diverging = need_group(tree, "sample_stats")["diverging"].values
+        checks = diagnostics(need_group(tree, "posterior"))
+        verdict = judge(checks, int(diverging.sum()), diverging.size)
+    return verdict, contents, facts
 
 
 def _list_strategies(
@@ -337,16 +321,6 @@ def _list_strategies(
     allowed += "" if "cut" in names else " with feedback='full'"
     facts = {"model": problem.name, "allowed": allowed, "method": method, "feedback": feedback}
     raise OptionError("method-not-for-model", **facts)
-
-
-def _fill_sizes(chains: int | None, warmup: int | None, draws: int | None) -> tuple[int, int, int]:
-    """Fill in the default numbers of chains, and of warm-up steps and draws of each."""
-    chains = 4 if chains is None else chains
-    if warmup is None:
-        warmup = 100 if chains >= MIN_CHAINS_NESTED else 250  # many chains learn from each other
-    if draws is None:  # so many that those of all chains together are enough
-        draws = min(max(-(-3000 // max(chains, 1)), 12), 750)
-    return chains, warmup, draws
 
 
 def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedule:
@@ -399,19 +373,12 @@ def _check_spread(mesh: Mesh | None, method: str, chains: int) -> None:
         raise OptionError("chains-not-shared-evenly", devices=mesh.size, chains=chains)
 
 
-def _identity(facts: Mapping[str, Any], schedule: Schedule) -> dict[str, Any]:
-    """Collect the facts that must agree for a checkpoint to be continued."""
-    names = ("study_fingerprint", "statistics_digest", "model", "options", "datasets", "groups")
-    named = {name: facts[name] for name in (*names, "feedback", "seed", "device")}
-    return {**named, "schedule": json.dumps(asdict(schedule)), "versions": versions()}
-
-
 def _choose_device(device: str, chains: int, problem: Problem) -> DeviceChoice:
     def build_steps(batch: int) -> Callable[[], Any]:
         """Build steps down the surrogate's potential: as much work as leapfrog steps."""
         data = problem.data()
         tools = programs(problem, data)
-        surrogate = blank_target(tools.density, data, tools.start(problem.start(data))).surrogate
+        _, surrogate = blank_target(tools.density, data, tools.start(problem.start(data)))
 
         def descend(surrogate: Surrogate, point: Array) -> Array:
             slope = jax.grad(partial(surrogate_potential, tools.density), argnums=1)

@@ -173,10 +173,7 @@ def numpyro_model(
 def _weighted(
     problem: Problem, density: Density, setting: Setting | None
 ) -> Callable[[Data], None]:
-    """Build the NumPyro model as a function of the data, with the weight w as a further factor.
-
-    Without a setting there is no factor.
-    """
+    """Build the NumPyro model of the data, with the weight w as a factor if there is a setting."""
 
     def plain(data: Data) -> None:
         _in_float64(0.0)

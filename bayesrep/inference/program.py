@@ -1,9 +1,8 @@
 """Compiled programs, and their storage for later processes as JAX traced them.
 
-Tracing a fit's programs and lowering them takes longer than sampling. So next to JAX's cache of
-XLA's executables lie the traced programs in StableHLO, exported by `jax.export`, under a name that
-is a digest of all that they were made from. A later process reads one and has it compiled, which
-finds XLA's executable in the cache.
+Tracing and lowering take longer than sampling. So next to JAX's cache of XLA's executables lie the
+traced programs in StableHLO, exported by `jax.export`, under a digest of all that they were made
+from. A later process has one compiled, which finds XLA's executable in the cache.
 """
 
 import hashlib
@@ -38,23 +37,12 @@ class Program:
     Stored programs lie in JAX's compilation cache (`kept_programs` says where); without one, or on
     other devices than the first CPU, this is `jax.jit`, and with arguments that are being traced
     the function itself. If several threads ask for a program, one of them makes it.
-
-    Attributes
-    ----------
-    function
-        The function: arrays in trees go in and come out.
-    name, identity
-        Its name among the programs of the same model, and all that these close over, as text: with
-        our code and the shapes of arguments they identify a program. Programs with an empty
-        `identity` are not stored.
-    quick
-        As [compiler_options][bayesrep.inference.program.compiler_options] has it.
     """
 
-    function: Callable[..., Any]
-    name: str
-    identity: str
-    quick: bool = field(default=False, kw_only=True)
+    function: Callable[..., Any]  # arrays in trees go in and come out
+    name: str  # among the programs of the same model
+    identity: str  # all that these close over, as text; programs without it are not stored
+    quick: bool = field(default=False, kw_only=True)  # as in `compiler_options`
     _compiled: dict[Any, Compiled] = field(default_factory=dict[Any, Compiled], repr=False)
     _lock: RLock = field(default_factory=RLock, repr=False)
 
@@ -125,18 +113,10 @@ class Program:
 
 
 def compiler_options(*, quick: bool = False) -> dict[str, int | bool]:
-    """Choose compiler options that shorten compilation and not slow the program, by jaxlib version.
+    """Choose the default device's compiler options that shorten compilation and not slow programs.
 
-    They are for the default device, on which the program has to run.
-
-    Only a program that is called from outside any other takes options. The environment's
-    `XLA_FLAGS` override them.
-
-    Parameters
-    ----------
-    quick
-        For a program that runs a few times only: it compiles in half the time again, and runs half
-        as fast.
+    A `quick` program, one that runs a few times only, compiles in half the time again, and runs
+    half as fast. The environment's `XLA_FLAGS` override the options.
     """
     options: dict[str, int | bool] = {}
     if default_platform() != "cpu":
@@ -158,10 +138,9 @@ def compiler_options(*, quick: bool = False) -> dict[str, int | bool]:
 
 @contextmanager
 def kept_programs() -> Generator[None]:
-    """Keep the programs compiled inside for later processes, unless the user decided where.
+    """Keep the programs compiled inside for later processes, where JAX's settings name no folder.
 
-    The user decides by JAX's own settings, such as `JAX_COMPILATION_CACHE_DIR`. They are the same
-    afterwards. JAX runs what it finds there: see `bayesrep.atomic.refuse_shared`.
+    JAX runs what it finds there: see `bayesrep.atomic.refuse_shared`.
     """
     settings: Any = jax.config
     place, least = "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs"

@@ -1,12 +1,8 @@
 """Empirical scales of the classifiers' priors: default ones are widened to the accuracies' spread.
 
-`classifier_level` and `classifier_slope` are standard deviations of a classifier's own terms around
-the population's. Their defaults suit classifiers of one kind. Accuracies from 0.1 % to 99.9 % they
-would shrink to the middle by more than the extreme classifiers' answers can resist. These scales
-cannot be sampled with the shared parameters, whose data have a weight for the images that all
-classifiers have in common; they are estimated from the accuracies beforehand. Classifiers that are
-plausible under the prior leave it as it is. Others widen it in steps of √2, so that studies share
-programs.
+The default sds of classifiers' own terms suit classifiers of one kind; accuracies from 0.1 % to
+99.9 % they would shrink to the middle. They cannot be sampled with the shared parameters, whose
+data have a weight for the images that all classifiers have in common.
 """
 
 import math
@@ -21,27 +17,18 @@ from bayesrep.studies.statistics import Cells
 
 
 def widen_priors(problem: Problem, named: Collection[str]) -> Problem:
-    """Widen the default priors of classifiers' terms to the accuracies' spread.
-
-    Levels differ as the logits of accuracies do: let r be their standard deviation over the
-    prior's. The sd of levels is multiplied by the largest of 1, √2, 2, 2 √2, … that r reaches, that
-    of slopes by its square root: a classifier that is nearly always right tells little of its
-    slope.
-
-    Parameters
-    ----------
-    problem
-        Problem with default options, but for those named.
-    named
-        Options that stay.
-    """
+    """Widen the default priors of classifiers' terms to the accuracies' spread, but for `named`."""
     options = problem.options
     level, slope = (
         locate(each).scale for each in (options.classifier_level, options.classifier_slope)
     )
-    # Most images lie about 2 s − 1 = 0.5: an accuracy is about that of the curve there.
+    # Levels differ as the logits of accuracies do. Most images lie about 2 s − 1 = 0.5: an accuracy
+    # is about that of the curve there.
     usual = math.hypot(level, 0.5 * slope)
     ratio = between_classifier_sd(problem.statistics.replication) / usual
+    # Levels are multiplied by the largest of 1, √2, 2, 2 √2, … that the ratio reaches, so that
+    # studies share programs. Slopes by its square root: a classifier that is nearly always right
+    # tells little of its slope.
     steps = max(0, math.floor(2 * math.log2(max(ratio, 1e-3))))
     wider = {
         "classifier_level": level * 2 ** (steps / 2),

@@ -1,10 +1,9 @@
 """A surrogate of the marginal potential, whose cost hardly grows with the number of classifiers.
 
-It is the sum of the shared parameters' own potential (prior and annotations), of the potentials of
-a subsample of classifiers at centres that a regression on ξ predicts, and of a quadratic in ξ for
-the residual of the Laplace marginal. Without the subsample it would be wrong far out, and a chain
-there would be stuck. All is fitted to points at which the marginal was evaluated, by ridge
-regressions whose penalty generalised cross-validation chooses.
+It sums the shared parameters' own potential, those of a subsample of classifiers at centres that a
+regression on ξ predicts (without which it would be wrong far out, and a chain there stuck), and a
+quadratic in ξ for the residual of the Laplace marginal. Ridge regressions on points at which the
+marginal was evaluated fit it, their penalties by generalised cross-validation.
 
 References
 ----------
@@ -33,25 +32,13 @@ RIDGE_PENALTIES = 10.0 ** np.arange(-4, 5)
 
 
 class Surrogate(NamedTuple):
-    """Arrays of a surrogate; coefficients are of `features`.
+    """Arrays of a surrogate; coefficients are of `features`."""
 
-    Attributes
-    ----------
-    data, whitening
-        Those of the subsample alone.
-    scale
-        Factor of the subsample's potentials.
-    center
-        Coefficients of the subsample's centres.
-    quadratic
-        Coefficients of the residual of the marginal potential.
-    """
-
-    data: Data
+    data: Data  # of the subsample alone, as the coordinates
     whitening: Whitening
-    scale: Float[Array, ""]
-    center: Float[Array, "feature sampled own"]
-    quadratic: Float[Array, "feature"]
+    scale: Float[Array, ""]  # factor of the subsample's potentials
+    center: Float[Array, "feature sampled own"]  # coefficients of the subsample's centres
+    quadratic: Float[Array, "feature"]  # of the residual of the marginal potential
 
 
 def soft_clip_norm(shared: Any) -> Any:
@@ -121,15 +108,7 @@ def fit_surrogate(
     potential: Float[np.ndarray, "point"],
     center: Float[np.ndarray, "point sampled own"],
 ) -> Surrogate:
-    """Fit a surrogate to evaluations of the Laplace marginal at points ξ.
-
-    Parameters
-    ----------
-    density, setting
-        The density, and the coordinates of the points.
-    shared, potential, center
-        Points, and the values of `Marginal.evaluate` there.
-    """
+    """Fit a surrogate to the values of `Marginal.evaluate` at points ξ of a setting."""
     surrogate, size = blank_surrogate(density, setting), density.shared
     usable = np.isfinite(potential) & np.isfinite(center).all(axis=(1, 2))
     shared, potential, center = shared[usable], potential[usable], center[usable]
