@@ -21,6 +21,7 @@ from jax.typing import ArrayLike
 from numpy.typing import NDArray
 
 from bayesrep.inference.density import Position
+from bayesrep.inference.program import storable
 from bayesrep.models.model import take_rows
 from bayesrep.types import Float, Floats, Ints
 
@@ -28,6 +29,7 @@ MIN_CURVATURE = 1e-2
 """Curvatures below this are raised to it: the priors of our models have precisions near 1."""
 
 
+@storable
 class Arrowhead(NamedTuple):
     """Blocks A, B and D of a symmetric arrowhead matrix, and the weight w that is in B and D."""
 
@@ -37,6 +39,7 @@ class Arrowhead(NamedTuple):
     weight: Float[Array, ""]
 
 
+@storable
 class SecondOrder(NamedTuple):
     """A potential, its gradient and its Hessian at a position."""
 

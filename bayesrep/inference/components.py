@@ -6,8 +6,7 @@ components as well.
 
 References
 ----------
-Kass, Raftery (1995), "Bayes factors", JASA 90: the scale of evidence in section 3.2, Laplace's
-method in 4.1.
+Kass, Raftery (1995), JASA 90: the scale of evidence in section 3.2, Laplace's method in 4.1.
 """
 
 from collections.abc import Mapping

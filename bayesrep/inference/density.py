@@ -20,6 +20,7 @@ from numpyro import handlers
 from numpyro.distributions import constraints
 from numpyro.infer.util import constrain_fn
 
+from bayesrep.inference.program import storable
 from bayesrep.models.model import TRACING_LOCK, Data, take_rows
 from bayesrep.types import Float, Ints
 
@@ -28,6 +29,7 @@ Draws: TypeAlias = Mapping[str, Array] | Mapping[str, NDArray[np.float64]]
 """Positions [chain, draw, ...]; samplers return NumPy arrays."""
 
 
+@storable
 class Potentials(NamedTuple):
     """Negative log density in parts: of the shared parameters, and of each unit given these."""
 

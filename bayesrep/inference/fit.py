@@ -201,7 +201,14 @@ def fit(
         # Choices by counts and accuracies come first: they decide the shapes of the programs.
         problem = widen_priors(problem, options)
         problem, why_components = choose_components(problem, choose="components" not in options)
-        schedule = replace(_schedule(problem, chains, warmup, draws), **settings)
+        schedule = Schedule(chains, BLOCK * -(-warmup // BLOCK), draws)
+        components = problem.options.components
+        # Posteriors of few classifiers are far from normal, and those of three components and more,
+        # whose weights mix slowly.
+        if components > 2 or len(problem.statistics.classifiers) <= 64:
+            thinning = max(schedule.thinning, components**2 // 2)
+            schedule = replace(schedule, thinning=thinning, dense_mass=True)
+        schedule = replace(schedule, **settings)
         chosen = spread or _choose_device(device, chains, problem)
         with jax.default_device(chosen.device):
             data = problem.data()
@@ -229,7 +236,8 @@ def fit(
             # Strategies are tried in turn until one converges; the last one's draws count anyway.
             while True:
                 strategy, *strategies = strategies
-                longer = replace(schedule.lengthen(strategy.times), **settings)
+                times = strategy.times
+                longer = replace(schedule.lengthen(times), **settings)
                 steps = max(1, strategy.stages * chains * (longer.warmup + draws))
                 counted = ("draw", "divergences") if strategy.stages else ("fit", "")
                 with progress_bar(steps, *counted, show=progress, watch=watch) as bar:
@@ -240,16 +248,7 @@ def fit(
                     if checkpoint is not None and strategy.stages:
                         folder = open_checkpoint(checkpoint, identity)
                     run = Run(
-                        problem,
-                        tools,
-                        data,
-                        longer,
-                        seed,
-                        chosen,
-                        bar,
-                        marginal,
-                        folder,
-                        strategy.times,
+                        problem, tools, data, longer, seed, chosen, bar, marginal, folder, times
                     )
                     verdict, contents, more = _attempt(
                         strategy, run, warmup=schedule.warmup, is_last=not strategies
@@ -321,16 +320,6 @@ def _list_strategies(
     allowed += "" if "cut" in names else " with feedback='full'"
     facts = {"model": problem.name, "allowed": allowed, "method": method, "feedback": feedback}
     raise OptionError("method-not-for-model", **facts)
-
-
-def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedule:
-    """Build the schedule of a problem's chains; warm-up in whole blocks."""
-    components = problem.options.components
-    schedule = Schedule(chains=chains, warmup=BLOCK * -(-warmup // BLOCK), draws=draws)
-    # Posteriors of few classifiers may be far from normal.
-    if components > 2 or len(problem.statistics.classifiers) <= 64:
-        return schedule.for_hard_posterior(components)
-    return schedule
 
 
 def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> None:

@@ -18,9 +18,7 @@ however many directions there are, so each classifier's posterior stays as it wa
 
 References
 ----------
-Newton, Raftery (1994), "Approximate Bayesian inference with the weighted likelihood bootstrap",
-JRSS B 56. Halko, Martinsson, Tropp (2011), "Finding structure with randomness", SIAM Review 53:
-algorithm 4.4.
+Newton, Raftery (1994), JRSS B 56. Halko, Martinsson, Tropp (2011), SIAM Review 53: algorithm 4.4.
 """
 
 from collections.abc import Callable, Iterator
@@ -149,11 +147,9 @@ def _leading_factors(
     count = min(N_FACTORS + 16, classifiers * own)  # oversampled, as algorithm 4.4 has it
     # Randomised subspace iteration: each pass over the cells separates the directions further.
     image = np.random.default_rng(0).standard_normal((classifiers * own, count))
-    for _ in range(2):
-        basis = np.linalg.qr(image)[0].reshape(classifiers, own, count)
-        image = gram_times(basis).reshape(-1, count)
-    basis = np.linalg.qr(image)[0]
-    image = gram_times(basis.reshape(classifiers, own, count)).reshape(-1, count)
+    for _ in range(3):
+        basis = np.linalg.qr(image)[0]
+        image = gram_times(basis.reshape(classifiers, own, count)).reshape(-1, count)
     values, vectors = np.linalg.eigh(basis.T @ image)
     scaled = (basis @ vectors * np.sqrt(np.clip(values, 0, None)))[:, -N_FACTORS:]
     common = np.zeros((classifiers, own, N_FACTORS))

@@ -17,9 +17,7 @@ is biased by w (w − 1) / 2 times its relative variance, which hardly depends o
 
 References
 ----------
-Tierney, Kadane (1986), "Accurate approximations for posterior moments and marginal densities",
-JASA 81. Andrieu, Roberts (2009), "The pseudo-marginal approach for efficient Monte Carlo
-computations", Annals of Statistics 37.
+Tierney, Kadane (1986), JASA 81. Andrieu, Roberts (2009), Annals of Statistics 37.
 """
 
 from dataclasses import dataclass
@@ -32,6 +30,7 @@ from jax import Array
 
 from bayesrep.inference.arrowhead import Whitening, by_unit
 from bayesrep.inference.density import Density, Position, Potentials
+from bayesrep.inference.program import storable
 from bayesrep.models.model import Data, take_rows
 from bayesrep.types import Float, Ints
 
@@ -88,6 +87,7 @@ class ConditionalNormals(NamedTuple):
         return self.center + by_unit(self.root, standard)
 
 
+@storable
 class MarginalDraw(NamedTuple):
     """A draw of the classifiers' own parameters at ξ."""
 

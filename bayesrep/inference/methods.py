@@ -36,7 +36,7 @@ from bayesrep.inference.nested_laplace import (
 from bayesrep.inference.nuts import Sampler, Target, build_sampler, compile_sampler
 from bayesrep.inference.problem import Problem, Programs
 from bayesrep.inference.schedule import BLOCK, Schedule
-from bayesrep.inference.surrogate import count_features, fit_surrogate
+from bayesrep.inference.surrogate import features, fit_surrogate
 from bayesrep.machine import cores
 from bayesrep.models.model import Data
 from bayesrep.posterior.verdict import MAX_PARETO_K
@@ -144,7 +144,7 @@ def cut(run: Run) -> MethodDraws:
 
     setting = Marginal(density).setting(run.data, normal)
     # Points are not draws of the posterior: a regression takes several for each coefficient.
-    count = max(N_POINTS, 8 * count_features(density.shared))
+    count = max(N_POINTS, 8 * len(features(np.zeros(density.shared))))
     origin = Proposal(np.zeros(density.shared), np.eye(density.shared))
     points = origin.draw(random, count)
     values = evaluate_marginal(density, setting, points)

@@ -9,13 +9,9 @@ say whether they do so with the draws at hand.
 
 References
 ----------
-Rue, Martino, Chopin (2009), "Approximate Bayesian inference for latent Gaussian models", JRSS B 71.
-Rubin (1988), "Using the SIR algorithm to simulate posterior distributions", Bayesian Statistics 3.
-Cornuet, Marin, Mira, Robert (2012), "Adaptive multiple importance sampling", Scandinavian Journal
-of Statistics 39. Hesterberg (1995), "Weighted average importance sampling and defensive mixture
-distributions", Technometrics 37. Kitagawa (1996), "Monte Carlo filter and smoother", JCGS 5:
-stratified resampling. Vehtari, Simpson, Gelman, Yao, Gabry (2024), "Pareto smoothed importance
-sampling", JMLR 25.
+Rue, Martino, Chopin (2009), JRSS B 71. Rubin (1988), Bayesian Statistics 3. Cornuet, Marin, Mira,
+Robert (2012), Scandinavian Journal of Statistics 39. Hesterberg (1995), Technometrics 37. Kitagawa
+(1996), JCGS 5. Vehtari, Simpson, Gelman, Yao, Gabry (2024), JMLR 25.
 """
 
 import math

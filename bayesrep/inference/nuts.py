@@ -8,11 +8,9 @@
 
 References
 ----------
-Andrieu, Roberts (2009), "The pseudo-marginal approach for efficient Monte Carlo computations",
-Annals of Statistics 37. Christen, Fox (2005), "Markov chain Monte Carlo using an approximation",
-JCGS 14. Hoffman, Gelman (2014), "The No-U-Turn sampler", JMLR 15. Margossian, Hoffman, Sountsov,
-Riou-Durand, Vehtari, Gelman (2024), "Nested R̂: assessing the convergence of Markov chain Monte
-Carlo when running many short chains", Bayesian Analysis.
+Andrieu, Roberts (2009), Annals of Statistics 37. Christen, Fox (2005), JCGS 14. Hoffman, Gelman
+(2014), JMLR 15. Margossian, Hoffman, Sountsov, Riou-Durand, Vehtari, Gelman (2024), Bayesian
+Analysis.
 """
 
 from collections.abc import Callable
@@ -24,23 +22,27 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.sharding import Mesh, PartitionSpec
-from numpyro.infer.hmc import hmc
+from numpyro.infer.hmc import HMCState, hmc
+from numpyro.infer.hmc_util import HMCAdaptState
 from numpyro.infer.util import ParamInfo
 
 from bayesrep.inference.arrowhead import shift_map
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.laplace_marginal import Marginal, MarginalDraw, Setting
-from bayesrep.inference.program import Program
+from bayesrep.inference.program import Program, storable
 from bayesrep.inference.schedule import Schedule
 from bayesrep.inference.surrogate import Surrogate, blank_surrogate, surrogate_potential
 from bayesrep.models.model import Data
 from bayesrep.types import Float, Shaped
 
+storable(HMCState)
+storable(HMCAdaptState)
 Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 Target: TypeAlias = tuple[Setting, Surrogate]
 """Arrays of the posterior and of the surrogate that chains sample."""
 
 
+@storable
 class Transition(NamedTuple):
     """One draw and the sampler's statistics of it; stacked, [draw, ...]."""
 
@@ -59,10 +61,11 @@ def blank_target(density: Density, data: Data, center: Position) -> Target:
     return setting, blank_surrogate(density, setting)
 
 
+@storable
 class State(NamedTuple):
     """State of a chain between two blocks: NumPyro's state, the last draw, the next key."""
 
-    hmc: Any
+    hmc: Any  # HMCState
     draw: MarginalDraw
     key: Array
 

@@ -189,9 +189,14 @@ def _weighted(
         # ξ and ζ, by the whitening's inverse.
         shared = jnp.asarray(to_shared @ (position["shared"] - white.center["shared"]))
         around = position["units"] - white.center["units"] + white.drag @ shared
-        log_z = _log_integrals(
-            marginal, setting._replace(data=data), shared, by_unit(to_units, around)
-        )
+        units, here = by_unit(to_units, around), setting._replace(data=data)
+        # z = R⁻¹ (ζ − m) of every classifier.
+        normals, _ = marginal.conditional_normals(here, shared)
+        around = (units - normals.center)[..., None]
+        z = triangular_solve(normals.root, around, left_side=True, lower=False)[..., 0]
+        # log Z_c from two antithetic ratios, at y_c and mirrored at the centre.
+        ratios, _ = marginal.log_ratios(here, shared, normals, jnp.stack([z, -z]))
+        log_z = jax.nn.logsumexp(ratios, axis=0) - jnp.log(2)
         return (density.weight(data) - 1) * log_z.sum()
 
     def weighted(data: Data) -> None:
@@ -203,22 +208,6 @@ def _weighted(
         numpyro.factor("shared_images", factor)
 
     return weighted
-
-
-def _log_integrals(
-    marginal: Marginal,
-    setting: Setting,
-    shared: Float[Array, "shared"],
-    units: Float[Array, "unit own"],
-) -> Float[Array, "unit"]:
-    """Estimate log ∫ exp(−φ_c) from the units' own ζ, in the setting's coordinates."""
-    normals, _ = marginal.conditional_normals(setting, shared)
-    around = (units - normals.center)[..., None]
-    standard = triangular_solve(normals.root, around, left_side=True, lower=False)[..., 0]
-    # Two antithetic ratios, at y_c and mirrored at the centre.
-    both = jnp.stack([standard, -standard])
-    ratios, _ = marginal.log_ratios(setting, shared, normals, both)
-    return jax.nn.logsumexp(ratios, axis=0) - jnp.log(2)
 
 
 def _in_float64(value: ArrayLike) -> Array:

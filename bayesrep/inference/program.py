@@ -6,18 +6,16 @@ from. A later process has one compiled, which finds XLA's executable in the cach
 """
 
 import hashlib
-import json
 import os
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 from jax import export
@@ -28,6 +26,8 @@ from jax.stages import Compiled
 from bayesrep.atomic import LEAST_COMPILATION, programs_cache, replaced_file
 from bayesrep.inference.device import default_platform
 from bayesrep.progress import Stopwatch
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +80,11 @@ class Program:
 
     def _read(self, file: Path, arguments: tuple[Any, ...]) -> Compiled | None:
         with suppress(Exception):  # a damaged file is made again
-            seal, header, data = file.read_bytes().split(b"\n", 2)
-            if seal.decode() == _digest(header + data):
+            seal, data = file.read_bytes().split(b"\n", 1)
+            if seal.decode() == _digest(data):
                 os.utime(file)  # the cache drops the least recently used first
-                trees = {
-                    "in_tree": jax.tree.structure((arguments, {})),
-                    "out_tree": jax.tree.structure(_decode(json.loads(header))),
-                }
-                return self._compile(replace(export.deserialize(bytearray(data)), **trees))
+                in_tree = jax.tree.structure((arguments, {}))
+                return self._compile(replace(export.deserialize(bytearray(data)), in_tree=in_tree))
         return None
 
     def _compile(self, exported: export.Exported) -> Compiled:
@@ -99,17 +96,21 @@ class Program:
     def _make(self, file: Path, arguments: tuple[Any, ...]) -> export.Exported:
         """Trace the program, and store it if a later process can restore its results' types."""
         exported = export.export(self.jitted, platforms=["cpu"])(*arguments)
-        places = list(range(len(exported.out_avals)))
-        try:
-            tree = _encode(jax.tree.unflatten(exported.out_tree, places))
-        except TypeError:
-            return exported
-        in_tree = jax.tree.structure((exported.in_avals, {}))
-        flat = replace(exported, in_tree=in_tree, out_tree=jax.tree.structure(places))
-        header, data = json.dumps(tree).encode(), bytes(flat.serialize())
-        with suppress(OSError), replaced_file(file) as partial:  # a full disk stores nothing
-            partial.write_bytes(b"\n".join((_digest(header + data).encode(), header, data)))
+        # Whoever reads it has arguments with the trees of their types.
+        flat = replace(exported, in_tree=jax.tree.structure((exported.in_avals, {})))
+        with suppress(ValueError, OSError):  # a result that is not `storable`, a full disk
+            data = bytes(flat.serialize())
+            with replaced_file(file) as partial:
+                partial.write_bytes(_digest(data).encode() + b"\n" + data)
         return exported
+
+
+def storable(kind: type[T]) -> type[T]:
+    """Have programs stored whose results hold NamedTuples of this kind."""
+    with suppress(ValueError):  # known already, as after a module is loaded again
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        export.register_namedtuple_serialization(kind, serialized_name=name)
+    return kind
 
 
 def compiler_options(*, quick: bool = False) -> dict[str, int | bool]:
@@ -223,41 +224,3 @@ def _digest_sources() -> str:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _encode(tree: Any) -> Any:
-    """Encode a tree of numbers as JSON, in which every part has the name of its type.
-
-    Raises
-    ------
-    TypeError
-        If `_decode` could not restore the type of a part.
-    """
-    if tree is None or isinstance(tree, int | str):
-        return tree
-    kind: Any = type(tree)
-    name = f"{kind.__module__}:{kind.__qualname__}"
-    if _find_type(name) is not kind:
-        raise TypeError(name)
-    return {name: [_encode(part) for part in (tree.items() if kind is dict else tree)]}
-
-
-def _decode(tree: Any) -> Any:
-    if not isinstance(tree, dict):
-        return tree
-    ((name, parts),) = tree.items()
-    kind = _find_type(name)
-    return getattr(kind, "_make", kind)(map(_decode, parts))
-
-
-def _find_type(name: str) -> Any:
-    """Find a plain container, or a NamedTuple of ours or NumPyro's; TypeError for any other."""
-    for plain in (list, tuple, dict):
-        if name == f"builtins:{plain.__qualname__}":
-            return plain
-    module, _, kind = name.partition(":")
-    ours = module.startswith(("bayesrep.", "numpyro."))
-    found_type = getattr(import_module(module), kind, None) if ours else None
-    if not hasattr(found_type, "_make"):
-        raise TypeError(f"{name} is not a type of ours")
-    return found_type

@@ -41,10 +41,6 @@ class Schedule:
         first = np.concatenate([np.full(len(group), group[0]) for group in groups])
         return jnp.stack([own[first], own], axis=1)
 
-    def for_hard_posterior(self, components: int) -> "Schedule":
-        """Adapt the schedule to posteriors that are far from normal."""
-        return replace(self, thinning=max(self.thinning, components**2 // 2), dense_mass=True)
-
     def lengthen(self, times: int) -> "Schedule":
         """Lengthen chains that did not converge: as many draws, thinned more."""
         if times == 1:

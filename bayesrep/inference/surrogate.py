@@ -7,8 +7,7 @@ marginal was evaluated fit it, their penalties by generalised cross-validation.
 
 References
 ----------
-Golub, Heath, Wahba (1979), "Generalized cross-validation as a method for choosing a good ridge
-parameter", Technometrics 21.
+Golub, Heath, Wahba (1979), Technometrics 21.
 """
 
 from functools import lru_cache
@@ -59,11 +58,6 @@ def features(shared: Any) -> Any:
     return xp.concatenate([xp.ones_like(clipped[..., :1]), clipped, products], axis=-1)
 
 
-def count_features(size: int) -> int:
-    """Count the `features` of `size` shared parameters."""
-    return 1 + size + size * (size + 1) // 2
-
-
 def surrogate_potential(
     density: Density, surrogate: Surrogate, shared: Float[Array, "shared"]
 ) -> Float[Array, ""]:
@@ -94,7 +88,7 @@ def _subsample_program(density: Density) -> PointProgram:
 
 def blank_surrogate(density: Density, setting: Setting) -> Surrogate:
     """Build the surrogate before any regression: centres follow the coordinates."""
-    some, count = Marginal(density).subsample(setting), count_features(density.shared)
+    some, count = Marginal(density).subsample(setting), len(features(np.zeros(density.shared)))
     size = len(setting.subsample)
     scale = float(density.weight(setting.data)) * density.units / max(size, 1)
     arrays = (np.asarray(scale), np.zeros((count, size, density.per_unit)), np.zeros(count))
@@ -114,7 +108,10 @@ def fit_surrogate(
     shared, potential, center = shared[usable], potential[usable], center[usable]
     if len(potential) < 2 * (1 + size):
         return surrogate
-    inputs, weight = features(shared), importance(potential, size)
+    inputs = features(shared)
+    # Points count 1 around the typical potential and less above, outside the posterior's mass.
+    above = np.maximum(potential - np.median(potential) - size, 0.0)
+    weight = 1 / np.square(1 + above / size)
     # With few points the regression of centres is linear in ξ.
     some = inputs if len(inputs) > 3 * inputs.shape[1] else inputs[:, : 1 + size]
     coefficients = np.zeros((inputs.shape[1], center[0].size))
@@ -134,12 +131,6 @@ def fit_surrogate(
     quadratic = ridge(inputs, levels @ [[1.0], [-share]], weight)[:, 0]
     scale, quadratic = jax.device_put((np.asarray(share * float(surrogate.scale)), quadratic))
     return surrogate._replace(scale=scale, quadratic=quadratic)
-
-
-def importance(potential: Float[np.ndarray, "point"], size: int) -> Float[np.ndarray, "point"]:
-    """Weight points: 1 around the typical potential, less above, outside the posterior's mass."""
-    above = np.maximum(potential - np.median(potential) - size, 0.0)
-    return 1 / np.square(1 + above / size)
 
 
 def ridge(
