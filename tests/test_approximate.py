@@ -28,7 +28,7 @@ from bayesrep.inference import distance, nested_laplace, surrogate
 from bayesrep.inference.arrowhead import shift_map
 from bayesrep.inference.density import build_density
 from bayesrep.inference.laplace_marginal import MIN_PIVOT, FactorNoise, Marginal
-from bayesrep.inference.marginal_mode import evaluate_marginal, find_marginal_mode
+from bayesrep.inference.marginal_mode import evaluation_program, find_marginal_mode
 from bayesrep.inference.methods import build_target
 from bayesrep.inference.mode import around_mode
 from bayesrep.inference.nested_laplace import PSISResult, draw_weighted, smooth_weights
@@ -145,7 +145,7 @@ def test_one_of_units_that_are_alike_stands_for_all():
     setting = Marginal(density).setting(data, shift_map(density.origin()))
     one = Marginal(density).subsample(setting._replace(subsample=np.array([3])))
     points = np.linspace(-3, 3, 5)[:, None]
-    alone, together = (evaluate_marginal(density, each, points)[0] for each in (one, setting))
+    alone, together = (evaluation_program(density)(each, points)[0] for each in (one, setting))
     np.testing.assert_allclose(alone, together, rtol=1e-10)
 
 
@@ -240,7 +240,7 @@ def test_coordinates_and_surrogate_of_a_normal_posterior_are_its_own(normal):
         np.testing.assert_array_equal(np.triu(to_shared, 1), 0)
     points = np.random.default_rng(1).standard_normal((32, 2))
     of_points = jax.vmap(lambda at: surrogate_potential(normal.density, fitted, at))
-    wanted = evaluate_marginal(normal.density, setting, points)[0]
+    wanted = evaluation_program(normal.density)(setting, points)[0]
     np.testing.assert_allclose(jax.jit(of_points)(points), wanted, atol=1e-2)
 
 
@@ -254,10 +254,10 @@ def test_a_surrogate_is_fitted_where_points_are():
         np.random.default_rng(0).standard_normal((300, 1)),
         np.linspace(-5, -3, 300)[:, None],
     )
-    wanted = evaluate_marginal(density, setting, far)[0]
+    wanted = evaluation_program(density)(setting, far)[0]
 
     def error(points):
-        potential, center = evaluate_marginal(density, setting, points)
+        potential, center = evaluation_program(density)(setting, points)
         broken = np.where(np.arange(len(points)) == 7, np.nan, potential)
         fitted = fit_surrogate(density, setting, points, broken, center)
         found = jax.jit(jax.vmap(lambda at: surrogate_potential(density, fitted, at)))(far)

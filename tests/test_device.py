@@ -76,7 +76,7 @@ ON_THE_SECOND = """
             sampler = nuts.compile_sampler(whole, keys, target, given)
             made.append(
                 chains.sample(
-                    sampler, sampler.states(keys), target, lambda chain, begin: given, schedule,
+                    sampler, keys, target, np.zeros((4, 50, 0)), schedule,
                     lambda draws, divergences: None, workers=1,
                 )
             )

@@ -17,7 +17,7 @@ from toys import COUNTS, DATA, Normal, expanding, log_own, skewed, some, whitene
 import bayesrep
 from bayesrep.inference.density import build_density
 from bayesrep.inference.laplace_marginal import Marginal
-from bayesrep.inference.marginal_mode import evaluate_marginal, find_marginal_mode
+from bayesrep.inference.marginal_mode import evaluation_program, find_marginal_mode
 from bayesrep.inference.mode import find_mode, log_mass
 from bayesrep.inference.problem import pose
 from bayesrep.inference.spread import between_classifier_sd, widen_priors
@@ -124,7 +124,7 @@ def test_what_units_say_of_what_they_share_is_raised_to_the_weight():
         ]
         wanted.append(-stats.norm.logpdf(level, 0, 3.0) - weight * sum(masses))
     # The units' normals miss a little of each, w of which is left; estimates from draws do not.
-    laplace = evaluate_marginal(density, setting, points)[0]
+    laplace = evaluation_program(density)(setting, points)[0]
     draw = jax.vmap(partial(Marginal(density).draw, setting), (None, 0))
     keys = jax.random.split(jax.random.key(0), 1000)
     drawn = jax.jit(lambda at: jax.lax.map(lambda each: draw(each, keys).log_marginal, at))(points)

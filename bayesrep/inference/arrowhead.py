@@ -145,13 +145,10 @@ def whitening(
     hessian: Arrowhead,
     center: Mapping[str, ArrayLike],
     *,
+    # A lower root of the covariance of the first shared parameters, in place of the Hessian's.
     fixed_root: Float[np.ndarray, "fixed fixed"] | None = None,
 ) -> Whitening:
-    """Build the change of variables in which a normal of this precision and mean is standard.
-
-    |H| and a floor of curvature make it usable away from a mode. `fixed_root`, a lower root of the
-    covariance of the first shared parameters, replaces the Hessian's.
-    """
+    """Build the change of variables in which a normal of this precision and mean is standard."""
     to_units, half, precision, root_weight = _eliminate(hessian)
     if fixed_root is None:
         to_shared = lower_root(_inverse_root(precision))

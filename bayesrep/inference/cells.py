@@ -30,13 +30,10 @@ def evaluate(
     compiled: Programs,
     draws: Draws,
     data: Data,
+    # In place of large quantities, by name: the quantity, every how many draws, and a function.
     thinned: Mapping[str, tuple[str, int, Callable[[NDArray[Any]], NDArray[Any]]]] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Compute sites and quantities at positions [chain, draw, ...], as arrays of that form.
-
-    `thinned` says what to keep in place of large quantities, by name: the quantity, every how many
-    draws of a chain, and a function of its values [draw, ...].
-    """
+    """Compute sites and quantities at positions [chain, draw, ...], as arrays of that form."""
     chains, length = draws["shared"].shape[:2]
     flat = {name: np.asarray(leaf).reshape(-1, *leaf.shape[2:]) for name, leaf in draws.items()}
     # Equal draws, as in a resample of weighted ones, are computed once: the first index of each
@@ -156,11 +153,7 @@ def cell_groups(
     seed: int,
     new_images: bool = False,
 ) -> dict[str, Any]:
-    """Build the groups `log_density`, `posterior_predictive` and `observed_data`.
-
-    Answers are predicted on the observed images of each cell, so that accuracies by cell can be
-    compared, or on the predicted ones (`new_images`).
-    """
+    """Build the groups `log_density`, `posterior_predictive` and `observed_data`."""
     rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
     log_density, predictive, observed = {}, {}, {}
     for index, (role, tables) in enumerate(completed_cells(problem).items()):
@@ -190,6 +183,7 @@ def cell_groups(
     for group, step in zip((log_density, predictive), every, strict=True):
         if step > 1:  # the numbers of a thinned group's draws
             group["draw"] = (("draw",), np.arange(0, values["log_mass_0"].shape[1], step))
+    # Answers about the observed images of a cell, so that accuracies can be compared, or new ones.
     trials = predictive["replication_images"][1] if new_images else images
     trials = np.broadcast_to(trials, (*values["accuracy"].shape[:2], len(images)))
     correct = np.empty(values["accuracy"].shape, dtype=np.int32)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from threading import Event
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -23,29 +24,19 @@ from bayesrep.types import Float
 MAX_HALVINGS = 3
 """Most halvings of the step size after divergences."""
 
-FixedValues: TypeAlias = Callable[[int, int], Float[Array, "*chain draw fixed"]]
-"""`fixed_values(chain, draw)`: coordinates that are not sampled, for the block from a draw (counted
-from the start of warm-up) of a chain on; `fixed_values(0, 0)` has the shapes of all."""
-
 
 def sample(
     sampler: Sampler,
-    states: Sequence[State],
+    keys: Array,
     target: Target,
-    fixed_values: FixedValues,
+    fixed_values: Float[np.ndarray, "chain draw fixed"],  # from the warm-up to the last whole block
     schedule: Schedule,
-    report: Callable[[int, int], None],
+    report: Callable[[int, int], None],  # draws of a block, and its divergences after warm-up
     *,
-    workers: int,
-    checkpoint: Path | None = None,
+    workers: int,  # chains at a time, in threads: XLA releases the interpreter lock
+    checkpoint: Path | None = None,  # folder of blocks' files, and the prefix of their names
 ) -> Transition:
-    """Run chains of a compiled sampler from their first states, to arrays [chain, draw, ...].
-
-    A vectorised sampler has one state for all chains. Otherwise `workers` chains run at a time, in
-    threads: XLA releases the interpreter lock. `report` is called with the number of draws that a
-    block finished and its divergences after warm-up, less than none where draws are made again;
-    `checkpoint` is the folder of blocks' files, and the prefix of their names.
-    """
+    """Run chains of a compiled sampler from their keys [chain, 2], to arrays [chain, draw, ...]."""
     warm, remainder = divmod(schedule.warmup, BLOCK)
     if remainder:
         raise ValueError(f"a warm-up is of blocks of {BLOCK} draws; got {schedule.warmup}")
@@ -53,7 +44,9 @@ def sample(
     stop = Event()
     # Arrays of one device, or of the host, are distributed over the devices of the program.
     of_state, of_target, _ = sampler.block.input_shardings[0]
-    states = [jax.device_put(state, of_state) for state in states]
+    # A vectorised sampler has one state for all chains.
+    starts = map(sampler.start, [keys] if sampler.vectorized else keys)
+    states = [jax.device_put(state, of_state) for state in starts]
     target = jax.device_put(target, of_target)
 
     def block(state: State, chain: int, number: int, suffix: str) -> tuple[State, Transition]:
@@ -62,7 +55,9 @@ def sample(
         file = checkpoint and checkpoint.with_name(f"{checkpoint.name}{suffix}{name}")
         if file is not None and file.exists():
             return load_block(file, sampler.block.out_info)
-        result = sampler.block(state, target, fixed_values(chain, number * BLOCK))
+        rows = slice(number * BLOCK, (number + 1) * BLOCK)
+        fixed = fixed_values[:, rows] if sampler.vectorized else fixed_values[chain, rows]
+        result = sampler.block(state, target, jnp.asarray(fixed))
         if file is not None:
             save_block(file, result)
         return result

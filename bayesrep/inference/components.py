@@ -42,10 +42,7 @@ MIN_ADVANTAGE = 1.0
 
 
 def choose_components(problem: Problem, *, choose: bool) -> tuple[Problem, str]:
-    """Choose the number of components by evidence, and start values next to the mixtures' mode.
-
-    `choose` allows more components than the options have, a sentence says why there are more.
-    """
+    """Choose start values and, if allowed, the number of components, with a reason for more."""
     options: JointOptions = problem.options
     with jax.default_device(jax.local_devices(backend="cpu")[0]):  # a few dozen numbers
         # Groups of images count together.
@@ -71,10 +68,7 @@ def choose_components(problem: Problem, *, choose: bool) -> tuple[Problem, str]:
 def find_mixture_mode(
     datasets: tuple[Counts, ...], options: JointOptions
 ) -> tuple[float, Mapping[str, Floats]]:
-    """Find the highest mode of the options' mixtures: log P(counts), and its sites.
-
-    No sites if a search from the prior means leads there.
-    """
+    """Find log P(counts) at the mixtures' highest mode, and its sites if these are needed."""
     leaves, structure = jax.tree.flatten(datasets)
     tools = _programs(options, structure, tuple(leaf.shape for leaf in leaves))
     middle = mixture_start(options, len(datasets), 1)
@@ -90,7 +84,7 @@ def find_mixture_mode(
     # A mode without finite mass, such as a component at 0 or 1, is never the best.
     masses = np.nan_to_num([log_mass(end) for end in ends], nan=-np.inf)
     best = int(np.argmax(masses))
-    if not masses[best] > masses[0] + MIN_ADVANTAGE:
+    if not masses[best] > masses[0] + MIN_ADVANTAGE:  # a search from the prior means leads there
         return float(masses[0]), {}
     sites = jax.jit(tools.density.to_sites)(ends[best].position)
     return float(masses[best]), {name: np.asarray(value) for name, value in sites.items()}

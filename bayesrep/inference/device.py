@@ -38,11 +38,7 @@ def default_platform() -> str:
 def choose(
     device: str, chains: int, build_steps: Callable[[int], Callable[[], Any]]
 ) -> DeviceChoice:
-    """Choose the device to sample on, the fastest if `device` is "auto".
-
-    `build_steps(batch)` returns a function that takes `N_TIMED_STEPS` steps of so many chains on
-    the default device, compiled at the first call, and waits for them.
-    """
+    """Choose the device to sample on, the fastest at steps of so many chains if it is "auto"."""
     devices = find_devices()
     if device != "auto":
         name = find_platform(device)

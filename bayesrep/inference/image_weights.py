@@ -60,19 +60,15 @@ def images_of_cells(problem: Problem, role: str) -> list[list[Ints]] | None:
 def answer_factors(
     problem: Problem,
     images: list[list[Ints]] | None,
-    right: Float[np.ndarray, "classifier group pair"],
+    right: Float[np.ndarray, "classifier group pair"],  # P(correct | cell)
 ) -> Iterator[tuple[int, int, Float[np.ndarray, "row classifier"]]]:
-    """Yield group, pair and F of every cell with images: Fᵀ F has the answers' correlations.
-
-    `images` are the replication's, by cell, `right` is P(correct | cell). Where only statistics are
-    known, all pairs of classifiers have a cell's mean correlation.
-    """
+    """Yield group, pair and F of every cell with images: Fᵀ F has the answers' correlations."""
     for g, table in enumerate(completed_cells(problem)["replication"]):
         for cell, pair in enumerate(pair_of_cells(table)):
             if not table.images[cell]:
                 continue
             q = right[:, g, pair]
-            if images is None:
+            if images is None:  # all pairs of classifiers have a cell's mean correlation
                 yield g, int(pair), _equal_correlation(table, cell, q)[None]
                 continue
             assert problem.study is not None

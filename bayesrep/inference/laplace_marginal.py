@@ -122,7 +122,7 @@ class Marginal:
         return Setting(
             self.density.select(setting.data, rows),
             setting.whitening.of_units(rows),
-            FactorNoise(*take_rows(tuple(setting.noise), rows)),
+            take_rows(setting.noise, rows),
             np.arange(len(rows)),
         )
 
@@ -136,11 +136,7 @@ class Marginal:
     def conditional_normals(
         self, setting: Setting, shared: Float[Array, "shared"]
     ) -> tuple[ConditionalNormals, Float[Array, "unit"]]:
-        """Compute every classifier's normal given ξ, and Laplace's V_c.
-
-        The first Newton step takes the Hessian for the identity that coordinates make of it, the
-        second computes it.
-        """
+        """Compute every classifier's normal given ξ, and Laplace's V_c, by two Newton steps."""
 
         def each(units: Array) -> Array:
             return self.potentials(setting, shared, units).units
@@ -157,6 +153,7 @@ class Marginal:
         identity = jnp.broadcast_to(jnp.eye(size), (units, size, size))
         value, back = jax.vjp(each, zero)
         gradient = back(jnp.ones_like(value))[0]
+        # The first step takes the Hessian for the identity that coordinates make of it.
         start, value = descend(zero, value, _newton_step(identity, gradient))
         gradient, product = jax.linearize(jax.grad(lambda units: each(units).sum()), start)
         axes = identity.swapaxes(0, 1)

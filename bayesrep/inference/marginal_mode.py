@@ -20,16 +20,9 @@ from bayesrep.types import Float
 
 @lru_cache(maxsize=16)
 def evaluation_program(density: Density) -> PointProgram:
-    """Compile `Marginal.evaluate`."""
+    """Compile −log p̂(ξ | y) and the subsample's centres m at points ξ."""
     evaluate = Marginal(density).evaluate
     return compile_for_points(evaluate, density, "evaluate", size=16, batch_size=4)
-
-
-def evaluate_marginal(
-    density: Density, setting: Setting, shared: Float[np.ndarray, "point shared"]
-) -> tuple[Float[np.ndarray, "point"], Float[np.ndarray, "point sampled own"]]:
-    """Evaluate the Laplace marginal at points ξ: −log p̂(ξ | y), and the subsample's centres m."""
-    return evaluation_program(density)(setting, shared)
 
 
 def find_marginal_mode(density: Density, normal: Whitening, data: Data, expand: Expand) -> Setting:
@@ -48,7 +41,7 @@ def _descend(
 
     def potential_at(points: Float[np.ndarray, "point shared"]) -> Float[np.ndarray, "point"]:
         of_some = marginal.subsample(setting) if by_subsample else setting
-        return evaluate_marginal(density, of_some, points)[0]
+        return evaluation_program(density)(of_some, points)[0]
 
     # Central differences with steps of 1 sd for the diagonal, one-sided for mixed derivatives.
     axes, (first, second) = np.eye(size), np.triu_indices(size, 1)

@@ -9,17 +9,16 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from jax.sharding import Mesh
 
 from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
-from bayesrep.inference.chains import FixedValues, sample
+from bayesrep.inference.chains import sample
 from bayesrep.inference.density import Density, Draws
 from bayesrep.inference.device import DeviceChoice
 from bayesrep.inference.image_weights import share_images
 from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.marginal_mode import (
-    evaluate_marginal,
+    evaluation_program,
     find_marginal_mode,
     move_coordinates,
 )
@@ -136,21 +135,17 @@ def cut(run: Run) -> MethodDraws:
     any_order = random.integers(schedule.draws, size=(schedule.chains, schedule.warmup))
     early = np.take_along_axis(standard, any_order[:, :, None], axis=1)
     last = np.broadcast_to(standard[:, -1:], (schedule.chains, BLOCK, size))
-    fixed_draws = np.concatenate([early, standard, last], axis=1)
-
-    def fixed_values(chain: int, begin: int) -> Float[Array, "*chain draw fixed"]:
-        block = slice(begin, begin + BLOCK)
-        return jnp.asarray(fixed_draws[:, block] if run.vectorized else fixed_draws[chain, block])
+    fixed_values = np.concatenate([early, standard, last], axis=1)
 
     setting = Marginal(density).setting(run.data, normal)
     # Points are not draws of the posterior: a regression takes several for each coefficient.
     count = max(N_POINTS, 8 * len(features(np.zeros(density.shared))))
     origin = Proposal(np.zeros(density.shared), np.eye(density.shared))
     points = origin.draw(random, count)
-    values = evaluate_marginal(density, setting, points)
+    values = evaluation_program(density)(setting, points)
     surrogate = fit_surrogate(density, setting, points, *values)
     target = share_images(density, setting, run.problem), surrogate
-    return _run_chains(run, target, fixed_values, n_fixed=size, part="curves", stage=1)
+    return _run_chains(run, target, fixed_values, part="curves", stage=1)
 
 
 def _around_mixtures(run: Run, mixture: Float[np.ndarray, "chain draw fixed"]) -> Whitening:
@@ -176,18 +171,25 @@ def build_target(density: Density, sample: ImportanceSample) -> Target:
 
 def _sample_around(run: Run, marginal: ImportanceSample, *, part: str, stage: int) -> MethodDraws:
     """Run chains of all coordinates, in those of an importance sample's shape."""
-    empty = jnp.zeros((run.schedule.chains, BLOCK, 0) if run.vectorized else (BLOCK, 0))
+    rows = run.schedule.warmup + run.schedule.draws + BLOCK
+    nothing_fixed = np.zeros((run.schedule.chains, rows, 0))
     target = build_target(run.tools.density, marginal)
-    return _run_chains(run, target, lambda chain, begin: empty, n_fixed=0, part=part, stage=stage)
+    return _run_chains(run, target, nothing_fixed, part=part, stage=stage)
 
 
 def _run_chains(
-    run: Run, target: Target, fixed_values: FixedValues, *, n_fixed: int, part: str, stage: int
+    run: Run,
+    target: Target,
+    fixed_values: Float[np.ndarray, "chain draw fixed"],
+    *,
+    part: str,
+    stage: int,
 ) -> MethodDraws:
     """Run the chains of one stage; `part` begins the names of its files."""
     run.bar.stage("compiling")
     keys = run.schedule.keys(jax.random.fold_in(jax.random.key(run.seed), stage))
-    arguments = keys if run.vectorized else keys[0], target, fixed_values(0, 0)
+    fixed = fixed_values[:, :BLOCK]
+    arguments = (keys, target, fixed) if run.vectorized else (keys[0], target, fixed[0])
     leaves, structure = jax.tree.flatten(arguments)
     sampler = _compile(
         run.tools.density,
@@ -196,14 +198,14 @@ def _run_chains(
         tuple(jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves),
         run.device.device,
         run.device.mesh,
-        n_fixed,
+        fixed_values.shape[2],
     )
     run.bar.stage("sampling")
     # Longer chains have files of their own.
     prefix = part if run.times == 1 else f"{part}-{run.times}"
     draws = sample(
         sampler,
-        sampler.states(keys),
+        keys,
         target,
         fixed_values,
         run.schedule,

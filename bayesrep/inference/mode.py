@@ -12,7 +12,6 @@ from bayesrep.inference.arrowhead import SecondOrder, Whitening, newton_directio
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.problem import Problem, Programs, prior_positions
 from bayesrep.models.model import Data, Model
-from bayesrep.types import Float
 
 N_PRIOR_STARTS = 12
 """Searches from draws of the prior, if there may be several modes."""
@@ -28,33 +27,23 @@ class ModeSearch(NamedTuple):
     position: Position
     expansion: SecondOrder
     decrement: float  # twice the drop in potential predicted for one more full Newton step
-    steps: int
 
 
 def find_mode(
-    expand: Expand,
-    start: Mapping[str, ArrayLike],
-    data: Data,
-    *,
-    n_fixed: int = 0,
-    tolerance: float = 1e-6,
-    limit: int = 200,
+    expand: Expand, start: Mapping[str, ArrayLike], data: Data, *, n_fixed: int = 0
 ) -> ModeSearch:
-    """Minimise a potential from `start` until the Newton decrement is below `tolerance` nats.
-
-    The first `n_fixed` shared parameters do not move.
-    """
+    """Minimise a potential from `start`; the first `n_fixed` shared parameters do not move."""
     # Arrays of one kind at every step: arrays of another kind would be compiled for again.
     position = jax.device_put({name: np.asarray(value) for name, value in start.items()})
     expansion, decrement = expand(position, data), np.inf
-    for step in range(limit):
+    for _ in range(200):
         # Newton's direction on |H| descends where H is not positive definite, too; its decrement
         # predicts twice the drop. The step is the first of 1, 1/2, 1/4, … that goes down enough.
         direction = newton_direction(expansion.hessian, expansion.gradient, n_fixed=n_fixed)
         slopes = (np.vdot(expansion.gradient[name], direction[name]) for name in direction)
         decrement = -sum(map(float, slopes))
-        if decrement <= tolerance:
-            return ModeSearch(position, expansion, decrement, step)
+        if decrement <= 1e-6:  # nats
+            break
         for size in 0.5 ** np.arange(20):
             proposal = jax.device_put(
                 {name: np.asarray(position[name]) + size * direction[name] for name in direction}
@@ -65,9 +54,10 @@ def find_mode(
             if lower and np.isfinite(candidate.hessian.shared).all():
                 break
         else:
-            return ModeSearch(position, expansion, 0.0, step)
+            decrement = 0.0  # nowhere down
+            break
         position, expansion = proposal, candidate
-    return ModeSearch(position, expansion, decrement, limit)
+    return ModeSearch(position, expansion, decrement)
 
 
 def log_mass(mode: ModeSearch) -> float:
@@ -119,12 +109,11 @@ def other_mode_mass(problem: Problem, tools: Programs, data: Data, seed: int) ->
     key = jax.random.fold_in(jax.random.key(seed), 5)
     prior_draws = prior_positions(problem, tools, data, key, N_PRIOR_STARTS)["shared"][0]
     first = tools.start(problem.start(data))
-
-    def mode_from(shared: Float[jax.Array, "shared"]) -> ModeSearch:
-        return find_mode_from_annotations(problem, tools, {**first, "shared": shared}, data)
-
+    ours, *others = (
+        find_mode_from_annotations(problem, tools, {**first, "shared": shared}, data)
+        for shared in (first["shared"], *prior_draws)
+    )
     # Modes are told apart in coordinates that are standard at the first one.
-    ours, *others = map(mode_from, [first["shared"], *prior_draws])
     masses, places = [log_mass(ours)], [np.asarray(ours.position["shared"])]
     root = np.asarray(whitening(ours.expansion.hessian, ours.position).to_shared)
     for other in others:

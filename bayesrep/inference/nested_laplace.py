@@ -25,7 +25,7 @@ from jax import Array
 
 from bayesrep.inference.density import Density
 from bayesrep.inference.laplace_marginal import Marginal, MarginalDraw, Setting
-from bayesrep.inference.marginal_mode import evaluate_marginal
+from bayesrep.inference.marginal_mode import evaluation_program
 from bayesrep.inference.points import PointProgram, compile_for_points
 from bayesrep.numerics.pareto import pareto_smooth, tail_length
 from bayesrep.posterior.verdict import MAX_PARETO_K, MIN_ESS
@@ -145,12 +145,8 @@ def adaptive_importance_sampling(
     size: int,
     random: np.random.Generator,
     min_ess: float = 1000.0,
-    max_proposals: int = 64,
 ) -> tuple[Float[np.ndarray, "point shared"], Float[np.ndarray, "point"], PSISResult]:
-    """Sample points of ever better proposals, until their effective sample size suffices.
-
-    Beside the points, the log density of draws resampled from them, and the weights of both.
-    """
+    """Sample points of ever better proposals: these, the log density of draws, their weights."""
     proposals = [Proposal(np.zeros(size), np.eye(size))]
     shared, density = np.zeros((0, size)), np.zeros(0)
     # Log of the sum of all proposals' densities at every point. Weighted by the mixture, a proposal
@@ -167,7 +163,7 @@ def adaptive_importance_sampling(
         mixture = np.logaddexp(np.append(mixture, before), proposals[-1].log_density(shared))
         psis = smooth_weights(density - mixture)
         is_enough = psis.pareto_k < MAX_PARETO_K and psis.ess >= min_ess
-        if is_enough or len(proposals) == max_proposals or psis.ess == 0:
+        if is_enough or len(proposals) == 64 or psis.ess == 0:
             break
         proposals.append(fit_proposal(shared, psis))
     # Defensive mixture: points of hardly any weight may still be drawn, so that regions that the
@@ -183,23 +179,20 @@ def sample_marginal(
     """Sample the Laplace marginal in coordinates around its mode."""
     evaluations = []
 
-    def log_density(shared: Floats) -> Floats:
-        evaluations.append(evaluate_marginal(density, setting, shared))
+    def evaluate(shared: Floats) -> Floats:
+        evaluations.append(evaluation_program(density)(setting, shared))
         potential, _ = evaluations[-1]
         return np.where(np.isfinite(potential), -potential, -1e9)  # no weight, but a number
 
-    shared, *weights = adaptive_importance_sampling(log_density, density.shared, random)
+    shared, log_density, psis = adaptive_importance_sampling(evaluate, density.shared, random)
     potential, center = map(np.concatenate, zip(*evaluations, strict=True))
-    return ImportanceSample(setting, shared, potential, center, *weights)
+    return ImportanceSample(setting, shared, potential, center, log_density, psis)
 
 
 def draw_weighted(
     density: Density, sample: ImportanceSample, random: np.random.Generator, count: int
 ) -> tuple[MarginalDraw, Float[np.ndarray, "draw"], PSISResult]:
-    """Draw from the posterior at resampled points, `count` at a time, until weights are reliable.
-
-    Draws [draw, ...], their log importance weights, and the diagnosis of these.
-    """
+    """Draw from the posterior, `count` draws at a time, with weights, until these are reliable."""
     batches = list[tuple[MarginalDraw, Floats]]()
     while True:
         places = resample(random, sample.psis.log_weight, count)

@@ -80,24 +80,16 @@ class Sampler:
     block: Any
     vectorized: bool  # keys, states and fixed values are stacked over chains
 
-    def states(self, keys: Array) -> list[Any]:
-        """Build first states for keys [chain, 2], as `sample` takes them."""
-        return [self.start(batch) for batch in ([keys] if self.vectorized else keys)]
-
 
 def build_sampler(
     density: Density,
     schedule: Schedule,
     *,
-    vectorized: bool = False,
-    mesh: Mesh | None = None,
-    n_fixed: int = 0,
+    vectorized: bool = False,  # chains run in lock step as one batch
+    mesh: Mesh | None = None,  # devices that share the batch
+    n_fixed: int = 0,  # first coordinates, not sampled but set anew for every draw
 ) -> Sampler:
-    """Build a sampler of a density from NumPyro's NUTS.
-
-    Vectorized chains run in lock step as one batch, or one on each device of a mesh. The first
-    `n_fixed` coordinates are not sampled, but set anew for every draw.
-    """
+    """Build a sampler of a density from NumPyro's NUTS."""
     one_start, evaluate, draw = build_kernel(density, schedule, n_fixed=n_fixed)
     start = one_start
 

@@ -31,14 +31,10 @@ def compile_for_points(
     density: Density,
     name: str,
     *,
-    size: int = 8,
-    batch_size: int | None = None,
+    size: int = 8,  # points that a core takes at a time
+    batch_size: int | None = None,  # of these in one array: larger ones do not fit the cache
 ) -> PointProgram:
-    """Compile a function of a setting and the arrays of one point, for the default device.
-
-    On a CPU a core takes `size` points a call, `batch_size` of them as one array: larger ones do
-    not fit the cache.
-    """
+    """Compile a function of a setting and the arrays of one point, for the default device."""
     on_cpu = default_platform() == "cpu"
 
     def some(setting: Any, points: Any) -> Any:

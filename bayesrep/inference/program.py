@@ -66,7 +66,9 @@ class Program:
         leaves, structure = jax.tree.flatten(arguments)
         if not self.identity or not _is_on_first_cpu(leaves):
             return None
-        signature = (structure, tuple(map(_describe_leaf, leaves)), _read_settings())
+        kinds = [x if isinstance(x, jax.ShapeDtypeStruct) else jax.typeof(x) for x in leaves]
+        shapes = tuple((x.shape, str(x.dtype), bool(x.weak_type)) for x in kinds)
+        signature = structure, shapes, _read_settings()
         with self._lock:
             if signature not in self._compiled:
                 folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
@@ -139,15 +141,12 @@ def compiler_options(*, quick: bool = False) -> dict[str, int | bool]:
 
 @contextmanager
 def kept_programs() -> Generator[None]:
-    """Keep the programs compiled inside for later processes, where JAX's settings name no folder.
-
-    JAX runs what it finds there: see `bayesrep.atomic.refuse_shared`.
-    """
+    """Keep programs compiled inside for later processes, where JAX's settings name no folder."""
     settings: Any = jax.config
     place, least = "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs"
     ours: dict[str, Any] = {}
     if getattr(settings, place) is None and settings.jax_enable_compilation_cache:
-        try:
+        try:  # JAX runs what it finds there: see `bayesrep.atomic.refuse_shared`
             ours = {place: str(programs_cache()), least: LEAST_COMPILATION}
         except OSError as error:
             warnings.warn(f"compiled programs are not kept: {error}", stacklevel=6)
@@ -190,11 +189,6 @@ def _is_on_first_cpu(leaves: Sequence[Any]) -> bool:
     used = {device for each in shardings if each is not None for device in each.device_set}
     chosen: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
     return used <= {first} and chosen in (None, first)
-
-
-def _describe_leaf(leaf: Any) -> tuple[Any, ...]:
-    kind = jax.typeof(leaf) if not isinstance(leaf, jax.ShapeDtypeStruct) else leaf
-    return kind.shape, str(kind.dtype), bool(getattr(kind, "weak_type", False))
 
 
 def _read_settings() -> tuple[Any, ...]:
