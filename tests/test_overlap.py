@@ -15,12 +15,12 @@ from scipy import special, stats
 from toys import COUNTS, DATA, Normal, expanding, log_own, skewed, some, whitened
 
 import bayesrep
+from bayesrep.inference.data_driven import between_classifier_sd, widen_priors
 from bayesrep.inference.density import build_density
 from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.marginal_mode import evaluation_program, find_marginal_mode
 from bayesrep.inference.mode import find_mode, log_mass
 from bayesrep.inference.problem import pose
-from bayesrep.inference.spread import between_classifier_sd, widen_priors
 from bayesrep.numerics.estimands import accuracy_line, errors_in_variables_line
 from bayesrep.posterior.verdict import Verdict
 from bayesrep.report.figure_names import find_figure

@@ -29,7 +29,7 @@ def sample(
     sampler: Sampler,
     keys: Array,
     target: Target,
-    fixed_values: Float[np.ndarray, "chain draw fixed"],  # from the warm-up to the last whole block
+    fixed_values: Float[np.ndarray, "chain step fixed"],  # from the warm-up to the last whole block
     schedule: Schedule,
     report: Callable[[int, int], None],  # draws of a block, and its divergences after warm-up
     *,

@@ -19,7 +19,7 @@ from bayesrep.choices import Feedback, Method
 from bayesrep.errors import ConvergenceWarning, OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import open_checkpoint
-from bayesrep.inference.components import choose_components
+from bayesrep.inference.data_driven import choose_components, widen_priors
 from bayesrep.inference.device import N_TIMED_STEPS, DeviceChoice, choose, spread_over
 from bayesrep.inference.methods import MethodDraws, Run, cut, laplace, nuts, sample_around_mode
 from bayesrep.inference.mode import other_mode_mass
@@ -27,7 +27,6 @@ from bayesrep.inference.nuts import blank_target
 from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.inference.program import compilation_timed, compiler_options, kept_programs
 from bayesrep.inference.schedule import BLOCK, MIN_CHAINS_NESTED, Schedule
-from bayesrep.inference.spread import widen_priors
 from bayesrep.inference.surrogate import Surrogate, surrogate_potential
 from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.files import build_tree, in_arviz
@@ -137,9 +136,9 @@ def fit(
     **options
         Sizes, families and priors: fields of `bayesrep.models.options.JointOptions`, such as
         `curve="gp"` or `slope=(3.0, 2.5)`. Without `components`, mixtures have two, or up to four
-        if the counts demand it: the attribute `components_choice` then says so
-        (`bayesrep.inference.components`). Without `classifier_level` or `classifier_slope`, these
-        are as wide as classifiers differ (`bayesrep.inference.spread`).
+        if the counts demand it: the attribute `components_choice` then says so. Without
+        `classifier_level` or `classifier_slope`, these are as wide as classifiers differ
+        (both: `bayesrep.inference.data_driven`).
 
     Returns
     -------

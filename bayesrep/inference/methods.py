@@ -180,7 +180,7 @@ def _sample_around(run: Run, marginal: ImportanceSample, *, part: str, stage: in
 def _run_chains(
     run: Run,
     target: Target,
-    fixed_values: Float[np.ndarray, "chain draw fixed"],
+    fixed_values: Float[np.ndarray, "chain step fixed"],
     *,
     part: str,
     stage: int,

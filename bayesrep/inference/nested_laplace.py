@@ -52,14 +52,11 @@ class PSISResult(NamedTuple):
         return self.pareto_k < MAX_PARETO_K and self.ess >= MIN_ESS
 
     @property
-    def standard_error(self) -> float:
-        """Standard error of k̂, were it the maximum-likelihood estimate: (1 + k̂) / √tail."""
-        return (1 + self.pareto_k) / math.sqrt(tail_length(len(self.log_weight)))
-
-    @property
     def is_hopeless(self) -> bool:
         """True if more draws of the same proposal would hardly have a smaller k̂."""
-        return self.pareto_k >= MAX_PARETO_K + self.standard_error
+        # The standard error of k̂, were it the maximum-likelihood estimate.
+        error = (1 + self.pareto_k) / math.sqrt(tail_length(len(self.log_weight)))
+        return self.pareto_k >= MAX_PARETO_K + error
 
 
 def smooth_weights(log_weight: Float[np.ndarray, "draw"]) -> PSISResult:

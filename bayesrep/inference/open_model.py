@@ -17,14 +17,13 @@ from numpyro.infer.util import constrain_fn, log_density
 
 from bayesrep.errors import OptionError
 from bayesrep.inference.arrowhead import by_unit
-from bayesrep.inference.components import choose_components
+from bayesrep.inference.data_driven import choose_components, widen_priors
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.laplace_marginal import Marginal, Setting
 from bayesrep.inference.marginal_mode import find_marginal_mode
 from bayesrep.inference.mode import around_mode
 from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.inference.program import kept_programs
-from bayesrep.inference.spread import widen_priors
 from bayesrep.models.model import TRACING_LOCK, Data
 from bayesrep.numerics.settings import own_settings
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -189,13 +188,13 @@ def _weighted(
         # ξ and ζ, by the whitening's inverse.
         shared = jnp.asarray(to_shared @ (position["shared"] - white.center["shared"]))
         around = position["units"] - white.center["units"] + white.drag @ shared
-        units, here = by_unit(to_units, around), setting._replace(data=data)
+        units, current = by_unit(to_units, around), setting._replace(data=data)
         # z = R⁻¹ (ζ − m) of every classifier.
-        normals, _ = marginal.conditional_normals(here, shared)
+        normals, _ = marginal.conditional_normals(current, shared)
         around = (units - normals.center)[..., None]
         z = triangular_solve(normals.root, around, left_side=True, lower=False)[..., 0]
         # log Z_c from two antithetic ratios, at y_c and mirrored at the centre.
-        ratios, _ = marginal.log_ratios(here, shared, normals, jnp.stack([z, -z]))
+        ratios, _ = marginal.log_ratios(current, shared, normals, jnp.stack([z, -z]))
         log_z = jax.nn.logsumexp(ratios, axis=0) - jnp.log(2)
         return (density.weight(data) - 1) * log_z.sum()
 

@@ -27,7 +27,7 @@ from bayesrep.atomic import LEAST_COMPILATION, programs_cache, replaced_file
 from bayesrep.inference.device import default_platform
 from bayesrep.progress import Stopwatch
 
-T = TypeVar("T")
+Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class Program:
         return exported
 
 
-def storable(kind: type[T]) -> type[T]:
+def storable(kind: type[Kind]) -> type[Kind]:
     """Have programs stored whose results hold NamedTuples of this kind."""
     with suppress(ValueError):  # known already, as after a module is loaded again
         name = f"{kind.__module__}.{kind.__qualname__}"

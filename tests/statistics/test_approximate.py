@@ -82,7 +82,7 @@ def test_a_shape_is_hopeless_only_by_more_than_its_error():
         found = [smooth_weights(log_weight) for log_weight in sets]
         assert least <= sum(each.is_hopeless for each in found) <= most
         # The prior of ten observations makes the shape surer than its likelihood.
-        error = np.mean([each.standard_error for each in found]) / (1 + 10 / 95)
+        error = np.mean([1 + each.pareto_k for each in found]) / np.sqrt(95) / (1 + 10 / 95)
         assert np.std([each.pareto_k for each in found]) == pytest.approx(error, rel=1 / 6)
 
 

@@ -1,4 +1,4 @@
-"""Automatic choice of the number of mixture components, K: two, or more if the counts demand it.
+"""Choices by the data: the number of mixture components, K, and scales of classifiers' priors.
 
 K is chosen by the evidence P(counts | K) under the prior of mixtures, by Laplace's method at the
 highest of several modes. Classifiers have no part in it: curves that do not fit would ask for more
@@ -9,7 +9,8 @@ References
 Kass, Raftery (1995), JASA 90: the scale of evidence in section 3.2, Laplace's method in 4.1.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -25,6 +26,8 @@ from bayesrep.models import MODELS
 from bayesrep.models.counts import Counts, complete, counts_of, log_likelihood_of, log_pair_masses
 from bayesrep.models.mixtures import mixture_offsets, mixture_start, sample_mixtures
 from bayesrep.models.options import JointOptions
+from bayesrep.models.priors import locate
+from bayesrep.studies.statistics import Cells
 from bayesrep.types import Floats
 
 MAX_COMPONENTS = 4
@@ -109,3 +112,39 @@ def _programs(options: JointOptions, structure: Any, shapes: Any) -> Programs:
         identity=f"counts alone {options!r} {structure} {shapes}" if is_own else "",
     )
     return compile_programs(density)
+
+
+def widen_priors(problem: Problem, named: Collection[str]) -> Problem:
+    """Widen the default priors of classifiers' terms to the accuracies' spread, but for `named`."""
+    # The default sds suit classifiers of one kind; accuracies from 0.1 % to 99.9 % they would
+    # shrink to the middle. They cannot be sampled with the shared parameters, whose data have a
+    # weight for the images that all classifiers have in common.
+    options = problem.options
+    level, slope = (
+        locate(each).scale for each in (options.classifier_level, options.classifier_slope)
+    )
+    # Levels differ as the logits of accuracies do. Most images lie about 2 s − 1 = 0.5: an accuracy
+    # is about that of the curve there.
+    usual = math.hypot(level, 0.5 * slope)
+    ratio = between_classifier_sd(problem.statistics.replication) / usual
+    # Levels are multiplied by the largest of 1, √2, 2, 2 √2, … that the ratio reaches, so that
+    # studies share programs. Slopes by its square root: a classifier that is nearly always right
+    # tells little of its slope.
+    steps = max(0, math.floor(2 * math.log2(max(ratio, 1e-3))))
+    wider = {
+        "classifier_level": level * 2 ** (steps / 2),
+        "classifier_slope": slope * 2 ** (steps / 4),
+    }
+    free = {name: value for name, value in wider.items() if steps and name not in named}
+    return replace(problem, options=replace(options, **free)) if free else problem
+
+
+def between_classifier_sd(cells: Cells) -> float:
+    """Estimate the sd of classifiers' logit accuracies, less the sampling variance."""
+    images, right = cells.images.sum(), cells.correct.sum(axis=0)
+    if len(right) < 2:
+        return 0.0
+    accuracy = (right + 0.5) / (images + 1)
+    chance = 1 / (images * accuracy * (1 - accuracy))
+    logit = np.log(accuracy) - np.log1p(-accuracy)
+    return float(np.sqrt(max(logit.var(ddof=1) - chance.mean(), 0.0)))
