@@ -62,14 +62,14 @@ def list_calls(study: bayesrep.Study) -> Iterator[tuple[str, Call]]:
     density, values = tools.density, posed.start(data)
     position = tools.start(values)
     many = jax.tree.map(lambda x: jax.ShapeDtypeStruct((CHAINS, *x.shape), x.dtype), position)
-    target = blank_target(density, data, position)
+    setting, surrogate = target = blank_target(density, data, position)
     standard = jax.ShapeDtypeStruct((CHAINS, density.shared), float)
     full = jax.value_and_grad(density.potential)
     sampled = jax.value_and_grad(partial(surrogate_potential, density), argnums=1)
     yield "gradient", (jax.jit(jax.vmap(full, (0, None))), (many, data))
     yield (
         "surrogate gradient",
-        (jax.jit(jax.vmap(sampled, (None, 0))), (target.surrogate, standard)),
+        (jax.jit(jax.vmap(sampled, (None, 0))), (surrogate, standard)),
     )
     evaluate, draw = evaluation_program(density), draw_program(density)
     some, words = (
@@ -79,9 +79,9 @@ def list_calls(study: bayesrep.Study) -> Iterator[tuple[str, Call]]:
             (draw.size, 2, "uint32"),
         )
     )
-    yield "Laplace marginal", (evaluate.call, (target.setting, (some,)))
+    yield "Laplace marginal", (evaluate.call, (setting, (some,)))
     at = jax.ShapeDtypeStruct((draw.size, density.shared), float)
-    yield "weighted draws", (draw.call, (target.setting, (at, words)))
+    yield "weighted draws", (draw.call, (setting, (at, words)))
     yield "expansion", (tools.expand, (position, data))
     schedule = Schedule(CHAINS, warmup=250, draws=750)
     sampler = build_sampler(density, schedule, vectorized=True)

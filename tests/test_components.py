@@ -13,8 +13,8 @@ from scipy.special import expit, log_softmax, logsumexp
 
 import bayesrep
 from bayesrep.errors import OptionError
-from bayesrep.inference import components
-from bayesrep.inference.components import MAX_COMPONENTS, choose_components, find_mixture_mode
+from bayesrep.inference import data_driven
+from bayesrep.inference.data_driven import MAX_COMPONENTS, choose_components, find_mixture_mode
 from bayesrep.inference.problem import pose
 from bayesrep.models.mixtures import contrasts
 from bayesrep.models.options import JointOptions
@@ -117,7 +117,7 @@ def posed(monkeypatch, evidence, elsewhere=None):
         asked.append(options.components)
         return evidence[options.components], elsewhere or {}
 
-    monkeypatch.setattr(components, "find_mixture_mode", peak)
+    monkeypatch.setattr(data_driven, "find_mixture_mode", peak)
     return pose(zoo.study("tiny"), model="joint", options={}), asked
 
 
@@ -167,7 +167,7 @@ def test_the_highest_of_several_climbs_is_the_peak(monkeypatch):
     for masses, far in (([1.0, 1.9, 0.0, np.nan], False), ([1.0, 0.0, 2.1, np.nan], True)):
         with monkeypatch.context() as patched:
             told = iter(masses)
-            patched.setattr(components, "log_mass", lambda _, told=told: next(told))
+            patched.setattr(data_driven, "log_mass", lambda _, told=told: next(told))
             evidence, elsewhere = find_mixture_mode(datasets, options)
         assert evidence == (2.1 if far else 1.0)
         assert bool(elsewhere) == far

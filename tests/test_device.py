@@ -47,7 +47,7 @@ ON_THE_SECOND = """
     with jax.enable_x64(True), jax.default_device(second), ThreadPoolExecutor(2) as pool:
         data = jnp.zeros(3)
         density = build_density(model, data, select=lambda data, rows: data[rows])
-        setting = nuts.blank_target(density, data, density.origin()).setting
+        setting, _ = nuts.blank_target(density, data, density.origin())
         arrays = [x for x in jax.tree.leaves(setting) if isinstance(x, jax.Array)]
         assert {d for x in arrays for d in x.devices()} == {second}
         program = points.compile_for_points(lambda s, p: s.data + p[0].sum(), density, "sum")
@@ -76,7 +76,7 @@ ON_THE_SECOND = """
             sampler = nuts.compile_sampler(whole, keys, target, given)
             made.append(
                 chains.sample(
-                    sampler, sampler.states(keys), target, lambda chain, begin: given, schedule,
+                    sampler, keys, target, np.zeros((4, 50, 0)), schedule,
                     lambda draws, divergences: None, workers=1,
                 )
             )

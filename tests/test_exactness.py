@@ -59,10 +59,10 @@ TOYS = {"counts": (counts, COUNTS, of_counts), "bend": (following, SEEN, of_bend
 
 def by_laplace(toy):
     sample = around_mass(toy.density, toy.data, toy.white)
-    found = draw_weighted(toy.density, sample, np.random.default_rng(4), 8000)
-    assert found.psis.is_reliable
-    weight = np.exp(found.psis.log_weight)
-    return found.draws.position, weight / weight.sum()
+    draws, _, psis = draw_weighted(toy.density, sample, np.random.default_rng(4), 8000)
+    assert psis.is_reliable
+    weight = np.exp(psis.log_weight)
+    return draws.position, weight / weight.sum()
 
 
 def by_nuts(toy):

@@ -38,7 +38,7 @@ from bayesrep import (
 )
 from bayesrep.errors import EstimateWarning
 from bayesrep.files.netcdf import Variable
-from bayesrep.inference import components, mode
+from bayesrep.inference import data_driven, mode
 from bayesrep.inference.cells import cell_names
 from bayesrep.inference.density import build_density
 from bayesrep.inference.prior import prior_predictive
@@ -330,13 +330,13 @@ def test_the_number_of_components_is_told_where_the_counts_ask_for_it(monkeypatc
     """As where three are said to be worth e^30 times two."""
     evidence = {2: -100.0, 3: -70.0, 4: -60.0}
     monkeypatch.setattr(
-        components, "find_mixture_mode", lambda _, options: (evidence[options.components], {})
+        data_driven, "find_mixture_mode", lambda _, options: (evidence[options.components], {})
     )
     study = hard_study(selected=np.arange(50) % 2, shown=1)
     asked = short_fit(study, **FEW_DRAWS).posterior.attrs
     assert json.loads(asked["options"])["components"] == 3
     small = pose(study, model="joint", options=SMALL)
-    why = components.choose_components(small, choose=True)[1]
+    why = data_driven.choose_components(small, choose=True)[1]
     assert asked["components_choice"] == why != ""
 
 

@@ -54,7 +54,7 @@ class Case:
             return jax.jit(jax.vmap(one, in_axes=(0, None))), self.positions, self.data
         one = jax.value_and_grad(partial(surrogate_potential, self.density), argnums=1)
         places = jax.ShapeDtypeStruct((CHAINS, self.density.shared), float)
-        return jax.jit(jax.vmap(one, in_axes=(None, 0))), self.target.surrogate, places
+        return jax.jit(jax.vmap(one, in_axes=(None, 0))), self.target[1], places
 
     def sampler(self):
         schedule = Schedule(CHAINS, warmup=50, draws=50)
@@ -74,16 +74,16 @@ class Case:
 
     def evaluation(self):
         program = evaluation_program(self.density)
-        return program.call, self.target.setting, (self.points(program),)
+        return program.call, self.target[0], (self.points(program),)
 
     def drawing(self):
         program = draw_program(self.density)
         keys = jax.ShapeDtypeStruct((program.size, 2), "uint32")
-        return program.call, self.target.setting, (self.points(program), keys)
+        return program.call, self.target[0], (self.points(program), keys)
 
     def subsample(self):
         program = surrogates._subsample_program(self.density)
-        return program.call, self.target.surrogate, (self.points(program),)
+        return program.call, self.target[1], (self.points(program),)
 
 
 PROGRAMS = {

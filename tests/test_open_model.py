@@ -61,7 +61,7 @@ def log_law_of_chains(study, model, points, options):
         both = jnp.logaddexp(here, there)
         law = w * (both - jnp.log(2)).sum() - own - 0.5 * jnp.square(z).sum()
         law += jnp.sum(here - both) - units.log_volume.sum()
-        position = marginal.position(setting, shared, units.place(z))
+        position = setting.whitening({"shared": shared, "units": units.place(z)})
         return tools.density.to_sites(position), law
 
     return [jax.jit(one)(*point) for point in points]

@@ -15,12 +15,12 @@ from scipy import special, stats
 from toys import COUNTS, DATA, Normal, expanding, log_own, skewed, some, whitened
 
 import bayesrep
+from bayesrep.inference.data_driven import between_classifier_sd, widen_priors
 from bayesrep.inference.density import build_density
 from bayesrep.inference.laplace_marginal import Marginal
-from bayesrep.inference.marginal_mode import evaluate_marginal, find_marginal_mode
+from bayesrep.inference.marginal_mode import evaluation_program, find_marginal_mode
 from bayesrep.inference.mode import find_mode, log_mass
 from bayesrep.inference.problem import pose
-from bayesrep.inference.spread import between_classifier_sd, widen_priors
 from bayesrep.numerics.estimands import accuracy_line, errors_in_variables_line
 from bayesrep.posterior.verdict import Verdict
 from bayesrep.report.figure_names import find_figure
@@ -124,7 +124,7 @@ def test_what_units_say_of_what_they_share_is_raised_to_the_weight():
         ]
         wanted.append(-stats.norm.logpdf(level, 0, 3.0) - weight * sum(masses))
     # The units' normals miss a little of each, w of which is left; estimates from draws do not.
-    laplace = evaluate_marginal(density, setting, points).potential
+    laplace = evaluation_program(density)(setting, points)[0]
     draw = jax.vmap(partial(Marginal(density).draw, setting), (None, 0))
     keys = jax.random.split(jax.random.key(0), 1000)
     drawn = jax.jit(lambda at: jax.lax.map(lambda each: draw(each, keys).log_marginal, at))(points)
@@ -210,7 +210,7 @@ def test_strategies_are_tried_until_one_is_reliable_and_the_last_counts_whatever
             verdict = Verdict(
                 converged=strategy.description in reliable, sentence=f"No, {len(tried)}."
             )
-            return fit_module.Attempt(verdict, {}, {})
+            return verdict, {}, {}
 
         monkeypatch.setattr(fit_module, "_attempt", pretend)
         with warnings.catch_warnings():

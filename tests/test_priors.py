@@ -16,8 +16,8 @@ from refusals import refused
 import bayesrep
 from bayesrep.commands.options import setting
 from bayesrep.errors import OptionError, sentences
+from bayesrep.inference.data_driven import widen_priors
 from bayesrep.inference.problem import pose, programs
-from bayesrep.inference.spread import widen_priors
 from bayesrep.models.curves import OwnLaw, PopulationLaw
 from bayesrep.models.model import Form
 from bayesrep.models.options import JointOptions

@@ -1,7 +1,5 @@
 """Programs that later processes find without tracing: the same numbers, or made again."""
 
-import hashlib
-import json
 from dataclasses import replace
 from functools import partial, wraps
 from typing import NamedTuple
@@ -15,7 +13,7 @@ from jax.experimental.compilation_cache.compilation_cache import reset_cache
 from numpyro import handlers
 
 from bayesrep.inference import fit, program
-from bayesrep.inference.mode import ModeSearch
+from bayesrep.inference.arrowhead import Arrowhead
 from bayesrep.inference.problem import _programs, pose, programs
 from bayesrep.inference.program import Program
 from bayesrep.models import joint
@@ -47,7 +45,7 @@ def sums(tree, power):
     total = tree["a"] + tree["b"][0] ** power
     return {
         "z": [total, None],
-        "a": (ModeSearch(total, total, 1.0 * total.sum(), power + 1), total),
+        "a": (Arrowhead(total, total, 1.0 * total.sum(), power + 1), total),
     }
 
 
@@ -107,26 +105,21 @@ def test_the_code_is_all_of_the_rooms_that_programs_come_from(monkeypatch):
         assert name in text
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "bit", "another", "type", "tree"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "bit", "another"])
 def test_what_is_not_as_it_was_kept_is_made_again(folder, damage):
     value = Program(sums, "sums", "all")(TREE, TWO)
     (file,) = kept(folder)
     data = file.read_bytes()
-    seal, header, rest = data.split(b"\n", 2)
     if damage == "cut":
         data = data[: len(data) // 2]
     elif damage == "empty":
         data = b""
     elif damage == "bit":
         data = data[:-100] + bytes([data[-100] ^ 1]) + data[-99:]
-    elif damage == "another":
+    else:
         Program(lambda tree, power: sums(tree, power + 1), "more", "all")(TREE, TWO)
         (other,) = set(kept(folder)) - {file}
         data = other.read_bytes()[:-1]
-    else:
-        named = {"os:system": [0]} if damage == "type" else {"dict": 5}
-        header = json.dumps(named).encode()
-        data = b"\n".join([hashlib.sha256(header + rest).hexdigest().encode(), header, rest])
     file.write_bytes(data)
     again = Program(sums, "sums", "all")(TREE, TWO)
     assert jax.tree.structure(again) == jax.tree.structure(value)

@@ -14,11 +14,11 @@ from bayesrep.inference.arrowhead import Whitening, second_order, shift_map, whi
 from bayesrep.inference.chains import sample
 from bayesrep.inference.density import build_density
 from bayesrep.inference.laplace_marginal import Marginal
-from bayesrep.inference.marginal_mode import evaluate_marginal, find_marginal_mode
+from bayesrep.inference.marginal_mode import evaluation_program, find_marginal_mode
 from bayesrep.inference.methods import build_target
 from bayesrep.inference.mode import find_mode
 from bayesrep.inference.nested_laplace import N_POINTS, Proposal, sample_marginal
-from bayesrep.inference.nuts import Target, build_sampler, compile_sampler
+from bayesrep.inference.nuts import build_sampler, compile_sampler
 from bayesrep.inference.schedule import BLOCK
 from bayesrep.inference.surrogate import fit_surrogate
 
@@ -165,26 +165,24 @@ class Toy:
         size = self.density.shared
         origin = Proposal(np.zeros(size), np.eye(size))
         points = origin.draw(np.random.default_rng(0), N_POINTS)
-        there = evaluate_marginal(self.density, setting, points)
-        return Target(setting, fit_surrogate(self.density, setting, points, *there))
+        there = evaluation_program(self.density)(setting, points)
+        return setting, fit_surrogate(self.density, setting, points, *there)
 
     def draws(self, schedule, *, vectorized, workers, given=None):
         """Of chains; `given` [chain, draw, held] is held, in coordinates that stay."""
         chains, held = schedule.chains, 0 if given is None else given.shape[2]
         target = self.target(moves=given is None)
 
-        def feed(chain, begin):
-            if given is None:
-                return jnp.zeros((chains, BLOCK, 0) if vectorized else (BLOCK, 0))
-            block = given[:, begin : begin + BLOCK]
-            return jnp.asarray(block if vectorized else block[chain])
-
-        keys = schedule.keys(jax.random.key(0))
+        if given is None:
+            given = np.zeros((chains, schedule.warmup + schedule.draws + BLOCK, 0))
+        keys, first = schedule.keys(jax.random.key(0)), given[:, :BLOCK]
         program = (schedule, vectorized, held)
         if program not in self.compiled:
             sampler = build_sampler(self.density, schedule, vectorized=vectorized, n_fixed=held)
             key = keys if vectorized else keys[0]
-            self.compiled[program] = compile_sampler(sampler, key, target, feed(0, 0))
+            self.compiled[program] = compile_sampler(
+                sampler, key, target, first if vectorized else first[0]
+            )
         ready = self.compiled[program]
         report = lambda *_: None  # noqa: E731
-        return sample(ready, ready.states(keys), target, feed, schedule, report, workers=workers)
+        return sample(ready, keys, target, given, schedule, report, workers=workers)

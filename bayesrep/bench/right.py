@@ -66,7 +66,7 @@ def _jobs(subjects: Subjects, device: Any) -> dict[Case | str, Job]:
     return {
         **{case: subjects.job(case, device) for case in cases},
         "marginal at a point": Job(
-            _evaluations(whole), lambda: (whole.target.setting, whole.standard(CHAINS)), device
+            _evaluations(whole), lambda: (whole.target[0], whole.standard(CHAINS)), device
         ),
         "expansion at a point": Job(tools.expand, lambda: here, device),
         "quantities of draws": Job(tools.quantities, lambda: few, device),

@@ -134,7 +134,7 @@ class Subject:
             one: Any = jax.value_and_grad(partial(surrogate_potential, density), argnums=1)
             return Job(
                 jax.vmap(one, (None, 0)),
-                lambda: (self.target.surrogate, self.standard(chains)),
+                lambda: (self.target[1], self.standard(chains)),
                 device,
                 case.bits,
             )

@@ -4,13 +4,10 @@ With shared parameters x (P of them) and units y_c (Q each) the Hessian of a pot
 
     H = [[A, Bᵀ], [B, D]],   D block diagonal over units.
 
-Probing all units at once with the same unit vector gives the whole of D, because units do not
-meet, so P + Q Hessian-vector products suffice whatever the number of units. They are compiled;
-the linear algebra of small blocks is NumPy's. Eliminating the units first (with D⁻¹ = R Rᵀ and
-half = Rᵀ B, S = A − halfᵀ half) keeps every factor small.
-
-With a composite-likelihood weight w (`bayesrep.inference.density`) the Hessian is that of the
-weighted potential: D is w times the precision of a unit's own parameters.
+P + Q Hessian-vector products give all of it, because units do not meet. They are compiled; the
+linear algebra of small blocks is NumPy's. Units are eliminated first: with D⁻¹ = R Rᵀ and
+half = Rᵀ B, S = A − halfᵀ half. With a weight w (`bayesrep.inference.density`) D is w times the
+precision of a unit's own parameters.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,13 +21,15 @@ from jax.typing import ArrayLike
 from numpy.typing import NDArray
 
 from bayesrep.inference.density import Position
+from bayesrep.inference.program import storable
 from bayesrep.models.model import take_rows
-from bayesrep.types import Float, Ints
+from bayesrep.types import Float, Floats, Ints
 
 MIN_CURVATURE = 1e-2
 """Curvatures below this are raised to it: the priors of our models have precisions near 1."""
 
 
+@storable
 class Arrowhead(NamedTuple):
     """Blocks A, B and D of a symmetric arrowhead matrix, and the weight w that is in B and D."""
 
@@ -40,6 +39,7 @@ class Arrowhead(NamedTuple):
     weight: Float[Array, ""]
 
 
+@storable
 class SecondOrder(NamedTuple):
     """A potential, its gradient and its Hessian at a position."""
 
@@ -95,10 +95,7 @@ def shift_map(center: Position) -> Whitening:
 def second_order(
     potential: Callable[[Position], Array], position: Position, weight: float | Array = 1.0
 ) -> SecondOrder:
-    """Compute value, gradient and Hessian of a potential whose units are independent given ξ.
-
-    `weight` is w, the weight of the units' part in it.
-    """
+    """Compute value, gradient and Hessian of a potential in which units have the weight w."""
     shared, (units, own) = len(position["shared"]), position["units"].shape
     size = shared + own
     # One linear map serves both kinds of directions, so that the gradient is traced once.
@@ -133,15 +130,8 @@ def lower_root(root: Float[np.ndarray, "n column"]) -> Float[np.ndarray, "n n"]:
     return triangle.T
 
 
-def _eliminate(
-    hessian: Arrowhead,
-) -> tuple[
-    Float[np.ndarray, "unit own own"],
-    Float[np.ndarray, "unit own shared"],
-    Float[np.ndarray, "shared shared"],
-    float,
-]:
-    """Eliminate the units: R of each at weight 1, Rᵀ B / √w, S, and √w."""
+def _eliminate(hessian: Arrowhead) -> tuple[Floats, Floats, Floats, float]:
+    """Eliminate the units: R [C, Q, Q] of each at weight 1, Rᵀ B / √w [C, Q, P], S, and √w."""
     shared, cross, units, weight = map(np.asarray, hessian)
     root_weight = float(np.sqrt(weight))
     to_units = _inverse_root(units / weight)
@@ -155,21 +145,10 @@ def whitening(
     hessian: Arrowhead,
     center: Mapping[str, ArrayLike],
     *,
+    # A lower root of the covariance of the first shared parameters, in place of the Hessian's.
     fixed_root: Float[np.ndarray, "fixed fixed"] | None = None,
 ) -> Whitening:
-    """Build the change of variables in which a normal with this precision is standard.
-
-    Negative curvature is replaced by its absolute value and small curvature raised, so the result
-    is usable away from a mode.
-
-    Parameters
-    ----------
-    hessian, center
-        Precision matrix and mean of the normal.
-    fixed_root
-        A lower root of the covariance of the first shared parameters, to be used in place of the
-        Hessian's. The others then have their conditional precision.
-    """
+    """Build the change of variables in which a normal of this precision and mean is standard."""
     to_units, half, precision, root_weight = _eliminate(hessian)
     if fixed_root is None:
         to_shared = lower_root(_inverse_root(precision))

@@ -1,4 +1,4 @@
-"""From draws to the ArviZ object: names, dimensions, coordinates, attributes."""
+"""The ArviZ object of a fit: names, dimensions, coordinates and attributes of its draws."""
 
 import dataclasses
 import json

@@ -1,11 +1,8 @@
-"""Quantities at many draws, and the likelihood and predictions of the (k, n) cells.
-
-With groups of images a cell belongs to one group.
-"""
+"""Quantities at many draws, and the likelihood and predictions of the (k, n) cells."""
 
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +16,7 @@ from bayesrep.models.model import Data
 from bayesrep.numerics.codes import encode
 from bayesrep.posterior.groups import CellNames
 from bayesrep.studies.statistics import Cells
-from bayesrep.types import Float, Int, Shaped
+from bayesrep.types import Float, Int
 
 MAX_DRAWS_PER_CALL, MAX_NUMBERS_PER_CALL = 50, 2**24
 """Most draws evaluated together, and most numbers that the data of these may have."""
@@ -33,23 +30,19 @@ def evaluate(
     compiled: Programs,
     draws: Draws,
     data: Data,
+    # In place of large quantities, by name: the quantity, every how many draws, and a function.
     thinned: Mapping[str, tuple[str, int, Callable[[NDArray[Any]], NDArray[Any]]]] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Compute sites and quantities at positions [chain, draw, ...], as arrays of that form.
-
-    Equal draws, as in a resample of weighted ones, are computed once.
-
-    Parameters
-    ----------
-    compiled, draws, data
-        The programs, the positions and the data.
-    thinned
-        What to keep in place of large quantities, by name: the quantity, every how many draws of a
-        chain, and a function of its values [draw, ...]. The quantities are never whole in memory.
-    """
+    """Compute sites and quantities at positions [chain, draw, ...], as arrays of that form."""
     chains, length = draws["shared"].shape[:2]
     flat = {name: np.asarray(leaf).reshape(-1, *leaf.shape[2:]) for name, leaf in draws.items()}
-    first, same = _find_distinct(flat)
+    # Equal draws, as in a resample of weighted ones, are computed once: the first index of each
+    # distinct draw, and the number of every draw among these.
+    rows = zip(*flat.values(), strict=True)
+    digests = (hashlib.blake2b(b"".join(leaf.tobytes() for leaf in row)).digest() for row in rows)
+    numbers: dict[bytes, int] = {}
+    same = np.array([numbers.setdefault(digest, len(numbers)) for digest in digests])
+    first = np.unique(same, return_index=True)[1]
     a_draw = sum(jnp.size(leaf) for leaf in jax.tree.leaves(data))
     size = min(len(same), max(1, min(MAX_DRAWS_PER_CALL, MAX_NUMBERS_PER_CALL // a_draw)))
     # All batches have one shape, so that one program serves: too few draws are repeated, and the
@@ -75,17 +68,6 @@ def evaluate(
                 whole[name] = np.empty(shape, result.dtype)
             whole[name][thinned_rows // length, thinned_rows % length // step] = result[place]
     return dict(sorted(whole.items()))
-
-
-def _find_distinct(
-    draws: Mapping[str, Shaped[np.ndarray, "draw ..."]],
-) -> tuple[Int[np.ndarray, "distinct"], Int[np.ndarray, "draw"]]:
-    """Find the first index of each distinct draw, and the number of every draw among these."""
-    rows = zip(*draws.values(), strict=True)
-    digests = (hashlib.blake2b(b"".join(leaf.tobytes() for leaf in row)).digest() for row in rows)
-    numbers: dict[bytes, int] = {}
-    same = np.array([numbers.setdefault(digest, len(numbers)) for digest in digests])
-    return np.unique(same, return_index=True)[1], same
 
 
 def completed_cells(problem: Problem) -> dict[str, list[Cells]]:
@@ -123,36 +105,22 @@ def _predict_images(
     return counts
 
 
-class Thinning(NamedTuple):
-    """Thinning intervals, in draws of a chain, of the cells' log likelihood and predictions."""
-
-    likelihood: int
-    predictive: int
-
-
-def thinning(problem: Problem, chains: int, length: int) -> Thinning:
-    """Choose the thinning of a fit: the log likelihood of all draws, unless it is too large.
-
-    Few predictions are made for all draws, so that ArviZ finds both for the same draws; many only
-    for about every tenth of the draws with a log likelihood.
-    """
+def thinning(problem: Problem, chains: int, length: int) -> tuple[int, int]:
+    """Choose every how many draws of a chain have a log likelihood, and predictions."""
     cells = completed_cells(problem)["replication"]
     answers = len(problem.statistics.classifiers) * sum(len(each.images) for each in cells)
     numbers = chains * length * answers
     step = min(length, -(-numbers // MAX_LOGITS))
+    # Few predictions are made for all draws, so that ArviZ finds both for the same draws; many only
+    # for about every tenth of the draws with a log likelihood.
     few = numbers <= MAX_PREDICTIONS
-    return Thinning(step, 1 if few else step * -(-10 // step))
+    return step, 1 if few else step * -(-10 // step)
 
 
 def evaluate_cells(
-    problem: Problem, tools: Programs, data: Data, draws: Draws, every: Thinning
+    problem: Problem, tools: Programs, data: Data, draws: Draws, every: tuple[int, int]
 ) -> dict[str, NDArray[Any]]:
-    """Compute sites and quantities at positions [chain, draw, ...], thinned for `cell_groups`.
-
-    In place of `cell_accuracy`, which for ten thousand classifiers is larger than all else, stand
-    `accuracy` [chain, draw, C, cell] at the predictive draws, and `logit_right` at the draws with
-    a log likelihood.
-    """
+    """Compute sites and quantities at positions [chain, draw, ...], thinned for `cell_groups`."""
     pairs = pair_of_cells(completed_cells(problem)["replication"][0])
 
     def on_cells(accuracy: NDArray[Any]) -> NDArray[Any]:
@@ -167,9 +135,12 @@ def evaluate_cells(
         logit -= np.log1p(-accuracy)
         return logit.astype(np.float32)
 
+    # `cell_accuracy` is larger than all else for ten thousand classifiers. In its place stand
+    # `accuracy` [chain, draw, C, cell] at the predictive draws, and `logit_right` at the draws with
+    # a log likelihood.
     thinned = {
-        "accuracy": ("cell_accuracy", every.predictive, on_cells),
-        "logit_right": ("cell_accuracy", every.likelihood, logit_on_cells),
+        "accuracy": ("cell_accuracy", every[1], on_cells),
+        "logit_right": ("cell_accuracy", every[0], logit_on_cells),
     }
     return evaluate(tools, draws, data, thinned)
 
@@ -177,37 +148,12 @@ def evaluate_cells(
 def cell_groups(
     problem: Problem,
     values: Mapping[str, NDArray[Any]],
-    every: Thinning,
+    every: tuple[int, int],
     *,
     seed: int,
     new_images: bool = False,
 ) -> dict[str, Any]:
-    """Build the groups `log_density`, `posterior_predictive` and `observed_data`.
-
-    Parameters
-    ----------
-    problem
-        What was fitted.
-    values, every
-        `log_mass_i` [chain, draw, G, M] of data set i on the model's pairs, and what else
-        `evaluate_cells` says of cells, with its thinning.
-    seed
-        Seed of the predictive draws.
-    new_images
-        Predict answers on the predicted images of each cell (all of them: `replication_right`);
-        otherwise on the observed ones, so that accuracies by cell can be compared with the
-        observed.
-
-    Returns
-    -------
-    dict
-        `log_density` holds for every data set `ROLE_images` (the images of a cell together) and
-        `logit_right`, the logit of P(correct | k, n) in steps of `logit_step` from `logit_middle`
-        (`bayesrep.numerics.codes`), from which the likelihood of the answers follows
-        (`bayesrep.posterior.likelihood`). `correct` is of the cells with images
-        (`answered_cell`). All that is observed is predicted, under the same name. A thinned group
-        has the numbers of its draws as `draw`.
-    """
+    """Build the groups `log_density`, `posterior_predictive` and `observed_data`."""
     rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
     log_density, predictive, observed = {}, {}, {}
     for index, (role, tables) in enumerate(completed_cells(problem).items()):
@@ -219,6 +165,7 @@ def cell_groups(
         predicted = np.concatenate(predicted, axis=1).reshape(*predictive_mass.shape[:2], -1)
         name, dims = f"{role}_images", (f"{role}_cell",)
         of_draws = ("chain", "draw", *dims)
+        # Of the images of a cell together; all that is observed is predicted, under the same name.
         log_density[name] = (of_draws, images * density_mass.reshape(*density_mass.shape[:2], -1))
         predictive[name] = (of_draws, predicted)
         observed[name] = (dims, images)
@@ -227,13 +174,16 @@ def cell_groups(
     right = np.concatenate([cells.correct for cells in completed_cells(problem)["replication"]]).T
     some, dims = np.flatnonzero(images), ("classifier", "answered_cell")
     by_cell = ("classifier", "replication_cell")
+    # The logit of P(correct | k, n) in steps (`bayesrep.numerics.codes`), from which the likelihood
+    # of the answers follows (`bayesrep.posterior.likelihood`).
     coded = encode(values["logit_right"])
     log_density["logit_right"] = (("chain", "draw", *by_cell), coded.code)
     log_density["logit_middle"] = (by_cell, coded.middle)
     log_density["logit_step"] = (by_cell, coded.step)
-    for group, step in ((log_density, every.likelihood), (predictive, every.predictive)):
-        if step > 1:
+    for group, step in zip((log_density, predictive), every, strict=True):
+        if step > 1:  # the numbers of a thinned group's draws
             group["draw"] = (("draw",), np.arange(0, values["log_mass_0"].shape[1], step))
+    # Answers about the observed images of a cell, so that accuracies can be compared, or new ones.
     trials = predictive["replication_images"][1] if new_images else images
     trials = np.broadcast_to(trials, (*values["accuracy"].shape[:2], len(images)))
     correct = np.empty(values["accuracy"].shape, dtype=np.int32)

@@ -1,17 +1,17 @@
 """Chains run to their end, block by block: in threads, or as one batch.
 
-Chains are independent. A divergence means that the step size is too large for the posterior's
-sharpest curvature: all chains are then drawn again with half the step size. A host loop over short
-blocks makes progress, interruption, checkpoint and draws independent of each other.
+A host loop over short blocks makes progress, interruption, checkpoint and draws independent of each
+other.
 """
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from threading import Event
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -24,52 +24,19 @@ from bayesrep.types import Float
 MAX_HALVINGS = 3
 """Most halvings of the step size after divergences."""
 
-FixedValues: TypeAlias = Callable[[int, int], Float[Array, "*chain draw fixed"]]
-"""`fixed_values(chain, draw)`: coordinates that are not sampled, for the block from a draw (counted
-from the start of warm-up) of a chain on; `fixed_values(0, 0)` has the shapes of all."""
-
 
 def sample(
     sampler: Sampler,
-    states: Sequence[State],
+    keys: Array,
     target: Target,
-    fixed_values: FixedValues,
+    fixed_values: Float[np.ndarray, "chain step fixed"],  # from the warm-up to the last whole block
     schedule: Schedule,
-    report: Callable[[int, int], None],
+    report: Callable[[int, int], None],  # draws of a block, and its divergences after warm-up
     *,
-    workers: int,
-    checkpoint: Path | None = None,
+    workers: int,  # chains at a time, in threads: XLA releases the interpreter lock
+    checkpoint: Path | None = None,  # folder of blocks' files, and the prefix of their names
 ) -> Transition:
-    """Run chains from their first states; a vectorised sampler has one state for all chains.
-
-    Otherwise chains run in `workers` threads of this process: XLA releases the interpreter lock,
-    so threads use as many cores as there are workers. Draws do not depend on the number of
-    workers, on `report` or on `checkpoint`.
-
-    Parameters
-    ----------
-    sampler
-        A compiled one.
-    states, target, fixed_values, schedule
-        The sampler's arguments, and the length of the chains.
-    report
-        Called with the number of draws that a block finished and its divergences after warm-up;
-        less than none where draws are made again.
-    workers
-        Chains at a time.
-    checkpoint
-        Folder of the files of blocks, and the prefix of their names.
-
-    Raises
-    ------
-    ValueError
-        If the warm-up is not of whole blocks.
-
-    Returns
-    -------
-    Transition
-        NumPy arrays [chain, draw, ...].
-    """
+    """Run chains of a compiled sampler from their keys [chain, 2], to arrays [chain, draw, ...]."""
     warm, remainder = divmod(schedule.warmup, BLOCK)
     if remainder:
         raise ValueError(f"a warm-up is of blocks of {BLOCK} draws; got {schedule.warmup}")
@@ -77,22 +44,26 @@ def sample(
     stop = Event()
     # Arrays of one device, or of the host, are distributed over the devices of the program.
     of_state, of_target, _ = sampler.block.input_shardings[0]
-    states = [jax.device_put(state, of_state) for state in states]
+    # A vectorised sampler has one state for all chains.
+    starts = map(sampler.start, [keys] if sampler.vectorized else keys)
+    states = [jax.device_put(state, of_state) for state in starts]
     target = jax.device_put(target, of_target)
 
     def block(state: State, chain: int, number: int, suffix: str) -> tuple[State, Transition]:
-        """Load one block from the checkpoint or compute it: next state, transitions."""
+        # Load one block from the checkpoint or compute it.
         name = f"-chain-{chain}-block-{number:05d}.npz"
         file = checkpoint and checkpoint.with_name(f"{checkpoint.name}{suffix}{name}")
         if file is not None and file.exists():
             return load_block(file, sampler.block.out_info)
-        result = sampler.block(state, target, fixed_values(chain, number * BLOCK))
+        rows = slice(number * BLOCK, (number + 1) * BLOCK)
+        fixed = fixed_values[:, rows] if sampler.vectorized else fixed_values[chain, rows]
+        result = sampler.block(state, target, jnp.asarray(fixed))
         if file is not None:
             save_block(file, result)
         return result
 
     def run(state: State, chain: int, numbers: range, suffix: str) -> tuple[State, Transition]:
-        """Run some blocks: the state after them, and their transitions on the host."""
+        # Run some blocks: the state after them, and their transitions on the host.
         blocks: list[Transition] = []
         for number in numbers:
             if stop.is_set():
@@ -126,17 +97,14 @@ def sample(
             diverging = int(draws.diverging.sum())
             if not diverging or halvings == MAX_HALVINGS:
                 return draws
-            # Draws with divergences are discarded, also from the progress bar.
+            # The step size is too large for the posterior's sharpest curvature: draws are
+            # discarded, also from the progress bar, and made again with half of it.
             report(-draws.diverging.size, -diverging)
-            states = [_halve_step(state) for state in states]
+            for place, state in enumerate(states):
+                adapted = state.hmc.adapt_state
+                halved = adapted._replace(step_size=adapted.step_size / 2)
+                states[place] = state._replace(hmc=state.hmc._replace(adapt_state=halved))
     raise AssertionError  # the last of the loop returns
-
-
-def _halve_step(state: State) -> State:
-    """Halve the step size."""
-    adapted = state.hmc.adapt_state
-    halved = adapted._replace(step_size=adapted.step_size / 2)
-    return state._replace(hmc=state.hmc._replace(adapt_state=halved))
 
 
 def _run_jobs(

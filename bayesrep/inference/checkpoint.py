@@ -1,8 +1,7 @@
 """Draws on disk while they are made, so that a killed fit goes on where it was.
 
-A checkpoint is a folder: `checkpoint.json` says which fit it belongs to, and every chain writes
-one file per block of transitions, with its draws and the state the next block starts from. Files
-appear whole or not at all, and hold plain arrays only (no pickle).
+A folder: `checkpoint.json` says which fit it belongs to, and every chain writes one file per block,
+with its draws and the state the next block starts from. Files hold plain arrays only (no pickle).
 """
 
 import json
@@ -22,20 +21,7 @@ from bayesrep.files import npy, strict_json
 
 
 def open_checkpoint(folder: str | Path, identity: Mapping[str, Any]) -> Path:
-    """Create the folder of a checkpoint, or check that it belongs to this very fit.
-
-    Parameters
-    ----------
-    folder
-        A checkpoint, an empty folder or nothing yet.
-    identity
-        Facts that have to agree: the data, the model, the schedule, the versions.
-
-    Raises
-    ------
-    PosteriorError
-        Naming what differs, or why the folder cannot be used.
-    """
+    """Create the folder of a checkpoint, or check that it belongs to the fit of these facts."""
     target = Path(folder)
     manifest = target / "checkpoint.json"
     text = json.dumps(identity, indent=1) + "\n"
@@ -87,50 +73,31 @@ def save_block(path: Path, tree: Any) -> None:
 
 
 def load_block(path: Path, template: Any) -> Any:
-    """Read what `save_block` wrote.
-
-    Parameters
-    ----------
-    path
-        The file.
-    template
-        A tree of the same form, of arrays or their shapes and types.
-
-    Raises
-    ------
-    PosteriorError
-        Where the file is damaged, or another tree's.
-    """
+    """Read what `save_block` wrote of a tree of the template's form, shapes and types."""
     leaves, structure = jax.tree.flatten(template)
     try:
+        arrays: dict[str, NDArray[Any]] = {}
         with zipfile.ZipFile(path) as archive:
-            arrays = {each.filename: _read_array(archive, each) for each in archive.infolist()}
+            for each in archive.infolist():
+                if each.compress_type != zipfile.ZIP_STORED or each.file_size != each.compress_size:
+                    raise ValueError("its arrays are compressed, as none of ours are")
+                with archive.open(each) as stream:
+                    arrays[each.filename] = npy.read(stream, each.file_size)
     # A damaged archive may also ask for a password, or another version of the format.
     except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
         raise PosteriorError("checkpoint-file-damaged", path=path, reason=reason(error)) from None
     if set(arrays) != {f"{number}.npy" for number in range(len(leaves))}:
         raise PosteriorError("checkpoint-arrays-differ", path=path)
+    values: list[Any] = []
     try:
-        values = [_restore_leaf(arrays[f"{i}.npy"], leaf) for i, leaf in enumerate(leaves)]
+        for number, leaf in enumerate(leaves):
+            value = jnp.asarray(arrays[f"{number}.npy"])
+            values.append(jax.random.wrap_key_data(value) if _is_key(leaf) else value)
+            if (values[-1].shape, values[-1].dtype) != (leaf.shape, leaf.dtype):
+                raise TypeError
     except (TypeError, ValueError):  # text or times, or no key, or of another shape
         raise PosteriorError("checkpoint-arrays-shape-differs", path=path) from None
     return jax.tree.unflatten(structure, values)
-
-
-def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
-        raise ValueError("its arrays are compressed, as none of ours are")
-    with archive.open(member) as stream:
-        return npy.read(stream, member.file_size)
-
-
-def _restore_leaf(array: NDArray[Any], leaf: Any) -> Any:
-    """Convert an array to the kind of leaf that it was saved from; TypeError if it is another."""
-    value = jnp.asarray(array)
-    value = jax.random.wrap_key_data(value) if _is_key(leaf) else value
-    if value.shape != leaf.shape or value.dtype != leaf.dtype:
-        raise TypeError(f"{value.dtype} of shape {value.shape}")
-    return value
 
 
 def _is_key(leaf: Any) -> bool:

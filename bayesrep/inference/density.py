@@ -1,9 +1,7 @@
 """A NumPyro model as a log density over two arrays, ready for linear algebra.
 
-Models of many classifiers have an arrowhead Hessian: a few *shared* (global) parameters, and for
-every *unit* (classifier) a few local ones, which are independent of other units' given the shared.
-The unconstrained parameters are therefore stored as `{"shared": [P], "units": [C, Q]}`; everything
-in this package works on that pair and knows no model.
+A few *shared* (global) parameters, and for every *unit* (classifier) a few local ones, independent
+of other units' given the shared: positions are `{"shared": [P], "units": [C, Q]}`, unconstrained.
 """
 
 import math
@@ -22,6 +20,7 @@ from numpyro import handlers
 from numpyro.distributions import constraints
 from numpyro.infer.util import constrain_fn
 
+from bayesrep.inference.program import storable
 from bayesrep.models.model import TRACING_LOCK, Data, take_rows
 from bayesrep.types import Float, Ints
 
@@ -30,6 +29,7 @@ Draws: TypeAlias = Mapping[str, Array] | Mapping[str, NDArray[np.float64]]
 """Positions [chain, draw, ...]; samplers return NumPy arrays."""
 
 
+@storable
 class Potentials(NamedTuple):
     """Negative log density in parts: of the shared parameters, and of each unit given these."""
 
@@ -39,41 +39,22 @@ class Potentials(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """Potential energy of a model, and the map from arrays to its sites.
+    """Potential energy of a model, and the map from arrays to its sites."""
 
-    Attributes
-    ----------
-    model
-        NumPyro model of one argument, the data; all latent sites have real support.
-    offsets
-        A site's value is its coordinate plus its offset; no offset depends on a site that has one,
-        so the change of variables keeps volumes.
-    select
-        `select(data, rows)`: the data of some of the units, with which the potential takes these
-        units' coordinates.
-    weight
-        `weight(data)`: w ≤ 1, the composite-likelihood weight. Shared parameters x have the density
-        p(x) Π_c p(data_c | x)^w, and a unit's own, given these, that of all its data.
-    identity
-        All that the model closes over, as text (`bayesrep.inference.program`); empty if unknown.
-    sites
-        Shapes of the latent sites' values, in the order in which positions hold them.
-    unit_axes
-        Axis of the units in a value, of sites in their plate.
-    shared, units, per_unit
-        P, C and Q of the pair of arrays; C = 0 when no site lies in the unit plate.
-    """
-
-    model: Callable[[Data], None]
+    model: Callable[[Data], None]  # NumPyro's, of latent sites with real support
+    # A site's value is its coordinate plus its offset. No offset depends on a site that has one, so
+    # that the change of variables keeps volumes.
     offsets: Callable[[Mapping[str, Array]], Mapping[str, Array]]
-    select: Callable[[Data, Ints], Data]
+    select: Callable[[Data, Ints], Data]  # the data of some of the units
+    # w ≤ 1, the composite-likelihood weight. Shared parameters x have the density
+    # p(x) Π_c p(data_c | x)^w, and a unit's own, given these, that of all its data.
     weight: Callable[[Data], Float[Array, ""]]
-    identity: str
-    sites: Mapping[str, tuple[int, ...]]
-    unit_axes: Mapping[str, int]
-    shared: int
-    units: int
-    per_unit: int
+    identity: str  # all that the model closes over, as text; empty if unknown
+    sites: Mapping[str, tuple[int, ...]]  # shapes of values, in the order of positions
+    unit_axes: Mapping[str, int]  # axis of the units in a value, of sites in their plate
+    shared: int  # P
+    units: int  # C; 0 when no site lies in the unit plate
+    per_unit: int  # Q
 
     def to_sites(self, position: Position) -> dict[str, Array]:
         """Compute the values of the model's (unconstrained) sites at the position of one draw."""
@@ -114,37 +95,35 @@ class Density:
         }
 
     def potential(self, position: Position, data: Data) -> Float[Array, ""]:
-        """Compute the negative log joint density of the unconstrained parameters and the data.
-
-        The units' part has the weight w, which does not move a unit's mode given the shared
-        parameters.
-        """
+        """Compute −log p of the parameters and the data, the units' part with the weight w."""
         parts = self.potentials(position, data)
         return parts.shared + self.weight(data) * parts.units.sum()
 
     @cached_property
     def potentials(self) -> Callable[[Position, Data], Potentials]:
         """Compile the potential by parts; sites and factors outside the plate are shared."""
-        return jax.jit(self._potentials)  # NumPyro's handlers run once, however often it is used
 
-    def _potentials(self, position: Position, data: Data) -> Potentials:
-        substituted = handlers.substitute(self.model, data=self.to_sites(position))
-        with TRACING_LOCK:
-            trace = handlers.trace(substituted).get_trace(data)
-        shared, units = jnp.zeros(()), jnp.zeros(len(position["units"]))
-        for site in trace.values():
-            if site["type"] != "sample":
-                continue
-            log_density = jnp.asarray(site["fn"].log_prob(site["value"]))
-            # Summed over all axes but the units': one number for each classifier.
-            axis = _unit_axis(site)
-            if axis is None:
-                shared = shared - log_density.sum()
-            else:
-                axis += log_density.ndim
-                others = tuple(i for i in range(log_density.ndim) if i != axis)
-                units = units - log_density.sum(axis=others)
-        return Potentials(shared, units)
+        @jax.jit  # NumPyro's handlers run once, however often it is used
+        def potentials(position: Position, data: Data) -> Potentials:
+            substituted = handlers.substitute(self.model, data=self.to_sites(position))
+            with TRACING_LOCK:
+                trace = handlers.trace(substituted).get_trace(data)
+            shared, units = jnp.zeros(()), jnp.zeros(len(position["units"]))
+            for site in trace.values():
+                if site["type"] != "sample":
+                    continue
+                log_density = jnp.asarray(site["fn"].log_prob(site["value"]))
+                # Summed over all axes but the units': one number for each classifier.
+                axis = _unit_axis(site)
+                if axis is None:
+                    shared = shared - log_density.sum()
+                else:
+                    axis += log_density.ndim
+                    others = tuple(i for i in range(log_density.ndim) if i != axis)
+                    units = units - log_density.sum(axis=others)
+            return Potentials(shared, units)
+
+        return potentials
 
     def quantities(self, position: Position, data: Data) -> dict[str, Array]:
         """Compute all sites and deterministic quantities of the model at one position."""
@@ -167,22 +146,7 @@ def build_density(
     weight: Callable[[Data], Float[Array, ""]] = lambda data: jnp.ones(()),
     identity: str = "",
 ) -> Density:
-    """Trace `model(data)` once and lay out its latent sites.
-
-    Parameters
-    ----------
-    model
-        NumPyro model of one argument; units lie in its plate "classifier".
-    data
-        Anything the model takes; only its shapes matter here.
-    offsets, select, weight, identity
-        As in `Density`.
-
-    Raises
-    ------
-    ValueError
-        If a latent site's support is not the real line.
-    """
+    """Trace `model(data)`, whose units lie in the plate "classifier", and lay out latent sites."""
     trace: dict[str, Any] = {}
 
     def shapes_only(data: Data) -> None:

@@ -38,25 +38,7 @@ def default_platform() -> str:
 def choose(
     device: str, chains: int, build_steps: Callable[[int], Callable[[], Any]]
 ) -> DeviceChoice:
-    """Choose the device to sample on.
-
-    Another device than the CPU has to be twice as fast: its programs compile longer.
-
-    Parameters
-    ----------
-    device
-        `"auto"`, or a platform of JAX such as `"cpu"` or `"gpu"`.
-    chains
-        Chains of the fit: on a CPU they share the cores, elsewhere they run as one batch.
-    build_steps
-        `build_steps(batch)` returns a function that takes `STEPS` steps of so many chains on the
-        default device, compiled at the first call, and waits for them.
-
-    Raises
-    ------
-    OptionError
-        For a platform that JAX does not have here.
-    """
+    """Choose the device to sample on, the fastest at steps of so many chains if it is "auto"."""
     devices = find_devices()
     if device != "auto":
         name = find_platform(device)
@@ -78,13 +60,7 @@ def choose(
 
 
 def find_platform(device: str) -> str:
-    """Find JAX's name of a kind of device.
-
-    Raises
-    ------
-    OptionError
-        If it is not.
-    """
+    """Find JAX's name of a kind of device."""
     devices = find_devices()
     name = next((n for n in devices if n == device or (device, n) == ("gpu", "cuda")), None)
     if name is None:
@@ -93,20 +69,7 @@ def find_platform(device: str) -> str:
 
 
 def spread_over(device: str, count: int) -> DeviceChoice:
-    """Take the first `count` devices of a kind; all but the chains runs on the first one.
-
-    Parameters
-    ----------
-    device
-        A platform of JAX; `"auto"` for JAX's default.
-    count
-        At least 1.
-
-    Raises
-    ------
-    OptionError
-        If there are not as many.
-    """
+    """Take the first `count` devices of a kind; all but the chains runs on the first one."""
     name = jax.default_backend() if device == "auto" else find_platform(device)
     devices = jax.devices(name)
     if not 1 <= count <= len(devices):

@@ -19,7 +19,7 @@ from bayesrep.choices import Feedback, Method
 from bayesrep.errors import ConvergenceWarning, OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import open_checkpoint
-from bayesrep.inference.components import choose_components
+from bayesrep.inference.data_driven import choose_components, widen_priors
 from bayesrep.inference.device import N_TIMED_STEPS, DeviceChoice, choose, spread_over
 from bayesrep.inference.methods import MethodDraws, Run, cut, laplace, nuts, sample_around_mode
 from bayesrep.inference.mode import other_mode_mass
@@ -27,7 +27,6 @@ from bayesrep.inference.nuts import blank_target
 from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.inference.program import compilation_timed, compiler_options, kept_programs
 from bayesrep.inference.schedule import BLOCK, MIN_CHAINS_NESTED, Schedule
-from bayesrep.inference.spread import widen_priors
 from bayesrep.inference.surrogate import Surrogate, surrogate_potential
 from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.files import build_tree, in_arviz
@@ -137,9 +136,9 @@ def fit(
     **options
         Sizes, families and priors: fields of `bayesrep.models.options.JointOptions`, such as
         `curve="gp"` or `slope=(3.0, 2.5)`. Without `components`, mixtures have two, or up to four
-        if the counts demand it: the attribute `components_choice` then says so
-        (`bayesrep.inference.components`). Without `classifier_level` or `classifier_slope`, these
-        are as wide as classifiers differ (`bayesrep.inference.spread`).
+        if the counts demand it: the attribute `components_choice` then says so. Without
+        `classifier_level` or `classifier_slope`, these are as wide as classifiers differ
+        (both: `bayesrep.inference.data_driven`).
 
     Returns
     -------
@@ -190,8 +189,12 @@ def fit(
         "dense_mass": dense_mass,
     }
     settings = {name: value for name, value in of_nuts.items() if value is not None}
-    of_chains = chains is not None or warmup is not None or bool(settings)
-    chains, warmup, draws = _fill_sizes(chains, warmup, draws)
+    of_chains = chains is not None or warmup is not None or bool(settings) or devices != 1
+    chains = 4 if chains is None else chains
+    if warmup is None:
+        warmup = 100 if chains >= MIN_CHAINS_NESTED else 250  # many chains learn from each other
+    if draws is None:  # so many that those of all chains together are enough
+        draws = min(max(-(-3000 // max(chains, 1)), 12), 750)
     _check(method, feedback, chains, warmup, draws)
     _check_settings(method, settings)
     spread = None if devices == 1 else spread_over(device, devices)
@@ -199,121 +202,78 @@ def fit(
     if checkpoint is not None and method == "laplace":
         raise OptionError("cut-or-checkpoint-without-nuts", method=method)
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
-    strategies = _list_strategies(
-        problem, method, feedback, of_chains=of_chains or spread is not None
-    )
+    strategies = _list_strategies(problem, method, feedback, of_chains=of_chains)
     with kept_programs(), compilation_timed(watch), own_settings():
         # Choices by counts and accuracies come first: they decide the shapes of the programs.
         problem = widen_priors(problem, options)
         problem, why_components = choose_components(problem, choose="components" not in options)
-        schedule = replace(_schedule(problem, chains, warmup, draws), **settings)
+        schedule = Schedule(chains, BLOCK * -(-warmup // BLOCK), draws)
+        components = problem.options.components
+        # Posteriors of few classifiers are far from normal, and those of three components and more,
+        # whose weights mix slowly.
+        if components > 2 or len(problem.statistics.classifiers) <= 64:
+            thinning = max(schedule.thinning, components**2 // 2)
+            schedule = replace(schedule, thinning=thinning, dense_mass=True)
+        schedule = replace(schedule, **settings)
         chosen = spread or _choose_device(device, chains, problem)
         with jax.default_device(chosen.device):
             data = problem.data()
             tools = programs(problem, data)
-            words = vocabulary_of(study.provenance) if isinstance(study, Study) else "images"
-            request = {"asked_method": method, "feedback": feedback, "words": words}
-            placement = {"device": chosen.device.device_kind, "device_choice": chosen.reason}
-            more = {**request, **placement, "components_choice": why_components}
-            facts = attributes(problem, data, method=method, seed=seed, **more)
-            identity = _identity(facts, schedule)
+            facts = attributes(
+                problem,
+                data,
+                method=method,
+                seed=seed,
+                asked_method=method,
+                feedback=feedback,
+                words=vocabulary_of(study.provenance) if isinstance(study, Study) else "images",
+                device=chosen.device.device_kind,
+                device_choice=chosen.reason,
+                components_choice=why_components,
+            )
+            # What must agree for a checkpoint to be continued.
+            names = "study_fingerprint statistics_digest model options datasets groups feedback"
+            identity = {name: facts[name] for name in (*names.split(), "seed", "device")}
+            identity |= {"schedule": json.dumps(asdict(schedule)), "versions": versions()}
             if checkpoint is not None and Path(checkpoint).exists():
                 open_checkpoint(checkpoint, identity)  # refuses at once what is another's
             other_mass = facts["elsewhere"] = other_mode_mass(problem, tools, data, seed)
-            marginal, attempt, tried = None, None, list[str]()
+            marginal, folder, tried = None, None, list[str]()
             # Strategies are tried in turn until one converges; the last one's draws count anyway.
-            for strategy in strategies:
-                longer = replace(schedule.lengthen(strategy.times), **settings)
+            while True:
+                strategy, *strategies = strategies
+                times = strategy.times
+                longer = replace(schedule.lengthen(times), **settings)
+                steps = max(1, strategy.stages * chains * (longer.warmup + draws))
                 counted = ("draw", "divergences") if strategy.stages else ("fit", "")
-                steps = strategy.steps(longer)
                 with progress_bar(steps, *counted, show=progress, watch=watch) as bar:
                     # The Laplace marginal serves every strategy: as result and as surrogate.
                     if marginal is None and feedback == "full":
                         bar.stage("finding the mode")
                         marginal = sample_around_mode(problem, tools, data, [seed, 4])
-                    folder = None
                     if checkpoint is not None and strategy.stages:
                         folder = open_checkpoint(checkpoint, identity)
                     run = Run(
-                        problem=problem,
-                        tools=tools,
-                        data=data,
-                        schedule=longer,
-                        seed=seed,
-                        device=chosen,
-                        bar=bar,
-                        marginal=marginal,
-                        folder=folder,
-                        times=strategy.times,
+                        problem, tools, data, longer, seed, chosen, bar, marginal, folder, times
                     )
-                    is_last = strategy is strategies[-1]
-                    attempt = _attempt(strategy, run, warmup=schedule.warmup, is_last=is_last)
-                if attempt.verdict.converged or is_last:
+                    verdict, contents, more = _attempt(
+                        strategy, run, warmup=schedule.warmup, is_last=not strategies
+                    )
+                if verdict.converged or not strategies:
                     break
-                tried.append(f"{strategy.description}: {attempt.verdict.sentence}")
-    assert attempt is not None  # there is a strategy
-    facts |= {"tried": " ".join(tried), **_trust(problem, attempt.verdict, other_mass)}
-    facts |= {**attempt.facts, "seconds": json.dumps(watch.seconds())}
-    return build_tree(attempt.contents, coordinates(problem), facts)
-
-
-class Attempt(NamedTuple):
-    """The verdict on a strategy's draws, and their groups and attributes, if they were made."""
-
-    verdict: Verdict
-    contents: Mapping[str, Any] = {}
-    facts: Mapping[str, Any] = {}
-
-
-def _attempt(strategy: "Strategy", run: Run, *, warmup: int, is_last: bool) -> Attempt:
-    """Draw by a strategy; draws whose importance weights fail are evaluated if it is the last."""
-    draws = strategy.draw(run)
-    # Weights are diagnosed as they are, chains by R-hat and ESS of every evaluated quantity.
-    verdict = None if strategy.stages else judge_weights(**draws.facts)
-    if verdict is not None and not (verdict.converged or is_last):
-        return Attempt(verdict)
-    run.bar.stage("evaluating")
-    contents = posterior_groups(
-        run.problem, run.tools, run.data, draws.position, draws.stats, seed=run.seed
-    )
-    run.bar.stage("judging")
-    schedule = json.dumps(asdict(replace(run.schedule, warmup=warmup)))
-    facts = {"method": strategy.method, "schedule": schedule, **draws.facts}
-    if verdict is not None:
-        return Attempt(verdict, contents, facts)
-    superchains = run.schedule.superchains
-    tree = build_tree(contents, coordinates(run.problem), {"superchains": superchains})
-    diverging = need_group(tree, "sample_stats")["diverging"].values
-    checks = diagnostics(need_group(tree, "posterior"))
-    verdict = judge(checks, int(diverging.sum()), diverging.size)
-    return Attempt(verdict, contents, {**facts, "superchains": superchains})
+                tried.append(f"{strategy.description}: {verdict.sentence}")
+    facts |= {"tried": " ".join(tried), **_trust(problem, verdict, other_mass)}
+    facts |= {**more, "seconds": json.dumps(watch.seconds())}
+    return build_tree(contents, coordinates(problem), facts)
 
 
 class Strategy(NamedTuple):
-    """A method, and the length of its chains.
+    """A method of inference, and the length of its chains in multiples of the usual one."""
 
-    Attributes
-    ----------
-    name
-        Its name in a model's `methods`.
-    draw
-        Makes the draws.
-    stages
-        Runs of all chains that it takes, for the progress bar; 0 for independent draws, which need
-        not converge.
-    times
-        Length of the chains, in multiples of the usual one.
-    """
-
-    name: str
+    name: str  # in a model's `methods`
     draw: Callable[[Run], MethodDraws]
-    stages: int
+    stages: int  # runs of all chains that it takes; 0 for independent draws
     times: int = 1
-
-    @property
-    def method(self) -> str:
-        """Name of the method in the posterior."""
-        return "nuts" if self.stages else self.name
 
     @property
     def description(self) -> str:
@@ -322,9 +282,31 @@ class Strategy(NamedTuple):
             return "Weighted draws of the normal approximation"
         return "Chains" if self.times == 1 else f"Chains {self.times} times as long"
 
-    def steps(self, schedule: Schedule) -> int:
-        """Compute the length of the progress bar."""
-        return max(1, self.stages * schedule.chains * (schedule.warmup + schedule.draws))
+
+def _attempt(
+    strategy: Strategy, run: Run, *, warmup: int, is_last: bool
+) -> tuple[Verdict, Mapping[str, Any], Mapping[str, Any]]:
+    """Draw by a strategy: the verdict, and groups and attributes of draws that may be used."""
+    position, stats, facts = strategy.draw(run)
+    # Weights are diagnosed as they are, chains by R-hat and ESS of every evaluated quantity.
+    verdict = None if strategy.stages else judge_weights(**facts)
+    if verdict is not None and not (verdict.converged or is_last):
+        return verdict, {}, {}
+    run.bar.stage("evaluating")
+    contents = posterior_groups(run.problem, run.tools, run.data, position, stats, seed=run.seed)
+    run.bar.stage("judging")
+    schedule = json.dumps(asdict(replace(run.schedule, warmup=warmup)))
+    method = "nuts" if strategy.stages else strategy.name
+    facts = {"method": method, "schedule": schedule, **facts}
+    if verdict is None:
+        facts["superchains"] = run.schedule.superchains
+        tree = build_tree(
+            contents, coordinates(run.problem), {"superchains": run.schedule.superchains}
+        )
+        diverging = need_group(tree, "sample_stats")["diverging"].values
+        checks = diagnostics(need_group(tree, "posterior"))
+        verdict = judge(checks, int(diverging.sum()), diverging.size)
+    return verdict, contents, facts
 
 
 def _list_strategies(
@@ -344,26 +326,6 @@ def _list_strategies(
     allowed += "" if "cut" in names else " with feedback='full'"
     facts = {"model": problem.name, "allowed": allowed, "method": method, "feedback": feedback}
     raise OptionError("method-not-for-model", **facts)
-
-
-def _fill_sizes(chains: int | None, warmup: int | None, draws: int | None) -> tuple[int, int, int]:
-    """Fill in the default numbers of chains, and of warm-up steps and draws of each."""
-    chains = 4 if chains is None else chains
-    if warmup is None:
-        warmup = 100 if chains >= MIN_CHAINS_NESTED else 250  # many chains learn from each other
-    if draws is None:  # so many that those of all chains together are enough
-        draws = min(max(-(-3000 // max(chains, 1)), 12), 750)
-    return chains, warmup, draws
-
-
-def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedule:
-    """Build the schedule of a problem's chains; warm-up in whole blocks."""
-    components = problem.options.components
-    schedule = Schedule(chains=chains, warmup=BLOCK * -(-warmup // BLOCK), draws=draws)
-    # Posteriors of few classifiers may be far from normal.
-    if components > 2 or len(problem.statistics.classifiers) <= 64:
-        return schedule.for_hard_posterior(components)
-    return schedule
 
 
 def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> None:
@@ -406,19 +368,12 @@ def _check_spread(mesh: Mesh | None, method: str, chains: int) -> None:
         raise OptionError("chains-not-shared-evenly", devices=mesh.size, chains=chains)
 
 
-def _identity(facts: Mapping[str, Any], schedule: Schedule) -> dict[str, Any]:
-    """Collect the facts that must agree for a checkpoint to be continued."""
-    names = ("study_fingerprint", "statistics_digest", "model", "options", "datasets", "groups")
-    named = {name: facts[name] for name in (*names, "feedback", "seed", "device")}
-    return {**named, "schedule": json.dumps(asdict(schedule)), "versions": versions()}
-
-
 def _choose_device(device: str, chains: int, problem: Problem) -> DeviceChoice:
     def build_steps(batch: int) -> Callable[[], Any]:
         """Build steps down the surrogate's potential: as much work as leapfrog steps."""
         data = problem.data()
         tools = programs(problem, data)
-        surrogate = blank_target(tools.density, data, tools.start(problem.start(data))).surrogate
+        _, surrogate = blank_target(tools.density, data, tools.start(problem.start(data)))
 
         def descend(surrogate: Surrogate, point: Array) -> Array:
             slope = jax.grad(partial(surrogate_potential, tools.density), argnums=1)

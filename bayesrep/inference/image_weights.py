@@ -1,15 +1,13 @@
 """Random weights of the images, the same for every classifier: why draws are joint.
 
-Were the images drawn again, the answers of all classifiers would change together. The weighted
-likelihood bootstrap gives image x a weight 1 + g_x, g_x ~ N(0, 1), for that. In a cell of m images
-and of probability q_c = P(correct | cell), to first order, it moves the log likelihood's
+The weighted likelihood bootstrap gives image x a weight 1 + g_x, g_x ~ N(0, 1). In a cell of m
+images and of probability q_c = P(correct | cell), to first order, it moves the log likelihood's
 derivative by logit q_c by √(m q_c (1 − q_c)) times
 
     ε_c  =  Σ_x g_x r_xc / √(Σ_x r_xc²),        r_xc = correct − q_c,
 
 which is standard normal for each classifier alone and has the correlation of the answers of two.
-Given the global parameters, a classifier's own ones are normal, centre + R z with R Rᵀ the inverse
-of the Hessian, and what moves the derivative moves
+What moves the derivative moves a classifier's own parameters, centre + R z given the global ones:
 
     z_c  =  Σ_cell L_c[cell] ε_c[cell]  +  (the prior's share),
     L_c  =  Rᵀ ∂logit q_c √(m q_c (1 − q_c)) / v,        v = Var(y) / (m q (1 − q)),
@@ -20,14 +18,9 @@ The leading directions of Σ_cell L ε over classifiers are a *factor model* of 
 of a classifier's identity covariance is the classifier's own. Every z_c is exactly standard normal,
 however many directions there are, so each classifier's posterior stays as it was.
 
-If only sufficient statistics are known, all pairs of classifiers have a cell's mean correlation,
-computed from sums of squares over images (`bayesrep.studies.statistics.Cells.squares`).
-
 References
 ----------
-Newton, Raftery (1994), "Approximate Bayesian inference with the weighted likelihood bootstrap",
-JRSS B 56. Halko, Martinsson, Tropp (2011), "Finding structure with randomness", SIAM Review 53:
-algorithm 4.4.
+Newton, Raftery (1994), JRSS B 56. Halko, Martinsson, Tropp (2011), SIAM Review 53: algorithm 4.4.
 """
 
 from collections.abc import Callable, Iterator
@@ -70,25 +63,15 @@ def images_of_cells(problem: Problem, role: str) -> list[list[Ints]] | None:
 def answer_factors(
     problem: Problem,
     images: list[list[Ints]] | None,
-    right: Float[np.ndarray, "classifier group pair"],
+    right: Float[np.ndarray, "classifier group pair"],  # P(correct | cell)
 ) -> Iterator[tuple[int, int, Float[np.ndarray, "row classifier"]]]:
-    """Yield group, pair and F of every cell with images: Fᵀ F has the answers' correlations.
-
-    Parameters
-    ----------
-    problem
-        The problem of the fit.
-    images
-        The replication's, by cell, from `images_of_cells`.
-    right
-        P(correct | cell).
-    """
+    """Yield group, pair and F of every cell with images: Fᵀ F has the answers' correlations."""
     for g, table in enumerate(completed_cells(problem)["replication"]):
         for cell, pair in enumerate(pair_of_cells(table)):
             if not table.images[cell]:
                 continue
             q = right[:, g, pair]
-            if images is None:
+            if images is None:  # all pairs of classifiers have a cell's mean correlation
                 yield g, int(pair), _equal_correlation(table, cell, q)[None]
                 continue
             assert problem.study is not None
@@ -109,10 +92,8 @@ def _equal_correlation(table: Cells, cell: int, q: Floats) -> Floats:
 
 
 def share_images(density: Density, setting: Setting, problem: Problem) -> Setting:
-    """Build the setting in which classifiers' noise is correlated through the images' weights.
-
-    Loadings are those at ξ = 0, where the posterior has its mass.
-    """
+    """Build the setting in which classifiers' noise is correlated through the images' weights."""
+    # Loadings are those at ξ = 0, where the posterior has its mass.
     slope, right = map(np.asarray, _slope_program(density)(setting))
     images = np.zeros(right.shape[1:], dtype=np.int64)
     for g, table in enumerate(completed_cells(problem)["replication"]):
@@ -136,7 +117,7 @@ def _slope_program(density: Density) -> Program:
         units, _ = marginal.conditional_normals(setting, jnp.asarray(origin))
 
         def right(center: Array) -> Array:
-            position = marginal.position(setting, jnp.asarray(origin), center)
+            position = setting.whitening({"shared": jnp.asarray(origin), "units": center})
             return density.quantities(position, setting.data)["cell_accuracy"]
 
         # A classifier's q moves with its own parameters alone: one direction serves all at once.
@@ -166,11 +147,9 @@ def _leading_factors(
     count = min(N_FACTORS + 16, classifiers * own)  # oversampled, as algorithm 4.4 has it
     # Randomised subspace iteration: each pass over the cells separates the directions further.
     image = np.random.default_rng(0).standard_normal((classifiers * own, count))
-    for _ in range(2):
-        basis = np.linalg.qr(image)[0].reshape(classifiers, own, count)
-        image = gram_times(basis).reshape(-1, count)
-    basis = np.linalg.qr(image)[0]
-    image = gram_times(basis.reshape(classifiers, own, count)).reshape(-1, count)
+    for _ in range(3):
+        basis = np.linalg.qr(image)[0]
+        image = gram_times(basis.reshape(classifiers, own, count)).reshape(-1, count)
     values, vectors = np.linalg.eigh(basis.T @ image)
     scaled = (basis @ vectors * np.sqrt(np.clip(values, 0, None)))[:, -N_FACTORS:]
     common = np.zeros((classifiers, own, N_FACTORS))
@@ -188,20 +167,11 @@ def population_accuracy(
     log_mass: Float[np.ndarray, "draw group pair"],
     random: np.random.Generator,
 ) -> Float[np.ndarray, "draw classifier"]:
-    """Draw the accuracies on the population that the reference is a sample of.
+    """Draw the accuracies on the population of the reference, given log P(k | n) of its pairs.
 
     With weights 1 + g_x of its images a classifier's accuracy a is a + Σ_x g_x (f_x − a) / N. A
     draw of the mixtures gives the mean of g over the images of a cell, log P(k | n) less its mean:
     the rest of the cells' means, and g within cells, is drawn.
-
-    Parameters
-    ----------
-    problem
-        The problem of the fit.
-    log_mass
-        Draws of log P(k | n) of the reference on the model's pairs.
-    random
-        Source of the remaining randomness.
     """
     tables, images = completed_cells(problem)["reference"], images_of_cells(problem, "reference")
     some = [np.flatnonzero(table.images) for table in tables]

@@ -1,32 +1,27 @@
 """The Laplace marginal p̂(ξ | y): the posterior of the shared parameters, local ones integrated out.
 
-Everything is in the coordinates ξ (shared) and ζ_c (of classifier c) of a `Whitening`. Given ξ the
-classifiers are independent, and each is close to a normal with a centre m_c(ξ) and a root R_c(ξ) of
-its covariance, by two Newton steps. Integrating the normal gives Laplace's approximation V_c(ξ) of
-−log p(y_c | ξ) (Tierney and Kadane 1986), and with it the marginal.
+In coordinates ξ (shared) and ζ_c (of classifier c) of a `Whitening`, a classifier given ξ is close
+to a normal, with a centre m_c(ξ) and a root R_c(ξ) of its covariance, by two Newton steps. Its
+integral is Laplace's approximation V_c(ξ) of −log p(y_c | ξ) (Tierney and Kadane 1986).
 
-A classifier's own coordinates, standard normal but for what the normal misses, are measured from
-there, ζ_c = m_c(ξ) + R_c(ξ) z_c, and the *ratio*
+With ζ_c = m_c(ξ) + R_c(ξ) z_c the *ratio*
 
     r_c(ξ, z_c)  =  p(y_c, ζ_c | ξ) |R_c| / N(z_c)
 
-has the mean p(y_c | ξ) over standard normal z_c, whatever the steps' quality. The mean of a few
+has the mean p(y_c | ξ) over standard normal z_c, whatever the steps' quality. So the mean of a few
 ratios, of antithetic z_c, is an unbiased *estimate* of it, and one z_c picked by their ratios is a
 draw of the classifier's posterior (Andrieu and Roberts 2009).
 
-Classifiers answer about the same images, and what they say of ξ counts with the density's weight w:
-its marginal is p(ξ) Π_c p(y_c | ξ)^w. The power of an unbiased estimate is not unbiased, by
-w (w − 1) / 2 times its relative variance, which hardly depends on ξ: the normals are close.
+With the density's weight w the marginal is p(ξ) Π_c p(y_c | ξ)^w. The power of an unbiased estimate
+is biased by w (w − 1) / 2 times its relative variance, which hardly depends on ξ.
 
 References
 ----------
-Tierney, Kadane (1986), "Accurate approximations for posterior moments and marginal densities",
-JASA 81. Andrieu, Roberts (2009), "The pseudo-marginal approach for efficient Monte Carlo
-computations", Annals of Statistics 37.
+Tierney, Kadane (1986), JASA 81. Andrieu, Roberts (2009), Annals of Statistics 37.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +29,8 @@ import numpy as np
 from jax import Array
 
 from bayesrep.inference.arrowhead import Whitening, by_unit
-from bayesrep.inference.density import Density, Position
+from bayesrep.inference.density import Density, Position, Potentials
+from bayesrep.inference.program import storable
 from bayesrep.models.model import Data, take_rows
 from bayesrep.types import Float, Ints
 
@@ -51,24 +47,10 @@ MIN_SUBSAMPLE = 16
 
 
 class FactorNoise(NamedTuple):
-    """A factor model of all classifiers' noise: z = common g + own e, each z_c of variance I.
+    """A factor model of all classifiers' noise: z = common g + own e, each z_c of variance I."""
 
-    Attributes
-    ----------
-    common
-        Loadings of what classifiers have in common (`bayesrep.inference.image_weights`).
-    own
-        Root of what these leave of each classifier's identity.
-    """
-
-    common: Float[Array, "unit own factor"]
-    own: Float[Array, "unit own own"]
-
-    @classmethod
-    def independent(cls, units: int, size: int) -> "FactorNoise":
-        """Build the factor model of classifiers that have nothing in common."""
-        own = np.tile(np.eye(size), (units, 1, 1))
-        return cls(*jax.device_put((np.zeros((units, size, N_FACTORS)), own)))
+    common: Float[Array, "unit own factor"]  # loadings (`bayesrep.inference.image_weights`)
+    own: Float[Array, "unit own own"]  # root of what these leave of each classifier's identity
 
     def draw(self, key: Array, count: int) -> Float[Array, "{count} unit own"]:
         """Draw z of all classifiers so many times."""
@@ -81,22 +63,12 @@ class FactorNoise(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """Arrays that a marginal is computed from.
-
-    Attributes
-    ----------
-    data, whitening
-        The model's data, and the coordinates.
-    noise
-        The law of the classifiers' z.
-    subsample
-        Rows of the classifiers that stand for all in a surrogate.
-    """
+    """Arrays that a marginal is computed from."""
 
     data: Data
     whitening: Whitening
     noise: FactorNoise
-    subsample: Ints
+    subsample: Ints  # rows of the classifiers that stand for all in a surrogate
 
 
 class ConditionalNormals(NamedTuple):
@@ -115,29 +87,13 @@ class ConditionalNormals(NamedTuple):
         return self.center + by_unit(self.root, standard)
 
 
-class Evaluation(NamedTuple):
-    """The Laplace marginal at ξ, of JAX or NumPy: −log p̂(ξ | y), and the subsample's centres m."""
-
-    potential: Float[Any, "*point"]
-    center: Float[Any, "*point sampled own"]
-
-
+@storable
 class MarginalDraw(NamedTuple):
-    """A draw of the classifiers' own parameters at ξ.
+    """A draw of the classifiers' own parameters at ξ."""
 
-    Attributes
-    ----------
-    position
-        All parameters.
-    log_marginal
-        Log of the unbiased estimate of the marginal density at ξ.
-    lp
-        Log density of all parameters, in the coordinates' scale.
-    """
-
-    position: Position
-    log_marginal: Float[Array, ""]
-    lp: Float[Array, ""]
+    position: Position  # all parameters
+    log_marginal: Float[Array, ""]  # log of the unbiased estimate of the marginal density at ξ
+    lp: Float[Array, ""]  # log density of all parameters, in the coordinates' scale
 
 
 def choose_subsample(values: Float[np.ndarray, "unit"]) -> Ints:
@@ -155,48 +111,38 @@ class Marginal:
 
     def setting(self, data: Data, whitening: Whitening) -> Setting:
         """Build the setting of classifiers that have no noise in common; not traceable."""
-        noise = FactorNoise.independent(self.density.units, self.density.per_unit)
+        units, own = self.density.units, self.density.per_unit
+        noise = np.zeros((units, own, N_FACTORS)), np.tile(np.eye(own), (units, 1, 1))
         rows = choose_subsample(np.asarray(whitening.center["units"])[:, :1].sum(axis=1))
-        return Setting(data, whitening, noise, rows)
+        return Setting(data, whitening, FactorNoise(*jax.device_put(noise)), rows)
 
     def subsample(self, setting: Setting) -> Setting:
         """Build the setting in which the subsample stands for all; not traceable."""
         rows = setting.subsample
-        assert self.density.select is not None
         return Setting(
             self.density.select(setting.data, rows),
             setting.whitening.of_units(rows),
-            FactorNoise(*take_rows(tuple(setting.noise), rows)),
+            take_rows(setting.noise, rows),
             np.arange(len(rows)),
         )
 
-    def position(
+    def potentials(
         self, setting: Setting, shared: Float[Array, "shared"], units: Float[Array, "unit own"]
-    ) -> Position:
-        """Compute the parameters at coordinates ξ and ζ."""
-        return setting.whitening({"shared": shared, "units": units})
-
-    def unit_potentials(
-        self, setting: Setting, shared: Float[Array, "shared"], units: Float[Array, "unit own"]
-    ) -> Float[Array, "unit"]:
-        """Compute each classifier's −log p(y_c, ζ_c | ξ)."""
-        position = self.position(setting, shared, units)
-        return self.density.potentials(position, setting.data).units
+    ) -> Potentials:
+        """Compute −log p(ξ) and each classifier's −log p(y_c, ζ_c | ξ)."""
+        position = setting.whitening({"shared": shared, "units": units})
+        return self.density.potentials(position, setting.data)
 
     def conditional_normals(
         self, setting: Setting, shared: Float[Array, "shared"]
     ) -> tuple[ConditionalNormals, Float[Array, "unit"]]:
-        """Compute every classifier's normal given ξ, and Laplace's V_c.
-
-        The first Newton step takes the Hessian for the identity that coordinates make of it, the
-        second computes it. A step that leads up is not taken: far out a Hessian need not be one of
-        a minimum, and what it promises of a step may be anything.
-        """
+        """Compute every classifier's normal given ξ, and Laplace's V_c, by two Newton steps."""
 
         def each(units: Array) -> Array:
-            return self.unit_potentials(setting, shared, units)
+            return self.potentials(setting, shared, units).units
 
         def descend(point: Array, value: Array, step: Array) -> tuple[Array, Array]:
+            # Far out a Hessian need not be one of a minimum: a step that leads up is not taken.
             further = each(point + step)
             down = further < value
             return jnp.where(down[:, None], point + step, point), jnp.where(down, further, value)
@@ -207,6 +153,7 @@ class Marginal:
         identity = jnp.broadcast_to(jnp.eye(size), (units, size, size))
         value, back = jax.vjp(each, zero)
         gradient = back(jnp.ones_like(value))[0]
+        # The first step takes the Hessian for the identity that coordinates make of it.
         start, value = descend(zero, value, _newton_step(identity, gradient))
         gradient, product = jax.linearize(jax.grad(lambda units: each(units).sum()), start)
         axes = identity.swapaxes(0, 1)
@@ -216,14 +163,15 @@ class Marginal:
         normals = ConditionalNormals(center, root)
         return normals, value - normals.log_volume
 
-    def evaluate(self, setting: Setting, shared: Float[Array, "shared"]) -> Evaluation:
-        """Evaluate the Laplace marginal at ξ."""
+    def evaluate(
+        self, setting: Setting, shared: Float[Array, "shared"]
+    ) -> tuple[Float[Array, ""], Float[Array, "sampled own"]]:
+        """Evaluate the Laplace marginal at ξ: −log p̂(ξ | y), and the subsample's centres m."""
         normals, levels = self.conditional_normals(setting, shared)
-        position = self.position(setting, shared, normals.center)
-        own = self.density.potentials(position, setting.data).shared
+        own = self.potentials(setting, shared, normals.center).shared
         # A subsample's sum stands for that of all classifiers.
         scale = self.density.weight(setting.data) * (self.density.units / len(levels))
-        return Evaluation(own + scale * levels.sum(), normals.center[setting.subsample])
+        return own + scale * levels.sum(), normals.center[setting.subsample]
 
     def log_ratios(
         self,
@@ -233,25 +181,16 @@ class Marginal:
         standard: Float[Array, "z unit own"],
     ) -> tuple[Float[Array, "z unit"], Float[Array, ""]]:
         """Compute log r_c of every z_c, and −log p(ξ) with the annotations' likelihood."""
-
-        def potentials_at(standard: Array) -> tuple[Array, Array]:
-            position = self.position(setting, shared, normals.place(standard))
-            parts = self.density.potentials(position, setting.data)
-            return parts.units, parts.shared
-
         # All in one array: an estimate after the other compiles twice as long and runs no faster.
-        units, own = jax.vmap(potentials_at, out_axes=(0, None))(standard)
+        own, units = jax.vmap(
+            lambda z: self.potentials(setting, shared, normals.place(z)),
+            out_axes=Potentials(None, 0),  # pyright: ignore[reportArgumentType]
+        )(standard)
         normal = 0.5 * jnp.square(standard).sum(axis=2)
         return normal + normals.log_volume[None, :] - units, own
 
     def draw(self, setting: Setting, shared: Float[Array, "shared"], key: Array) -> MarginalDraw:
-        """Draw all classifiers' own parameters at ξ, and estimate the marginal density there.
-
-        One of a classifier's z by their ratios is a draw of its posterior, and so it is after steps
-        of independence Metropolis-Hastings. Their proposals are of the noise that classifiers have
-        in common, and they are accepted by one uniform number for all, so that classifiers move
-        together.
-        """
+        """Draw all classifiers' own parameters at ξ, and estimate the marginal density there."""
         pair, noise, pick, accept = jax.random.split(key, 4)
         normals, _ = self.conditional_normals(setting, shared)
         # Antithetic pairs for the estimate, and correlated proposals for the joint steps.
@@ -262,19 +201,21 @@ class Marginal:
         ratios, of_proposals = jnp.split(ratios, [2 * N_PAIRS])
         log_evidence = jax.nn.logsumexp(ratios, axis=0) - jnp.log(2 * N_PAIRS)
 
-        # Gumbel's trick picks one z of each classifier with probability ∝ its ratio.
+        # Gumbel's trick picks one z of each classifier with probability ∝ its ratio: a draw of its
+        # posterior, and so it is after the steps below.
         chosen = jnp.argmax(ratios + jax.random.gumbel(pick, ratios.shape), axis=0)
         mask = jax.nn.one_hot(chosen, len(ratios), axis=0, dtype=ratios.dtype)
         z = jnp.sum(standard[: 2 * N_PAIRS] * mask[:, :, None], axis=0)
         ratio = jnp.sum(ratios * mask, axis=0)
-        # Independence Metropolis-Hastings with one uniform number for all classifiers.
+        # Independence Metropolis-Hastings: proposals are of the noise that classifiers have in
+        # common and one uniform number accepts for all, so that classifiers move together.
         bounds = jnp.log(jax.random.uniform(accept, (N_JOINT_STEPS,)))
         for bound, proposal, new in zip(bounds, proposals, of_proposals, strict=True):
             accepted = bound < new - ratio
             z = jnp.where(accepted[:, None], proposal, z)
             ratio = jnp.where(accepted, new, ratio)
         lp = ratio.sum() - 0.5 * jnp.square(z).sum() - normals.log_volume.sum() - own
-        position = self.position(setting, shared, normals.place(z))
+        position = setting.whitening({"shared": shared, "units": normals.place(z)})
         weight = self.density.weight(setting.data)
         return MarginalDraw(position, weight * log_evidence.sum() - own, lp)
 
@@ -289,11 +230,8 @@ def _newton_step(
 
 
 def _inverse_root(matrix: Float[Array, "unit own own"]) -> Float[Array, "unit own own"]:
-    """Compute upper triangular R with R Rᵀ the inverse, of all classifiers at once.
-
-    Gauss elimination: L⁻¹ [A, I] = [Lᵀ, L⁻¹]. LAPACK's batches would deadlock if several threads
-    compute.
-    """
+    """Compute upper triangular R with R Rᵀ the inverse, of all classifiers at once."""
+    # Gauss elimination: L⁻¹ [A, I] = [Lᵀ, L⁻¹]. LAPACK's batches deadlock in several threads.
     size = matrix.shape[1]
     identity = jnp.broadcast_to(jnp.eye(size, dtype=matrix.dtype), matrix.shape)
     augmented = jnp.concatenate([matrix, identity], axis=2)

@@ -1,8 +1,7 @@
 """The mode of the Laplace marginal, and coordinates around it.
 
-A mode of the joint density does not know of the classifiers' volumes, which move ξ by many standard
-deviations where classifiers are many. So coordinates walk down the marginal potential by Newton's
-steps from differences: of the joint density the curvature may even have another sign.
+Volumes of many classifiers move it by many standard deviations from the mode of the joint density,
+whose curvature there may have another sign. So Newton's steps come from differences.
 """
 
 from functools import lru_cache
@@ -12,7 +11,7 @@ import numpy as np
 
 from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
 from bayesrep.inference.density import Density
-from bayesrep.inference.laplace_marginal import Evaluation, Marginal, Setting
+from bayesrep.inference.laplace_marginal import Marginal, Setting
 from bayesrep.inference.mode import Expand, find_mode
 from bayesrep.inference.points import PointProgram, compile_for_points
 from bayesrep.models.model import Data
@@ -21,28 +20,13 @@ from bayesrep.types import Float
 
 @lru_cache(maxsize=16)
 def evaluation_program(density: Density) -> PointProgram:
-    """Compile `Marginal.evaluate`."""
+    """Compile −log p̂(ξ | y) and the subsample's centres m at points ξ."""
     evaluate = Marginal(density).evaluate
     return compile_for_points(evaluate, density, "evaluate", size=16, batch_size=4)
 
 
-def evaluate_marginal(
-    density: Density, setting: Setting, shared: Float[np.ndarray, "point shared"]
-) -> Evaluation:
-    """Evaluate the Laplace marginal at points ξ; NumPy arrays [point, ...]."""
-    return evaluation_program(density)(setting, shared)
-
-
 def find_marginal_mode(density: Density, normal: Whitening, data: Data, expand: Expand) -> Setting:
-    """Find coordinates around the mode of the Laplace marginal, from those of a joint mode.
-
-    Parameters
-    ----------
-    density, normal, data
-        The density, coordinates to begin from, and the data.
-    expand
-        The joint potential's second order.
-    """
+    """Find coordinates around the mode of the Laplace marginal, from those of a joint mode."""
     setting = Marginal(density).setting(data, normal)
     if density.units > 2048:  # the first steps of all of them would take minutes
         setting = _descend(density, setting, expand, by_subsample=True)
@@ -57,7 +41,7 @@ def _descend(
 
     def potential_at(points: Float[np.ndarray, "point shared"]) -> Float[np.ndarray, "point"]:
         of_some = marginal.subsample(setting) if by_subsample else setting
-        return evaluate_marginal(density, of_some, points).potential
+        return evaluation_program(density)(of_some, points)[0]
 
     # Central differences with steps of 1 sd for the diagonal, one-sided for mixed derivatives.
     axes, (first, second) = np.eye(size), np.triu_indices(size, 1)
@@ -86,10 +70,7 @@ def _descend(
 def _minimize_quadratic(
     gradient: Float[np.ndarray, "shared"], curvature: Float[np.ndarray, "shared shared"]
 ) -> tuple[Float[np.ndarray, "shared"], Float[np.ndarray, "shared shared"]]:
-    """Minimise a quadratic, its curvatures within bounds and up where they are down.
-
-    Returns the step to where it is lowest, and the lower root of its inverse curvature.
-    """
+    """Minimise a quadratic: the step to where it is lowest, and a root of its inverse curvature."""
     values, vectors = np.linalg.eigh(curvature)
     values = np.clip(np.abs(values), 0.2, 25.0)  # in these coordinates they should be 1
     step = -(vectors / values) @ vectors.T @ gradient
@@ -102,15 +83,12 @@ def _rewhiten_at(
     root: Float[np.ndarray, "shared shared"],
     expand: Expand,
 ) -> Setting:
-    """Build coordinates around a step, of that root, in which classifiers are at their modes.
-
-    The same as before where the density cannot be expanded there.
-    """
+    """Build coordinates around a step, of that root, in which classifiers are at their modes."""
     moved = move_coordinates(setting, step, root)
     # Shared parameters stay: only the classifiers move to their conditional modes.
     mode = find_mode(expand, moved.whitening.center, setting.data, n_fixed=len(step))
     if not all(np.isfinite(leaf).all() for leaf in mode.expansion.hessian):
-        return setting
+        return setting  # the density cannot be expanded there
     fixed_root = np.asarray(moved.whitening.to_shared)
     normal = whitening(mode.expansion.hessian, mode.position, fixed_root=fixed_root)
     return setting._replace(whitening=normal)

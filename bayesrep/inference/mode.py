@@ -1,9 +1,4 @@
-"""Modes of a posterior, by Newton steps on the arrowhead Hessian, and the mass around each.
-
-Data sets that share their components have had one mode in every study so far; components of their
-own may be matched to the data in several ways. Searches from draws of the prior find the modes, and
-normal approximations tell their shares of the posterior.
-"""
+"""Modes of a posterior, by Newton steps on the arrowhead Hessian, and the mass around each."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -17,7 +12,6 @@ from bayesrep.inference.arrowhead import SecondOrder, Whitening, newton_directio
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.problem import Problem, Programs, prior_positions
 from bayesrep.models.model import Data, Model
-from bayesrep.types import Float
 
 N_PRIOR_STARTS = 12
 """Searches from draws of the prior, if there may be several modes."""
@@ -28,53 +22,28 @@ Expand: TypeAlias = Callable[[Position, Data], SecondOrder]
 
 
 class ModeSearch(NamedTuple):
-    """Last position of a search for the mode, with the potential's second-order expansion there.
-
-    `decrement` is the drop in potential predicted for one more full Newton step, times two.
-    """
+    """Last position of a search for the mode, with the potential's second-order expansion there."""
 
     position: Position
     expansion: SecondOrder
-    decrement: float
-    steps: int
+    decrement: float  # twice the drop in potential predicted for one more full Newton step
 
 
 def find_mode(
-    expand: Expand,
-    start: Mapping[str, ArrayLike],
-    data: Data,
-    *,
-    n_fixed: int = 0,
-    tolerance: float = 1e-6,
-    limit: int = 200,
+    expand: Expand, start: Mapping[str, ArrayLike], data: Data, *, n_fixed: int = 0
 ) -> ModeSearch:
-    """Minimise a potential from `start`.
-
-    Newton directions use |H|, so they descend where H is not positive definite; the step is the
-    first of 1, 1/2, 1/4, … of it that goes down enough. The search ends when the Newton decrement
-    is below `tolerance` nats, where no step goes down, or after `limit` steps.
-
-    Parameters
-    ----------
-    expand, data
-        The potential, and its second argument.
-    start
-        Position to begin at.
-    n_fixed
-        Number of the shared parameters, the first ones, that do not move.
-    tolerance, limit
-        Largest Newton decrement in nats, and most steps.
-    """
+    """Minimise a potential from `start`; the first `n_fixed` shared parameters do not move."""
     # Arrays of one kind at every step: arrays of another kind would be compiled for again.
     position = jax.device_put({name: np.asarray(value) for name, value in start.items()})
     expansion, decrement = expand(position, data), np.inf
-    for step in range(limit):
-        # Newton's direction on |H| is one of descent; its decrement predicts twice the drop.
+    for _ in range(200):
+        # Newton's direction on |H| descends where H is not positive definite, too; its decrement
+        # predicts twice the drop. The step is the first of 1, 1/2, 1/4, … that goes down enough.
         direction = newton_direction(expansion.hessian, expansion.gradient, n_fixed=n_fixed)
         slopes = (np.vdot(expansion.gradient[name], direction[name]) for name in direction)
         decrement = -sum(map(float, slopes))
-        if decrement <= tolerance:
-            return ModeSearch(position, expansion, decrement, step)
+        if decrement <= 1e-6:  # nats
+            break
         for size in 0.5 ** np.arange(20):
             proposal = jax.device_put(
                 {name: np.asarray(position[name]) + size * direction[name] for name in direction}
@@ -85,17 +54,15 @@ def find_mode(
             if lower and np.isfinite(candidate.hessian.shared).all():
                 break
         else:
-            return ModeSearch(position, expansion, 0.0, step)
+            decrement = 0.0  # nowhere down
+            break
         position, expansion = proposal, candidate
-    return ModeSearch(position, expansion, decrement, limit)
+    return ModeSearch(position, expansion, decrement)
 
 
 def log_mass(mode: ModeSearch) -> float:
-    """Compute the log mass around a mode, by the normal approximation there.
-
-    The integral of exp(−potential), each unit's being raised to the weight of units.
-    """
-    # Laplace: exp(−potential) (2π)^(d/2) |root|, the roots' determinants taken block by block.
+    """Compute the log of ∫ exp(−potential) around a mode, units to the power w, by Laplace."""
+    # exp(−potential) (2π)^(d/2) |root|, the roots' determinants taken block by block.
     normal = whitening(mode.expansion.hessian, mode.position)
     shared, units = (np.asarray(root) for root in (normal.to_shared, normal.to_units))
     turn = float(np.log(2 * np.pi)) / 2
@@ -108,13 +75,11 @@ def log_mass(mode: ModeSearch) -> float:
 def find_mode_from_annotations(
     problem: Problem, compiled: Programs, start: Position, data: Data
 ) -> ModeSearch:
-    """Find the mode given the annotations, then given all data, from there in two ways.
-
-    The product of a hundred classifiers' likelihoods can have two modes, one of which has all the
-    mass. One search first fits the curves given the annotators' mixtures; the other lets curves
-    that are still far from the answers drive the mixtures, now and then beyond recovery: to
-    components so close to 1 that their betas overflow. The better of both ends is returned.
-    """
+    """Find the mode given the annotations, then given all data, from there in two ways."""
+    # The product of a hundred classifiers' likelihoods can have two modes, one of which has all the
+    # mass. One search first fits the curves given the annotators' mixtures; the other lets curves
+    # that are still far from the answers drive the mixtures, now and then beyond recovery: to
+    # components so close to 1 that their betas overflow.
     mixtures = find_mode(compiled.expand, start, problem.model.annotations(data))
     n_fixed = mixture_size(compiled.density, problem.model)
     curves = find_mode(compiled.expand, mixtures.position, data, n_fixed=n_fixed)
@@ -136,21 +101,19 @@ def around_mode(problem: Problem, compiled: Programs, data: Data) -> Whitening:
 
 
 def other_mode_mass(problem: Problem, tools: Programs, data: Data, seed: int) -> float:
-    """Estimate the share of the posterior around other modes than the one a fit starts from.
-
-    0 where data sets share their components: nothing is searched.
-    """
+    """Estimate the share of the posterior around other modes than the one a fit starts from."""
+    # Data sets that share their components have had one mode in every study so far; components of
+    # their own may be matched to the data in several ways.
     if problem.options.shared_components:
         return 0.0
     key = jax.random.fold_in(jax.random.key(seed), 5)
     prior_draws = prior_positions(problem, tools, data, key, N_PRIOR_STARTS)["shared"][0]
     first = tools.start(problem.start(data))
-
-    def mode_from(shared: Float[jax.Array, "shared"]) -> ModeSearch:
-        return find_mode_from_annotations(problem, tools, {**first, "shared": shared}, data)
-
+    ours, *others = (
+        find_mode_from_annotations(problem, tools, {**first, "shared": shared}, data)
+        for shared in (first["shared"], *prior_draws)
+    )
     # Modes are told apart in coordinates that are standard at the first one.
-    ours, *others = map(mode_from, [first["shared"], *prior_draws])
     masses, places = [log_mass(ours)], [np.asarray(ours.position["shared"])]
     root = np.asarray(whitening(ours.expansion.hessian, ours.position).to_shared)
     for other in others:

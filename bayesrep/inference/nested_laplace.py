@@ -1,27 +1,17 @@
 """Nested Laplace approximation, corrected and diagnosed by importance weights.
 
-Classifiers meet only through the parameters that they share, ξ. Given ξ a classifier's own are
-integrated by Laplace's method (`bayesrep.inference.laplace_marginal`). The remaining density of
-some fifteen parameters is sampled by adaptive multiple importance sampling (Cornuet et al. 2012):
-thousands of points from Student t distributions, each fitted to the points before, all of them
-weighted by Laplace's marginal over their mixture. Points are resampled, and weighted once more
-by an unbiased estimate of the marginal density over Laplace's, from a few antithetic draws of every
-classifier's normal. So weights make means exact, and Pareto's k of both weights and their effective
-numbers say whether they do so with the draws at hand.
-
-Draws are made, by the thousand, until their weights are reliable, and returned as many as were
-asked for, of equal weight: a stratified resample of all. Unreliable weights would repeat a few of
-them many times over: then the approximation's own draws are returned.
+The Laplace marginal of the shared parameters ξ (`bayesrep.inference.laplace_marginal`) is sampled
+by adaptive multiple importance sampling (Cornuet et al. 2012): points from Student t distributions,
+each fitted to the points before, all of them weighted by the marginal over the t's mixture. Points
+are resampled, and weighted once more by an unbiased estimate of the marginal density over
+Laplace's. So weights make means exact, and Pareto's k of both weights and their effective numbers
+say whether they do so with the draws at hand.
 
 References
 ----------
-Rue, Martino, Chopin (2009), "Approximate Bayesian inference for latent Gaussian models", JRSS B 71.
-Rubin (1988), "Using the SIR algorithm to simulate posterior distributions", Bayesian Statistics 3.
-Cornuet, Marin, Mira, Robert (2012), "Adaptive multiple importance sampling", Scandinavian Journal
-of Statistics 39. Hesterberg (1995), "Weighted average importance sampling and defensive mixture
-distributions", Technometrics 37. Kitagawa (1996), "Monte Carlo filter and smoother", JCGS 5:
-stratified resampling. Vehtari, Simpson, Gelman, Yao, Gabry (2024), "Pareto smoothed importance
-sampling", JMLR 25.
+Rue, Martino, Chopin (2009), JRSS B 71. Rubin (1988), Bayesian Statistics 3. Cornuet, Marin, Mira,
+Robert (2012), Scandinavian Journal of Statistics 39. Hesterberg (1995), Technometrics 37. Kitagawa
+(1996), JCGS 5. Vehtari, Simpson, Gelman, Yao, Gabry (2024), JMLR 25.
 """
 
 import math
@@ -35,7 +25,7 @@ from jax import Array
 
 from bayesrep.inference.density import Density
 from bayesrep.inference.laplace_marginal import Marginal, MarginalDraw, Setting
-from bayesrep.inference.marginal_mode import evaluate_marginal
+from bayesrep.inference.marginal_mode import evaluation_program
 from bayesrep.inference.points import PointProgram, compile_for_points
 from bayesrep.numerics.pareto import pareto_smooth, tail_length
 from bayesrep.posterior.verdict import MAX_PARETO_K, MIN_ESS
@@ -62,21 +52,15 @@ class PSISResult(NamedTuple):
         return self.pareto_k < MAX_PARETO_K and self.ess >= MIN_ESS
 
     @property
-    def standard_error(self) -> float:
-        """Standard error of k̂, were it the maximum-likelihood estimate: (1 + k̂) / √tail."""
-        return (1 + self.pareto_k) / math.sqrt(tail_length(len(self.log_weight)))
-
-    @property
     def is_hopeless(self) -> bool:
         """True if more draws of the same proposal would hardly have a smaller k̂."""
-        return self.pareto_k >= MAX_PARETO_K + self.standard_error
+        # The standard error of k̂, were it the maximum-likelihood estimate.
+        error = (1 + self.pareto_k) / math.sqrt(tail_length(len(self.log_weight)))
+        return self.pareto_k >= MAX_PARETO_K + error
 
 
 def smooth_weights(log_weight: Float[np.ndarray, "draw"]) -> PSISResult:
-    """Smooth importance weights and diagnose them (Vehtari et al. 2024).
-
-    A weight that is not finite, or too few draws for a tail, give k̂ = inf.
-    """
+    """Smooth importance weights and diagnose them (Vehtari et al. 2024); k̂ = inf of broken ones."""
     if not np.isfinite(log_weight).all():
         return PSISResult(np.full(len(log_weight), -np.log(len(log_weight))), np.inf, 0.0)
     smooth, shape = pareto_smooth(log_weight[None, :])
@@ -117,14 +101,11 @@ class Proposal(NamedTuple):
 
 
 def fit_proposal(points: Float[np.ndarray, "point shared"], psis: PSISResult) -> Proposal:
-    """Fit a proposal to weighted points.
-
-    The covariance is shrunk to the coordinates' own as if that had been seen in twice as many
-    points as it has rows.
-    """
+    """Fit a proposal to weighted points."""
     size, weight = points.shape[1], np.exp(psis.log_weight)
     center = weight @ points
-    # Shrinkage to the identity, which coordinates around the mode make about right.
+    # Shrinkage to the identity, which coordinates around the mode make about right, as if that had
+    # been seen in twice as many points as it has rows.
     around = points - center
     trust = psis.ess / (psis.ess + 2 * size)
     covariance = trust * (around.T * weight) @ around + (1 - trust) * np.eye(size)
@@ -132,26 +113,28 @@ def fit_proposal(points: Float[np.ndarray, "point shared"], psis: PSISResult) ->
 
 
 class ImportanceSample(NamedTuple):
-    """Points ξ, the log density of draws resampled from them, and the weights of both."""
+    """Points ξ of the Laplace marginal in a setting's coordinates, and their weights."""
 
+    setting: Setting
     shared: Float[np.ndarray, "point shared"]
-    log_density: Float[np.ndarray, "point"]
+    potential: Float[np.ndarray, "point"]  # the marginal's, and the subsample's centres there
+    center: Float[np.ndarray, "point sampled own"]
+    log_density: Float[np.ndarray, "point"]  # of draws resampled from the points
     psis: PSISResult
 
-    def diagnose(
-        self, log_weight: Float[np.ndarray, "draw"], places: Int[np.ndarray, "draw"]
-    ) -> PSISResult:
-        """Diagnose weighted draws at indices of these points: no better than the points.
 
-        k̂ is the smaller one of all draws and of one draw a point: repeated points make a tail look
-        heavy, and one draw a point gives points far out too much weight.
-        """
-        psis = smooth_weights(log_weight)
-        if psis.ess == 0 or self.psis.ess == 0:
-            return psis
-        once = smooth_weights(log_weight[np.unique(places, return_index=True)[1]])
-        k = max(min(psis.pareto_k, once.pareto_k), self.psis.pareto_k)
-        return psis._replace(pareto_k=k, ess=1 / (1 / psis.ess + 1 / self.psis.ess))
+def diagnose_draws(
+    log_weight: Float[np.ndarray, "draw"], places: Int[np.ndarray, "draw"], of_points: PSISResult
+) -> PSISResult:
+    """Diagnose weighted draws at indices of points: no better than the points."""
+    psis = smooth_weights(log_weight)
+    if psis.ess == 0 or of_points.ess == 0:
+        return psis
+    # The smaller k̂ of all draws and of one draw a point: repeated points make a tail look heavy,
+    # and one draw a point gives points far out too much weight.
+    once = smooth_weights(log_weight[np.unique(places, return_index=True)[1]])
+    k = max(min(psis.pareto_k, once.pareto_k), of_points.pareto_k)
+    return psis._replace(pareto_k=k, ess=1 / (1 / psis.ess + 1 / of_points.ess))
 
 
 def adaptive_importance_sampling(
@@ -159,18 +142,13 @@ def adaptive_importance_sampling(
     size: int,
     random: np.random.Generator,
     min_ess: float = 1000.0,
-    *,
-    max_proposals: int = 64,
-) -> ImportanceSample:
-    """Sample points of ever better proposals, until their effective sample size suffices.
-
-    All of them are weighted by the mixture of all proposals: one with thin tails, or one that
-    misses a region that another covers, gives no weight out of proportion. A tenth of the resampled
-    distribution is the mixture itself, so that regions that the density underrates are visited.
-    """
+) -> tuple[Float[np.ndarray, "point shared"], Float[np.ndarray, "point"], PSISResult]:
+    """Sample points of ever better proposals: these, the log density of draws, their weights."""
     proposals = [Proposal(np.zeros(size), np.eye(size))]
     shared, density = np.zeros((0, size)), np.zeros(0)
-    mixture = np.zeros(0)  # log of the sum of all proposals' densities, at every point
+    # Log of the sum of all proposals' densities at every point. Weighted by the mixture, a proposal
+    # of thin tails, or one that misses a region that another covers, gives no weight too large.
+    mixture = np.zeros(0)
     while True:
         # The newest proposal adds points; the weights of all points change with the mixture.
         fresh = proposals[-1].draw(random, N_POINTS)
@@ -182,82 +160,47 @@ def adaptive_importance_sampling(
         mixture = np.logaddexp(np.append(mixture, before), proposals[-1].log_density(shared))
         psis = smooth_weights(density - mixture)
         is_enough = psis.pareto_k < MAX_PARETO_K and psis.ess >= min_ess
-        if is_enough or len(proposals) == max_proposals or psis.ess == 0:
+        if is_enough or len(proposals) == 64 or psis.ess == 0:
             break
         proposals.append(fit_proposal(shared, psis))
-    # Defensive mixture: points of hardly any weight may still be drawn.
+    # Defensive mixture: points of hardly any weight may still be drawn, so that regions that the
+    # density underrates are visited.
     weight = (1 - DEFENSIVE_SHARE) * np.exp(psis.log_weight) + DEFENSIVE_SHARE / len(shared)
     psis = psis._replace(log_weight=np.log(weight))
-    return ImportanceSample(shared, psis.log_weight + mixture, psis)
-
-
-class MarginalSample(NamedTuple):
-    """An importance sample of the Laplace marginal.
-
-    Attributes
-    ----------
-    setting
-        The coordinates of the points, and what a draw at them takes.
-    points
-        The importance sample.
-    potential, center
-        Evaluations of the Laplace marginal at the points.
-    """
-
-    setting: Setting
-    points: ImportanceSample
-    potential: Float[np.ndarray, "point"]
-    center: Float[np.ndarray, "point sampled own"]
+    return shared, psis.log_weight + mixture, psis
 
 
 def sample_marginal(
     density: Density, setting: Setting, random: np.random.Generator
-) -> MarginalSample:
+) -> ImportanceSample:
     """Sample the Laplace marginal in coordinates around its mode."""
     evaluations = []
 
-    def log_density(shared: Floats) -> Floats:
-        evaluations.append(evaluate_marginal(density, setting, shared))
-        potential = evaluations[-1].potential
+    def evaluate(shared: Floats) -> Floats:
+        evaluations.append(evaluation_program(density)(setting, shared))
+        potential, _ = evaluations[-1]
         return np.where(np.isfinite(potential), -potential, -1e9)  # no weight, but a number
 
-    points = adaptive_importance_sampling(log_density, density.shared, random)
-    return MarginalSample(setting, points, *map(np.concatenate, zip(*evaluations, strict=True)))
-
-
-class WeightedDraws(NamedTuple):
-    """Draws [draw, ...] at points, their log importance weights, and the diagnosis of these."""
-
-    draws: MarginalDraw
-    places: Int[np.ndarray, "draw"]
-    log_weight: Float[np.ndarray, "draw"]
-    psis: PSISResult
+    shared, log_density, psis = adaptive_importance_sampling(evaluate, density.shared, random)
+    potential, center = map(np.concatenate, zip(*evaluations, strict=True))
+    return ImportanceSample(setting, shared, potential, center, log_density, psis)
 
 
 def draw_weighted(
-    density: Density, sample: MarginalSample, random: np.random.Generator, count: int
-) -> WeightedDraws:
-    """Draw from the posterior by weighting draws at resampled points, until weights are reliable.
-
-    Parameters
-    ----------
-    density, sample
-        The density, and points of its marginal.
-    random
-        Randomness.
-    count
-        Draws of a batch, of which there are at most four: more would repeat the same points.
-    """
-    setting, points, batches = sample.setting, sample.points, list[tuple[MarginalDraw, Floats]]()
+    density: Density, sample: ImportanceSample, random: np.random.Generator, count: int
+) -> tuple[MarginalDraw, Float[np.ndarray, "draw"], PSISResult]:
+    """Draw from the posterior, `count` draws at a time, with weights, until these are reliable."""
+    batches = list[tuple[MarginalDraw, Floats]]()
     while True:
-        places = resample(random, points.psis.log_weight, count)
+        places = resample(random, sample.psis.log_weight, count)
         keys = random.integers(2**32, size=(count, 2), dtype=np.uint32)
-        batches.append((draw_program(density)(setting, points.shared[places], keys), places))
+        batches.append((draw_program(density)(sample.setting, sample.shared[places], keys), places))
         draws, places = jax.tree.map(lambda *each: np.concatenate(each), *batches)
-        log_weight = draws.log_marginal - points.log_density[places]
-        psis = points.diagnose(log_weight, places)
+        log_weight = draws.log_marginal - sample.log_density[places]
+        psis = diagnose_draws(log_weight, places, sample.psis)
+        # More than four batches would repeat the same points.
         if psis.is_reliable or psis.is_hopeless or len(batches) == 4:
-            return WeightedDraws(draws, places, log_weight, psis)
+            return draws, log_weight, psis
 
 
 @lru_cache(maxsize=16)
@@ -269,19 +212,3 @@ def draw_program(density: Density) -> PointProgram:
         return marginal.draw(setting, shared, jax.random.wrap_key_data(words, impl="threefry2x32"))
 
     return compile_for_points(draw, density, "draw", batch_size=4)
-
-
-def resample_equally(
-    weighted: WeightedDraws, random: np.random.Generator, count: int
-) -> tuple[MarginalDraw, Float[np.ndarray, "draw"]]:
-    """Resample draws of equal weight, and their log weights.
-
-    With unreliable weights, draws are taken as they come, but for those that are not finite.
-    """
-    draws, _, log_weight, psis = weighted
-    if psis.pareto_k < MAX_PARETO_K:
-        rows = resample(random, psis.log_weight, count)
-    else:
-        usable = np.flatnonzero(np.isfinite(log_weight) & np.isfinite(draws.lp))
-        rows = np.resize(usable if len(usable) else np.arange(len(log_weight)), count)
-    return jax.tree.map(lambda leaf: leaf[rows], draws), log_weight[rows]

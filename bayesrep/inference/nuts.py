@@ -1,23 +1,16 @@
 """NUTS on the shared parameters, and exact draws of the classifiers' own: chains in one program.
 
-A draw has two parts, each of which leaves the posterior of ξ, extended by the noise of its
-estimate, invariant (`bayesrep.inference.laplace_marginal` has the coordinates and estimates):
-
-1. NumPyro's NUTS moves ξ under the surrogate S, which costs a fraction of the posterior, a few
-   times.
-2. Classifiers' own parameters are drawn there, and the move is accepted with probability
-   min(1, exp(−ΔE + ΔS)), E being −log of the unbiased estimate of the marginal density: NUTS is
-   reversible under exp(−S), so the pair is under exp(−E) (Christen and Fox 2005: delayed
-   acceptance, with NUTS for the first stage's proposals; Andrieu and Roberts 2009:
-   pseudo-marginal).
+1. NumPyro's NUTS moves ξ a few times under the surrogate S.
+2. Classifiers' own parameters are drawn there (`bayesrep.inference.laplace_marginal`), and the move
+   is accepted with probability min(1, exp(−ΔE + ΔS)), E being −log of the unbiased estimate of the
+   marginal density: NUTS is reversible under exp(−S), so the pair is under exp(−E) (Christen and
+   Fox 2005: delayed acceptance; Andrieu and Roberts 2009: pseudo-marginal).
 
 References
 ----------
-Andrieu, Roberts (2009), "The pseudo-marginal approach for efficient Monte Carlo computations",
-Annals of Statistics 37. Christen, Fox (2005), "Markov chain Monte Carlo using an approximation",
-JCGS 14. Hoffman, Gelman (2014), "The No-U-Turn sampler", JMLR 15. Margossian, Hoffman, Sountsov,
-Riou-Durand, Vehtari, Gelman (2024), "Nested R̂: assessing the convergence of Markov chain Monte
-Carlo when running many short chains", Bayesian Analysis.
+Andrieu, Roberts (2009), Annals of Statistics 37. Christen, Fox (2005), JCGS 14. Hoffman, Gelman
+(2014), JMLR 15. Margossian, Hoffman, Sountsov, Riou-Durand, Vehtari, Gelman (2024), Bayesian
+Analysis.
 """
 
 from collections.abc import Callable
@@ -29,117 +22,94 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.sharding import Mesh, PartitionSpec
-from numpyro.infer.hmc import hmc
+from numpyro.infer.hmc import HMCState, hmc
+from numpyro.infer.hmc_util import HMCAdaptState
 from numpyro.infer.util import ParamInfo
 
 from bayesrep.inference.arrowhead import shift_map
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.laplace_marginal import Marginal, MarginalDraw, Setting
-from bayesrep.inference.program import Program
+from bayesrep.inference.program import Program, storable
 from bayesrep.inference.schedule import Schedule
 from bayesrep.inference.surrogate import Surrogate, blank_surrogate, surrogate_potential
 from bayesrep.models.model import Data
 from bayesrep.types import Float, Shaped
 
+storable(HMCState)
+storable(HMCAdaptState)
 Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
+Target: TypeAlias = tuple[Setting, Surrogate]
+"""Arrays of the posterior and of the surrogate that chains sample."""
 
 
+@storable
 class Transition(NamedTuple):
-    """One draw and the sampler's statistics of it; stacked, [draw, ...].
-
-    `diverging` is any of NUTS's transitions for it, `num_steps` are their gradient evaluations, and
-    `acceptance_rate` is the probability at which the draw was accepted; `energy` and `step_size`
-    are of the last transition. `lp` is the log density of the unconstrained parameters.
-    """
+    """One draw and the sampler's statistics of it; stacked, [draw, ...]."""
 
     position: Position
-    diverging: Statistic
-    num_steps: Statistic
-    acceptance_rate: Statistic
-    energy: Statistic
+    diverging: Statistic  # any of NUTS's transitions for the draw
+    num_steps: Statistic  # gradient evaluations of these
+    acceptance_rate: Statistic  # probability at which the draw was accepted
+    energy: Statistic  # of the last transition, as the step size
     step_size: Statistic
-    lp: Statistic
-
-
-class Target(NamedTuple):
-    """Arrays of the posterior and of the surrogate that chains sample."""
-
-    setting: Setting
-    surrogate: Surrogate
+    lp: Statistic  # log density of the unconstrained parameters
 
 
 def blank_target(density: Density, data: Data, center: Position) -> Target:
     """Build the target in unscaled coordinates around a centre, before any regression."""
     setting = Marginal(density).setting(data, shift_map(center))
-    return Target(setting, blank_surrogate(density, setting))
+    return setting, blank_surrogate(density, setting)
 
 
+@storable
 class State(NamedTuple):
     """State of a chain between two blocks: NumPyro's state, the last draw, the next key."""
 
-    hmc: Any
+    hmc: Any  # HMCState
     draw: MarginalDraw
     key: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Sampler:
-    """NUTS for one density and schedule; both functions are programs, or compiled ones.
+    """NUTS for one density and schedule; both functions are programs, or compiled ones."""
 
-    Attributes
-    ----------
-    start : (keys [2]) -> State
-    block : (State, target, fixed_values) -> State, Transition of `BLOCK` draws
-        `fixed_values` [draw, H] are the values of the first H shared coordinates.
-    vectorized
-        Whether all take keys, states and fixed values stacked over chains.
-    """
-
-    start: Any
+    start: Any  # (keys [2]) -> State
+    # (State, target, values of the first H shared coordinates [draw, H]) -> State, Transition of
+    # `BLOCK` draws
     block: Any
-    vectorized: bool
-
-    def states(self, keys: Array) -> list[Any]:
-        """Build first states for keys [chain, 2], as `sample` takes them."""
-        return [self.start(batch) for batch in ([keys] if self.vectorized else keys)]
+    vectorized: bool  # keys, states and fixed values are stacked over chains
 
 
 def build_sampler(
     density: Density,
     schedule: Schedule,
     *,
-    vectorized: bool = False,
-    mesh: Mesh | None = None,
-    n_fixed: int = 0,
+    vectorized: bool = False,  # chains run in lock step as one batch
+    mesh: Mesh | None = None,  # devices that share the batch
+    n_fixed: int = 0,  # first coordinates, not sampled but set anew for every draw
 ) -> Sampler:
-    """Build a sampler of a density from NumPyro's NUTS.
-
-    Parameters
-    ----------
-    density, schedule
-        The density and the schedule; both are constants of the compiled program, the target's
-        arrays are not.
-    vectorized
-        Run all chains in lock step as one batch, as suits a GPU.
-    mesh
-        Devices that share a batch: the chains of each run in a lock step of their own.
-    n_fixed
-        H, the number of first coordinates that are not sampled, but set anew for every draw.
-    """
+    """Build a sampler of a density from NumPyro's NUTS."""
     one_start, evaluate, draw = build_kernel(density, schedule, n_fixed=n_fixed)
     start = one_start
+
+    def trace_start() -> State:
+        keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0)))
+        return jax.eval_shape(one_start, keys)
 
     def block(
         state: State, target: Target, fixed_values: Float[Array, "draw fixed"]
     ) -> tuple[State, Transition]:
-        # NumPyro's initialisation sets closure variables of its transitions: trace it first.
-        jax.eval_shape(one_start, jax.eval_shape(lambda: jax.random.split(jax.random.key(0))))
+        trace_start()  # NumPyro's initialisation sets closure variables of its transitions
         state = evaluate(state, target, fixed_values[0])
         return jax.lax.scan(lambda state, fixed: draw(state, target, fixed), state, fixed_values)
 
     if vectorized:
-        # Counts are shared by all chains, so that conditions on them stay scalar.
-        chains = _chain_axes(start)
+        # All chains share the counts of transitions. A condition on these stays a scalar: only one
+        # branch runs, and not the adaptation at the end of a window at every transition.
+        chains: State = jax.tree.map(lambda _: 0, trace_start())
+        adapt = chains.hmc.adapt_state._replace(window_idx=None)
+        chains = chains._replace(hmc=chains.hmc._replace(i=None, adapt_state=adapt))
         start = jax.vmap(start, out_axes=chains)
         block = jax.vmap(block, in_axes=(chains, None, 0), out_axes=(chains, 0))
         if mesh is not None:
@@ -163,19 +133,6 @@ def build_sampler(
     )
 
 
-def _chain_axes(start: Callable[[Array], State]) -> State:
-    """Find the axes of a batch of states: all chains share the counts of transitions.
-
-    A condition on these counts stays a scalar: only one branch runs, and the adaptation at the end
-    of a window is not computed at every transition.
-    """
-    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0)))
-    state = jax.eval_shape(start, keys)
-    axes: State = jax.tree.map(lambda _: 0, state)
-    adapt = axes.hmc.adapt_state._replace(window_idx=None)
-    return axes._replace(hmc=axes.hmc._replace(i=None, adapt_state=adapt))
-
-
 def build_kernel(
     density: Density, schedule: Schedule, *, n_fixed: int = 0
 ) -> tuple[
@@ -183,31 +140,23 @@ def build_kernel(
     Callable[[State, Target, Array], State],
     Callable[[State, Target, Array], tuple[State, Transition]],
 ]:
-    """Build the functions of `build_sampler`, of one chain.
-
-    Returns
-    -------
-    start : (keys [2]) -> State
-        Neither the surrogate nor the marginal is evaluated there.
-    evaluate : (State, target, fixed coordinates) -> State
-        The same position, with the surrogate's potential and gradient.
-    draw : (State, target, fixed coordinates) -> State, Transition
-        One draw; leaves the posterior invariant once the warm-up is over.
-    """
+    """Build the functions of one chain: its start, the surrogate at a state, and a draw."""
     marginal = Marginal(density)
 
     def potential(target: Target | None, fixed: Array) -> Callable[[Array], Array]:
         def of_free(free: Array) -> Array:
             assert target is not None  # NumPyro starts without it, and then calls nothing
             coordinates = jnp.concatenate([fixed, free])
-            return surrogate_potential(density, target.surrogate, coordinates)
+            return surrogate_potential(density, target[1], coordinates)
 
         return of_free
 
     initialize, transition = hmc(potential_fn_gen=potential, algo="NUTS")
 
     def start(keys: Array) -> State:
-        """Begin around the mode, at a density so low that the first proposal is accepted."""
+        """Begin a chain."""
+        # Around the mode, at a density so low that the first proposal is accepted; neither the
+        # surrogate nor the marginal is evaluated.
         place, of_nuts, of_draws = keys[0], *jax.random.split(keys[1])
         free = 0.5 * jax.random.normal(place, (density.shared - n_fixed,))
         state = initialize(
@@ -224,6 +173,7 @@ def build_kernel(
         return State(state, no_draw, of_draws)
 
     def evaluate(state: State, target: Target, fixed: Array) -> State:
+        """Compute the surrogate's potential and gradient at a state."""
         energy, gradient = jax.value_and_grad(potential(target, fixed))(state.hmc.z)
         return state._replace(hmc=state.hmc._replace(potential_energy=energy, z_grad=gradient))
 
@@ -243,7 +193,7 @@ def build_kernel(
 
         # Delayed acceptance: the surrogate's error is corrected by an unbiased estimate.
         key, of_draw, of_step = jax.random.split(key, 3)
-        new_draw = marginal.draw(target.setting, jnp.concatenate([fixed, new.z]), of_draw)
+        new_draw = marginal.draw(target[0], jnp.concatenate([fixed, new.z]), of_draw)
         gain = new_draw.log_marginal + new.potential_energy  # −E + S
         gain -= state.draw.log_marginal + old.potential_energy
         acceptance = jnp.nan_to_num(jnp.exp(jnp.minimum(gain, 0.0)), nan=0.0)
@@ -265,6 +215,7 @@ def build_kernel(
         }
 
     def draw(state: State, target: Target, fixed: Array) -> tuple[State, Transition]:
+        """Make one draw; it leaves the posterior invariant once the warm-up is over."""
         if n_fixed:
             # The last draw has other fixed values: accept the first proposal.
             no_draw = state.draw._replace(log_marginal=jnp.full_like(state.draw.lp, -jnp.inf))

@@ -17,14 +17,13 @@ from numpyro.infer.util import constrain_fn, log_density
 
 from bayesrep.errors import OptionError
 from bayesrep.inference.arrowhead import by_unit
-from bayesrep.inference.components import choose_components
+from bayesrep.inference.data_driven import choose_components, widen_priors
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.laplace_marginal import Marginal, Setting
 from bayesrep.inference.marginal_mode import find_marginal_mode
 from bayesrep.inference.mode import around_mode
 from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.inference.program import kept_programs
-from bayesrep.inference.spread import widen_priors
 from bayesrep.models.model import TRACING_LOCK, Data
 from bayesrep.numerics.settings import own_settings
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -180,10 +179,7 @@ def numpyro_model(
 def _weighted(
     problem: Problem, density: Density, setting: Setting | None
 ) -> Callable[[Data], None]:
-    """Build the NumPyro model as a function of the data, with the weight w as a further factor.
-
-    Without a setting there is no factor.
-    """
+    """Build the NumPyro model of the data, with the weight w as a factor if there is a setting."""
 
     def plain(data: Data) -> None:
         _in_float64(0.0)
@@ -199,9 +195,14 @@ def _weighted(
         # ξ and ζ, by the whitening's inverse.
         shared = jnp.asarray(to_shared @ (position["shared"] - white.center["shared"]))
         around = position["units"] - white.center["units"] + white.drag @ shared
-        log_z = _log_integrals(
-            marginal, setting._replace(data=data), shared, by_unit(to_units, around)
-        )
+        units, current = by_unit(to_units, around), setting._replace(data=data)
+        # z = R⁻¹ (ζ − m) of every classifier.
+        normals, _ = marginal.conditional_normals(current, shared)
+        around = (units - normals.center)[..., None]
+        z = triangular_solve(normals.root, around, left_side=True, lower=False)[..., 0]
+        # log Z_c from two antithetic ratios, at y_c and mirrored at the centre.
+        ratios, _ = marginal.log_ratios(current, shared, normals, jnp.stack([z, -z]))
+        log_z = jax.nn.logsumexp(ratios, axis=0) - jnp.log(2)
         return (density.weight(data) - 1) * log_z.sum()
 
     def weighted(data: Data) -> None:
@@ -213,22 +214,6 @@ def _weighted(
         numpyro.factor("shared_images", factor)
 
     return weighted
-
-
-def _log_integrals(
-    marginal: Marginal,
-    setting: Setting,
-    shared: Float[Array, "shared"],
-    units: Float[Array, "unit own"],
-) -> Float[Array, "unit"]:
-    """Estimate log ∫ exp(−φ_c) from the units' own ζ, in the setting's coordinates."""
-    normals, _ = marginal.conditional_normals(setting, shared)
-    around = (units - normals.center)[..., None]
-    standard = triangular_solve(normals.root, around, left_side=True, lower=False)[..., 0]
-    # Two antithetic ratios, at y_c and mirrored at the centre.
-    both = jnp.stack([standard, -standard])
-    ratios, _ = marginal.log_ratios(setting, shared, normals, both)
-    return jax.nn.logsumexp(ratios, axis=0) - jnp.log(2)
 
 
 def _in_float64(value: ArrayLike) -> Array:

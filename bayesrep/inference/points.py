@@ -31,28 +31,19 @@ def compile_for_points(
     density: Density,
     name: str,
     *,
-    size: int = 8,
-    batch_size: int | None = None,
+    size: int = 8,  # points that a core takes at a time
+    batch_size: int | None = None,  # of these in one array: larger ones do not fit the cache
 ) -> PointProgram:
-    """Compile a function of a setting and the arrays of one point, for the default device.
-
-    Parameters
-    ----------
-    function, density, name
-        The function, and its identity.
-    size, batch_size
-        On a CPU every core takes `size` points a call, `batch_size` of them as one array: larger
-        arrays do not fit the cache. Other devices take a batch at a time.
-    """
-    # Programs are compiled for the default device, whose kind decides on the batches.
+    """Compile a function of a setting and the arrays of one point, for the default device."""
     on_cpu = default_platform() == "cpu"
 
     def some(setting: Any, points: Any) -> Any:
+        def one(point: Any) -> Any:
+            return function(setting, *point)
+
         if on_cpu:
-            return jax.lax.map(
-                lambda point: function(setting, *point), points, batch_size=batch_size
-            )
-        return jax.vmap(lambda point: function(setting, *point))(points)
+            return jax.lax.map(one, points, batch_size=batch_size)
+        return jax.vmap(one)(points)
 
     most = min(256, 2**20 // max(density.units, 1))  # 2²⁰ classifiers of all points at most
     size = size if on_cpu else max(size, most)

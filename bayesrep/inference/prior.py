@@ -8,7 +8,7 @@ import jax
 from bayesrep import bounds
 from bayesrep.errors import OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_group
-from bayesrep.inference.cells import Thinning, cell_groups, evaluate_cells
+from bayesrep.inference.cells import cell_groups, evaluate_cells
 from bayesrep.inference.problem import pose, prior_positions, programs
 from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.files import build_posterior
@@ -63,8 +63,8 @@ def prior_predictive(
     with own_settings():
         data = problem.data()
         tools = programs(problem, data)
-        key = jax.random.key(seed)
-        positions, every = prior_positions(problem, tools, data, key, draws), Thinning(draws, 1)
+        positions = prior_positions(problem, tools, data, jax.random.key(seed), draws)
+        every = draws, 1  # one log likelihood, which nobody reads, and predictions of all draws
         values = evaluate_cells(problem, tools, data, positions, every)
     cells = cell_groups(problem, values, every, seed=seed, new_images=True)
     contents = {

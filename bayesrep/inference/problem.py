@@ -1,8 +1,4 @@
-"""The inference problem: a model with its options, the data, and the programs for their shapes.
-
-Every method starts from a `Problem`. Data are arguments of the compiled programs, so problems of
-the same shape share them.
-"""
+"""The inference problem: a model with its options, the data, and the programs for their shapes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,40 +28,19 @@ from bayesrep.types import no_type_check
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A model, its options and the data.
+    """A model, its options and the data."""
 
-    Attributes
-    ----------
-    name, model, options
-        The model by name, itself, and its options.
-    statistics
-        Counts of all images.
-    roles
-        Data sets in the model, the reference first, then the replication.
-    groups
-        Names of the groups of images; one empty name without groups.
-    grouping
-        The study's column that divides the images into groups, or None.
-    cells
-        For every group its tables by role.
-    distinct
-        Facts of single images for the model; empty if cells are enough.
-    study
-        The study, if more than its statistics is known.
-    mixtures
-        Values of the mixtures' sites where the search for the mode starts; empty: the prior means.
-    """
-
-    name: str
+    name: str  # of the model
     model: Model
     options: Any
-    statistics: SufficientStatistics
-    roles: tuple[str, ...]
-    groups: tuple[str, ...]
-    grouping: str | None
-    cells: Sequence[Mapping[str, Cells]]
-    distinct: Mapping[str, Any]
-    study: Study | None = None
+    statistics: SufficientStatistics  # counts of all images
+    roles: tuple[str, ...]  # data sets in the model, the reference first, then the replication
+    groups: tuple[str, ...]  # names of the groups of images; one empty name without groups
+    grouping: str | None  # the study's column that divides the images into groups
+    cells: Sequence[Mapping[str, Cells]]  # for every group its tables by role
+    distinct: Mapping[str, Any]  # facts of single images for the model; empty if cells are enough
+    study: Study | None = None  # if more than its statistics is known
+    # Values of the mixtures' sites where the search for the mode starts, if not the prior means.
     mixtures: Mapping[str, ArrayLike] = field(default_factory=dict)
 
     def data(self) -> Data:
@@ -90,15 +65,7 @@ def pose(
     groups: str | None = None,
     datasets: Sequence[str] = REQUIRED_ROLES,
 ) -> Problem:
-    """Check the arguments and build the problem; see [bayesrep.fit][].
-
-    Raises
-    ------
-    OptionError
-        For an unknown model or option, or an option out of range.
-    StudyError
-        Where the study lacks a data set or the column of groups.
-    """
+    """Check the arguments and build the problem; see [bayesrep.fit][]."""
     # The model's arguments are checked first: they need no study.
     if ".py:" in model:
         model = MODELS.register_file(model)
@@ -163,33 +130,16 @@ def _name_models(trait: str) -> str:
 
 
 class Programs(NamedTuple):
-    """Compiled programs of a density.
-
-    Attributes
-    ----------
-    density
-        Density of the model.
-    start
-        `start(values)`: the position of sites' values.
-    expand
-        `expand(position, data)`: value, gradient and arrowhead Hessian of the potential.
-    quantities
-        `quantities(draws, data)`: all sites and deterministic quantities of draws [S, ...] of
-        positions.
-    """
+    """Compiled programs of a density."""
 
     density: Density
-    start: Callable[[Mapping[str, ArrayLike]], Position]
-    expand: Program
-    quantities: Program
+    start: Callable[[Mapping[str, ArrayLike]], Position]  # from the values of sites
+    expand: Program  # (position, data) -> SecondOrder of the potential
+    quantities: Program  # (positions [draw, ...], data) -> all sites and deterministic quantities
 
 
 def programs(problem: Problem, data: Data) -> Programs:
-    """Compile the programs of a problem, or share those of earlier problems of the same shape.
-
-    Compiled for the kind of device that is the default here.
-    """
-    # Shapes and settings are the key of the cache: data of equal shapes share their programs.
+    """Compile the programs of a problem, or share those of earlier problems of the same shape."""
     leaves, structure = jax.tree.flatten(data)
     shapes = tuple(jnp.shape(leaf) for leaf in leaves)
     form = Form(len(problem.statistics.classifiers), problem.roles, len(problem.groups))

@@ -1,24 +1,21 @@
 """Compiled programs, and their storage for later processes as JAX traced them.
 
-Tracing a fit's programs and lowering them takes longer than sampling. So next to JAX's cache of
-XLA's executables lie the traced programs in StableHLO, exported by `jax.export`, under a name that
-is a digest of all that they were made from. A later process reads one and has it compiled, which
-finds XLA's executable in the cache.
+Tracing and lowering take longer than sampling. So next to JAX's cache of XLA's executables lie the
+traced programs in StableHLO, exported by `jax.export`, under a digest of all that they were made
+from. A later process has one compiled, which finds XLA's executable in the cache.
 """
 
 import hashlib
-import json
 import os
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 from jax import export
@@ -30,6 +27,8 @@ from bayesrep.atomic import LEAST_COMPILATION, programs_cache, replaced_file
 from bayesrep.inference.device import default_platform
 from bayesrep.progress import Stopwatch
 
+Kind = TypeVar("Kind")
+
 
 @dataclass(frozen=True, eq=False)
 class Program:
@@ -38,23 +37,12 @@ class Program:
     Stored programs lie in JAX's compilation cache (`kept_programs` says where); without one, or on
     other devices than the first CPU, this is `jax.jit`, and with arguments that are being traced
     the function itself. If several threads ask for a program, one of them makes it.
-
-    Attributes
-    ----------
-    function
-        The function: arrays in trees go in and come out.
-    name, identity
-        Its name among the programs of the same model, and all that these close over, as text: with
-        our code and the shapes of arguments they identify a program. Programs with an empty
-        `identity` are not stored.
-    quick
-        As [compiler_options][bayesrep.inference.program.compiler_options] has it.
     """
 
-    function: Callable[..., Any]
-    name: str
-    identity: str
-    quick: bool = field(default=False, kw_only=True)
+    function: Callable[..., Any]  # arrays in trees go in and come out
+    name: str  # among the programs of the same model
+    identity: str  # all that these close over, as text; programs without it are not stored
+    quick: bool = field(default=False, kw_only=True)  # as in `compiler_options`
     _compiled: dict[Any, Compiled] = field(default_factory=dict[Any, Compiled], repr=False)
     _lock: RLock = field(default_factory=RLock, repr=False)
 
@@ -78,7 +66,9 @@ class Program:
         leaves, structure = jax.tree.flatten(arguments)
         if not self.identity or not _is_on_first_cpu(leaves):
             return None
-        signature = (structure, tuple(map(_describe_leaf, leaves)), _read_settings())
+        kinds = [x if isinstance(x, jax.ShapeDtypeStruct) else jax.typeof(x) for x in leaves]
+        shapes = tuple((x.shape, str(x.dtype), bool(x.weak_type)) for x in kinds)
+        signature = structure, shapes, _read_settings()
         with self._lock:
             if signature not in self._compiled:
                 folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
@@ -92,14 +82,11 @@ class Program:
 
     def _read(self, file: Path, arguments: tuple[Any, ...]) -> Compiled | None:
         with suppress(Exception):  # a damaged file is made again
-            seal, header, data = file.read_bytes().split(b"\n", 2)
-            if seal.decode() == _digest(header + data):
+            seal, data = file.read_bytes().split(b"\n", 1)
+            if seal.decode() == _digest(data):
                 os.utime(file)  # the cache drops the least recently used first
-                trees = {
-                    "in_tree": jax.tree.structure((arguments, {})),
-                    "out_tree": jax.tree.structure(_decode(json.loads(header))),
-                }
-                return self._compile(replace(export.deserialize(bytearray(data)), **trees))
+                in_tree = jax.tree.structure((arguments, {}))
+                return self._compile(replace(export.deserialize(bytearray(data)), in_tree=in_tree))
         return None
 
     def _compile(self, exported: export.Exported) -> Compiled:
@@ -111,32 +98,28 @@ class Program:
     def _make(self, file: Path, arguments: tuple[Any, ...]) -> export.Exported:
         """Trace the program, and store it if a later process can restore its results' types."""
         exported = export.export(self.jitted, platforms=["cpu"])(*arguments)
-        places = list(range(len(exported.out_avals)))
-        try:
-            tree = _encode(jax.tree.unflatten(exported.out_tree, places))
-        except TypeError:
-            return exported
-        in_tree = jax.tree.structure((exported.in_avals, {}))
-        flat = replace(exported, in_tree=in_tree, out_tree=jax.tree.structure(places))
-        header, data = json.dumps(tree).encode(), bytes(flat.serialize())
-        with suppress(OSError), replaced_file(file) as partial:  # a full disk stores nothing
-            partial.write_bytes(b"\n".join((_digest(header + data).encode(), header, data)))
+        # Whoever reads it has arguments with the trees of their types.
+        flat = replace(exported, in_tree=jax.tree.structure((exported.in_avals, {})))
+        with suppress(ValueError, OSError):  # a result that is not `storable`, a full disk
+            data = bytes(flat.serialize())
+            with replaced_file(file) as partial:
+                partial.write_bytes(_digest(data).encode() + b"\n" + data)
         return exported
 
 
+def storable(kind: type[Kind]) -> type[Kind]:
+    """Have programs stored whose results hold NamedTuples of this kind."""
+    with suppress(ValueError):  # known already, as after a module is loaded again
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        export.register_namedtuple_serialization(kind, serialized_name=name)
+    return kind
+
+
 def compiler_options(*, quick: bool = False) -> dict[str, int | bool]:
-    """Choose compiler options that shorten compilation and not slow the program, by jaxlib version.
+    """Choose the default device's compiler options that shorten compilation and not slow programs.
 
-    They are for the default device, on which the program has to run.
-
-    Only a program that is called from outside any other takes options. The environment's
-    `XLA_FLAGS` override them.
-
-    Parameters
-    ----------
-    quick
-        For a program that runs a few times only: it compiles in half the time again, and runs half
-        as fast.
+    A `quick` program, one that runs a few times only, compiles in half the time again, and runs
+    half as fast. The environment's `XLA_FLAGS` override the options.
     """
     options: dict[str, int | bool] = {}
     if default_platform() != "cpu":
@@ -158,16 +141,12 @@ def compiler_options(*, quick: bool = False) -> dict[str, int | bool]:
 
 @contextmanager
 def kept_programs() -> Generator[None]:
-    """Keep the programs compiled inside for later processes, unless the user decided where.
-
-    The user decides by JAX's own settings, such as `JAX_COMPILATION_CACHE_DIR`. They are the same
-    afterwards. JAX runs what it finds there: see `bayesrep.atomic.refuse_shared`.
-    """
+    """Keep programs compiled inside for later processes, where JAX's settings name no folder."""
     settings: Any = jax.config
     place, least = "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs"
     ours: dict[str, Any] = {}
     if getattr(settings, place) is None and settings.jax_enable_compilation_cache:
-        try:
+        try:  # JAX runs what it finds there: see `bayesrep.atomic.refuse_shared`
             ours = {place: str(programs_cache()), least: LEAST_COMPILATION}
         except OSError as error:
             warnings.warn(f"compiled programs are not kept: {error}", stacklevel=6)
@@ -212,11 +191,6 @@ def _is_on_first_cpu(leaves: Sequence[Any]) -> bool:
     return used <= {first} and chosen in (None, first)
 
 
-def _describe_leaf(leaf: Any) -> tuple[Any, ...]:
-    kind = jax.typeof(leaf) if not isinstance(leaf, jax.ShapeDtypeStruct) else leaf
-    return kind.shape, str(kind.dtype), bool(getattr(kind, "weak_type", False))
-
-
 def _read_settings() -> tuple[Any, ...]:
     """Read the settings of JAX and XLA that programs depend on."""
     settings: Any = jax.config
@@ -244,41 +218,3 @@ def _digest_sources() -> str:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _encode(tree: Any) -> Any:
-    """Encode a tree of numbers as JSON, in which every part has the name of its type.
-
-    Raises
-    ------
-    TypeError
-        If `_decode` could not restore the type of a part.
-    """
-    if tree is None or isinstance(tree, int | str):
-        return tree
-    kind: Any = type(tree)
-    name = f"{kind.__module__}:{kind.__qualname__}"
-    if _find_type(name) is not kind:
-        raise TypeError(name)
-    return {name: [_encode(part) for part in (tree.items() if kind is dict else tree)]}
-
-
-def _decode(tree: Any) -> Any:
-    if not isinstance(tree, dict):
-        return tree
-    ((name, parts),) = tree.items()
-    kind = _find_type(name)
-    return getattr(kind, "_make", kind)(map(_decode, parts))
-
-
-def _find_type(name: str) -> Any:
-    """Find a plain container, or a NamedTuple of ours or NumPyro's; TypeError for any other."""
-    for plain in (list, tuple, dict):
-        if name == f"builtins:{plain.__qualname__}":
-            return plain
-    module, _, kind = name.partition(":")
-    ours = module.startswith(("bayesrep.", "numpyro."))
-    found_type = getattr(import_module(module), kind, None) if ours else None
-    if not hasattr(found_type, "_make"):
-        raise TypeError(f"{name} is not a type of ours")
-    return found_type

@@ -16,27 +16,22 @@ MIN_CHAINS_NESTED = 32
 
 @dataclass(frozen=True)
 class Schedule:
-    """Numbers and lengths of chains, and settings of NUTS; the warm-up is whole blocks.
-
-    Chosen so that R-hat <= 1.01 holds for every parameter, without divergences (docs/model.md).
-    `thinning` transitions are made for a draw. The last three are NUTS's, by NumPyro's names.
-    """
+    """Numbers and lengths of chains, and settings of NUTS; the warm-up is whole blocks."""
 
     chains: int
     warmup: int
     draws: int
-    thinning: int = 2
+    thinning: int = 2  # transitions for a draw
+    # Settings of NUTS, by NumPyro's names.
     target_accept: float = 0.9
     max_tree_depth: int = 10
     dense_mass: bool = False
 
     @property
     def superchains(self) -> int:
-        """Number of groups of chains with a common start; 0 if every chain has its own.
-
-        Many chains are too short to be compared one by one; groups that forget their start show
-        that all chains do (Margossian and others 2024).
-        """
+        """Number of groups of chains with a common start; 0 if every chain has its own."""
+        # Many chains are too short to be compared one by one; groups that forget their start show
+        # that all chains do (Margossian and others 2024).
         return 8 if self.chains >= MIN_CHAINS_NESTED else 0
 
     def keys(self, key: Array) -> Array:
@@ -46,18 +41,8 @@ class Schedule:
         first = np.concatenate([np.full(len(group), group[0]) for group in groups])
         return jnp.stack([own[first], own], axis=1)
 
-    def for_hard_posterior(self, components: int) -> "Schedule":
-        """Adapt the schedule to posteriors that are far from normal.
-
-        Those of few classifiers are, and of three components and more, whose weights mix slowly.
-        """
-        return replace(self, thinning=max(self.thinning, components**2 // 2), dense_mass=True)
-
     def lengthen(self, times: int) -> "Schedule":
-        """Lengthen chains that did not converge: as many draws, thinned more.
-
-        The warm-up is four times as long at most.
-        """
+        """Lengthen chains that did not converge: as many draws, thinned more."""
         if times == 1:
             return self
         warmup = self.warmup * min(times, 4)

@@ -1,15 +1,13 @@
 """A surrogate of the marginal potential, whose cost hardly grows with the number of classifiers.
 
-It is the sum of the shared parameters' own potential (prior and annotations), of the potentials of
-a subsample of classifiers at centres that a regression on ξ predicts, and of a quadratic in ξ for
-the residual of the Laplace marginal. Without the subsample it would be wrong far out, and a chain
-there would be stuck. All is fitted to points at which the marginal was evaluated, by ridge
-regressions whose penalty generalised cross-validation chooses.
+It sums the shared parameters' own potential, those of a subsample of classifiers at centres that a
+regression on ξ predicts (without which it would be wrong far out, and a chain there stuck), and a
+quadratic in ξ for the residual of the Laplace marginal. Ridge regressions on points at which the
+marginal was evaluated fit it, their penalties by generalised cross-validation.
 
 References
 ----------
-Golub, Heath, Wahba (1979), "Generalized cross-validation as a method for choosing a good ridge
-parameter", Technometrics 21.
+Golub, Heath, Wahba (1979), Technometrics 21.
 """
 
 from functools import lru_cache
@@ -33,25 +31,13 @@ RIDGE_PENALTIES = 10.0 ** np.arange(-4, 5)
 
 
 class Surrogate(NamedTuple):
-    """Arrays of a surrogate; coefficients are of `features`.
+    """Arrays of a surrogate; coefficients are of `features`."""
 
-    Attributes
-    ----------
-    data, whitening
-        Those of the subsample alone.
-    scale
-        Factor of the subsample's potentials.
-    center
-        Coefficients of the subsample's centres.
-    quadratic
-        Coefficients of the residual of the marginal potential.
-    """
-
-    data: Data
+    data: Data  # of the subsample alone, as the coordinates
     whitening: Whitening
-    scale: Float[Array, ""]
-    center: Float[Array, "feature sampled own"]
-    quadratic: Float[Array, "feature"]
+    scale: Float[Array, ""]  # factor of the subsample's potentials
+    center: Float[Array, "feature sampled own"]  # coefficients of the subsample's centres
+    quadratic: Float[Array, "feature"]  # of the residual of the marginal potential
 
 
 def soft_clip_norm(shared: Any) -> Any:
@@ -70,11 +56,6 @@ def features(shared: Any) -> Any:
     # Products with matrices, whose gradients need no scattering.
     products = (clipped @ np.eye(size)[:, first]) * (clipped @ np.eye(size)[:, second])
     return xp.concatenate([xp.ones_like(clipped[..., :1]), clipped, products], axis=-1)
-
-
-def count_features(size: int) -> int:
-    """Count the `features` of `size` shared parameters."""
-    return 1 + size + size * (size + 1) // 2
 
 
 def surrogate_potential(
@@ -107,7 +88,7 @@ def _subsample_program(density: Density) -> PointProgram:
 
 def blank_surrogate(density: Density, setting: Setting) -> Surrogate:
     """Build the surrogate before any regression: centres follow the coordinates."""
-    some, count = Marginal(density).subsample(setting), count_features(density.shared)
+    some, count = Marginal(density).subsample(setting), len(features(np.zeros(density.shared)))
     size = len(setting.subsample)
     scale = float(density.weight(setting.data)) * density.units / max(size, 1)
     arrays = (np.asarray(scale), np.zeros((count, size, density.per_unit)), np.zeros(count))
@@ -121,21 +102,16 @@ def fit_surrogate(
     potential: Float[np.ndarray, "point"],
     center: Float[np.ndarray, "point sampled own"],
 ) -> Surrogate:
-    """Fit a surrogate to evaluations of the Laplace marginal at points ξ.
-
-    Parameters
-    ----------
-    density, setting
-        The density, and the coordinates of the points.
-    shared, potential, center
-        Points, and the values of `Marginal.evaluate` there.
-    """
+    """Fit a surrogate to the values of `Marginal.evaluate` at points ξ of a setting."""
     surrogate, size = blank_surrogate(density, setting), density.shared
     usable = np.isfinite(potential) & np.isfinite(center).all(axis=(1, 2))
     shared, potential, center = shared[usable], potential[usable], center[usable]
     if len(potential) < 2 * (1 + size):
         return surrogate
-    inputs, weight = features(shared), importance(potential, size)
+    inputs = features(shared)
+    # Points count 1 around the typical potential and less above, outside the posterior's mass.
+    above = np.maximum(potential - np.median(potential) - size, 0.0)
+    weight = 1 / np.square(1 + above / size)
     # With few points the regression of centres is linear in ξ.
     some = inputs if len(inputs) > 3 * inputs.shape[1] else inputs[:, : 1 + size]
     coefficients = np.zeros((inputs.shape[1], center[0].size))
@@ -155,12 +131,6 @@ def fit_surrogate(
     quadratic = ridge(inputs, levels @ [[1.0], [-share]], weight)[:, 0]
     scale, quadratic = jax.device_put((np.asarray(share * float(surrogate.scale)), quadratic))
     return surrogate._replace(scale=scale, quadratic=quadratic)
-
-
-def importance(potential: Float[np.ndarray, "point"], size: int) -> Float[np.ndarray, "point"]:
-    """Weight points: 1 around the typical potential, less above, outside the posterior's mass."""
-    above = np.maximum(potential - np.median(potential) - size, 0.0)
-    return 1 / np.square(1 + above / size)
 
 
 def ridge(

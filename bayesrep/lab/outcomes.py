@@ -18,7 +18,7 @@ import numpy as np
 from bayesrep.errors import ConvergenceWarning, EstimateWarning, IdentificationWarning
 from bayesrep.inference import fit
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups
-from bayesrep.inference.components import choose_components
+from bayesrep.inference.data_driven import choose_components
 from bayesrep.inference.image_weights import share_images
 from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.mode import around_mode

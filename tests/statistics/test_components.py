@@ -8,8 +8,8 @@ import pytest
 from count_peaks import datasets_of, peaks, study_of
 
 import bayesrep
-from bayesrep.inference import components
-from bayesrep.inference.components import MAX_COMPONENTS, choose_components, find_mixture_mode
+from bayesrep.inference import data_driven
+from bayesrep.inference.data_driven import MAX_COMPONENTS, choose_components, find_mixture_mode
 from bayesrep.inference.problem import pose
 from bayesrep.models.options import JointOptions
 
@@ -47,7 +47,7 @@ def test_studies_of_a_usual_size_keep_two(scenario):
 @pytest.mark.parametrize("decisive", [1.0, 20.0])
 def test_a_component_is_taken_where_it_is_worth_what_is_decisive(monkeypatch, decisive):
     """The rule, by the evidence itself."""
-    monkeypatch.setattr(components, "MIN_LOG_BAYES_FACTOR", decisive)
+    monkeypatch.setattr(data_driven, "MIN_LOG_BAYES_FACTOR", decisive)
     for seed in range(2):
         study = bayesrep.simulate_study(
             seed=seed, images=3_000, classifiers=2, annotators=36, process="inside"
@@ -84,10 +84,10 @@ def test_climbs_begin_below_the_higher_of_two_modes(monkeypatch):
         datasets = datasets_of(study, problem.options)
         highest, _ = find_mixture_mode(datasets, problem.options)
         with monkeypatch.context() as patched:
-            patched.setattr(components, "N_STARTS", 1)
+            patched.setattr(data_driven, "N_STARTS", 1)
             from_prior_means, elsewhere = find_mixture_mode(datasets, problem.options)
         assert elsewhere == {}
-        assert from_prior_means < highest - components.MIN_ADVANTAGE
+        assert from_prior_means < highest - data_driven.MIN_ADVANTAGE
     assert found
 
 

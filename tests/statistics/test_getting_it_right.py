@@ -30,7 +30,7 @@ from bayesrep.inference import laplace_marginal, nuts
 from bayesrep.inference.laplace_marginal import N_PAIRS, Marginal, MarginalDraw
 from bayesrep.inference.laplace_marginal import Setting as Settings
 from bayesrep.inference.methods import build_target, sample_around_mode
-from bayesrep.inference.nuts import State, Target, build_kernel
+from bayesrep.inference.nuts import State, build_kernel
 from bayesrep.inference.problem import pose, prior_positions, programs
 from bayesrep.inference.schedule import Schedule
 
@@ -188,19 +188,20 @@ def from_position(key, position, data, *, density, whitening, noise, surrogate, 
             density, Schedule(chains=1, warmup=0, draws=1, thinning=1)
         )
     surrogate = surrogate._replace(data=density.select(data, ROWS))
-    target = Target(Settings(data, whitening, noise, ROWS), surrogate)
+    setting = Settings(data, whitening, noise, ROWS)
+    target = setting, surrogate
 
     center, drag = whitening.center, whitening.drag
     shared = jnp.linalg.solve(whitening.to_shared, position["shared"] - center["shared"])
     units = position["units"] - center["units"] + drag @ shared
     units = jnp.linalg.solve(whitening.to_units, units[..., None])[..., 0]
-    normals, _ = marginal.conditional_normals(target.setting, shared)
+    normals, _ = marginal.conditional_normals(setting, shared)
     # Given the z of a position, which is in one of the pairs, the others are standard normal.
     key, other = jax.random.split(key)
     z = jnp.linalg.solve(normals.root, (units - normals.center)[..., None])[..., 0]
     half = jax.random.normal(other, (N_PAIRS, *z.shape)).at[0].set(z)
     both = jnp.concatenate([half, -half])
-    ratios, own = marginal.log_ratios(target.setting, shared, normals, both)
+    ratios, own = marginal.log_ratios(setting, shared, normals, both)
     log_marginal = jnp.sum(jax.nn.logsumexp(ratios, axis=0) - jnp.log(2 * N_PAIRS)) - own
     # The sampler takes its first proposal because where it begins is infinitely unlikely.
     log_marginal = jnp.where(accept, log_marginal, -jnp.inf)
@@ -220,13 +221,13 @@ def sampler(setting):
     with jax.enable_x64(True), pytest.MonkeyPatch.context() as patch:
         patch.setattr(laplace_marginal, "choose_subsample", lambda _: ROWS)
         sample = sample_around_mode(setting.problem, setting.tools, setting.data, [0, 4])
-        target = build_target(setting.density, sample)
+        settings, surrogate = build_target(setting.density, sample)
     move = partial(from_position, density=setting.density)  # once: another one is compiled anew
 
     def bound(*, accept=True, volume=1.0):
         mistake = {"accept": jnp.asarray(accept), "volume": jnp.asarray(volume)}
-        known = {name: getattr(target.setting, name) for name in ("whitening", "noise")}
-        return Partial(move, surrogate=target.surrogate, **known, **mistake)
+        known = {name: getattr(settings, name) for name in ("whitening", "noise")}
+        return Partial(move, surrogate=surrogate, **known, **mistake)
 
     return bound
 

@@ -1,28 +1,16 @@
-"""Automatic choice of the number of mixture components, K: two, or more if the counts demand it.
+"""Choices by the data: the number of mixture components, K, and scales of classifiers' priors.
 
-Two betas can be identified from ten answers an image, and a third mostly changes the adjusted
-accuracies by a fraction of their uncertainty, while chains mix slowly over it. If many answers an
-image show a spike or a third mode, two smooth over it, and intervals are about another density. K
-is chosen by the evidence P(counts | K) under the prior of mixtures, by Laplace's method at the
+K is chosen by the evidence P(counts | K) under the prior of mixtures, by Laplace's method at the
 highest of several modes. Classifiers have no part in it: curves that do not fit would ask for more
 components as well.
 
-`MIN_LOG_BAYES_FACTOR` is more than Kass and Raftery's "very strong", 5 nats, which a hundred
-thousand answers reach where two betas are as good as right. In simulated studies of odd densities a
-third component that was worth 5 to 20 nats made fits no better, and at 15 nats chains of 136
-classifiers did not converge.
-
-Searches for modes start at the prior means and around them, and a fit starts at the best mode:
-nearly always the one next to the prior means, but one of eight placebo studies had another, 35 nats
-higher.
-
 References
 ----------
-Kass, Raftery (1995), "Bayes factors", JASA 90: the scale of evidence in section 3.2, Laplace's
-method in 4.1.
+Kass, Raftery (1995), JASA 90: the scale of evidence in section 3.2, Laplace's method in 4.1.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -38,12 +26,18 @@ from bayesrep.models import MODELS
 from bayesrep.models.counts import Counts, complete, counts_of, log_likelihood_of, log_pair_masses
 from bayesrep.models.mixtures import mixture_offsets, mixture_start, sample_mixtures
 from bayesrep.models.options import JointOptions
+from bayesrep.models.priors import locate
+from bayesrep.studies.statistics import Cells
 from bayesrep.types import Floats
 
 MAX_COMPONENTS = 4
 """Largest number of components chosen automatically."""
 MIN_LOG_BAYES_FACTOR = 20.0
-"""Nats of evidence that one more component takes."""
+"""Nats of evidence that one more component takes.
+
+More than "very strong", 5 nats, which a hundred thousand answers reach where two betas are as good
+as right: a third that was worth 5 to 20 made simulated fits no better.
+"""
 N_STARTS, START_SD = 4, 0.5
 """Searches for the mode, from the prior means and from points around them, of this sd."""
 MIN_ADVANTAGE = 1.0
@@ -51,21 +45,10 @@ MIN_ADVANTAGE = 1.0
 
 
 def choose_components(problem: Problem, *, choose: bool) -> tuple[Problem, str]:
-    """Choose the number of components by evidence, and start values next to the mixtures' mode.
-
-    Starting with the options' number, one more is added as long as that is worth
-    `MIN_LOG_BAYES_FACTOR`; a sentence gives the reason if there are more. Groups of images count
-    together. Call it with 64-bit floats enabled.
-
-    Parameters
-    ----------
-    problem
-        Its options have the fewest components.
-    choose
-        Allow more components.
-    """
+    """Choose start values and, if allowed, the number of components, with a reason for more."""
     options: JointOptions = problem.options
     with jax.default_device(jax.local_devices(backend="cpu")[0]):  # a few dozen numbers
+        # Groups of images count together.
         cells = [problem.statistics.cells[role] for role in problem.roles]
         datasets = tuple(counts_of(complete([each]), options.dependence) for each in cells)
         evidence, start = find_mixture_mode(datasets, options)
@@ -88,15 +71,7 @@ def choose_components(problem: Problem, *, choose: bool) -> tuple[Problem, str]:
 def find_mixture_mode(
     datasets: tuple[Counts, ...], options: JointOptions
 ) -> tuple[float, Mapping[str, Floats]]:
-    """Find the mode of the options' mixtures given the counts, the highest of several searches.
-
-    Returns
-    -------
-    float
-        log P(counts | the prior), but for what no mixture changes.
-    dict
-        The mode's sites if a search from the prior means does not lead there, else empty.
-    """
+    """Find log P(counts) at the mixtures' highest mode, and its sites if these are needed."""
     leaves, structure = jax.tree.flatten(datasets)
     tools = _programs(options, structure, tuple(leaf.shape for leaf in leaves))
     middle = mixture_start(options, len(datasets), 1)
@@ -112,7 +87,7 @@ def find_mixture_mode(
     # A mode without finite mass, such as a component at 0 or 1, is never the best.
     masses = np.nan_to_num([log_mass(end) for end in ends], nan=-np.inf)
     best = int(np.argmax(masses))
-    if not masses[best] > masses[0] + MIN_ADVANTAGE:
+    if not masses[best] > masses[0] + MIN_ADVANTAGE:  # a search from the prior means leads there
         return float(masses[0]), {}
     sites = jax.jit(tools.density.to_sites)(ends[best].position)
     return float(masses[best]), {name: np.asarray(value) for name, value in sites.items()}
@@ -120,10 +95,18 @@ def find_mixture_mode(
 
 @lru_cache(maxsize=16)
 def _programs(options: JointOptions, structure: Any, shapes: Any) -> Programs:
+    """Compile the programs of the annotations of several data sets, without any classifier."""
+
+    def counts_model(datasets: tuple[Counts, ...]) -> None:
+        mixtures = sample_mixtures(options, len(datasets), 1)
+        for index, (mixture, counts) in enumerate(zip(mixtures, datasets, strict=True)):
+            log_mass_of = log_pair_masses(mixture, counts.pairs)
+            numpyro.factor(f"counts_{index}", log_likelihood_of(counts, log_mass_of))
+
     # The text of other code's options does not identify them.
     is_own = any(type(options) is model.options for model in MODELS.list_own())
     density = build_density(
-        lambda datasets: counts_model(datasets, options),
+        counts_model,
         jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes]),
         offsets=lambda values: mixture_offsets(values, options),
         identity=f"counts alone {options!r} {structure} {shapes}" if is_own else "",
@@ -131,9 +114,37 @@ def _programs(options: JointOptions, structure: Any, shapes: Any) -> Programs:
     return compile_programs(density)
 
 
-def counts_model(datasets: tuple[Counts, ...], options: JointOptions) -> None:
-    """NumPyro model of the annotations of several data sets, without any classifier."""
-    mixtures = sample_mixtures(options, len(datasets), 1)
-    for index, (mixture, counts) in enumerate(zip(mixtures, datasets, strict=True)):
-        log_mass_of = log_pair_masses(mixture, counts.pairs)
-        numpyro.factor(f"counts_{index}", log_likelihood_of(counts, log_mass_of))
+def widen_priors(problem: Problem, named: Collection[str]) -> Problem:
+    """Widen the default priors of classifiers' terms to the accuracies' spread, but for `named`."""
+    # The default sds suit classifiers of one kind; accuracies from 0.1 % to 99.9 % they would
+    # shrink to the middle. They cannot be sampled with the shared parameters, whose data have a
+    # weight for the images that all classifiers have in common.
+    options = problem.options
+    level, slope = (
+        locate(each).scale for each in (options.classifier_level, options.classifier_slope)
+    )
+    # Levels differ as the logits of accuracies do. Most images lie about 2 s − 1 = 0.5: an accuracy
+    # is about that of the curve there.
+    usual = math.hypot(level, 0.5 * slope)
+    ratio = between_classifier_sd(problem.statistics.replication) / usual
+    # Levels are multiplied by the largest of 1, √2, 2, 2 √2, … that the ratio reaches, so that
+    # studies share programs. Slopes by its square root: a classifier that is nearly always right
+    # tells little of its slope.
+    steps = max(0, math.floor(2 * math.log2(max(ratio, 1e-3))))
+    wider = {
+        "classifier_level": level * 2 ** (steps / 2),
+        "classifier_slope": slope * 2 ** (steps / 4),
+    }
+    free = {name: value for name, value in wider.items() if steps and name not in named}
+    return replace(problem, options=replace(options, **free)) if free else problem
+
+
+def between_classifier_sd(cells: Cells) -> float:
+    """Estimate the sd of classifiers' logit accuracies, less the sampling variance."""
+    images, right = cells.images.sum(), cells.correct.sum(axis=0)
+    if len(right) < 2:
+        return 0.0
+    accuracy = (right + 0.5) / (images + 1)
+    chance = 1 / (images * accuracy * (1 - accuracy))
+    logit = np.log(accuracy) - np.log1p(-accuracy)
+    return float(np.sqrt(max(logit.var(ddof=1) - chance.mean(), 0.0)))
