@@ -6,7 +6,7 @@ from typing import Any
 
 from bayesrep.errors import ClusterError, reason
 
-RETRIES = 3
+MAX_RETRIES = 3
 """How often a task whose worker died is tried again."""
 
 
@@ -40,7 +40,7 @@ def map_on_cluster(
     ray: Any, work: Callable[[Any], Any], tasks: Sequence[Any], **needs: float
 ) -> Iterator[tuple[int, Any]]:
     """Yield places of tasks and what a module's function makes of them, as each is done."""
-    remote = ray.remote(work).options(max_retries=RETRIES, **needs)
+    remote = ray.remote(work).options(max_retries=MAX_RETRIES, **needs)
     places = {remote.remote(task): place for place, task in enumerate(tasks)}
     waiting, failed = list(places), ray.exceptions
     while waiting:
@@ -48,5 +48,5 @@ def map_on_cluster(
         try:
             yield places[ready], ray.get(ready)
         except (failed.WorkerCrashedError, failed.NodeDiedError, failed.OutOfMemoryError) as error:
-            facts = {"deaths": 1 + RETRIES, "reason": reason(error)}
+            facts = {"deaths": 1 + MAX_RETRIES, "reason": reason(error)}
             raise ClusterError("ray-workers-keep-dying", **facts) from error

@@ -152,7 +152,7 @@ def test_a_wrong_device_is_noticed(monkeypatch, outcome, verdict):
 def of_parts(monkeypatch, **other):
     """A run whose parts are these, all else empty, of a study that nobody makes."""
     told = {name: (name, other.get(name, lambda *_: {"rows": []})) for name in NAMES}
-    monkeypatch.setattr(parts, "PARTS", told)
+    monkeypatch.setattr(parts, "BENCH_PARTS", told)
     monkeypatch.setattr(Subjects, "of_size", lambda sizes: SimpleNamespace(sizes=sizes))
 
 
@@ -268,11 +268,11 @@ def test_a_block_of_draws_is_traced(small, batch):
 
 def test_a_small_run(monkeypatch, small):
     """All but what takes long to compile."""
-    kept = {name: parts.PARTS[name] for name in ("right", "gradients", "roofline")}
-    monkeypatch.setattr(parts, "PARTS", kept)
+    kept = {name: parts.BENCH_PARTS[name] for name in ("right", "gradients", "roofline")}
+    monkeypatch.setattr(parts, "BENCH_PARTS", kept)
     monkeypatch.setattr(Subjects, "of_size", lambda sizes: small)
     monkeypatch.setattr("bayesrep.bench.roofline.CPU_SIZES", (64, 2**12))
-    monkeypatch.setattr(timing, "BUDGET", 0.01)
+    monkeypatch.setattr(timing, "BUDGET_SECONDS", 0.01)
     heard: list[str] = []
     found = parts.run_bench(device="cpu", sizes=TINY, tell=heard.append)
     assert heard[0] == "measuring: what machine this is"

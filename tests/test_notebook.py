@@ -20,7 +20,7 @@ from bayesrep.inference import cells
 from bayesrep.posterior.files import arviz
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.figure_names import find_figure
-from bayesrep.report.notebook import VEGA_LITE
+from bayesrep.report.notebook import VEGA_LITE_MIME
 from bayesrep.report.picture import on_paper
 from bayesrep.report.sections import gather
 
@@ -55,7 +55,7 @@ def plot(request, study, posterior):
 def test_a_plot_shows_itself_and_is_saved(plot, tmp_path):
     bundle = plot._repr_mimebundle_()
     assert bundle["image/png"].startswith(b"\x89PNG")
-    assert bundle[VEGA_LITE] == plot.spec
+    assert bundle[VEGA_LITE_MIME] == plot.spec
     for suffix in (".pdf", ".svg", ".png"):
         file = plot.save(tmp_path / f"figure{suffix}")
         assert file.stat().st_size > 1000

@@ -333,7 +333,7 @@ def test_folders_change_places_in_one_step_where_the_system_can(tmp_path, monkey
     assert atomic._swap(tmp_path / "a", tmp_path / "b") == (sys.platform == "linux")
     assert (tmp_path / "b").is_dir() == (sys.platform == "linux")
     assert not atomic._swap(tmp_path / "nothing", tmp_path / "b")
-    monkeypatch.setattr(atomic, "_LINUX", False)
+    monkeypatch.setattr(atomic, "_IS_LINUX", False)
     assert not atomic._swap(tmp_path / "a", tmp_path / "b")
 
 

@@ -119,7 +119,7 @@ def test_options_are_those_of_models_that_have_them(grid):
     ]
     axes = {name for run in runs for name in run.axes()}
     fields = {name for model in MODELS.values() for name in vars(model.options())}
-    assert fields.isdisjoint((axes - {"panel", "slope"}) | set(folder.FOUND))
+    assert fields.isdisjoint((axes - {"panel", "slope"}) | set(folder.RESULT_TYPES))
 
 
 def test_a_bootstrap_has_use_of_seeds(grid):
@@ -490,7 +490,7 @@ def test_a_grid_that_grew_is_continued_and_another_is_refused(grid, tmp_path, ca
     monkeypatch.setattr(folder, "__version__", "99")
     found = refusal(["sweep", more, "--out", out])
     check(found, "sweep-of-another-version", {"current": "99", "version": bayesrep.__version__})
-    (out / folder.RECORD).write_text("[]")
+    (out / folder.SWEEP_RECORD).write_text("[]")
     check(refusal(["sweep", more, "--out", out]), "out-not-earlier-run")
 
 
@@ -534,7 +534,7 @@ def test_a_damaged_run_is_made_again(grid, tmp_path, capsys, damage):
     path, out = grid("method = ['raw', 'naive']"), tmp_path / "out"
     assert swept(capsys, path, "--out", out)[0] == 0
     wanted = pl.read_parquet(out / folder.ESTIMATES_TABLE)
-    file = sorted((out / folder.RUNS).iterdir())[0]
+    file = sorted((out / folder.RUNS_FOLDER).iterdir())[0]
     file.write_text(json.dumps(damage(json.loads(file.read_text("utf-8")))), encoding="utf-8")
     assert len(folder.read_tables(out)[0]) == 1
     assert swept(capsys, path, "--out", out)[0] == 0
@@ -553,7 +553,7 @@ def test_a_damaged_run_is_made_again(grid, tmp_path, capsys, damage):
     ],
 )
 def test_a_record_that_no_sweep_wrote_is_none(grid, tmp_path, change):
-    folder.write_json(tmp_path / folder.RECORD, {"version": "0", "runs": change})
+    folder.write_json(tmp_path / folder.SWEEP_RECORD, {"version": "0", "runs": change})
     check(refusal(["sweep", "--table", tmp_path]), "sweep-folder-missing")
     check(refusal(["sweep", grid("method = 'raw'"), "--out", tmp_path]), "out-not-earlier-run")
 
@@ -687,7 +687,7 @@ def test_scores_over_runs_by_hand():
             {"run": "c", **single, "estimate": 0.60, "lower": 0.5, "upper": 0.7},
         ],
         schema={
-            name: t for name, t in folder.ESTIMATES.items() if name not in ("sd", "classifier")
+            name: t for name, t in folder.ESTIMATE_TYPES.items() if name not in ("sd", "classifier")
         },
     )
     assert varying_axes(runs) == ["method", "chains"]

@@ -10,22 +10,22 @@ from bayesrep.bench.advice import advice
 from bayesrep.bench.right import compare_devices
 from bayesrep.bench.roofline import bound_us, roofline
 from bayesrep.bench.speed import draws, gradients, gradients_in_32_bits
-from bayesrep.bench.subjects import FULL, QUICK, Sizes, Subjects
+from bayesrep.bench.subjects import FULL_SIZES, QUICK_SIZES, Sizes, Subjects
 from bayesrep.bench.timing import error_text
 from bayesrep.inference.device import find_devices, find_platform
 from bayesrep.machine import machine_facts, torch_sees
 from bayesrep.version import __version__
 
-PACKAGES = ("jax", "jaxlib", "numpyro", "numpy")
+BENCH_PACKAGES = ("jax", "jaxlib", "numpyro", "numpy")
 Part: TypeAlias = Callable[[Subjects, Mapping[str, Any]], dict[str, Any]]
-PARTS: Mapping[str, tuple[str, Part]] = {
+BENCH_PARTS: Mapping[str, tuple[str, Part]] = {
     "right": ("is it right", compare_devices),
     "gradients": ("gradients", gradients),
     "draws": ("draws by NUTS", draws),
     "roofline": ("what the device can do", lambda _, devices: roofline(devices)),
     "gradients_32": ("gradients in 32 bits", gradients_in_32_bits),
 }
-"""What is said while each is measured, and how it is."""
+"""Label and function of each measurement."""
 
 
 def run_bench(
@@ -43,8 +43,8 @@ def run_bench(
     measured: dict[str, Any] = {"quick": quick, "machine": _machine(), "devices": _kinds(devices)}
     seconds: dict[str, float] = {}
     measured["seconds"] = seconds
-    subjects = Subjects.of_size(sizes or (QUICK if quick else FULL))
-    for name, (what, part) in PARTS.items():
+    subjects = Subjects.of_size(sizes or (QUICK_SIZES if quick else FULL_SIZES))
+    for name, (what, part) in BENCH_PARTS.items():
         say(f"measuring: {what}")
         begin = time.perf_counter()
         try:
@@ -67,8 +67,8 @@ def _devices(device: str) -> dict[str, Any]:
 
 
 def _machine() -> dict[str, Any]:
-    """What numbers are measured on; torch is asked only where there is a GPU for it to see."""
-    facts = machine_facts(PACKAGES)
+    """Describe the machine; torch is asked only where there is a GPU for it to see."""
+    facts = machine_facts(BENCH_PACKAGES)
     versions = {"bayesrep": __version__, **facts["versions"]}
     return facts | {"versions": versions, "torch": torch_sees() if facts["gpus"] else None}
 
@@ -86,10 +86,10 @@ def _kinds(devices: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _add_bounds(found: dict[str, Any]) -> None:
+def _add_bounds(results: dict[str, Any]) -> None:
     """To every gradient the least time by what its device can do, once that is known."""
-    limits = {row["device"]: row for row in found.get("roofline", {}).get("rows", ())}
+    limits = {row["device"]: row for row in results.get("roofline", {}).get("rows", ())}
     for name in ("gradients", "gradients_32"):
-        for row in found.get(name, {}).get("rows", ()):
+        for row in results.get(name, {}).get("rows", ()):
             if row["device"] in limits and "us" in row:
                 row["bound_us"] = bound_us(row, limits[row["device"]])

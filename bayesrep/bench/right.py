@@ -1,4 +1,4 @@
-"""Whether a device computes what the CPU computes in 64 bits, or the CPU what SciPy does."""
+"""Compare a device with the CPU in 64 bits, or the CPU with finite differences."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,12 +14,12 @@ from bayesrep.inference.problem import programs
 from bayesrep.numerics.settings import own_settings
 from bayesrep.types import Floats
 
-LIMIT = 1e-9
+MAX_DIFFERENCE = 1e-9
 """On the largest difference, relative to the largest entry of what is compared."""
 PLAIN_LIMIT = 1e-6
 """The same where a gradient is compared with differences of its density."""
-CHAINS = 4
-STEP = 1e-3
+N_CHAINS = 4
+DIFF_STEP = 1e-3
 """The step of the differences, along a direction of standard normal numbers."""
 
 
@@ -30,23 +30,23 @@ def compare_devices(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str,
         rows = [_differences(subjects, quick=quick) for quick in (False, True)]
         return _verdict(rows, PLAIN_LIMIT, "differences of the density")
     places = {"cpu": jax.devices("cpu")[0], **devices}
-    wanted = {name: _jobs(subjects, device) for name, device in places.items()}
-    made = subjects.compile_jobs(
-        {(name, key): job for name, jobs in wanted.items() for key, job in jobs.items()}
+    jobs_by_device = {name: _jobs(subjects, device) for name, device in places.items()}
+    compiled = subjects.compile_jobs(
+        {(name, key): job for name, jobs in jobs_by_device.items() for key, job in jobs.items()}
     )
     rows = [
-        {"what": str(key), "device": name, **_compare(made[name, key], made["cpu", key])}
+        {"what": str(key), "device": name, **_compare(compiled[name, key], compiled["cpu", key])}
         for name in others
-        for key in wanted[name]
+        for key in jobs_by_device[name]
     ]
-    return _verdict(rows, LIMIT, "the CPU")
+    return _verdict(rows, MAX_DIFFERENCE, "the CPU")
 
 
 def _verdict(rows: list[dict[str, Any]], limit: float, against: str) -> dict[str, Any]:
     """Right only where everything could be compared and is within the limit."""
-    known = [row["difference"] for row in rows if "difference" in row]
-    sound = all(each <= limit for each in known)
-    whole = "right" if len(known) == len(rows) else "NOT KNOWN"
+    differences = [row["difference"] for row in rows if "difference" in row]
+    sound = all(each <= limit for each in differences)
+    whole = "right" if len(differences) == len(rows) else "NOT KNOWN"
     return {
         "verdict": whole if sound else "WRONG",
         "against": against,
@@ -56,19 +56,19 @@ def _verdict(rows: list[dict[str, Any]], limit: float, against: str) -> dict[str
 
 
 def _jobs(subjects: Subjects, device: Any) -> dict[Case | str, Job]:
-    """What is compared, by name: its program for a device."""
+    """Build the programs to compare, by name, for a device."""
     whole, size = subjects.joint_subject(), subjects.sizes.classifiers
     with own_settings(), jax.default_device(device):
         tools = programs(whole.problem, whole.data)  # compiled as fits do it there
-    cases = [Case("full", size, CHAINS), Case("surrogate", size, CHAINS)]
-    few = whole.positions(CHAINS), whole.data
-    here = whole.start, whole.data
+    cases = [Case("full", size, N_CHAINS), Case("surrogate", size, N_CHAINS)]
+    few = whole.positions(N_CHAINS), whole.data
+    start = whole.start, whole.data
     return {
         **{case: subjects.job(case, device) for case in cases},
         "marginal at a point": Job(
-            _evaluations(whole), lambda: (whole.target.setting, whole.standard(CHAINS)), device
+            _evaluations(whole), lambda: (whole.target.setting, whole.standard(N_CHAINS)), device
         ),
-        "expansion at a point": Job(tools.expand, lambda: here, device),
+        "expansion at a point": Job(tools.expand, lambda: start, device),
         "quantities of draws": Job(tools.quantities, lambda: few, device),
     }
 
@@ -80,11 +80,11 @@ def _evaluations(subject: Subject) -> Callable[..., Any]:
 def _compare(one: Outcome, other: Outcome) -> dict[str, Any]:
     """The difference of two programs' results, or what went wrong."""
     try:
-        results, wanted = (_results(each) for each in (one, other))
+        results, expected = (_results(each) for each in (one, other))
     except Exception as error:
         return {"error": error_text(error)}
     compile_s = one.compile_s if isinstance(one, CompiledJob) else 0.0
-    return {"difference": difference(results, wanted), "compile_s": round(compile_s, 2)}
+    return {"difference": difference(results, expected), "compile_s": round(compile_s, 2)}
 
 
 def _results(outcome: Outcome, first: Any = None) -> Any:
@@ -94,31 +94,31 @@ def _results(outcome: Outcome, first: Any = None) -> Any:
     if first is None:
         return jax.tree.map(np.asarray, outcome())
     with outcome.job.settings():
-        given = jax.device_put(first, outcome.job.device)
-        return jax.tree.map(np.asarray, outcome.program(given, *outcome.arguments[1:]))
+        argument = jax.device_put(first, outcome.job.device)
+        return jax.tree.map(np.asarray, outcome.program(argument, *outcome.arguments[1:]))
 
 
-def difference(found: Any, wanted: Any) -> float:
+def difference(actual: Any, expected: Any) -> float:
     """The largest difference of two trees, relative to each array's largest entry.
 
     An entry that is finite in one of them alone is an infinite difference.
     What is kept in 32 bits may differ in its last one.
     """
-    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True)
+    pairs = zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True)
     return max(
         (_largest_difference(np.asarray(a), np.asarray(b)) for a, b in pairs if np.size(b)),
         default=0.0,
     )
 
 
-def _largest_difference(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
-    usable = np.isfinite(wanted)
-    if found.shape != wanted.shape or (np.isfinite(found) != usable).any():
+def _largest_difference(actual: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
+    usable = np.isfinite(expected)
+    if actual.shape != expected.shape or (np.isfinite(actual) != usable).any():
         return float("inf")
-    a, b = (each[usable].astype(float) for each in (found, wanted))
-    rounded = np.spacing(np.abs(b).astype(np.float32)) if wanted.dtype == np.float32 else 0.0
-    apart = np.maximum(np.abs(a - b) - rounded, 0.0)
-    return float(apart.max(initial=0.0) / max(np.abs(b).max(initial=0.0), 1e-300))
+    a, b = (each[usable].astype(float) for each in (actual, expected))
+    rounded = np.spacing(np.abs(b).astype(np.float32)) if expected.dtype == np.float32 else 0.0
+    gap = np.maximum(np.abs(a - b) - rounded, 0.0)
+    return float(gap.max(initial=0.0) / max(np.abs(b).max(initial=0.0), 1e-300))
 
 
 def _differences(subjects: Subjects, *, quick: bool) -> dict[str, Any]:
@@ -126,23 +126,23 @@ def _differences(subjects: Subjects, *, quick: bool) -> dict[str, Any]:
 
     At each level of the compiler that fits use: another level's may be wrong where one is right.
     """
-    case = Case("full", subjects.sizes.classifiers, CHAINS)
+    case = Case("full", subjects.sizes.classifiers, N_CHAINS)
     whole, key = subjects.joint_subject(), ("cpu", case, quick)
     job = replace(subjects.job(case, jax.devices("cpu")[0]), quick=quick)
-    made = subjects.compile_jobs({key: job})[key]
+    outcome = subjects.compile_jobs({key: job})[key]
     row = {"what": f"{case}{' (compiled quickly)' if quick else ''}", "device": "cpu"}
     random = np.random.default_rng(0)
     way = jax.tree.map(lambda x: random.standard_normal(x.shape), whole.start)
-    steps = STEP * np.array([1.0, -1.0, 2.0, -2.0])
+    steps = DIFF_STEP * np.array([1.0, -1.0, 2.0, -2.0])
     try:
-        _, gradient = _results(made, _positions_along(whole.start, way, np.zeros(CHAINS)))
-        values, _ = _results(made, _positions_along(whole.start, way, steps))
+        _, gradient = _results(outcome, _positions_along(whole.start, way, np.zeros(N_CHAINS)))
+        values, _ = _results(outcome, _positions_along(whole.start, way, steps))
     except Exception as error:
         return row | {"error": error_text(error)}
     parts = zip(jax.tree.leaves(gradient), jax.tree.leaves(way), strict=True)
     slope = sum(float((g[0] * w).sum()) for g, w in parts)
-    wanted = float((8 * (values[0] - values[1]) - (values[2] - values[3])) / (12 * STEP))
-    return row | {"difference": abs(slope - wanted) / abs(wanted)}
+    expected = float((8 * (values[0] - values[1]) - (values[2] - values[3])) / (12 * DIFF_STEP))
+    return row | {"difference": abs(slope - expected) / abs(expected)}
 
 
 def _positions_along(start: Any, way: Any, steps: Floats) -> Any:

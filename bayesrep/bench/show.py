@@ -5,23 +5,23 @@ from typing import Any
 
 from bayesrep.report.text import MISSING_TEXT, columns
 
-GIB = 2**30
+GIB_BYTES = 2**30
 FAILED_TEXT = "failed"
-TITLES = {
+PART_HEADINGS = {
     "gradients": "Gradient, 64 bits",
     "gradients_32": "Gradient, 32 bits",
 }
 
 
-def bench_text(found: Mapping[str, Any]) -> str:
+def bench_text(results: Mapping[str, Any]) -> str:
     """Everything: the machine, whether it is right, times, bounds, advice."""
     parts = [
-        _machine(found),
-        _comparison_text(found.get("right", {})),
-        *(_gradients(found, name) for name in ("gradients", "gradients_32")),
-        _draws(found.get("draws", {})),
-        _roofline(found.get("roofline", {})),
-        found.get("advice", ""),
+        _machine(results),
+        _comparison_text(results.get("right", {})),
+        *(_gradients(results, name) for name in ("gradients", "gradients_32")),
+        _draws(results.get("draws", {})),
+        _roofline(results.get("roofline", {})),
+        results.get("advice", ""),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -33,15 +33,15 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
 
 
-def _machine(found: Mapping[str, Any]) -> str:
-    facts = found["machine"]
+def _machine(results: Mapping[str, Any]) -> str:
+    facts = results["machine"]
     memory = facts["memory_bytes"]
     rows = [["CPU", facts["cpu"]], ["cores", str(facts["cores"])]]
-    rows += [["memory", f"{memory / GIB:.1f} GiB"]] if memory else []
+    rows += [["memory", f"{memory / GIB_BYTES:.1f} GiB"]] if memory else []
     for each in facts["gpus"] or [{}]:
-        told = ", ".join(f"{key} {value}" for key, value in each.items() if key != "name")
-        rows.append(["GPU (nvidia-smi)", f"{each['name']}: {told}" if each else "none"])
-    for each in found["devices"]:
+        properties = ", ".join(f"{key} {value}" for key, value in each.items() if key != "name")
+        rows.append(["GPU (nvidia-smi)", f"{each['name']}: {properties}" if each else "none"])
+    for each in results["devices"]:
         text = f"{each['device']}: {each['count']} x {each['kind']}, {each['runtime']}"
         rows.append(["JAX finds", text])
     rows += [["torch", facts["torch"]]] if facts["torch"] else []
@@ -68,14 +68,14 @@ def _failure_text(title: str, part: Mapping[str, Any]) -> str:
     return f"{title}: {part['error']}" if "error" in part else ""
 
 
-def _gradients(found: Mapping[str, Any], name: str) -> str:
-    part = found.get(name, {})
+def _gradients(results: Mapping[str, Any], name: str) -> str:
+    part = results.get(name, {})
     if not part.get("rows"):
-        return _failure_text(TITLES[name], part)
+        return _failure_text(PART_HEADINGS[name], part)
     header = ["us a gradient", "device", "classifiers", "chains", "all chains", "waited for"]
     header += ["a chain", "of the bound", "kernels", "compiled, s"]
     table = columns(header, [_row(row) for row in part["rows"]])
-    return f"{TITLES[name]}\n{table}{_errors(part)}{_peak(part)}"
+    return f"{PART_HEADINGS[name]}\n{table}{_errors(part)}{_peak(part)}"
 
 
 def _row(row: Mapping[str, Any]) -> list[str]:
@@ -95,14 +95,14 @@ def _row(row: Mapping[str, Any]) -> list[str]:
 
 
 def _errors(part: Mapping[str, Any]) -> str:
-    """What went wrong, a line each."""
+    """List the errors, a line each."""
     failed = [row for row in part["rows"] if "error" in row]
     return "".join(f"\nfailed on {row['device']}: {row['error']}" for row in failed)
 
 
 def _peak(part: Mapping[str, Any]) -> str:
-    known = {name: value for name, value in part.get("peak_bytes", {}).items() if value}
-    return "".join(f"\nmost memory on {name}: {v / GIB:.2f} GiB" for name, v in known.items())
+    peaks = {name: value for name, value in part.get("peak_bytes", {}).items() if value}
+    return "".join(f"\nmost memory on {name}: {v / GIB_BYTES:.2f} GiB" for name, v in peaks.items())
 
 
 def _draws(part: Mapping[str, Any]) -> str:

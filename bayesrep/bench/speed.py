@@ -1,4 +1,4 @@
-"""How long gradients and draws take on every device."""
+"""Time gradients and draws on every device."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ from bayesrep.inference.nuts import Sampler, build_sampler
 from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.machine import cores
 
-ADAPTING, BLOCKS = 4, 5
+WARMUP_BLOCKS, TIMED_BLOCKS = 4, 5
 """Blocks of the warm-up, and those that are timed."""
 MOST_ON_CPU = 16
 """Chains on a CPU, each in a thread: as many as cores, at most."""
@@ -49,10 +49,10 @@ def _gradients(
         for name, device in devices.items()
         for case in cases(name)
     }
-    made = subjects.compile_jobs(jobs)
+    compiled = subjects.compile_jobs(jobs)
     rows: list[dict[str, Any]] = []
     for name, case in jobs:
-        rows.append({"device": name, **vars(case), **time_program(made.pop((name, case)))})
+        rows.append({"device": name, **vars(case), **time_program(compiled.pop((name, case)))})
         subjects.let_go((name, case))
     return {"rows": rows, "peak_bytes": _peaks(devices)}
 
@@ -64,10 +64,10 @@ def time_program(outcome: Outcome) -> dict[str, Any]:
     try:
         alone = seconds_alone(outcome)
         # On a CPU calls in a row would share its cores.
-        among = alone if outcome.job.device.platform == "cpu" else seconds_in_a_row(outcome)
+        queued = alone if outcome.job.device.platform == "cpu" else seconds_in_a_row(outcome)
     except Exception as error:
         return {"error": error_text(error), **outcome.facts()}
-    return {"us": 1e6 * among, "us_alone": 1e6 * alone, **outcome.facts()}
+    return {"us": 1e6 * queued, "us_alone": 1e6 * alone, **outcome.facts()}
 
 
 def _peaks(devices: Mapping[str, Any]) -> dict[str, int | None]:
@@ -80,30 +80,30 @@ def draws(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
     On a CPU chains run side by side in threads, elsewhere as one batch, as in a fit.
     """
     subject, of_cpu = subjects.joint_subject(), (min(cores(), MOST_ON_CPU),)
-    wanted = [
+    settings = [
         (name, chains)
         for name in devices
         for chains in (of_cpu if name == "cpu" else subjects.sizes.chains)
     ]
-    first = _first_states(subject, max(chains for _, chains in wanted))
+    first = _first_states(subject, max(chains for _, chains in settings))
     jobs = {
         (name, chains): _block_job(subject, chains, first, devices[name], batch=name != "cpu")
-        for name, chains in wanted
+        for name, chains in settings
     }
-    made = compile_together(jobs)
+    compiled = compile_together(jobs)
     rows = [
         {
             "device": name,
             "chains": chains,
-            **_measure_draws(made.pop((name, chains)), chains, first),
+            **_measure_draws(compiled.pop((name, chains)), chains, first),
         }
-        for name, chains in wanted
+        for name, chains in settings
     ]
     return {"classifiers": subjects.sizes.classifiers, "rows": rows, "peak_bytes": _peaks(devices)}
 
 
 def _sampler(subject: Subject, chains: int, *, batch: bool) -> Sampler:
-    schedule = Schedule(chains, ADAPTING * BLOCK, BLOCKS * BLOCK)
+    schedule = Schedule(chains, WARMUP_BLOCKS * BLOCK, TIMED_BLOCKS * BLOCK)
     return build_sampler(subject.tools.density, schedule, vectorized=batch)
 
 
@@ -132,8 +132,8 @@ def _block_job(subject: Subject, chains: int, first: Any, device: Any, *, batch:
         # NumPyro's kernel knows how deep its trees are once it was started.
         jax.eval_shape(sampler.start, keys if batch else keys[0])
         state = _take_chains(first, slice(chains) if batch else 0)
-    given = np.zeros((*((chains,) if batch else ()), BLOCK, 0))
-    return replace(job, function=sampler.block, arguments=lambda: (state, subject.target, given))
+    fixed = np.zeros((*((chains,) if batch else ()), BLOCK, 0))
+    return replace(job, function=sampler.block, arguments=lambda: (state, subject.target, fixed))
 
 
 def _measure_draws(outcome: Outcome, chains: int, first: Any) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def _measure_draws(outcome: Outcome, chains: int, first: Any) -> dict[str, Any]:
 
 
 def _side_by_side(outcome: CompiledJob, chains: int, first: Any) -> list[tuple[float, float]]:
-    """What `_blocks` says of the batch, or of chains in threads, each from where it begins."""
+    """Time one batch, or chains in threads, each from its own start."""
     state, *_ = outcome.arguments
     if state.hmc.z.ndim == first.hmc.z.ndim:
         return [_blocks(outcome, state)]
@@ -170,14 +170,14 @@ def _side_by_side(outcome: CompiledJob, chains: int, first: Any) -> list[tuple[f
 
 def _blocks(outcome: CompiledJob, state: Any) -> tuple[float, float]:
     """Median seconds of a block, and of its steps, all chains waiting for the longest."""
-    _, target, given = outcome.arguments
+    _, target, fixed = outcome.arguments
     took: list[float] = []
     steps: list[float] = []
     with outcome.job.settings():
-        for _ in range(ADAPTING + BLOCKS):
+        for _ in range(WARMUP_BLOCKS + TIMED_BLOCKS):
             begin = time.perf_counter()
-            state, made = jax.block_until_ready(outcome.program(state, target, given))
+            state, draws_made = jax.block_until_ready(outcome.program(state, target, fixed))
             took.append(time.perf_counter() - begin)
-            taken = np.asarray(made.num_steps)  # [draw] or [chain, draw]
-            steps.append(float(taken.reshape(-1, BLOCK).max(axis=0).sum()))
-    return float(np.median(took[ADAPTING:])), float(np.median(steps[ADAPTING:]))
+            n_steps = np.asarray(draws_made.num_steps)  # [draw] or [chain, draw]
+            steps.append(float(n_steps.reshape(-1, BLOCK).max(axis=0).sum()))
+    return float(np.median(took[WARMUP_BLOCKS:])), float(np.median(steps[WARMUP_BLOCKS:]))

@@ -1,4 +1,4 @@
-"""What is measured: the posteriors of simulated studies, and places in them."""
+"""Cases of the benchmark: posteriors of simulated studies, and positions in them."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,33 +41,21 @@ class Case:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large everything is.
+    """Sizes of the benchmark."""
 
-    Attributes
-    ----------
-    images, classifiers
-        Images of each data set of the study, and its classifiers.
-    cpu, other
-        Gradients that are timed on the CPU and on any other device.
-    single
-        Those in 32 bits, on every device.
-    chains
-        Chains of a fit's draws on a device that takes them all as one batch.
-    """
-
-    images: int
+    images: int  # images, classifiers: images of each data set of the study, and its classifiers
     classifiers: int
-    cpu: Sequence[Case]
+    cpu: Sequence[Case]  # cpu, other: gradients that are timed on the CPU and on any other device
     other: Sequence[Case]
-    single: Sequence[Case]
-    chains: Sequence[int]
+    single: Sequence[Case]  # those in 32 bits, on every device
+    chains: Sequence[int]  # chains of a fit's draws on a device that takes them all as one batch
 
 
 def _cases(kind: str, classifiers: int, *chains: int, bits: int = 64) -> tuple[Case, ...]:
     return tuple(Case(kind, classifiers, each, bits) for each in chains)
 
 
-FULL = Sizes(
+FULL_SIZES = Sizes(
     images=10_000,
     classifiers=136,
     cpu=(
@@ -86,7 +74,7 @@ FULL = Sizes(
     single=_cases("surrogate", 136, 64, bits=32),
     chains=(4, 64, 256, 1_024),
 )
-QUICK = Sizes(
+QUICK_SIZES = Sizes(
     images=2_000,
     classifiers=136,
     cpu=(*_cases("surrogate", 136, 4), *_cases("full", 136, 4)),
@@ -98,23 +86,13 @@ QUICK = Sizes(
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A posterior and a place in it; all arrays are NumPy's, to go to any device.
+    """A posterior and a place in it; all arrays are NumPy's, to go to any device."""
 
-    Attributes
-    ----------
-    problem, tools, data
-        As inference has them.
-    start
-        A position where climbs begin.
-    target
-        Arrays that chains sample.
-    """
-
-    problem: Problem
+    problem: Problem  # problem, tools, data: as inference has them
     tools: Programs
     data: Any
-    start: Any
-    target: Target
+    start: Any  # a position where climbs begin
+    target: Target  # arrays that chains sample
 
     def positions(self, chains: int) -> Any:
         """So many positions, a little apart."""
@@ -150,7 +128,7 @@ class Subjects:
 
     sizes: Sizes
     study: Study
-    _made: dict[Any, Subject] = field(default_factory=dict[Any, Subject])
+    _subjects: dict[Any, Subject] = field(default_factory=dict[Any, Subject])
     _programs: dict[Hashable, Outcome] = field(default_factory=dict[Hashable, Outcome])
 
     @classmethod
@@ -161,8 +139,8 @@ class Subjects:
     def compile_jobs(self, jobs: Mapping[Key, Job]) -> dict[Key, Outcome]:
         """Programs by name, compiled side by side unless they are at hand."""
         new = {key: job for key, job in jobs.items() if key not in self._programs}
-        for key, made in compile_together(new).items():
-            self._programs[key] = made
+        for key, outcome in compile_together(new).items():
+            self._programs[key] = outcome
         return {key: self._programs[key] for key in jobs}
 
     def let_go(self, key: Hashable) -> None:
@@ -189,14 +167,14 @@ class Subjects:
         )
 
     def _made_subject(self, key: Any) -> Subject:
-        if key not in self._made:
+        if key not in self._subjects:
             with own_settings(), jax.default_device(jax.devices("cpu")[0]):
-                self._made[key] = self._make(key)
-        return self._made[key]
+                self._subjects[key] = self._make(key)
+        return self._subjects[key]
 
     def _make(self, key: Any) -> Subject:
-        given = repeat_classifiers(self.study, key) if isinstance(key, int) else self.study
-        problem = pose(given, model="joint", options={})
+        data_source = repeat_classifiers(self.study, key) if isinstance(key, int) else self.study
+        problem = pose(data_source, model="joint", options={})
         data = problem.data()
         tools = programs(problem, data)
         start = tools.start(problem.start(data))

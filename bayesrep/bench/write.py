@@ -11,7 +11,7 @@ from bayesrep.errors import OptionError
 from bayesrep.files.strict_json import replace_non_finite
 from bayesrep.report.figures import default_style, save_figure
 
-NAMES = ("bench.json", "bench.md", "bench.png")
+FILE_NAMES = ("bench.json", "bench.md", "bench.png")
 
 
 def check_folder(out: Path) -> None:
@@ -24,29 +24,29 @@ def check_folder(out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
 
 
-def write_numbers(found: Mapping[str, Any], out: Path) -> None:
+def write_numbers(data: Mapping[str, Any], out: Path) -> None:
     """Write bench.json."""
-    with replaced_file(out / NAMES[0]) as partial:
-        partial.write_text(json.dumps(replace_non_finite(found), indent=1) + "\n", encoding="utf-8")
+    with replaced_file(out / FILE_NAMES[0]) as partial:
+        partial.write_text(json.dumps(replace_non_finite(data), indent=1) + "\n", encoding="utf-8")
 
 
-def write_pages(found: Mapping[str, Any], text: str, out: Path) -> None:
+def write_pages(results: Mapping[str, Any], text: str, out: Path) -> None:
     """Write bench.md and bench.png."""
-    command = "bayesrep bench" + (" --quick" if found["quick"] else "")
-    page = f"# bayesrep bench\n\nMade by `{command}`.\n\n![]({NAMES[2]})\n\n```\n{text}\n```\n"
-    with replaced_file(out / NAMES[1]) as partial:
+    command = "bayesrep bench" + (" --quick" if results["quick"] else "")
+    page = f"# bayesrep bench\n\nMade by `{command}`.\n\n![]({FILE_NAMES[2]})\n\n```\n{text}\n```\n"
+    with replaced_file(out / FILE_NAMES[1]) as partial:
         partial.write_text(page, encoding="utf-8")
-    save_figure(draw(found), out / NAMES[2])
+    save_figure(draw(results), out / FILE_NAMES[2])
 
 
 @default_style()
-def draw(found: Mapping[str, Any]) -> Any:
+def draw(results: Mapping[str, Any]) -> Any:
     """Microseconds of a gradient against chains, by device, kind and size; bounds are thin."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 5), layout="constrained")
     axes = figure.add_subplot()
-    rows = [row for row in found.get("gradients", {}).get("rows", ()) if "us" in row]
+    rows = [row for row in results.get("gradients", {}).get("rows", ()) if "us" in row]
     keys = dict.fromkeys((row["device"], row["kind"], row["classifiers"]) for row in rows)
     for place, (device, kind, size) in enumerate(keys):
         own = sorted(

@@ -61,9 +61,9 @@ def run(arguments: Namespace) -> int:
 
 FORMS: shapes.Forms = {
     "": {
-        "rows": shapes.rows(shapes.ACCURACIES),
-        "gaps": shapes.GAPS,
-        "matching": shapes.MATCHING,
+        "rows": shapes.rows(shapes.ACCURACY_FIELDS),
+        "gaps": shapes.GAP_ROWS,
+        "matching": shapes.MATCHING_ROWS,
         **shapes.LEFT_OUT_FIELD,
     }
 }

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from bayesrep import bounds
-from bayesrep.choices import REPLICATES
+from bayesrep.choices import FEW_REPLICATES
 from bayesrep.choices import BootstrapInterval as Interval
 from bayesrep.errors import EstimateWarning, InterpolationWarning, OptionError
 from bayesrep.estimators.annotator_match import AnnotatorMatch, usual_annotators
@@ -67,7 +67,7 @@ class Analysis:
         jackknife's over annotators; NaN where it has none.
     error
         Standard errors over images, by the bootstrap; NaN where there is none. The jackknife has
-        them in any case, of `REPLICATES` replicates, if there are images to resample: it multiplies
+        them in any case, of `FEW_REPLICATES`, if there are images to resample: it multiplies
         the images' noise by the number of annotators.
     drop_error
         The standard error of the drop as measured, likewise.
@@ -202,7 +202,7 @@ def _use_jackknife_scatter(
     jackknives = {name: each for name, each in estimators.items() if isinstance(each, Jackknife)}
     if not jackknives or not isinstance(study, Study):
         return analyses
-    blocks = bootstrap_images(study, analyses[0].statistics, size=REPLICATES, seed=seed)
+    blocks = bootstrap_images(study, analyses[0].statistics, size=FEW_REPLICATES, seed=seed)
     replicates = _apply(jackknives, blocks, seed=seed, progress=False)
 
     return [
@@ -261,7 +261,7 @@ def check_bootstrap(bootstrap: int) -> None:
     """Raise OptionError where the number of replicates is impossible."""
     if bootstrap < 0 or bootstrap == 1:
         raise OptionError("bootstrap-too-small", bootstrap=bootstrap)
-    bounds.refuse_above("bootstrap", bootstrap, bounds.BOOTSTRAP)
+    bounds.refuse_above("bootstrap", bootstrap, bounds.MAX_BOOTSTRAP)
 
 
 def _without_bootstrap(

@@ -154,7 +154,7 @@ def replicate_gaps(study: Study, *, size: int, seed: int) -> Float[np.ndarray, "
     float64 [B, n]
         Means over classifiers of reference accuracy less naive estimate.
     """
-    bounds.refuse_above("bootstrap", size, bounds.BOOTSTRAP)
+    bounds.refuse_above("bootstrap", size, bounds.MAX_BOOTSTRAP)
     statistics = SufficientStatistics.from_study(study)
     rows: list[Floats] = []
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""How a replication is made: planning it, choosing its images, and the bias that is left."""
+"""Design of replications: planning, choosing images, and the bias that matching leaves."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

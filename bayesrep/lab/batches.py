@@ -1,4 +1,4 @@
-"""What to buy next for a replication that has begun: answers, images, or some of both."""
+"""Choose the next purchase for a replication that has begun: answers, images, or both."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.designs import MOST_IMAGES, Prices
+from bayesrep.lab.designs import MAX_SIMULATED_IMAGES, Prices
 from bayesrep.lab.outcomes import average_outcomes
 from bayesrep.lab.spreading import spread_over
 from bayesrep.lab.studied import Studied, identity_of
-from bayesrep.lab.worlds import LENIENCY, Design
+from bayesrep.lab.worlds import DEFAULT_LENIENCY, Design
 from bayesrep.progress import progress_bar
 from bayesrep.studies.populations import Populations
 
-STUDIES = 12
+BATCH_STUDIES = 12
 """Simulated studies of every design that money could buy."""
 
 
 class Purchase(NamedTuple):
-    """What money could buy next, and the width that is to be expected of it.
+    """Purchase that money allows next, with the interval width expected of it.
 
     `answers` is a mean: part of the images may have one more.
     """
@@ -40,14 +40,14 @@ def next_batch(
     design: Design,
     width_now: float,
     money: float,
-    leniency: float = LENIENCY,
+    leniency: float = DEFAULT_LENIENCY,
     seed: int = 0,
     jobs: int | None = None,
     cluster: str | None = None,
     kept: Path | None = None,
     progress: bool = False,
 ) -> list[Purchase]:
-    """What to buy next: more answers about the images at hand, more images, or some of both.
+    """Choose the next batch: more answers about the images at hand, more images, or some of both.
 
     Parameters
     ----------
@@ -80,15 +80,15 @@ def next_batch(
         }
     )
     designs = [
-        replace(design, images=min(images, MOST_IMAGES), answers=answers)
+        replace(design, images=min(images, MAX_SIMULATED_IMAGES), answers=answers)
         for images, answers in ends
     ]
     # Simulations that are kept belong to these worlds alone.
     bound = identity_of(worlds, leniency, seed)
     with progress_bar(len(ends), "piece", show=progress) as bar:
         options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "kept": kept}
-        with spread_over(identity=bound, told=bar.advance, **options) as spread:
-            outcomes = Studied(spread, worlds, leniency, seed)(designs, STUDIES)
+        with spread_over(identity=bound, on_progress=bar.advance, **options) as spread:
+            outcomes = Studied(spread, worlds, leniency, seed)(designs, BATCH_STUDIES)
     widths = [average_outcomes(each).mean_width for each in outcomes]
     squares = {end: width**2 for end, width in zip(ends, widths, strict=True)}
     now = design.images, design.answers

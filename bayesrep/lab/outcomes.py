@@ -1,4 +1,4 @@
-"""What a planned study would find: simulated, fitted, and held against what is true of it.
+"""Outcomes of planned studies: simulated, fitted, and compared with the truth.
 
 Two ways to fit. "laplace" is `bayesrep.fit`'s, whose draws are weighted and certified. "normal"
 takes the normal approximation at the mode for the posterior, a tenth of the work: it is for
@@ -35,11 +35,11 @@ from bayesrep.studies.study import Study
 from bayesrep.types import Floats
 
 Way: TypeAlias = Literal["laplace", "normal"]
-DRAWS = 2_000
+OUTCOME_DRAWS = 2_000
 
 
 class Outcome(NamedTuple):
-    """What one simulated study found; widths are of 95 % intervals.
+    """Outcome of one simulated study; widths are of 95 % intervals.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Outcome(NamedTuple):
 
     @property
     def added(self) -> float:
-        """What workers add to the squared width of the mean."""
+        """Return the workers' contribution to the squared width of the mean."""
         return self.mean_width**2 - self.alone_width**2
 
 
@@ -85,7 +85,7 @@ def outcome(world: Populations, design: Design, *, leniency: float, seed: int, w
         return _compare_with_truth(Fitted(study, posterior), adjusted_accuracies(world))
 
 
-def normal_posterior(study: Study, *, seed: int, draws: int = DRAWS) -> Posterior:
+def normal_posterior(study: Study, *, seed: int, draws: int = OUTCOME_DRAWS) -> Posterior:
     """The joint model's posterior as the normal approximation at its mode: not certified."""
     with kept_programs(), own_settings():
         problem, _ = choose_components(pose(study, model="joint", options={}), choose=True)
@@ -116,8 +116,8 @@ def _compare_with_truth(fitted: Fitted, truth: Floats) -> Outcome:
     low, high = np.quantile(mean, INTERVAL)
     lower, upper = np.quantile(joint, INTERVAL, axis=0)
     order = np.argsort(truth, kind="stable")
-    apart = np.diff(joint[:, order], axis=1)
-    pairs = np.diff(np.quantile(apart, INTERVAL, axis=0), axis=0) if len(order) > 1 else np.nan
+    diffs = np.diff(joint[:, order], axis=1)
+    pairs = np.diff(np.quantile(diffs, INTERVAL, axis=0), axis=0) if len(order) > 1 else np.nan
     return Outcome(
         mean_width=float(high - low),
         mean_held=float(low <= truth.mean() <= high),

@@ -21,7 +21,7 @@ Work = Callable[[Any], Any]
 
 
 class Spread:
-    """Where pieces of work are done, and what is done of them.
+    """Executor of pieces of work in processes or on a cluster, with a store of finished ones.
 
     Parameters
     ----------
@@ -44,22 +44,22 @@ class Spread:
         cluster: str | None = None,
         kept: Path | None = None,
         identity: str = "",
-        told: Callable[[int], None] = lambda _: None,
+        on_progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._jobs = jobs if jobs is not None else cores()
         if self._jobs < 1:
             raise OptionError("jobs-below-one", jobs=jobs)
-        self._kept, self._told = kept, told
+        self._kept, self._told = kept, on_progress
         self._held = {} if kept is None else _read(kept, identity)
         self._ray, self._own = (None, False) if cluster is None else join_cluster(cluster)
         self._pool: ProcessPoolExecutor | None = None
 
     def __call__(self, work: Work, tasks: Sequence[Any], names: Sequence[str]) -> list[Any]:
         """Results of all tasks, in their order; those that are kept are not made again."""
-        left = [place for place, name in enumerate(names) if name not in self._held]
-        self._told(len(tasks) - len(left))
-        for place, result in self._make_results(work, [tasks[place] for place in left]):
-            self._keep(names[left[place]], result)
+        missing = [place for place, name in enumerate(names) if name not in self._held]
+        self._told(len(tasks) - len(missing))
+        for place, result in self._make_results(work, [tasks[place] for place in missing]):
+            self._keep(names[missing[place]], result)
             self._told(1)
         return [self._held[name] for name in names]
 
@@ -130,10 +130,10 @@ def _read(path: Path, identity: str) -> dict[str, Any]:
         first, *rest = map(json.loads, whole)
         if first["of"] != mine:
             raise OptionError("kept-work-of-another-plan", path=path)
-        held = {each["key"]: each["result"] for each in rest}
+        results = {each["key"]: each["result"] for each in rest}
         if len(whole) < len(lines):  # only now it is known to be ours
             _write(path, "".join(whole))
-        return held
+        return results
     except (UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, OptionError):
             raise

@@ -7,23 +7,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesrep.lab.designs import MOST_IMAGES, Aim, Law, Option
+from bayesrep.lab.designs import MAX_SIMULATED_IMAGES, Aim, Law, Option
 from bayesrep.lab.outcomes import Outcome, average_outcomes, outcome
 from bayesrep.lab.spreading import Spread
 from bayesrep.lab.worlds import Design
 from bayesrep.studies.populations import Populations
 
-SIZES = (1_000, 4_000, 16_000)
+N_IMAGES = (1_000, 4_000, 16_000)
 """Images of simulated studies: the first size decides at which of the others A is estimated."""
 STUDIES_OF_SIZE = (2, 4)
 """Simulated studies of the first size, and of the other."""
 MOST_SIMULATED = 5
 """Numbers of answers that are simulated; what lies between them follows from these."""
-TRIAL = {"images": 4_000, "answers": 10}
+WORKER_TRIAL = {"images": 4_000, "answers": 10}
 """Images and answers of the simulated studies that β is estimated from."""
 STUDIES_OF_CROWDS = 6
 """Simulated studies with one crowd, and with two."""
-CROWDS = (50, 200, 1_000)
+CROWD_SIZES = (50, 200, 1_000)
 """Workers to compare, where it is not said how many there are."""
 
 
@@ -54,9 +54,9 @@ class Studied:
     def slopes(self, numbers: Sequence[int], aim: Aim) -> list[float]:
         """A of every number of answers."""
         common = self._worlds, self._leniency, self._seed
-        wanted = [(n, aim.width, aim.limits.images_at(aim.prices, n)) for n in numbers]
-        names = [f"law answers={n} width={width} most={most:g}" for n, width, most in wanted]
-        return self._spread(_find_slope, [(*common, *each) for each in wanted], names)
+        designs = [(n, aim.width, aim.limits.images_at(aim.prices, n)) for n in numbers]
+        names = [f"law answers={n} width={width} most={most:g}" for n, width, most in designs]
+        return self._spread(_find_slope, [(*common, *each) for each in designs], names)
 
 
 def _list_tasks(
@@ -91,10 +91,10 @@ def _find_slope(
         outcomes = [Outcome(*each) for each in _simulate_tasks(tasks)]
         return average_outcomes(outcomes).mean_width ** 2
 
-    wanted = most
+    needed = most
     if width is not None:
-        wanted = min(wanted, SIZES[0] * mean_square(SIZES[0], STUDIES_OF_SIZE[0]) / width**2)
-    images = SIZES[1] if wanted < 2 * SIZES[1] else SIZES[2]
+        needed = min(needed, N_IMAGES[0] * mean_square(N_IMAGES[0], STUDIES_OF_SIZE[0]) / width**2)
+    images = N_IMAGES[1] if needed < 2 * N_IMAGES[1] else N_IMAGES[2]
     return images * mean_square(images, STUDIES_OF_SIZE[1])
 
 
@@ -115,44 +115,36 @@ def find_laws(studied: Studied, numbers: Sequence[int], aim: Aim) -> list[Law]:
     if len(simulated) == MOST_SIMULATED:
         # A falls smoothly with the answers: a parabola of logarithms says what lies between, and
         # takes out what is of few studies.
-        at, simulated_at = np.log(numbers), np.log(simulated)
-        slopes = np.exp(np.polynomial.Polynomial.fit(simulated_at, np.log(slopes), 2)(at))
+        log_images, simulated_at = np.log(numbers), np.log(simulated)
+        slopes = np.exp(np.polynomial.Polynomial.fit(simulated_at, np.log(slopes), 2)(log_images))
     return [Law(n, float(slope)) for n, slope in zip(numbers, slopes, strict=True)]
 
 
 def left_by_workers(studied: Studied, workers: int | None) -> dict[int, float]:
     """β of one crowd and of two: what W workers add to the squared width, times W."""
-    answers, size = TRIAL["answers"], CROWDS[1] if workers is None else workers
+    answers, size = WORKER_TRIAL["answers"], CROWD_SIZES[1] if workers is None else workers
     designs = [
-        Design(TRIAL["images"], answers, max(size // crowds, answers), crowds) for crowds in (1, 2)
+        Design(WORKER_TRIAL["images"], answers, max(size // crowds, answers), crowds)
+        for crowds in (1, 2)
     ]
-    left: dict[int, float] = {}
+    crowd_sd: dict[int, float] = {}
     for design, outcomes in zip(
         designs, studied(designs, STUDIES_OF_CROWDS, "laplace"), strict=True
     ):
-        held = [each for each in outcomes if each.converged] or outcomes
+        converged = [each for each in outcomes if each.converged] or outcomes
         assert design.workers is not None
-        added = float(np.mean([each.added for each in held]))
-        left[design.crowds] = max(added, 0.0) * design.workers
-    return left
+        added = float(np.mean([each.added for each in converged]))
+        crowd_sd[design.crowds] = max(added, 0.0) * design.workers
+    return crowd_sd
 
 
 class Certified(NamedTuple):
-    """What fits of a design found.
+    """Results of certified fits of a design."""
 
-    Attributes
-    ----------
-    design
-        Images, answers and workers of the simulated studies.
-    outcomes
-        What the studies found: of certified fits, or of normal approximations where hardly any was.
-    certified
-        How many fits were certified.
-    """
-
-    design: Design
+    design: Design  # images, answers and workers of the simulated studies
+    # What the studies found: of certified fits, or of normal approximations where hardly any was
     outcomes: list[Outcome]
-    certified: int
+    certified: int  # how many fits were certified
 
 
 def certify_option(studied: Studied, option: Option, studies: int) -> Certified:
@@ -160,16 +152,16 @@ def certify_option(studied: Studied, option: Option, studies: int) -> Certified:
 
     Those that hold; where hardly any does, normal approximations of the same studies.
     """
-    design = replace(option.design, images=min(option.design.images, MOST_IMAGES))
+    design = replace(option.design, images=min(option.design.images, MAX_SIMULATED_IMAGES))
     (outcomes,) = studied([design], studies, "laplace")
-    held = [each for each in outcomes if each.converged]
-    if len(held) > 1:
-        return Certified(design, held, len(held))
+    converged = [each for each in outcomes if each.converged]
+    if len(converged) > 1:
+        return Certified(design, converged, len(converged))
     (normal,) = studied([design], studies)
-    return Certified(design, normal, len(held))
+    return Certified(design, normal, len(converged))
 
 
 def identity_of(worlds: Sequence[Populations], leniency: float, seed: int) -> str:
-    """What simulated studies depend on besides their design."""
+    """Identify simulated studies by everything besides their design."""
     parts = [[np.asarray(part).tolist() for part in world] for world in worlds]
     return json.dumps([parts, leniency, seed])

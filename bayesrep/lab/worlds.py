@@ -1,4 +1,4 @@
-"""What planned studies are drawn from: populations as a pilot or published numbers leave them.
+"""Populations of planned studies, as a pilot or published numbers leave them.
 
 A pilot's posterior has for every draw the mixtures of both data sets and every classifier's curve
 on the replication. What it does not have is taken from the pilot's numbers:
@@ -24,7 +24,7 @@ from scipy.special import expit, logit, ndtri
 
 from bayesrep.choices import Prior
 from bayesrep.errors import OptionError
-from bayesrep.lab.masses import NODES, given_counts, masses_of
+from bayesrep.lab.masses import S_NODES, given_counts, masses_of
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.fitted import Fitted
@@ -34,16 +34,16 @@ from bayesrep.studies.scenarios import draw_counts, draw_crowds, find_scenario
 from bayesrep.studies.study import Study
 from bayesrep.types import Bools, Floats, Ints
 
-LENIENCY = 0.5
+DEFAULT_LENIENCY = 0.5
 """How much workers differ, an sd on the probit scale, where no pilot says."""
 LOGIT_OVER_PROBIT = 1.7
-LOADINGS = np.sqrt(np.linspace(0, 0.98, 15))
-TRIAL = 20_000
+LOADING_GRID = np.sqrt(np.linspace(0, 0.98, 15))
+TRIAL_IMAGES = 20_000
 
 
 @dataclass(frozen=True)
 class Design:
-    """What a study is to be made of.
+    """Size of a study to be planned.
 
     Parameters
     ----------
@@ -91,12 +91,14 @@ def draw_study(world: Populations, design: Design, *, leniency: float, seed: int
     for role, name in enumerate(REQUIRED_ROLES):
         rng = np.random.default_rng(seeds[role])
         s = _frequencies(rng, world, role, design.images)
-        of = None if crowds is None else crowds[role]
-        selected, shown, answers = draw_counts(rng, scenario, s, design.answers, design.answers, of)
+        crowd_of = None if crowds is None else crowds[role]
+        selected, n_shown, answers = draw_counts(
+            rng, scenario, s, design.answers, design.answers, crowd_of
+        )
         correct = _answers(rng, world.curves[role], s, world.shared_difficulty)
         datasets[name] = {
             "selected": selected,
-            "shown": shown,
+            "shown": n_shown,
             "correct": correct,
             "answers": answers,
         }
@@ -118,7 +120,7 @@ def published_world(prior: str, classifiers: int) -> Populations:
     """
     if prior not in get_args(Prior):
         raise OptionError("unknown-world-prior", choices=", ".join(get_args(Prior)), prior=prior)
-    return published_populations(classifiers, NODES)
+    return published_populations(classifiers, S_NODES)
 
 
 def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> list[Populations]:
@@ -141,12 +143,12 @@ def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> lis
         If the posterior is not of the joint model, has groups, or is of images that the counts at
         hand selected.
     """
-    made = fitted.record
+    record = fitted.record
     # A world is drawn from the mixtures and curves of the joint model, without selection.
-    if made.name != "joint" or made.grouping:
+    if record.name != "joint" or record.grouping:
         raise OptionError("plan-without-joint-posterior")
-    if made.selections:
-        raise OptionError("pilot-selected-by-counts", dataset=next(iter(made.selections)))
+    if record.selections:
+        raise OptionError("pilot-selected-by-counts", dataset=next(iter(record.selections)))
     group = fitted.need("posterior", "component_weight", "classifier_curve")
     chains, length = fitted.adjusted_draws.shape[:2]
     rng = np.random.default_rng(seed)
@@ -158,7 +160,7 @@ def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> lis
     }
     # Curves of the model at the nodes that worlds are given by.
     with own_settings():
-        at = np.asarray(made.model.curves(draws, made.options, NODES, np.ones(1)))
+        values = np.asarray(record.model.curves(draws, record.options, S_NODES, np.ones(1)))
     accuracy = fitted.statistics.accuracy("reference")
     # Few classifiers, spread over the pilot's accuracies, stand for all.
     rows = _spread(accuracy, classifiers)
@@ -169,7 +171,7 @@ def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> lis
         _with_reference(
             Populations(names, m * c, (1 - m) * c, w, np.stack([g, g]), 0.0), accuracy[rows]
         )
-        for m, c, w, g in zip(mean, total, weights, at[:, rows], strict=True)
+        for m, c, w, g in zip(mean, total, weights, values[:, rows], strict=True)
     ]
     # One loading for all worlds, found with the first.
     loading = _shared_difficulty(worlds[0], fitted, rows, rng)
@@ -177,7 +179,7 @@ def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> lis
 
 
 def leniency_of(fitted: Fitted) -> float | None:
-    """By how much a pilot's workers differ, an sd on the probit scale; None where none is known."""
+    """Return the sd between a pilot's workers on the probit scale; None where unknown."""
     study = fitted.images
     if not fitted.knows_workers:
         return None
@@ -195,18 +197,18 @@ def _spread(accuracy: Floats, count: int) -> Ints:
 
 
 def _masses(world: Populations, role: int) -> Floats:
-    """Masses of a data set's frequencies around `NODES`."""
+    """Masses of a data set's frequencies around `S_NODES`."""
     return masses_of(BetaMixture(world.a[role], world.b[role], world.weights[role]))
 
 
 def _with_reference(world: Populations, accuracy: Floats) -> Populations:
     """Curves of the reference that give these accuracies: the replication's, shifted."""
     score, mass = logit(np.clip(world.curves[1], 1e-9, 1 - 1e-9)), _masses(world, 0)
-    wanted = np.clip(accuracy, 1e-4, 1 - 1e-4)
-    low, high = np.full(len(wanted), -30.0), np.full(len(wanted), 30.0)
+    target = np.clip(accuracy, 1e-4, 1 - 1e-4)
+    low, high = np.full(len(target), -30.0), np.full(len(target), 30.0)
     for _ in range(60):
         middle = (low + high) / 2
-        below = expit(score + middle[:, None]) @ mass < wanted
+        below = expit(score + middle[:, None]) @ mass < target
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return world._replace(curves=np.stack([expit(score + high[:, None]), world.curves[1]]))
 
@@ -223,7 +225,7 @@ def _answers(rng: np.random.Generator, curves: Floats, s: Floats, loading: float
     own = np.sqrt(1 - loading**2)
     correct = np.empty((len(s), len(curves)), dtype=bool)
     for place, curve in enumerate(curves):
-        threshold = ndtri(np.clip(np.interp(s, NODES, curve), 1e-12, 1 - 1e-12))
+        threshold = ndtri(np.clip(np.interp(s, S_NODES, curve), 1e-12, 1 - 1e-12))
         correct[:, place] = threshold + shared + own * rng.standard_normal(len(s)) > 0
     return correct
 
@@ -236,27 +238,27 @@ def _shared_difficulty(
         return 0.0
     data = fitted.images.replication
     measured = _residual_product(world, data.selected, data.shown, data.correct[:, rows])
-    s = _frequencies(rng, world, 1, TRIAL)
-    shown = rng.choice(data.shown, TRIAL)
-    selected = rng.binomial(shown, s)
+    s = _frequencies(rng, world, 1, TRIAL_IMAGES)
+    n_shown = rng.choice(data.shown, TRIAL_IMAGES)
+    selected = rng.binomial(n_shown, s)
     seed = int(rng.integers(2**31))
     products = [
         _residual_product(
             world,
             selected,
-            shown,
+            n_shown,
             _answers(np.random.default_rng(seed), world.curves[1], s, float(loading)),
         )
-        for loading in LOADINGS
+        for loading in LOADING_GRID
     ]
-    return float(np.interp(measured, np.maximum.accumulate(products), LOADINGS))
+    return float(np.interp(measured, np.maximum.accumulate(products), LOADING_GRID))
 
 
-def _residual_product(world: Populations, selected: Ints, shown: Ints, correct: Bools) -> float:
+def _residual_product(world: Populations, selected: Ints, n_shown: Ints, correct: Bools) -> float:
     """Mean product of two different classifiers' residuals on an image, given its count."""
-    kinds, place = np.unique(np.stack([selected, shown], axis=1), axis=0, return_inverse=True)
-    given = given_counts(kinds[:, 0], kinds[:, 1], _masses(world, 1))
-    residual = correct - (given @ world.curves[1].T)[place.ravel()]
+    kinds, place = np.unique(np.stack([selected, n_shown], axis=1), axis=0, return_inverse=True)
+    posterior = given_counts(kinds[:, 0], kinds[:, 1], _masses(world, 1))
+    residual = correct - (posterior @ world.curves[1].T)[place.ravel()]
     total = np.square(residual.sum(axis=1)) - np.square(residual).sum(axis=1)
     classifiers = correct.shape[1]
     return float(total.mean() / (classifiers * (classifiers - 1)))

@@ -20,24 +20,18 @@ from bayesrep.types import Bools
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """All participants on one data set.
+    """All participants on one data set."""
 
-    Attributes
-    ----------
-    names
-        Names of the C participants, classifiers first.
-    right, answered : bool [C, N]
-        Whether there is a right answer, and one at all, on each image that counts.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # names of the C participants, classifiers first
+    # right, answered: [C, N]: whether there is a right answer, and one at all, on each image that
+    # counts
     right: Bools
     answered: Bools
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What `compare` finds.
+    """Result of `compare`.
 
     Attributes
     ----------
@@ -112,10 +106,10 @@ def compare(
     if reference.classes != replication.classes or reference.classifiers != replication.classifiers:
         raise StudyError("classifiers-or-classes-differ")
     people = (None, None) if humans is None else humans
-    given = (None, None) if sets is None else sets
+    label_sets = (None, None) if sets is None else sets
     sides = tuple(
         side_of(data, persons, labels)
-        for data, persons, labels in zip((reference, replication), people, given, strict=True)
+        for data, persons, labels in zip((reference, replication), people, label_sets, strict=True)
     )
     # Participants are classifiers first, then people, on both sides alike.
     machines = len(reference.classifiers)

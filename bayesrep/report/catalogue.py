@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-PAPERS: Mapping[str, str] = {
+PAPER_TITLES: Mapping[str, str] = {
     "engstrom2020": "Engstrom et al. (2020), Identifying Statistical Bias in Dataset Replication",
     "anzaku2022": "Anzaku et al. (2022), A principled evaluation protocol (matched accuracy)",
     "shankar2020": "Shankar et al. (2020), Evaluating Machine Accuracy on ImageNet",
     "tsipras2020": "Tsipras et al. (2020), From ImageNet to Image Classification",
 }
 
-NEEDS: Mapping[str, str] = {
+STUDY_NEEDS: Mapping[str, str] = {
     "study": "counts and answers of both data sets",
     "counts": "counts of annotators",
     "answers": "answers to both data sets",
@@ -30,34 +30,19 @@ NEEDS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class FigureEntry:
-    """One figure.
+    """One figure."""
 
-    Attributes
-    ----------
-    name
-        By which `bayesrep figure` draws it; empty where nothing does.
-    paper
-        A key of `PAPERS`, or empty for our own.
-    number
-        In the paper.
-    shows
-        What is to be seen, in one line.
-    needs
-        Keys of `NEEDS` and options; of "--objects|--counts" one or the other.
-    why
-        Why it is not drawn, where it is not.
-    """
-
-    name: str
-    paper: str
-    number: str
-    shows: str
+    name: str  # by which `bayesrep figure` draws it; empty where nothing does
+    paper: str  # a key of `PAPER_TITLES`, or empty for our own
+    number: str  # in the paper
+    shows: str  # what is to be seen, in one line
+    # Keys of `STUDY_NEEDS` and options; of "--objects|--counts" one or the other
     needs: tuple[str, ...]
-    why: str
+    why: str  # why it is not drawn, where it is not
 
-    def lacks(self, there: Collection[str]) -> list[str]:
-        """Needs of the figure that the keys of `NEEDS` and options at hand do not meet."""
-        return [need for need in self.needs if not set(need.split("|")) & set(there)]
+    def lacks(self, available: Collection[str]) -> list[str]:
+        """Needs of the figure that the keys of `STUDY_NEEDS` and options at hand do not meet."""
+        return [need for need in self.needs if not set(need.split("|")) & set(available)]
 
 
 @cache
@@ -76,5 +61,5 @@ def of_paper(paper: str) -> Iterator[FigureEntry]:
 
 
 def in_words(need: str) -> str:
-    """What is needed, for a list: options as they are typed."""
+    """Name a figure's inputs in a list: options as they are typed."""
     return need.replace("|", " or ")

@@ -18,12 +18,12 @@ if TYPE_CHECKING:  # which import JAX
     from bayesrep.estimators.annotator_match import AnnotatorMatch
     from bayesrep.estimators.annotators import Linearity
 
-SURE = 0.975
+CLEAR_PROBABILITY = 0.975
 """Of two classifiers one is clearly better with at least this probability."""
 
 
 def drop_sentence(study: Study, gaps: pl.DataFrame) -> str:
-    """How much of the drop is real, by the last method of a table of gaps."""
+    """State how much of the drop is real, by the last method of a table of gaps."""
     method = gaps["method"][-1]
     return plain_text(
         answer_for(study, division_of(study, gaps.filter(pl.col("method") == method)))
@@ -41,16 +41,16 @@ def division_of(study: Study, gaps: pl.DataFrame) -> Drop:
 
 
 def components_sentence(table: pl.DataFrame, words: Words = IMAGES) -> str:
-    """How many components the counts support."""
+    """State how many mixture components the counts support."""
     from bayesrep.estimators.components import fewest_components
 
-    told = [f"{name} {size}" for name, size in fewest_components(table).items()]
+    texts = [f"{name} {size}" for name, size in fewest_components(table).items()]
     legend = (
         "* is the best of its column and data set (AIC, BIC: least; held out: most); degenerate: "
         "components that shrank to a point."
     )
     return (
-        f"{legend}\nComponents that are enough: {', '.join(told)} (the fewest that predict "
+        f"{legend}\nComponents that are enough: {', '.join(texts)} (the fewest that predict "
         f"{words.images} left out within a standard error of the best). `bayesrep fit` takes 2 "
         "(--set components=K), em-spline 3 (--methods 'em-spline(components=K)')."
     )
@@ -60,10 +60,10 @@ def annotators_sentence(
     table: pl.DataFrame,
     line: "Linearity | None",
     error: float | None = None,
-    kept: "AnnotatorMatch | None" = None,
+    match: "AnnotatorMatch | None" = None,
     words: Words = IMAGES,
 ) -> str:
-    """Whether more annotators would change the answer."""
+    """State whether more annotators would change the answer."""
     last = table.filter(pl.col("annotators") == pl.col("annotators").max())
     count = int(last["annotators"][0])
     naive, jackknife = (
@@ -72,11 +72,12 @@ def annotators_sentence(
     )
     # Without a curve nothing can be extrapolated; the reason may be a few images.
     if line is None or last["jackknife"].null_count():
-        if kept is not None and kept.without > count:
+        if match is not None and match.without > count:
             return (
-                f"Matched with n' = {count} the naive estimates show no curve, though most "
-                f"{words.images} have more {words.annotators}: leave out those that hold n' down, "
-                f"and it is {kept.without:,}. EM + spline and the joint model take all as they are."
+                f"Matched with n' = {count} the naive estimates show no curve, though "
+                f"most {words.images} have more {words.annotators}: leave out those that hold "
+                f"n' down, and it is {match.without:,}. EM + spline and the joint model take all "
+                "as they are."
             )
         return (
             f"With {count} {words.annotators} per {words.image} nothing more can be said: the "
@@ -86,52 +87,52 @@ def annotators_sentence(
     moved = naive - jackknife
     way = "fall" if moved > 0 else "rise"
     verdict = "more would change it" if abs(moved) >= 0.002 else "more would hardly change it"
-    told = ""
+    error_text = ""
     if error is not None:
-        told = f" (standard error over {words.images} {write_points(error)})"
+        error_text = f" (standard error over {words.images} {write_points(error)})"
         # A change within two standard errors is noise.
         if abs(moved) < 2 * error:
             verdict = "a change within its noise, so more may not change it"
     return (
         f"From {count} to ever more {words.annotators} the gap that naive matching leaves would "
-        f"{way} from {write_points(naive)} to about {write_points(jackknife)} points{told}: "
+        f"{way} from {write_points(naive)} to about {write_points(jackknife)} points{error_text}: "
         f"{verdict}. EM + spline and the joint model allow for the noise of as many as there are."
     )
 
 
 def pairs_sentence(table: pl.DataFrame, words: Words = IMAGES) -> str:
-    """Of how many pairs one is clearly better, and how many change places."""
+    """Count the pairs with a clear winner, and those that change places."""
     probability = table["probability"]
-    sure = int(((probability >= SURE) | (probability <= 1 - SURE)).sum())
+    sure = int(((probability >= CLEAR_PROBABILITY) | (probability <= 1 - CLEAR_PROBABILITY)).sum())
     turned = int((table["raw_difference"] * table["difference"] < 0).sum())
     clear, places = (str(n) if n else "none" for n in (sure, turned))
     have = "has" if sure < 2 else "have"
     return (
         f"Of {number(len(table), 'pair')} of {words.classifiers}, {clear} {have} a better one with "
-        f"at least {percent(SURE)} % probability; {places} {'changes' if turned < 2 else 'change'} "
-        "places once selection is removed."
+        f"at least {percent(CLEAR_PROBABILITY)} % probability; {places} "
+        f"{'changes' if turned < 2 else 'change'} places once selection is removed."
     )
 
 
 def ranks_sentence(table: pl.DataFrame, words: Words = IMAGES) -> str:
-    """Which classifier is the best, as far as that can be told, and who moves."""
+    """Name the best classifier, as far as the posterior decides, and those whose rank moves."""
     first = table.sort("best", descending=True)
     name, best = plain_text(first["classifier"][0]), float(first["best"][0])
     if best >= 0.95:
-        told = f"{name} is the best with probability {percent(best, 0)} %"
+        text = f"{name} is the best with probability {percent(best, 0)} %"
     else:
         close = first.filter(pl.col("best") >= 0.05).head(5)
         names = ", ".join(
             f"{plain_text(n)} ({percent(b, 0)} %)"
             for n, b in close.select("classifier", "best").iter_rows()
         )
-        told = f"No clear winner: {names or name}"
+        text = f"No clear winner: {names or name}"
     moved = (table["rank"].rank("average") - table["replication_rank"]).abs()
     most = float(np.max(moved.to_numpy()))
     if most < 1:
         return (
-            f"{told}. Removing selection changes no {words.classifier}'s place on the replication."
+            f"{text}. Removing selection changes no {words.classifier}'s place on the replication."
         )
     who = plain_text(table["classifier"][int(np.argmax(moved.to_numpy()))])
     places = "1 place" if round(most) == 1 else f"{most:.0f} places"
-    return f"{told}. Removing selection moves {who} the most, by {places}."
+    return f"{text}. Removing selection moves {who} the most, by {places}."

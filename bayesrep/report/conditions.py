@@ -33,7 +33,7 @@ CLASSIFIER_QUANTITIES = (
     "adjusted_gap",
     "rank",
 )
-OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
+COMPARE_BY: Mapping[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
     "==": operator.eq,
@@ -41,7 +41,7 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-_COMPARISON = re.compile(
+_COMPARISON_PATTERN = re.compile(
     r"(?P<name>[a-z_]+)(?:\[(?P<classifier>.+)\])?(?:\.(?P<end>lower|upper))?\s*"
     r"(?P<operator><=|>=|==|!=|<|>)\s*(?P<right>[^<>=!]+)"
 )
@@ -66,11 +66,11 @@ class Condition:
     comparisons: tuple[ConditionTerm, ...]
 
     def finding(self, numbers: Mapping[str, Any]) -> str:
-        """What holds, with the numbers that make it hold; empty where it does not."""
+        """Return the clauses that hold, with their numbers; empty where one does not."""
         values = [(each, _value(each, numbers)) for each in self.comparisons]
-        if not all(OPERATORS[each.operator](left, each.right) for each, left in values):
+        if not all(COMPARE_BY[each.operator](value, each.right) for each, value in values):
             return ""
-        return " and ".join(f"{each.text} ({_show_value(left)})" for each, left in values)
+        return " and ".join(f"{each.text} ({_show_value(value)})" for each, value in values)
 
 
 def parse_condition(text: str) -> Condition:
@@ -80,32 +80,32 @@ def parse_condition(text: str) -> Condition:
 
 
 def _comparison(part: str, whole: str) -> ConditionTerm:
-    shown, match = plain_text(whole), _COMPARISON.fullmatch(part)
+    label, match = plain_text(whole), _COMPARISON_PATTERN.fullmatch(part)
     if match is None:
-        raise OptionError("condition-malformed", condition=shown)
+        raise OptionError("condition-malformed", condition=label)
     name, classifier, end = match["name"], match["classifier"], match["end"] or "value"
     sign, right = match["operator"], match["right"].strip()
     if name == "trust":
         verdict = right.strip("\"'")
         if verdict not in get_args(Trust):
             choices = ", ".join(get_args(Trust))
-            raise OptionError("condition-verdict-unknown", condition=shown, choices=choices)
+            raise OptionError("condition-verdict-unknown", condition=label, choices=choices)
         if classifier or match["end"] or sign not in ("==", "!="):
-            raise OptionError("condition-trust-misread", condition=shown)
+            raise OptionError("condition-trust-misread", condition=label)
         return ConditionTerm(part, name, None, end, sign, verdict)
     if classifier and name not in CLASSIFIER_QUANTITIES:
         choices = ", ".join(CLASSIFIER_QUANTITIES)
-        raise OptionError("condition-quantity-of-one-unknown", condition=shown, choices=choices)
+        raise OptionError("condition-quantity-of-one-unknown", condition=label, choices=choices)
     if not classifier and name not in JOINT_QUANTITIES:
         choices = ", ".join(JOINT_QUANTITIES)
-        raise OptionError("condition-quantity-of-all-unknown", condition=shown, choices=choices)
+        raise OptionError("condition-quantity-of-all-unknown", condition=label, choices=choices)
     if classifier and name in CLASSIFIER_QUANTITIES[:2] and match["end"]:
-        raise OptionError("condition-quantity-without-interval", condition=shown, quantity=name)
+        raise OptionError("condition-quantity-without-interval", condition=label, quantity=name)
     try:
         number = float(right)
     except ValueError:
         raise OptionError(
-            "condition-number-invalid", condition=shown, number=plain_text(right)
+            "condition-number-invalid", condition=label, number=plain_text(right)
         ) from None
     return ConditionTerm(part, name, classifier, end, sign, number)
 
@@ -116,8 +116,8 @@ def _value(each: ConditionTerm, numbers: Mapping[str, Any]) -> float | str:
         if numbers["trust"] is None:
             raise OptionError("condition-verdict-not-known", condition=plain_text(each.text))
         return str(numbers["trust"]["verdict"])
-    of = each.classifier
-    value = _joint_value(each, numbers) if of is None else _value_of_one(each, of, numbers)
+    name = each.classifier
+    value = _joint_value(each, numbers) if name is None else _value_of_one(each, name, numbers)
     if value is None:
         raise OptionError("condition-quantity-not-known", condition=plain_text(each.text))
     return value if each.name == "rank" else 100 * value
@@ -156,5 +156,5 @@ def _value_of_one(each: ConditionTerm, name: str, numbers: Mapping[str, Any]) ->
             return table[each.name.removesuffix("_accuracy")][row]
 
 
-def _show_value(left: float | str) -> str:
-    return left if isinstance(left, str) else f"{left:.4g}"
+def _show_value(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.4g}"

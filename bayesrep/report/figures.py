@@ -8,13 +8,21 @@ from typing import Any
 import numpy as np
 
 from bayesrep.atomic import replaced_file
-from bayesrep.report.methods import EM_SPLINE, JACKKNIFE, NAIVE, OTHER_LOOK, POSTERIOR, RAW_LOOK
+from bayesrep.report import methods
 from bayesrep.report.picture import check_format, save_picture
 
-INK = "#222222"
-RED, YELLOW, GREEN, PURPLE, BLUE, GREY = (
-    look.paper for look in (RAW_LOOK, NAIVE, JACKKNIFE, EM_SPLINE, POSTERIOR, OTHER_LOOK)
-)
+
+class Color:
+    """Colours of figures for a paper: the methods' own, and ink."""
+
+    INK = "#222222"
+    RED, YELLOW, GREEN, PURPLE, BLUE, GREY = (
+        look.paper
+        for look in (
+            *(methods.RAW_LOOK, methods.NAIVE_LOOK, methods.JACKKNIFE_LOOK),
+            *(methods.EM_SPLINE, methods.POSTERIOR_LOOK, methods.OTHER_LOOK),
+        )
+    )
 
 
 @contextmanager
@@ -57,7 +65,7 @@ def accuracy_axes(axes: Any, reference: np.ndarray) -> None:
     """Make axes show accuracy on the replication against ``reference`` [C], with y = x."""
     edges = 100 * np.array([reference.min(), reference.max()])
     edges += np.array([-0.045, 0.045]) * max(np.ptp(edges), 1.0)
-    axes.plot(edges, edges, color=GREY, lw=1, ls="--", zorder=1, label="no drop")
+    axes.plot(edges, edges, color=Color.GREY, lw=1, ls="--", zorder=1, label="no drop")
     axes.set(xlabel="accuracy on the reference (%)", ylabel="accuracy on the replication (%)")
     axes.set_xlim(*edges)
 

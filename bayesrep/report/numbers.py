@@ -1,6 +1,6 @@
 """All numbers of a report as one object for programs: in its page, and of `report --json`.
 
-Fractions throughout; null is what is not known. `FORMAT` rises when a name changes its meaning.
+Fractions throughout; null is unknown. `REPORT_FORMAT` rises when a name changes its meaning.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from bayesrep.report.sections import Accuracies, Answer, Content, Ranking, Trust
 from bayesrep.report.sections.accuracy_estimates import columns_of
 from bayesrep.report.sections.section import numbers
 
-FORMAT = "bayesrep report 1"
+REPORT_FORMAT = "bayesrep report 1"
 
 
 def numbers_of(content: Content) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def numbers_of(content: Content) -> dict[str, Any]:
     accuracies, ranking = sections[Accuracies], sections[Ranking]
     # Every name is there in every report; what cannot be said is null.
     facts: dict[str, Any] = {
-        "format": FORMAT,
+        "format": REPORT_FORMAT,
         "study": {
             "name": study.name,
             "classifiers": len(study.classifiers),

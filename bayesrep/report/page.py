@@ -26,33 +26,15 @@ from bayesrep.version import __version__
 
 
 class Front(NamedTuple):
-    """What the first screen holds.
+    """Contents of the page's first screen."""
 
-    Attributes
-    ----------
-    title
-        The finding, or what the page is about.
-    summary
-        The data.
-    kicker
-        The study's name, above the title.
-    sentence
-        The finding in full.
-    badge
-        Style and words of the verdict.
-    figure
-        That shows the finding.
-    missing
-        What is not in it, and why.
-    """
-
-    title: str
-    summary: str
-    kicker: str = ""
-    sentence: str = ""
-    badge: tuple[str, str] | None = None
-    figure: Figure | None = None
-    missing: str = ""
+    title: str  # the finding, or what the page is about
+    summary: str  # the data
+    kicker: str = ""  # the study's name, above the title
+    sentence: str = ""  # the finding in full
+    badge: tuple[str, str] | None = None  # style and words of the verdict
+    figure: Figure | None = None  # that shows the finding
+    missing: str = ""  # what is not in it, and why
 
 
 def report_html(study: Study, posterior: Posterior | None = None, **options: Any) -> str:
@@ -128,7 +110,7 @@ def page_of(
     figures += [figure for block in blocks for figure in block.figures]
     # Said beside a figure where a name is typed that is none.
     unknown = f"No {words.classifier} is called so."
-    content: dict[str, Any] = {"unknown": unknown, "config": vega.CONFIG, **(data or {})}
+    content: dict[str, Any] = {"unknown": unknown, "config": vega.BASE_STYLE, **(data or {})}
     content["sentences"] = list(map(change, content.get("sentences", [])))
     content["readings"] = {
         figure.id: {"first": figure.reading, **figure.readings._asdict()}

@@ -1,4 +1,4 @@
-"""Which of all pairs of classifiers are looked at: those between some, and the closest."""
+"""Select the pairs of classifiers to show: those between named ones, and the closest."""
 
 from collections.abc import Sequence
 

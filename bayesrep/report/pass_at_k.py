@@ -7,27 +7,27 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import plain_text
-from bayesrep.report.figures import GREY, default_style, panels
+from bayesrep.report.figures import Color, default_style, panels
 from bayesrep.report.text import Cell, Row, ends, list_rows, percent
 
 if TYPE_CHECKING:
     from bayesrep.estimators.pass_at_k import PassAtK
 
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444", "#a05a2c")
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444", "#a05a2c")
 """After Okabe and Ito (2008); so many models a panel."""
-POINTS = 60
+CURVE_POINTS = 60
 _WORTH_SAYING = 0.2  # share of the prior from which the last line speaks of it
 
-WHOSE: Mapping[str, str] = {
+TARGET_WORDS: Mapping[str, str] = {
     "population": "items like these (the benchmark as a sample of a population of items)",
     "items": "these very items (intervals allow for other attempts, not for other items)",
 }
 
 
-def pass_at_k_text(found: "PassAtK", differences: pl.DataFrame | None) -> str:
+def pass_at_k_text(result: "PassAtK", differences: pl.DataFrame | None) -> str:
     """The tables, and an answer in words."""
-    shown: dict[str, Cell] = {
-        **_names(found.table),
+    cells: dict[str, Cell] = {
+        **_names(result.table),
         "model": "{model}",
         "k": "{k:,}",
         "pass@k": "{estimate:1p}",
@@ -37,7 +37,7 @@ def pass_at_k_text(found: "PassAtK", differences: pl.DataFrame | None) -> str:
         "prior's share": lambda row: percent(row["prior_share"], 0),
     }
     counted: dict[str, Cell] = {
-        **_names(found.models),
+        **_names(result.models),
         "model": "{model}",
         "items": "{items:,}",
         "attempts each": _attempts,
@@ -45,8 +45,8 @@ def pass_at_k_text(found: "PassAtK", differences: pl.DataFrame | None) -> str:
         "never solved": "{never:1p}",
         "95 % interval": lambda row: ends(row["never_lower"], row["never_upper"]),
     }
-    heading = f"pass@k of {WHOSE[found.target]}, in percent"
-    parts = [list_rows(found.models, counted), f"{heading}\n\n{list_rows(found.table, shown)}"]
+    heading = f"pass@k of {TARGET_WORDS[result.target]}, in percent"
+    parts = [list_rows(result.models, counted), f"{heading}\n\n{list_rows(result.table, cells)}"]
     if differences is not None:
         compared: dict[str, Cell] = {
             **_names(differences),
@@ -60,19 +60,19 @@ def pass_at_k_text(found: "PassAtK", differences: pl.DataFrame | None) -> str:
             "its interval": lambda row: ends(row["unbiased_lower"], row["unbiased_upper"]),
         }
         parts.append(list_rows(differences, compared))
-    return "\n\n".join([*parts, plain_text(answer(found, differences))])
+    return "\n\n".join([*parts, plain_text(answer(result, differences))])
 
 
-def answer(found: "PassAtK", differences: pl.DataFrame | None) -> str:
-    """What the largest k says, and how much of it is the prior's, in words."""
+def answer(result: "PassAtK", differences: pl.DataFrame | None) -> str:
+    """State the result for the largest k in words, and how much of it the prior decides."""
     return " ".join(
         _answer(
-            found.table.filter(pl.col("dataset") == dataset),
-            found.models.filter(pl.col("dataset") == dataset),
+            result.table.filter(pl.col("dataset") == dataset),
+            result.models.filter(pl.col("dataset") == dataset),
             None if differences is None else differences.filter(pl.col("dataset") == dataset),
-            found.target,
+            result.target,
         )
-        for dataset in found.models["dataset"].unique(maintain_order=True)
+        for dataset in result.models["dataset"].unique(maintain_order=True)
     )
 
 
@@ -82,29 +82,29 @@ def _answer(
     k = int(table["k"].max())  # type: ignore[arg-type]
     rows = table.filter(pl.col("k") == k).sort("estimate", descending=True)
     best = rows.row(0, named=True)
-    of = "items like these" if target == "population" else "these items"
+    item_text = "items like these" if target == "population" else "these items"
     attempts = f"{k:,} attempt{'s' if k > 1 else ''}"
-    said = (
+    text = (
         f"{best['dataset']}: with {attempts} at each, {best['model']} solves "
-        f"{percent(best['estimate'])} % of {of} at least once "
+        f"{percent(best['estimate'])} % of {item_text} at least once "
         f"({ends(best['lower'], best['upper'])})"
     )
-    said += f", the most of {len(rows)} models." if len(rows) > 1 else "."
+    text += f", the most of {len(rows)} models." if len(rows) > 1 else "."
     if differences is not None and len(differences):
-        said += _difference(differences.filter(pl.col("k") == k).row(0, named=True), k)
+        text += _difference(differences.filter(pl.col("k") == k).row(0, named=True), k)
     most = {row["model"]: row["most"] for row in models.to_dicts()}
     prior = [row for row in rows.to_dicts() if row["prior_share"] > _WORTH_SAYING]
     if prior:
         worst = max(prior, key=lambda row: row["prior_share"])
         tried = most[worst["model"]]
         few = f"{tried:,} attempt{'s' if tried > 1 else ''}"
-        said += (
+        text += (
             f" {percent(worst['prior_share'], 0)} % of what is uncertain in pass@{k} of "
             f"{worst['model']} is the prior's, not the items': {few} at an item cannot tell one "
             "that is never solved from one that is solved seldom. More attempts at unsolved items "
             "would tell; more items would not."
         )
-    return said
+    return text
 
 
 def _difference(row: Row, k: int) -> str:
@@ -131,7 +131,7 @@ def _attempts(row: Row) -> str:
 
 
 @default_style()
-def draw_pass_at_k(found: "PassAtK") -> Any:
+def draw_pass_at_k(result: "PassAtK") -> Any:
     """Curves of pass@k with 95 % bands, a panel a data set, and the unbiased estimates on them.
 
     To the right of the dashed line, the most attempts at an item, nothing was tried. Of more than
@@ -139,18 +139,18 @@ def draw_pass_at_k(found: "PassAtK") -> Any:
     """
     from matplotlib.ticker import FuncFormatter
 
-    last = max(int(found.table["k"].max()), 2)  # type: ignore[arg-type]
-    curves = found.evaluate_at(
-        np.unique(np.geomspace(1, last, POINTS).round().astype(int)).tolist()
+    last = max(int(result.table["k"].max()), 2)  # type: ignore[arg-type]
+    curves = result.evaluate_at(
+        np.unique(np.geomspace(1, last, CURVE_POINTS).round().astype(int)).tolist()
     ).table
-    datasets = found.models["dataset"].unique(maintain_order=True).to_list()
+    datasets = result.models["dataset"].unique(maintain_order=True).to_list()
     figure, every = panels(len(datasets))
     for axes, dataset in zip(every, datasets, strict=True):
-        rows = found.table.filter(
-            pl.col("dataset") == dataset, pl.col("k") == found.table["k"].max()
+        rows = result.table.filter(
+            pl.col("dataset") == dataset, pl.col("k") == result.table["k"].max()
         )
-        names = rows.sort("estimate", descending=True)["model"].to_list()[: len(PALETTE)]
-        for name, color in zip(names, PALETTE, strict=False):
+        names = rows.sort("estimate", descending=True)["model"].to_list()[: len(OKABE_ITO)]
+        for name, color in zip(names, OKABE_ITO, strict=False):
             curve = curves.filter(pl.col("dataset") == dataset, pl.col("model") == name)
             k, middle, low, high, points = (
                 curve[column].cast(pl.Float64).to_numpy()
@@ -159,10 +159,10 @@ def draw_pass_at_k(found: "PassAtK") -> Any:
             axes.fill_between(k, 100 * low, 100 * high, color=color, alpha=0.15, lw=0)
             axes.plot(k, 100 * middle, color=color, lw=1.6, label=_label(name))
             axes.plot(k, 100 * points, color=color, lw=0, marker="o", ms=3.5)
-        axes.plot([], [], color=GREY, lw=0, marker="o", ms=3.5, label="unbiased estimate")
-        most = int(found.models.filter(pl.col("dataset") == dataset)["most"].max())  # type: ignore[arg-type]
+        axes.plot([], [], color=Color.GREY, lw=0, marker="o", ms=3.5, label="unbiased estimate")
+        most = int(result.models.filter(pl.col("dataset") == dataset)["most"].max())  # type: ignore[arg-type]
         if most < last:
-            axes.axvline(most, color=GREY, lw=0.9, ls="--", label="most attempts made")
+            axes.axvline(most, color=Color.GREY, lw=0.9, ls="--", label="most attempts made")
         axes.set(xscale="log", xlabel="attempts k", ylabel="pass@k (%)", ylim=(0, 102))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         axes.set_title(_label(dataset), fontsize=10)

@@ -9,19 +9,21 @@ from typing import Any, NamedTuple
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError
 from bayesrep.report import methods, vega
-from bayesrep.report.vega import Spec
+from bayesrep.report.vega import Css, Spec
 
-FORMATS = (".pdf", ".svg", ".png")
-SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
-VEGA_LITE = "5.21"
+FILE_SUFFIXES = (".pdf", ".svg", ".png")
+CHART_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+VEGA_LITE_VERSION = "5.21"
 """The version that draws files: the last of the fifth, of which the schema is."""
 WIDTH_PIXELS, SQUARE_PIXELS, BESIDE_PIXELS = 440, 400, 290
 """Widths on paper: of a chart, of a square one, and of one beside another."""
-SCALE = 3
+PIXEL_SCALE = 3
 """Pixels of a PNG for each of the chart's: 216 to the inch."""
-FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+FONT_NAMES = "Liberation Sans, Arial, Helvetica, sans-serif"
 PAPER_COLORS: Mapping[str, str] = {
-    **{look.css: look.paper for look in (*methods.ESTIMATORS.values(), methods.POSTERIOR)},
+    **{
+        look.css: look.paper for look in (*methods.ESTIMATOR_LOOKS.values(), methods.POSTERIOR_LOOK)
+    },
     methods.OTHER_LOOK.css: methods.OTHER_LOOK.paper,
     **{"--ink": "#222222", "--soft": "#57606a", "--grey": methods.OTHER_LOOK.paper},
     **{"--paper": "#ffffff", "--line": "#dddddd"},
@@ -29,70 +31,44 @@ PAPER_COLORS: Mapping[str, str] = {
 """Colours of the page's style variables on paper."""
 TOP_LEVEL = ("params", "usermeta", "autosize")
 """What a chart says once, also where it stands beside another."""
-TICK = "M-1,0L1,0"
-UPRIGHT = "M0,-1L0,1"
-MARKS: Mapping[str, tuple[str, str | None, str]] = {
-    "ring": ("circle", None, vega.GREY),
-    "ring raw": ("circle", None, vega.RAW_COLOR),
-    "dot": ("circle", vega.POSTERIOR, vega.POSTERIOR),
-    "truth": (TICK, None, vega.INK),
-    "line": (TICK, None, vega.POSTERIOR),
-    "bar": ("square", vega.POSTERIOR, vega.POSTERIOR),
-    "bar raw": ("square", vega.RAW_COLOR, vega.RAW_COLOR),
-    "bar soft": ("square", vega.SOFT, vega.SOFT),
-    "upright": (UPRIGHT, None, vega.INK),
+TICK_SHAPE = "M-1,0L1,0"
+UPRIGHT_SHAPE = "M0,-1L0,1"
+KEY_MARKS: Mapping[str, tuple[str, str | None, str]] = {
+    "ring": ("circle", None, Css.GREY),
+    "ring raw": ("circle", None, Css.RAW),
+    "dot": ("circle", Css.POSTERIOR, Css.POSTERIOR),
+    "truth": (TICK_SHAPE, None, Css.INK),
+    "line": (TICK_SHAPE, None, Css.POSTERIOR),
+    "bar": ("square", Css.POSTERIOR, Css.POSTERIOR),
+    "bar raw": ("square", Css.RAW, Css.RAW),
+    "bar soft": ("square", Css.SOFT, Css.SOFT),
+    "upright": (UPRIGHT_SHAPE, None, Css.INK),
 }
 """Shape, filling and stroke of the marks of a key, which are classes of page.css."""
 
 
 class Reading(NamedTuple):
-    """Sentences that read a figure, one for every value of the parameters that they go by.
+    """Sentences that read a figure, one for every value of the parameters that they go by."""
 
-    Attributes
-    ----------
-    by
-        Names of the parameters, the outermost first.
-    texts
-        Lists, or mappings, of sentences in this order; a sentence that comes early is of all.
-    """
-
-    by: Sequence[str]
+    by: Sequence[str]  # names of the parameters, the outermost first
+    # Lists, or mappings, of sentences in this order; a sentence that comes early is of all
     texts: Any
 
 
 class Figure(NamedTuple):
-    """A figure: what it shows, its rows, and how it is drawn and read.
+    """A figure: what it shows, its rows, and how it is drawn and read."""
 
-    Attributes
-    ----------
-    id
-        The page's element.
-    label
-        What a person hears who does not see it.
-    spec
-        The chart, without its rows.
-    reading
-        The sentence that reads it.
-    data
-        Rows of the chart's named data sets; figures that name the same one share it.
-    key
-        What its marks are: class of a mark in page.css, and what it stands for.
-    play
-        What a button says that moves it.
-    readings
-        Sentences in place of `reading`, where they follow a control.
-    columns
-        Fields that a download holds; empty where it holds the rows as they are.
-    """
-
-    id: str
-    label: str
-    spec: Spec
-    reading: str = ""
+    id: str  # the page's element
+    label: str  # what a person hears who does not see it
+    spec: Spec  # the chart, without its rows
+    reading: str = ""  # the sentence that reads it
+    # Rows of the chart's named data sets; figures that name the same one share it
     data: Mapping[str, Sequence[Mapping[str, Any]]] = {}
+    # What its marks are: class of a mark in page.css, and what it stands for
     key: Sequence[tuple[str, str]] = ()
-    play: str = ""
-    readings: Reading | None = None
+    play: str = ""  # what a button says that moves it
+    readings: Reading | None = None  # sentences in place of `reading`, where they follow a control
+    # Fields that a download holds; empty where it holds the rows as they are
     columns: Sequence[str] = ()
 
 
@@ -105,12 +81,12 @@ def on_paper(figure: Figure, **values: Any) -> Spec:
 def beside(figures: Sequence[Figure], columns: int = 2) -> Spec:
     """Figures beside each other as one specification, so many in a row; each has its title."""
     parts: list[Spec] = []
-    told: set[tuple[tuple[str, str], ...]] = set()
+    seen_keys: set[tuple[tuple[str, str], ...]] = set()
     for figure in figures:
         spec = _set_width(figure.spec, BESIDE_PIXELS)
-        if (key := tuple(figure.key)) not in told:  # figures of the same marks have one key
+        if (key := tuple(figure.key)) not in seen_keys:  # figures of the same marks have one key
             spec = _with_key(spec, key, columns=1)
-            told.add(key)
+            seen_keys.add(key)
         parts.append({name: value for name, value in spec.items() if name not in TOP_LEVEL})
     params = {each["name"]: each for figure in figures for each in figure.spec.get("params", [])}
     whole: Spec = {
@@ -143,11 +119,11 @@ def _finish(spec: Spec, figures: Sequence[Figure]) -> Spec:
     """With rows, key, colours and look: all that a chart needs."""
     datasets = {name: rows for figure in figures for name, rows in figure.data.items()}
     whole: Spec = {
-        "$schema": SCHEMA,
+        "$schema": CHART_SCHEMA,
         **spec,
         "description": "; ".join(figure.label for figure in figures),
         "datasets": datasets,
-        "config": {**vega.CONFIG, "font": FONT, "background": vega.PAPER, "padding": 8},
+        "config": {**vega.BASE_STYLE, "font": FONT_NAMES, "background": Css.PAPER, "padding": 8},
     }
     whole.pop("usermeta", None)
     return vega.style_with(whole, PAPER_COLORS)
@@ -157,7 +133,7 @@ def _with_key(spec: Spec, key: Sequence[tuple[str, str]], *, columns: int) -> Sp
     """With a layer of no marks, whose legend says what those of the others are."""
     if not key:
         return spec
-    shapes, fills, strokes = zip(*(MARKS[mark] for mark, _ in key), strict=True)
+    shapes, fills, strokes = zip(*(KEY_MARKS[mark] for mark, _ in key), strict=True)
     legend: Spec = {"symbolStrokeWidth": 1.6, "symbolSize": 60, "labelLimit": 0}
     names = [text for _, text in key]
 
@@ -167,26 +143,26 @@ def _with_key(spec: Spec, key: Sequence[tuple[str, str]], *, columns: int) -> Sp
 
     channels = {"shape": channel(shapes), "fill": channel(fills), "stroke": channel(strokes)}
     layer: Spec = {"data": {"values": []}, "mark": "point", "encoding": channels}
-    apart = {"scale": dict.fromkeys(channels, "independent")}
-    return {**spec, "layer": [*spec["layer"], layer], "resolve": apart}
+    resolve = {"scale": dict.fromkeys(channels, "independent")}
+    return {**spec, "layer": [*spec["layer"], layer], "resolve": resolve}
 
 
 def check_format(path: Path) -> Path:
-    """Refuse, before any work, a file whose suffix names none of `FORMATS`."""
-    if path.suffix.lower() not in FORMATS:
-        wanted = " or ".join([", ".join(FORMATS[:-1]), FORMATS[-1]])
-        raise OptionError("figure-ending-unknown", path=path, endings=wanted)
+    """Refuse, before any work, a file whose suffix names none of `FILE_SUFFIXES`."""
+    if path.suffix.lower() not in FILE_SUFFIXES:
+        choices = " or ".join([", ".join(FILE_SUFFIXES[:-1]), FILE_SUFFIXES[-1]])
+        raise OptionError("figure-ending-unknown", path=path, endings=choices)
     return path
 
 
-def picture_bytes(spec: Mapping[str, Any], kind: str, *, scale: float = SCALE) -> bytes:
+def picture_bytes(spec: Mapping[str, Any], kind: str, *, scale: float = PIXEL_SCALE) -> bytes:
     """A specification drawn as "pdf", "svg" or "png"; drawn again it has the same bytes."""
     import vl_convert
 
     text = json.dumps(spec, allow_nan=False)
     if kind == "png":
-        return vl_convert.vegalite_to_png(text, vl_version=VEGA_LITE, scale=scale)
-    svg = _number_anew(vl_convert.vegalite_to_svg(text, vl_version=VEGA_LITE))
+        return vl_convert.vegalite_to_png(text, vl_version=VEGA_LITE_VERSION, scale=scale)
+    svg = _number_anew(vl_convert.vegalite_to_svg(text, vl_version=VEGA_LITE_VERSION))
     return svg.encode() if kind == "svg" else _in_order(vl_convert.svg_to_pdf(svg))
 
 
@@ -200,18 +176,20 @@ def save_picture(spec: Mapping[str, Any], path: Path) -> None:
         partial.write_bytes(picture_bytes(spec, kind))
 
 
-_NAMED = re.compile(r"\b(clip|gradient_)\d+")
+_SVG_NAME = re.compile(r"\b(clip|gradient_)\d+")
 
 
 def _number_anew(svg: str) -> str:
     """An SVG whose parts are numbered as they come: the library goes on counting from the last."""
     numbers: dict[str, int] = {}
-    return _NAMED.sub(lambda named: f"{named[1]}{numbers.setdefault(named[0], len(numbers))}", svg)
+    return _SVG_NAME.sub(
+        lambda named: f"{named[1]}{numbers.setdefault(named[0], len(numbers))}", svg
+    )
 
 
-_REFERENCES = re.compile(rb"(?:\n +/\w+ \d+ 0 R)+")
+_PDF_REFS = re.compile(rb"(?:\n +/\w+ \d+ 0 R)+")
 
 
 def _in_order(pdf: bytes) -> bytes:
     """A PDF whose resources are in order: the library has them in that of its hashes."""
-    return _REFERENCES.sub(lambda lines: b"\n" + b"\n".join(sorted(lines[0].split(b"\n")[1:])), pdf)
+    return _PDF_REFS.sub(lambda lines: b"\n" + b"\n".join(sorted(lines[0].split(b"\n")[1:])), pdf)

@@ -12,7 +12,7 @@ from bayesrep.studies.words import IMAGES, Words, templates_by_name
 FEW_ANSWERS = 10
 """Answers about an image below which the assumed shape of p(s) speaks."""
 
-_LABELS = templates_by_name(
+_LABEL_TEXT = templates_by_name(
     "every answer another {worker}'s", "answers about the {images} at hand", "{images}"
 )
 """Crowds and purchases that speak of the study's parts, and how other words say them."""
@@ -25,67 +25,67 @@ if TYPE_CHECKING:
     from bayesrep.lab import Design, Option, Plan, Prices, Purchase, Rematched
 
 
-def plan_facts(found: "Plan", prices: "Prices") -> dict[str, Any]:
+def plan_facts(plan: "Plan", prices: "Prices") -> dict[str, Any]:
     """Everything a plan says, ready for JSON; widths are fractions."""
     return {
-        **_facts_of(found.design),
-        "cost": found.cost,
-        "width": found.width,
-        "range": list(found.range),
-        "wanted": found.wanted,
-        "reached": found.reached,
+        **_facts_of(plan.design),
+        "cost": plan.cost,
+        "width": plan.width,
+        "range": list(plan.range),
+        "wanted": plan.wanted,
+        "reached": plan.reached,
         "expected": {
             name: value if np.isfinite(value) else None
-            for name, value in found.expected._asdict().items()
+            for name, value in plan.expected._asdict().items()
         },
-        "studies": found.studies,
-        "certified": found.certified,
-        "correction": found.correction,
+        "studies": plan.studies,
+        "certified": plan.certified,
+        "correction": plan.correction,
         "prices": asdict(prices),
-        "options": [_row(option) for option in found.options],
-        "by_money": [_row(option) for option in found.by_money],
+        "options": [_row(option) for option in plan.options],
+        "by_money": [_row(option) for option in plan.by_money],
         "other_crowds": [
             {"crowd": label, "workers": workers, "width": width}
-            for label, workers, width in found.crowds
+            for label, workers, width in plan.crowds
         ],
-        "power": {f"{difference:g}": power for difference, power in found.power.items()},
+        "power": {f"{difference:g}": power for difference, power in plan.power.items()},
     }
 
 
-def plan_text(found: "Plan", prices: "Prices", words: Words = IMAGES) -> str:
-    """What to collect, what to expect, and what else there would be."""
-    lines = [*_describe_design(found, words), *_describe_basis(found, words)]
-    lines += _describe_others(found, prices, words)
+def plan_text(plan: "Plan", prices: "Prices", words: Words = IMAGES) -> str:
+    """Print a plan: the design, its expected results, and the alternatives."""
+    lines = [*_describe_design(plan, words), *_describe_basis(plan, words)]
+    lines += _describe_others(plan, prices, words)
     return "\n".join(lines)
 
 
-def _describe_design(found: "Plan", words: Words) -> list[str]:
-    """What to collect, and what to expect of it."""
-    design, expected = found.design, found.expected
+def _describe_design(plan: "Plan", words: Words) -> list[str]:
+    """Describe the proposed design and its expected results."""
+    design, expected = plan.design, plan.expected
     total = 2 * design.images * design.answers
     who = f"every one by another {words.worker}"
     if (workers := design.in_all) is not None:
         kind = "one crowd" if design.crowds == 1 else "two crowds"
         who = f"by {kind} of {workers:,} {words.workers} in all, {total / workers:,.0f} each"
-    held = round(expected.mean_held * found.studies)
+    n_covered = round(expected.mean_held * plan.studies)
     return [
         f"Collect {design.images:,} {words.images} of each data set with {design.answers} answers "
-        f"about each: {total:,} answers, {who}; cost {found.cost:,.2f}.",
+        f"about each: {total:,} answers, {who}; cost {plan.cost:,.2f}.",
         f"Show an {words.image} in as many different grids as it has answers: answers in one grid "
         "go together.",
         "",
-        f"Expected width of the 95 % interval of the mean gap: {100 * found.width:.2f} points "
-        f"({100 * found.range[0]:.2f} to {100 * found.range[1]:.2f} from study to study); of one "
+        f"Expected width of the 95 % interval of the mean gap: {100 * plan.width:.2f} points "
+        f"({100 * plan.range[0]:.2f} to {100 * plan.range[1]:.2f} from study to study); of one "
         f"{words.classifier} {100 * expected.single_width:.2f}.",
-        f"Over {found.studies} simulated studies ({found.certified} certified) intervals held the "
-        f"true mean in {held}, and {100 * expected.single_held:.0f} % of single "
+        f"Over {plan.studies} simulated studies ({plan.certified} certified) intervals held the "
+        f"true mean in {n_covered}, and {100 * expected.single_held:.0f} % of single "
         f"{words.classifiers}.",
     ]
 
 
-def _describe_basis(found: "Plan", words: Words) -> list[str]:
-    """What the numbers of a plan rest on."""
-    design, lines = found.design, list[str]()
+def _describe_basis(plan: "Plan", words: Words) -> list[str]:
+    """Describe the assumptions behind a plan's numbers."""
+    design, lines = plan.design, list[str]()
     if design.answers < FEW_ANSWERS:
         lines.append(
             f"{design.answers} answers per {words.image} say little about the shape of the "
@@ -94,19 +94,19 @@ def _describe_basis(found: "Plan", words: Words) -> list[str]:
         )
     lines.append(
         "Widths of other designs are by normal approximations, times "
-        f"{found.correction:.2f} as these studies say."
+        f"{plan.correction:.2f} as these studies say."
     )
-    if found.power:
-        told = ", ".join(
+    if plan.power:
+        texts = ", ".join(
             f"{100 * difference:g} points {100 * power:.0f} %"
-            for difference, power in found.power.items()
+            for difference, power in plan.power.items()
         )
-        lines.append(f"Power to tell two {words.classifiers} apart, selection removed: {told}.")
+        lines.append(f"Power to tell two {words.classifiers} apart, selection removed: {texts}.")
     return lines
 
 
-def _describe_others(found: "Plan", prices: "Prices", words: Words) -> list[str]:
-    """What else there would be for the width or the money, and with other crowds."""
+def _describe_others(plan: "Plan", prices: "Prices", words: Words) -> list[str]:
+    """Describe other designs for the same width or money, and with other crowds."""
     by_answers: dict[str, Cell] = {
         "answers": "{answers}",
         words.images: "{images:,}",
@@ -115,68 +115,70 @@ def _describe_others(found: "Plan", prices: "Prices", words: Words) -> list[str]
         "width": "{width:2p}",
     }
     title = "The cheapest design with each number of answers"
-    if found.wanted is None:
+    if plan.wanted is None:
         title = "The best for the money with each number of answers"
-    lines = ["", f"{title}:", "", list_rows([_row(o) for o in found.options], by_answers)]
-    if found.by_money:
+    lines = ["", f"{title}:", "", list_rows([_row(o) for o in plan.options], by_answers)]
+    if plan.by_money:
         lines += [
             "",
             "What money buys:",
             "",
-            list_rows([_row(o) for o in found.by_money], by_answers),
+            list_rows([_row(o) for o in plan.by_money], by_answers),
         ]
-        lines += ["", _trade(found, prices, words)]
+        lines += ["", _trade(plan, prices, words)]
     # What other crowds would do to the same design.
     crowd_rows = [
         {
-            "crowd": words.restate(label, _LABELS),
+            "crowd": words.restate(label, _LABEL_TEXT),
             "workers": "" if size is None else f"{size:,}",
             "width": width,
         }
-        for label, size, width in found.crowds
+        for label, size, width in plan.crowds
     ]
-    shown: dict[str, Cell] = {
+    cells: dict[str, Cell] = {
         "who answers": "{crowd}",
         f"{words.workers} in all": "{workers}",
         "width": "{width:2p}",
     }
-    return [*lines, "", "The same design with other crowds:", "", list_rows(crowd_rows, shown)]
+    return [*lines, "", "The same design with other crowds:", "", list_rows(crowd_rows, cells)]
 
 
 def batch_text(
-    found: Sequence["Purchase"],
+    purchases: Sequence["Purchase"],
     design: "Design",
     width_now: float,
-    wanted: float,
+    target: float,
     words: Words = IMAGES,
 ) -> str:
     """Go on, and with what."""
-    rows = [{**each._asdict(), "label": words.restate(each.label, _LABELS)} for each in found]
-    shown: dict[str, Cell] = {
+    rows = [
+        {**each._asdict(), "label": words.restate(each.label, _LABEL_TEXT)} for each in purchases
+    ]
+    cells: dict[str, Cell] = {
         "buy": "{label}",
         words.images: "{images:,}",
         "answers": "{answers:.1f}",
         "width then": "{width:2p}",
     }
-    best = found[0]
+    best = purchases[0]
     reached = (
         "and that would do"
-        if best.width <= wanted
-        else f"and more will be needed for {100 * wanted:g}"
+        if best.width <= target
+        else f"and more will be needed for {100 * target:g}"
     )
     return (
         f"Go on: the interval is {100 * width_now:.2f} points wide with {design.images:,} "
         f"{words.images} of each data set and {design.answers} answers about each; "
-        f"{100 * wanted:g} were asked.\nBuy {rows[0]['label']}: {100 * best.width:.2f} points "
-        f"then, {reached}.\n\n{list_rows(rows, shown)}"
+        f"{100 * target:g} were asked.\nBuy {rows[0]['label']}: {100 * best.width:.2f} points "
+        f"then, {reached}.\n\n{list_rows(rows, cells)}"
     )
 
 
-def _trade(found: "Plan", prices: "Prices", words: Words) -> str:
-    """Whether another answer or another image would be worth more."""
-    best = min(found.laws, key=lambda law: law.slope * prices.of_image(law.answers))
-    few = [law.answers for law in found.laws if law.answers < best.answers]
-    many = [law.answers for law in found.laws if law.answers > best.answers]
+def _trade(plan: "Plan", prices: "Prices", words: Words) -> str:
+    """State whether another answer or another image is worth more."""
+    best = min(plan.laws, key=lambda law: law.slope * prices.of_image(law.answers))
+    few = [law.answers for law in plan.laws if law.answers < best.answers]
+    many = [law.answers for law in plan.laws if law.answers > best.answers]
     parts = [f"At these prices {best.answers} answers per {words.image} are the best value"]
     if few:
         parts.append(f"with {few[-1]} or fewer, add answers before {words.images}")
@@ -204,30 +206,32 @@ def _row(option: "Option") -> Mapping[str, Any]:
     }
 
 
-def rematch_text(found: "Rematched", words: Words = IMAGES) -> str:
-    """What matching again shows: appendix D.1 to D.3."""
+def rematch_text(result: "Rematched", words: Words = IMAGES) -> str:
+    """Print the results of matching again: appendix D.1 to D.3."""
     lines: list[str] = []
-    if len(found.by_answers):
-        shown: dict[str, Cell] = {
+    if len(result.by_answers):
+        cells: dict[str, Cell] = {
             "answers": "{annotators}",
             "gap": "{gap:2p}",
             "95 % interval": "{lower:2p} to {upper:2p}",
         }
-        first, last = (found.by_answers["gap"][place] for place in (0, -1))
-        most = found.by_answers["annotators"][-1]
-        falls = "The gap still falls" if last < found.by_answers["gap"][-2 % most] else "It is flat"
+        first, last = (result.by_answers["gap"][place] for place in (0, -1))
+        most = result.by_answers["annotators"][-1]
+        falls = (
+            "The gap still falls" if last < result.by_answers["gap"][-2 % most] else "It is flat"
+        )
         lines += [
             "D.1  Mean accuracy gap of candidates weighted like the reference's counts, by answers "
             f"about an {words.image}:",
             "",
-            list_rows(found.by_answers, shown),
+            list_rows(result.by_answers, cells),
             "",
             f"From {100 * first:.2f} points with one answer to {100 * last:.2f} with {most}. "
             f"{falls} there: matching on more answers would leave less of it.",
             "",
         ]
     # D.2 compares what was matched with answers that were held out.
-    shown = {
+    cells = {
         "reference known by": "{reference_answers} answers",
         "frequencies by": "{by}",
         "reference": "{reference:1p}",
@@ -238,15 +242,15 @@ def rematch_text(found: "Rematched", words: Words = IMAGES) -> str:
     lines += [
         f"D.2  Mean selection frequencies of {words.images} matched again:",
         "",
-        list_rows(found.held_out, shown),
+        list_rows(result.held_out, cells),
         "",
-        _held_out_sentence(found.held_out.to_dicts(), words),
+        _held_out_sentence(result.held_out.to_dicts(), words),
     ]
     # D.3 needs four answers more to hold out.
-    if found.by_source is None:
+    if result.by_source is None:
         lines += ["", "D.3  Too few answers to hold four more out."]
         return "\n".join(lines)
-    shown = {
+    cells = {
         "matched from": "{source}",
         "candidates": "{candidates:,.0f}",
         "frequency": "{frequency:1p}",
@@ -259,22 +263,22 @@ def rematch_text(found: "Rematched", words: Words = IMAGES) -> str:
         "",
         "D.3  The same matching from candidates that 2 of 4 held-out answers select:",
         "",
-        list_rows(found.by_source, shown),
+        list_rows(result.by_source, cells),
     ]
     return "\n".join(lines)
 
 
 def _held_out_sentence(rows: Sequence[Mapping[str, Any]], words: Words) -> str:
-    """What the last two rows say, in words."""
-    matched, held = rows[-2:]
-    drop, error = matched["sampled"] - held["sampled"], held["error"]
+    """State the last two rows in words."""
+    matched, held_out = rows[-2:]
+    drop, error = matched["sampled"] - held_out["sampled"], held_out["error"]
     sentence = (
         f"By answers that had no part in the choice the {words.images} are selected "
         f"{100 * drop:.2f} points less often than by those they were chosen by"
     )
-    if held["difference"] < -2 * error:
+    if held_out["difference"] < -2 * error:
         return (
-            f"{sentence}, and {-100 * held['difference']:.2f} points less often than the "
+            f"{sentence}, and {-100 * held_out['difference']:.2f} points less often than the "
             "reference: matching left them harder."
         )
     return f"{sentence}; no clear difference to the reference is left."
@@ -283,11 +287,11 @@ def _held_out_sentence(rows: Sequence[Mapping[str, Any]], words: Words) -> str:
 def lab_text(
     table: "pl.DataFrame", reference: float, pool: float, out: "Path | None", words: Words = IMAGES
 ) -> str:
-    """What matching leaves, by number of answers."""
-    shown: dict[str, Cell] = {"answers": "{answers}"}
+    """Tabulate the gap that matching leaves, by number of answers."""
+    cells: dict[str, Cell] = {"answers": "{answers}"}
     if table["weight"].null_count() < len(table):
-        shown["reference's share %"] = "{weight:1p}"
-    shown |= {
+        cells["reference's share %"] = "{weight:1p}"
+    cells |= {
         "five bins": "{published:2p}",
         "every count": "{fine:2p}",
         "simulated": "{simulated:2p}",
@@ -299,7 +303,7 @@ def lab_text(
         f"Mean selection frequency: reference {100 * reference:.1f} %, candidates "
         f"{100 * pool:.1f} %. Bias left after matching, by answers per {words.image}, in points:",
         "",
-        list_rows(table, shown),
+        list_rows(table, cells),
         "",
         "Reference's share: of the replication's distribution, by equation 1; the rest is like the "
         "candidates. Simulated: every count.",

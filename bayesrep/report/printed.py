@@ -16,7 +16,7 @@ from bayesrep.estimators import analyse
 from bayesrep.estimators.analysis import QUANTITIES, Analysis
 from bayesrep.estimators.finite_sample import finite_sample_gaps, half_the_images, mean_frequencies
 from bayesrep.protocols.by_subset import ALL_IMAGES, compare_subsets, missed_by_all, of_classes
-from bayesrep.protocols.matched import CRITERIA, match
+from bayesrep.protocols.matched import MATCH_ON, match
 from bayesrep.protocols.multi_label import multilabel
 from bayesrep.protocols.people_shares import (
     compare_labels_with_people,
@@ -31,19 +31,11 @@ from bayesrep.studies.rules import REQUIRED_ROLES
 
 @dataclass(frozen=True)
 class Printed:
-    """One number of a paper.
+    """One number of a paper."""
 
-    Attributes
-    ----------
-    paper, key
-        Which.
-    place, what, printed
-        Where it stands, what it is, and as it is printed.
-    """
-
-    paper: str
+    paper: str  # paper, key: which
     key: str
-    place: str
+    place: str  # place, what, printed: where it stands, what it is, and as it is printed
     what: str
     printed: str
 
@@ -61,19 +53,19 @@ Values = Iterator[tuple[str, str]]
 def study_numbers(
     paper: str,
     inputs: Inputs,
-    there: Collection[str],
+    available: Collection[str],
     *,
     bootstrap: int = PAPER_REPLICATES,
     seed: int = 0,
     progress: bool = False,
 ) -> dict[str, str]:
-    """What the numbers of a paper are of a study, as far as what is given goes."""
+    """Compute a paper's printed numbers on a study, as far as the inputs allow."""
     texts: dict[str, str] = {}
-    for of, keys, needs, make in _NUMBER_MAKERS:
-        if of != paper:
+    for name, keys, needs, make in _NUMBER_MAKERS:
+        if name != paper:
             continue
         # A number whose inputs are missing says what it needs.
-        if lacks := [need for need in needs if not set(need.split("|")) & set(there)]:
+        if lacks := [need for need in needs if not set(need.split("|")) & set(available)]:
             why = f"(needs {', '.join(map(in_words, lacks))})"
             texts |= dict.fromkeys(keys, why)
             continue
@@ -137,7 +129,7 @@ def _of_confidence(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool)
     del bootstrap
     both = inputs.answers_with_confidence
     table = match(*both, seed=seed, progress=progress).accuracies
-    rows = table.filter(criterion=CRITERIA[0]).pivot(
+    rows = table.filter(criterion=MATCH_ON[0]).pivot(
         "quantity", index="classifier", values="estimate"
     )
     yield "models", f"{len(rows)}"
@@ -168,9 +160,9 @@ def _of_subsets(inputs: Inputs, **_: Any) -> Values:
 def _of_label_sets(inputs: Inputs, **_: Any) -> Values:
     both, sets = inputs.answers_to_both, inputs.both_sets
     humans = inputs.humans
-    wanted = {"dogs": "without dogs", "objects": "objects"}
+    subsets = {"dogs": "without dogs", "objects": "objects"}
     masks = class_subsets(both[0].classes)
-    chosen = {name: masks[name] for name in wanted.values() if name in masks}
+    chosen = {name: masks[name] for name in subsets.values() if name in masks}
     # Accuracies on all images and on the subsets that the paper names.
     table = compare_subsets(
         both[0],
@@ -189,7 +181,7 @@ def _of_label_sets(inputs: Inputs, **_: Any) -> Values:
         yield "human-drop", _points(float(people["gap"].abs().max()))  # type: ignore[arg-type]
     # How people and the best classifier change on the subsets.
     best = machines.sort("reference_accuracy")["participant"][-1]
-    for key, name in wanted.items():
+    for key, name in subsets.items():
         if name not in chosen:
             continue
         rows = table.filter(subset=name)
@@ -211,10 +203,10 @@ def _of_label_sets(inputs: Inputs, **_: Any) -> Values:
     yield "predictions", f"{distinct:,}"
     # How many labels images have.
     reference = sets[0]
-    known = reference.sizes[reference.select_images()]
-    yield "several", _points(float((known > 1).mean()))
-    if (known > 1).any():
-        yield "labels", f"{known[known > 1].mean():.1f}"
+    sizes = reference.sizes[reference.select_images()]
+    yield "several", _points(float((sizes > 1).mean()))
+    if (sizes > 1).any():
+        yield "labels", f"{sizes[sizes > 1].mean():.1f}"
 
 
 def _pairs(data: Any) -> Any:
@@ -249,8 +241,8 @@ def _of_people(inputs: Inputs, **_: Any) -> Values:
     done = people.number > 0
     several = int((people.number > 1).sum())
     # Of images that were clear annotators said nothing.
-    asked = np.flatnonzero(done) if people.first is None else np.unique(people.first.image)
-    yield "classify", f"{len(asked):,}"
+    judged = np.flatnonzero(done) if people.first is None else np.unique(people.first.image)
+    yield "classify", f"{len(judged):,}"
     yield "several-objects", f"{several:,}"
     yield "fifth", _points(several / max(int(done.sum()), 1))
     yield "agree", _points(float((people.main == data.labels)[done].mean()))
@@ -277,11 +269,11 @@ def _of_candidates(inputs: Inputs, **_: Any) -> Values:
 
 def _of_accuracies(inputs: Inputs, **_: Any) -> Values:
     data = inputs.reference
-    wanted = {"alexnet", "vgg13", "vgg16", "resnet50", "inception_v3", "inceptionv3"}
+    published = {"alexnet", "vgg13", "vgg16", "resnet50", "inception_v3", "inceptionv3"}
     rows = [
         f"{name} {_points(float(right.mean()), 2)}"
         for name, right in zip(data.classifiers, data.correct, strict=True)
-        if name in wanted
+        if name in published
     ]
     yield "accuracies", ", ".join(rows) or "(none of these)"
 

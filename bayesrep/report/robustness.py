@@ -10,7 +10,7 @@ from bayesrep.errors import StudyError, plain_text
 from bayesrep.protocols.effective_robustness import CURVED_SCALES, FEWEST_ON_LINE
 from bayesrep.protocols.intervals import proportion_interval
 from bayesrep.protocols.lines import line_band
-from bayesrep.report.figures import BLUE, GREEN, GREY, INK, PURPLE, RED, legend_below, panels
+from bayesrep.report.figures import Color, legend_below, panels
 from bayesrep.report.protocols_text import lines_table
 from bayesrep.report.text import Cell, Name, Row, list_rows
 from bayesrep.studies.answers import right_or_wrong
@@ -20,7 +20,7 @@ from bayesrep.studies.study import Study
 from bayesrep.studies.words import IMAGES, Words, words_of
 
 PANELS_ACROSS = 3
-_FITS = {"linear": (BLUE, "-"), "probit": (RED, "-.")}
+_FIT_STYLES = {"linear": (Color.BLUE, "-"), "probit": (Color.RED, "-.")}
 
 
 def robustness_figure(
@@ -43,17 +43,19 @@ def _draw_panel(axes: Any, tables: Mapping[str, pl.DataFrame], fitted: pl.DataFr
     margin = 0.04 * np.ptp(every)
     low, high = max(every.min() - margin, 1e-3), min(every.max() + margin, 1 - 1e-3)
     ends = np.array([100 * low, 100 * high])
-    axes.plot(ends, ends, color=GREY, lw=1, ls="--", label="y = x")
+    axes.plot(ends, ends, color=Color.GREY, lw=1, ls="--", label="y = x")
     x, y = (fitted[name].to_numpy() for name in roles)
-    at = np.linspace(max(x.min() - margin, low), min(x.max() + margin, high), 200)
-    for scale, (color, style) in _FITS.items():
-        line, lower, upper = (100 * values for values in line_band(x, y, at, scale))
-        axes.plot(100 * at, line, color=color, ls=style, lw=1.2, label=f"{scale} fit", zorder=5)
-        axes.fill_between(100 * at, lower, upper, color=color, alpha=0.18, lw=0)
-    for (name, rows), color in zip(tables.items(), (INK, GREEN, PURPLE), strict=False):
+    grid = np.linspace(max(x.min() - margin, low), min(x.max() + margin, high), 200)
+    for scale, (color, style) in _FIT_STYLES.items():
+        line, lower, upper = (100 * values for values in line_band(x, y, grid, scale))
+        axes.plot(100 * grid, line, color=color, ls=style, lw=1.2, label=f"{scale} fit", zorder=5)
+        axes.fill_between(100 * grid, lower, upper, color=color, alpha=0.18, lw=0)
+    for (name, rows), color in zip(
+        tables.items(), (Color.INK, Color.GREEN, Color.PURPLE), strict=False
+    ):
         _participants(axes, rows, name, color)
-    left, right = every[:, 0].min() - margin, every[:, 0].max() + margin
-    axes.set_xlim(100 * left, 100 * min(right, 1))
+    left_end, right = every[:, 0].min() - margin, every[:, 0].max() + margin
+    axes.set_xlim(100 * left_end, 100 * min(right, 1))
 
 
 def robustness(study: Study | Sequence[Predictions]) -> Any:
@@ -106,7 +108,7 @@ def robustness_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
         nulls_last=True,
         maintain_order=True,
     )
-    shown: dict[str, Cell] = {
+    cells: dict[str, Cell] = {
         "data set": _name_dataset,
         words.classifier: "{classifier}",
         "on the line": lambda row: "yes" if row["baseline"] else "",
@@ -114,9 +116,9 @@ def robustness_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
         "accuracy": "{accuracy:2p}",
     }
     for scale in CURVED_SCALES:
-        shown[f"robustness, {scale}"] = f"{{robustness_{scale}:2p}}"
-        shown[f"95 %, {scale}"] = f"{{lower_{scale}:2p}} to {{upper_{scale}:2p}}"
-    return list_rows(wide, shown)
+        cells[f"robustness, {scale}"] = f"{{robustness_{scale}:2p}}"
+        cells[f"95 %, {scale}"] = f"{{lower_{scale}:2p}} to {{upper_{scale}:2p}}"
+    return list_rows(wide, cells)
 
 
 def baselines_table(lines: pl.DataFrame, words: Words = IMAGES) -> str:

@@ -17,18 +17,18 @@ def subsets_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
     who = table.filter(subset=names[0])
     parts = []
     for start in range(0, len(names), _MOST_BESIDE):
-        shown = names[start : start + _MOST_BESIDE]
+        names_shown = names[start : start + _MOST_BESIDE]
         header = ["participant", "kind"]
         rows = [[row["participant"], words.name_of(row["kind"])] for row in who.to_dicts()]
-        for name in shown:
+        for name in names_shown:
             part = table.filter(subset=name)
             header += [name, "replication"]
             for cells, row in zip(rows, part.to_dicts(), strict=True):
-                cells += [percent(row[f"{role}_accuracy"]) for role in _ROLES]
+                cells += [percent(row[f"{role}_accuracy"]) for role in _SUBSET_ROLES]
         sizes = [""] * 2 + [
             f"{table.filter(subset=name)[f'{role}_images'].max():,}"
-            for name in shown
-            for role in _ROLES
+            for name in names_shown
+            for role in _SUBSET_ROLES
         ]
         parts.append(columns(header, [[words.images, *sizes[1:]], *rows]))
     metric = table["metric"][0]
@@ -36,4 +36,4 @@ def subsets_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
     return "\n\n".join([*parts, remark])
 
 
-_ROLES = ("reference", "replication")
+_SUBSET_ROLES = ("reference", "replication")

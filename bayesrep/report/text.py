@@ -14,8 +14,8 @@ from bayesrep.studies.shown import align_rows
 from bayesrep.studies.words import IMAGES, Words
 
 MISSING_TEXT = "-"
-FORMAT: ContextVar[str] = ContextVar("FORMAT", default="text")
-"""How tables and sentences are written: a key of `WRITERS` and of `ESCAPES`."""
+TEXT_FORMAT: ContextVar[str] = ContextVar("TEXT_FORMAT", default="text")
+"""How tables and sentences are written: a key of `TABLE_WRITERS` and `TEXT_ESCAPES`."""
 WRITTEN_TABLES: ContextVar[list[str] | None] = ContextVar("WRITTEN_TABLES", default=None)
 """The tables that stand so far in what is printed in another format than text."""
 
@@ -45,22 +45,24 @@ def ends(
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table, as `FORMAT` has it; the first column to the left, the others to the right."""
+    """A table, as `TEXT_FORMAT` has it; the first column to the left, the others to the right."""
     return _write((header, *rows))
 
 
 def _write(table: Iterable[Sequence[str]]) -> str:
-    written = WRITERS[FORMAT.get()](_plain_cells(table))
+    written = TABLE_WRITERS[TEXT_FORMAT.get()](_plain_cells(table))
     if (every := WRITTEN_TABLES.get()) is not None:
         every.append(written)
     return written
 
 
 def write_sentences(text: str) -> str:
-    """What is printed, whose names are no marks of the format outside its tables either."""
+    """Print sentences, escaping names that a format would read as markup."""
     tables = sorted(filter(None, WRITTEN_TABLES.get() or ()), key=len, reverse=True)
     parts = re.split(f"({'|'.join(map(re.escape, tables))})", text) if tables else [text]
-    return "".join(part if n % 2 else ESCAPES[FORMAT.get()](part) for n, part in enumerate(parts))
+    return "".join(
+        part if n % 2 else TEXT_ESCAPES[TEXT_FORMAT.get()](part) for n, part in enumerate(parts)
+    )
 
 
 def _plain_cells(table: Iterable[Sequence[str]]) -> list[list[str]]:
@@ -79,10 +81,10 @@ def _align_right(table: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(table[0]), "  ".join("-" * w for w in widths), *map(line, table[1:])])
 
 
-_NUMBERS = re.compile(r"(?:to|[\s\d.,()%±*+-])+")
+_NUMBER_CELL = re.compile(r"(?:to|[\s\d.,()%±*+-])+")
 
 
-_HYPHEN = re.compile(r"(?<![\w-])-(?=[\d.])")
+_HYPHEN_MINUS = re.compile(r"(?<![\w-])-(?=[\d.])")
 
 
 def _use_minus_signs(row: Sequence[str]) -> list[str]:
@@ -91,8 +93,8 @@ def _use_minus_signs(row: Sequence[str]) -> list[str]:
 
 
 def _with_minus(cell: str) -> str:
-    is_number = not isinstance(cell, Name) and _NUMBERS.fullmatch(cell)
-    return _HYPHEN.sub("\N{MINUS SIGN}", cell) if is_number else cell
+    is_number = not isinstance(cell, Name) and _NUMBER_CELL.fullmatch(cell)
+    return _HYPHEN_MINUS.sub("\N{MINUS SIGN}", cell) if is_number else cell
 
 
 _MARKDOWN_SIGNS = re.compile(r"[\\|<>\[\]*`~$]|&(?=#?\w+;)|(?<!\w)_|_(?!\w)|^#", re.MULTILINE)
@@ -109,7 +111,7 @@ def _markdown(table: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
 
 
-_LATEX = {
+_LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
@@ -121,7 +123,7 @@ _LATEX = {
 
 
 def _escape_latex(text: str) -> str:
-    return "".join(_LATEX.get(c, c) for c in text)
+    return "".join(_LATEX_ESCAPES.get(c, c) for c in text)
 
 
 def _latex(table: Sequence[Sequence[str]]) -> str:
@@ -134,12 +136,12 @@ def _latex(table: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-WRITERS: Mapping[str, Callable[[Sequence[Sequence[str]]], str]] = {
+TABLE_WRITERS: Mapping[str, Callable[[Sequence[Sequence[str]]], str]] = {
     "text": _align_right,
     "markdown": _markdown,
     "latex": _latex,
 }
-ESCAPES: Mapping[str, Callable[[str], str]] = {
+TEXT_ESCAPES: Mapping[str, Callable[[str], str]] = {
     "text": str,
     "markdown": _escape_markdown,
     "latex": _escape_latex,
@@ -161,14 +163,14 @@ class _CellFormatter(Formatter):
         return format(value, format_spec)
 
 
-def list_rows(rows: pl.DataFrame | Iterable[Row], shown: Mapping[str, Cell]) -> str:
+def list_rows(rows: pl.DataFrame | Iterable[Row], cells: Mapping[str, Cell]) -> str:
     """Rows of a table under each other: of every column its heading, and what it shows."""
     each = rows.iter_rows(named=True) if isinstance(rows, pl.DataFrame) else rows
-    return columns(list(shown), [[cell_text(row, cell) for cell in shown.values()] for row in each])
+    return columns(list(cells), [[cell_text(row, cell) for cell in cells.values()] for row in each])
 
 
 def cell_text(row: Row, cell: Cell) -> str:
-    """What a column shows of a row; '-' where it lacks that."""
+    """Format a column's cell of a row; '-' where a value is missing."""
     try:
         if callable(cell):
             return cell(row)
@@ -203,4 +205,4 @@ def rows_table(table: pl.DataFrame, digits: int = 3, words: Words = IMAGES) -> s
 
 def align_columns(rows: Sequence[Sequence[str]]) -> str:
     """Rows of words in columns, all to the left."""
-    return align_rows(_plain_cells(rows)) if FORMAT.get() == "text" else _write(rows)
+    return align_rows(_plain_cells(rows)) if TEXT_FORMAT.get() == "text" else _write(rows)

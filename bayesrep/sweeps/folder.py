@@ -20,15 +20,15 @@ from bayesrep.atomic import find_foreign, replaced_file
 from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.files import strict_json
-from bayesrep.sweeps.claims import FOLDER, claim, open_claims
+from bayesrep.sweeps.claims import FOLDER_CLAIM, claim, open_claims
 from bayesrep.sweeps.one import Result
 from bayesrep.sweeps.runs import SweepRun
-from bayesrep.sweeps.tables import MEASURES
+from bayesrep.sweeps.tables import SCORE_COLUMNS
 from bayesrep.version import __version__
 
-RECORD, RUNS, KEY = "sweep.json", "runs", "[0-9a-f]" * 16
+SWEEP_RECORD, RUNS_FOLDER, RUN_KEY_GLOB = "sweep.json", "runs", "[0-9a-f]" * 16
 RUNS_TABLE, ESTIMATES_TABLE = "runs.parquet", "estimates.parquet"
-FOUND: Mapping[str, type] = {
+RESULT_TYPES: Mapping[str, type] = {
     **{"fingerprint": str, "images": int, "replication_images": int, "classifiers": int},
     **{"fitted_by": str, "fitted_components": int, "device_kind": str, "rhat_max": float},
     **{"ess_min": float, "divergences": int, "pareto_k": float, "converged": bool},
@@ -36,11 +36,11 @@ FOUND: Mapping[str, type] = {
     "versions": dict,
 }
 """The columns of a run's result that are the same whenever it is made, and what they hold."""
-OTHER_COLUMNS = {"run", "seconds", *FOUND, *MEASURES}
+OTHER_COLUMNS = {"run", "seconds", *RESULT_TYPES, *SCORE_COLUMNS}
 """Names that no axis has."""
-WORK = ("estimating", "fitting", "summary")
+RUN_STAGES = ("estimating", "fitting", "summary")
 """Stages that are a run's own; further ones are parts of "fitting"."""
-ESTIMATES = {
+ESTIMATE_TYPES = {
     "run": pl.String,
     "quantity": pl.String,
     "classifier": pl.String,
@@ -50,36 +50,36 @@ ESTIMATES = {
 
 def begin(out: Path, file: Path, runs: Sequence[SweepRun]) -> None:
     """Make the folder, or go on in it where every run that it knows is asked for again."""
-    asked = json.loads(json.dumps({run.key: run.axes() for run in runs}))
+    axes_by_key = json.loads(json.dumps({run.key: run.axes() for run in runs}))
     # What a process leaves that was stopped before it had written the record is ours. The record is
     # read last: another command may write it, and runs, while this one looks at the folder.
     strange = out.exists() and (
-        not out.is_dir() or find_foreign(out, [RUNS]) or find_foreign(out / RUNS, [])
+        not out.is_dir() or find_foreign(out, [RUNS_FOLDER]) or find_foreign(out / RUNS_FOLDER, [])
     )
     if strange and _record(out) is None:
         raise OptionError("out-not-earlier-run", out=out)
     out.mkdir(parents=True, exist_ok=True)
     with open_claims(out) as claims:
-        claim(claims, FOLDER, wait=True)
-        _refuse_others(out, file, asked)
-        write_json(out / RECORD, {"version": __version__, "runs": asked})
-        (out / RUNS).mkdir(exist_ok=True)
-        for left in out.glob(".*.partial"):
-            left.unlink(missing_ok=True)  # of a process that was killed
-        for left in (out / RUNS).glob(f".{KEY}.json.*.partial"):
-            if claim(claims, left.name[1:].partition(".")[0], wait=False):
-                left.unlink(missing_ok=True)
+        claim(claims, FOLDER_CLAIM, wait=True)
+        _refuse_others(out, file, axes_by_key)
+        write_json(out / SWEEP_RECORD, {"version": __version__, "runs": axes_by_key})
+        (out / RUNS_FOLDER).mkdir(exist_ok=True)
+        for run_left in out.glob(".*.partial"):
+            run_left.unlink(missing_ok=True)  # of a process that was killed
+        for run_left in (out / RUNS_FOLDER).glob(f".{RUN_KEY_GLOB}.json.*.partial"):
+            if claim(claims, run_left.name[1:].partition(".")[0], wait=False):
+                run_left.unlink(missing_ok=True)
 
 
-def _refuse_others(out: Path, file: Path, asked: Mapping[str, Mapping[str, Any]]) -> None:
+def _refuse_others(out: Path, file: Path, requested: Mapping[str, Mapping[str, Any]]) -> None:
     """Refuse a record of another version, or of runs that are not asked for."""
-    if (held := _record(out)) is not None:
-        if held["version"] != __version__:
+    if (old := _record(out)) is not None:
+        if old["version"] != __version__:
             raise OptionError(
-                "sweep-of-another-version", out=out, version=held["version"], current=__version__
+                "sweep-of-another-version", out=out, version=old["version"], current=__version__
             )
-        others = [axes for key, axes in held["runs"].items() if key not in asked]
-        if others and others[0] in asked.values():
+        others = [axes for key, axes in old["runs"].items() if key not in requested]
+        if others and others[0] in requested.values():
             raise OptionError("sweep-of-changed-study", out=out, study=others[0]["study"])
         if others:
             raise OptionError(
@@ -87,7 +87,7 @@ def _refuse_others(out: Path, file: Path, asked: Mapping[str, Mapping[str, Any]]
                 out=out,
                 file=file,
                 others=len(others),
-                held=len(held["runs"]),
+                held=len(old["runs"]),
                 run=describe_place(others[0]),
             )
 
@@ -105,36 +105,36 @@ def write_json(path: Path, value: Any) -> None:
 
 def keep(out: Path, key: str, result: Result) -> None:
     """Write what a finished run came to."""
-    write_json(out / RUNS / f"{key}.json", result)
+    write_json(out / RUNS_FOLDER / f"{key}.json", result)
 
 
 def read_results(out: Path, keys: Iterable[str]) -> dict[str, Result]:
-    """What those of the runs came to that are finished; a damaged file is of a run to be made."""
+    """Read the results of the finished runs; a run with a damaged file is to be made again."""
     results: dict[str, Result] = {}
     for key in keys:
         with suppress(StudyError):
-            result = strict_json.read(out / RUNS / f"{key}.json")
+            result = strict_json.read(out / RUNS_FOLDER / f"{key}.json")
             if _is_whole(result):
                 results[key] = result
     return results
 
 
 def _is_whole(result: Any) -> bool:
-    """Whether a file holds all that is written of a run; of a failed one, no estimates."""
+    """Return whether a file holds a whole result; that of a failed run has no estimates."""
     if not isinstance(result, dict) or not {"seconds", "error"} <= result.keys():
         return False
     columns, stages = result.get("estimates", {}), result["seconds"]
     if not isinstance(columns, dict) or not isinstance(stages, dict) or "study" not in stages:
         return False
-    complete = not columns or columns.keys() == ESTIMATES.keys() - {"run"}
+    complete = not columns or columns.keys() == ESTIMATE_TYPES.keys() - {"run"}
     return (
         complete
         and all(is_of_kind(each, float) for each in stages.values())
-        and all(_is_missing_or(result.get(name), kind) for name, kind in FOUND.items())
+        and all(_is_missing_or(result.get(name), kind) for name, kind in RESULT_TYPES.items())
         and all(isinstance(column, list) for column in columns.values())
         and len({len(column) for column in columns.values()}) <= 1
         and all(
-            _is_missing_or(value, str if ESTIMATES[name] == pl.String else float)
+            _is_missing_or(value, str if ESTIMATE_TYPES[name] == pl.String else float)
             for name, column in columns.items()
             for value in column
         )
@@ -142,12 +142,12 @@ def _is_whole(result: Any) -> bool:
 
 
 def _is_missing_or(value: Any, kind: type) -> bool:
-    """Whether a cell is empty or of a kind, as a count below 2^31."""
+    """Return whether a cell is empty or of a kind, as a count below 2^31."""
     return value is None or is_of_kind(value, kind) and (kind is not int or 0 <= value < 2**31)
 
 
 def _is_place(axes: Any) -> bool:
-    """Whether axes are a run's as `SweepRun.axes` says them."""
+    """Return whether axes are those that `SweepRun.axes` writes."""
     if not isinstance(axes, dict) or not OTHER_COLUMNS.isdisjoint(axes):
         return False
     return all(isinstance(axes.get(name), str) for name in ("study", "method")) and all(
@@ -168,53 +168,53 @@ def read_tables(out: Path) -> tuple[pl.DataFrame, pl.DataFrame, int]:
     """
     record = _record(out)
     if record is None:
-        raise OptionError("sweep-folder-missing", folder=out, file=RECORD)
-    asked: dict[str, Any] = record["runs"]
-    results = read_results(out, asked)
+        raise OptionError("sweep-folder-missing", folder=out, file=SWEEP_RECORD)
+    axes_by_key: dict[str, Any] = record["runs"]
+    results = read_results(out, axes_by_key)
     if not results:
         raise OptionError("sweep-without-finished-runs", folder=out)
-    return (*tables(asked, results), len(asked))
+    return (*tables(axes_by_key, results), len(axes_by_key))
 
 
 def _record(out: Path) -> dict[str, Any] | None:
-    """What was asked for in a folder; None if it is not a sweep's."""
+    """Read the record of a folder; None if it is not a sweep's."""
     with suppress(StudyError, KeyError, TypeError, AttributeError):
-        record = strict_json.read(out / RECORD)
+        record = strict_json.read(out / SWEEP_RECORD)
         runs = record["runs"]
         if isinstance(record["version"], str) and all(
-            re.fullmatch(KEY, key) and _is_place(axes) for key, axes in runs.items()
+            re.fullmatch(RUN_KEY_GLOB, key) and _is_place(axes) for key, axes in runs.items()
         ):
             return record
     return None
 
 
 def tables(
-    asked: Mapping[str, Mapping[str, Any]], results: Mapping[str, Result]
+    axes_by_key: Mapping[str, Mapping[str, Any]], results: Mapping[str, Result]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The tables of runs and of estimates, in the grid's order."""
-    keys = [key for key in asked if key in results]
-    axes = list(dict.fromkeys(name for key in keys for name in asked[key]))
+    keys = [key for key in axes_by_key if key in results]
+    axes = list(dict.fromkeys(name for key in keys for name in axes_by_key[key]))
     stages = list(dict.fromkeys(name for key in keys for name in results[key]["seconds"]))
     rows: dict[str, list[Any]] = {"run": keys}
-    rows |= {name: _unify_column([asked[key].get(name) for key in keys]) for name in axes}
-    rows |= {name: [_cell(results[key].get(name)) for key in keys] for name in FOUND}
+    rows |= {name: _unify_column([axes_by_key[key].get(name) for key in keys]) for name in axes}
+    rows |= {name: [_cell(results[key].get(name)) for key in keys] for name in RESULT_TYPES}
     seconds = [results[key]["seconds"] for key in keys]
     rows["seconds"] = [working_seconds(each) for each in seconds]
     rows["ess_per_second"] = [ess_per_second(results[key]) for key in keys]
     rows |= {f"seconds_{n.replace(' ', '_')}": [s.get(n) for s in seconds] for n in stages}
     of_runs = pl.DataFrame(rows, strict=False, infer_schema_length=None)
-    numbers = [*(name for name, kind in FOUND.items() if kind is float)]
+    numbers = [*(name for name, kind in RESULT_TYPES.items() if kind is float)]
     numbers += ["seconds", "ess_per_second"]
     of_runs = of_runs.with_columns(
         pl.col(*numbers).cast(pl.Float64), pl.col("error").cast(pl.String)
     )
-    columns: dict[str, list[Any]] = {name: [] for name in ESTIMATES}
+    columns: dict[str, list[Any]] = {name: [] for name in ESTIMATE_TYPES}
     for key in keys:
-        made = results[key].get("estimates", {})
-        for name, values in made.items():
+        estimates = results[key].get("estimates", {})
+        for name, values in estimates.items():
             columns[name] += values
-        columns["run"] += [key] * len(made.get("quantity", ()))
-    return of_runs, pl.DataFrame(columns, schema=ESTIMATES)
+        columns["run"] += [key] * len(estimates.get("quantity", ()))
+    return of_runs, pl.DataFrame(columns, schema=ESTIMATE_TYPES)
 
 
 def _unify_column(values: list[Any]) -> list[Any]:
@@ -229,20 +229,20 @@ def _cell(value: Any) -> Any:
 
 def working_seconds(stages: Mapping[str, float]) -> float:
     """Seconds of a run, but for making its study."""
-    return round(sum(stages.get(name, 0.0) for name in WORK), 3)
+    return round(sum(stages.get(name, 0.0) for name in RUN_STAGES), 3)
 
 
 def ess_per_second(result: Result) -> float | None:
     """The least effective size by second of the run, but for compiling."""
     size, stages = result.get("ess_min"), result["seconds"]
-    left = working_seconds(stages) - stages.get("compiling", 0.0)
-    return None if size is None or left <= 0 else size / left
+    seconds = working_seconds(stages) - stages.get("compiling", 0.0)
+    return None if size is None or seconds <= 0 else size / seconds
 
 
 def write_tables(out: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Write the tables of what is finished."""
     with open_claims(out) as claims:
-        claim(claims, FOLDER, wait=True)
+        claim(claims, FOLDER_CLAIM, wait=True)
         runs, estimates, _ = read_tables(out)
         for table, name in ((runs, RUNS_TABLE), (estimates, ESTIMATES_TABLE)):
             with replaced_file(out / name) as partial:

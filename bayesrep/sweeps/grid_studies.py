@@ -14,22 +14,22 @@ from bayesrep.sweeps import stated
 from bayesrep.sweeps.runs import StudyOf, combinations
 from bayesrep.sweeps.stated import Check, GridPlace
 
-KINDS = ("folder", "simulate", "source")
+STUDY_KINDS = ("folder", "simulate", "source")
 LONGEST_COUNT = 10  # digits
 
 
-def studies_at(place: GridPlace, given: Any) -> Iterator[StudyOf]:
+def studies_at(place: GridPlace, tables: Any) -> Iterator[StudyOf]:
     """The studies of the tables [[study]]."""
-    if not isinstance(given, list) or not given:
-        raise stated.refuse_value(place, given, "tables [[study]]")
-    for number, table in enumerate(given, 1):
-        here = place if len(given) == 1 else GridPlace(place.file, f"{place.key} {number}")
-        if not isinstance(table, dict) or len(KINDS & table.keys()) != 1:
-            raise OptionError("grid-study-kinds", place=here, kinds=", ".join(KINDS))
-        name = stated.text(here.child("name"), table["name"]) if "name" in table else ""
-        (kind,) = KINDS & table.keys()
+    if not isinstance(tables, list) or not tables:
+        raise stated.refuse_value(place, tables, "tables [[study]]")
+    for number, table in enumerate(tables, 1):
+        entry_place = place if len(tables) == 1 else GridPlace(place.file, f"{place.key} {number}")
+        if not isinstance(table, dict) or len(STUDY_KINDS & table.keys()) != 1:
+            raise OptionError("grid-study-kinds", place=entry_place, kinds=", ".join(STUDY_KINDS))
+        name = stated.text(entry_place.child("name"), table["name"]) if "name" in table else ""
+        (kind,) = STUDY_KINDS & table.keys()
         find = {"folder": _folders, "simulate": _simulations, "source": _read}[kind]
-        yield from find(here, table, name)
+        yield from find(entry_place, table, name)
 
 
 def _folders(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[StudyOf]:
@@ -41,9 +41,9 @@ def _folders(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[
 
 def _simulations(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[StudyOf]:
     stated.check_names(place, table, ("simulate", "name"))
-    inside, given = place.child("simulate"), table["simulate"]
+    inside, arguments = place.child("simulate"), table["simulate"]
     checks: dict[str, Check] = {
-        "seed": stated.whole_number(0, bounds.SEED),
+        "seed": stated.whole_number(0, bounds.MAX_SEED),
         "images": stated.whole_number(1),
         "annotators": _annotators,
         "classifiers": stated.whole_number(1),
@@ -52,13 +52,13 @@ def _simulations(place: GridPlace, table: Mapping[str, Any], name: str) -> Itera
         "dependence": stated.share,
     }
     assert checks.keys() == inspect.signature(simulate_study).parameters.keys()
-    stated.check_names(inside, given, tuple(checks))
-    asked = {
-        n: stated.values(inside.child(n), given[n], stated.optional(checks[n]))
+    stated.check_names(inside, arguments, tuple(checks))
+    options = {
+        n: stated.values(inside.child(n), arguments[n], stated.optional(checks[n]))
         for n in checks
-        if n in given
+        if n in arguments
     }
-    yield from (StudyOf("simulate", name or "simulated", each) for each in combinations(asked))
+    yield from (StudyOf("simulate", name or "simulated", each) for each in combinations(options))
 
 
 def _annotators(place: GridPlace, value: Any) -> int | str:
@@ -80,17 +80,17 @@ def _scenario(place: GridPlace, value: Any) -> str:
 def _kinds_of(annotation: Any) -> list[type]:
     """The kinds of value that a reader's option may have, as it says itself."""
     takes = (annotation, *get_args(annotation))
-    return [kind for kind in stated.KINDS if any(kind in (each, type(each)) for each in takes)]
+    return [kind for kind in stated.KIND_NAMES if any(kind in (each, type(each)) for each in takes)]
 
 
-_OURS = ("name", "keep_workers")  # options of readers that change no number
+_UNUSED_OPTIONS = ("name", "keep_workers")  # options of readers that change no number
 
 
 def _read(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[StudyOf]:
-    known = tuple(name for name, reader in READERS.items() if reader.has_counts)
-    source = str(stated.word(known)(place.child("source"), table["source"]))
+    readers = tuple(name for name, reader in READERS.items() if reader.has_counts)
+    source = str(stated.word(readers)(place.child("source"), table["source"]))
     parameters = inspect.signature(READERS[source].read).parameters.values()
-    options = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in _OURS]
+    options = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in _UNUSED_OPTIONS]
     own = {p.name: kinds for p in options if (kinds := _kinds_of(p.annotation))}
     stated.check_names(place, table, ("source", "files", "name", *own))
     inside = place.child("files")
@@ -100,11 +100,12 @@ def _read(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[Stu
         )
     files = stated.values(inside, table["files"], stated.text)
     paths = tuple(stated.path(inside, each) for each in files)
-    asked = {
+    import_options = {
         n: stated.values(place.child(n), table[n], stated.optional(stated.scalar(*kinds)))
         for n, kinds in own.items()
         if n in table
     }
     yield from (
-        StudyOf("source", name or source, each, paths, source) for each in combinations(asked)
+        StudyOf("source", name or source, each, paths, source)
+        for each in combinations(import_options)
     )

@@ -24,11 +24,11 @@ from bayesrep.sweeps.studies import keep_answers, study_of, true_accuracies
 from bayesrep.types import Floats
 from bayesrep.version import __version__
 
-SINGLE = ("adjusted_accuracy", "bias_corrected_gap")
+SCORED_QUANTITIES = ("adjusted_accuracy", "bias_corrected_gap")
 SHARED_QUANTITIES = ("mean_adjusted_accuracy", "mean_gap", "slope")
 """What is reported of each classifier, and of all together; gaps are from what was measured."""
-PACKAGES = ("jax", "jaxlib", "numpyro", "numpy")
-QUIET = (ConvergenceWarning, EstimateWarning, TableWarning)
+VERSIONED_PACKAGES = ("jax", "jaxlib", "numpyro", "numpy")
+QUIET_WARNINGS = (ConvergenceWarning, EstimateWarning, TableWarning)
 """Warnings whose words are in the run's verdict and advice, or are of the study alone."""
 
 Result = dict[str, Any]
@@ -38,11 +38,11 @@ Result = dict[str, Any]
 def result_of(run: SweepRun) -> Result:
     """Do a run; one that is refused or too large for the memory has its error, no estimates."""
     watch = Stopwatch("study")
-    made_with = {"bayesrep": __version__, **versions(PACKAGES)}
+    made_with = {"bayesrep": __version__, **versions(VERSIONED_PACKAGES)}
     result: Result = {"versions": made_with, "error": None}
     try:
         with warnings.catch_warnings():
-            for category in QUIET:
+            for category in QUIET_WARNINGS:
                 warnings.simplefilter("ignore", category)
             study = study_of(run.study)
             if run.annotators is not None:
@@ -60,12 +60,12 @@ def result_of(run: SweepRun) -> Result:
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Whether the machine was too small: of Python, or of a device of JAX."""
+    """Return whether memory ran out: Python's, or that of a JAX device."""
     return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
 
 
 def describe_study(study: Study) -> Result:
-    """Which study it is, and its size."""
+    """Describe a study by its name and size."""
     return {
         "fingerprint": study.fingerprint(),
         "images": len(study.reference.images),
@@ -88,18 +88,18 @@ def quantities(reference: Floats, adjusted: Floats) -> Floats:
 def estimates(study: Study, value: Floats, sd: Floats, lower: Floats, upper: Floats) -> Result:
     """Columns of the table of estimates, of values in the order of `quantities`."""
     names = list(study.classifiers)
-    known, reference = true_accuracies(study), study.reference.correct.mean(axis=0)
-    truth = np.full_like(value, np.nan) if known is None else quantities(reference, known)
+    actual, reference = true_accuracies(study), study.reference.correct.mean(axis=0)
+    truth = np.full_like(value, np.nan) if actual is None else quantities(reference, actual)
     columns = {"estimate": value, "sd": sd, "lower": lower, "upper": upper, "truth": truth}
     return {
-        "quantity": [each for each in SINGLE for _ in names] + [*SHARED_QUANTITIES],
-        "classifier": names * len(SINGLE) + [None] * len(SHARED_QUANTITIES),
+        "quantity": [each for each in SCORED_QUANTITIES for _ in names] + [*SHARED_QUANTITIES],
+        "classifier": names * len(SCORED_QUANTITIES) + [None] * len(SHARED_QUANTITIES),
         **{name: replace_non_finite(column.tolist()) for name, column in columns.items()},
     }
 
 
 def _estimate(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
-    """What an estimator comes to; its intervals are those that the library gives it."""
+    """Run an estimator, with the library's own intervals."""
     watch.stage("estimating")
     settings: dict[str, Any] = dict(run.settings)
     with warnings.catch_warnings(record=True) as heard:
@@ -113,49 +113,49 @@ def _estimate(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
     ends[:, :count] = analysis.interval[:, :count]
     for place, name in ((-2, "bias_corrected_gap"), (-1, "slope")):
         ends[:, place] = analysis.interval[:, count + QUANTITIES.index(name)]
-    made = estimates(study, value, np.full_like(value, np.nan), *ends)
-    return {"device_kind": "cpu", "advice": advice, "estimates": made}
+    estimated = estimates(study, value, np.full_like(value, np.nan), *ends)
+    return {"device_kind": "cpu", "advice": advice, "estimates": estimated}
 
 
 def _fit(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
-    """What a fit comes to, whether or not it has converged."""
+    """Fit a model; return its estimates whether or not it has converged."""
     cut = run.method == "cut"
     method: Any = "nuts" if cut else run.method
     feedback: Any = "cut" if cut else "full"
-    asked: dict[str, Any] = dict(run.settings) | dict(run.options)
+    options: dict[str, Any] = dict(run.settings) | dict(run.options)
     watch.stage("fitting")
     posterior = inspect.unwrap(fit)(  # what is only summarized needs no ArviZ
-        study, method=method, feedback=feedback, seed=run.seed or 0, progress=False, **asked
+        study, method=method, feedback=feedback, seed=run.seed or 0, progress=False, **options
     )
     watch.stage("summary")
     fitted = Fitted(study, posterior)
     adjusted = fitted.draws_over_crowds.reshape(-1, len(study.classifiers))
     draws = quantities(fitted.statistics.accuracy("reference"), adjusted)
     lower, upper = np.quantile(draws, INTERVAL, axis=0)
-    made = fitted.group.attrs
+    attributes = fitted.group.attrs
     return {
-        "fitted_by": made["method"],
-        "device_kind": made["device"],
+        "fitted_by": attributes["method"],
+        "device_kind": attributes["device"],
         "fitted_components": int(fitted.record.options.components),
-        "converged": bool(made["converged"]),
-        "verdict": made["verdict"],
-        "advice": made["advice"],
-        "tried": made["tried"],
+        "converged": bool(attributes["converged"]),
+        "verdict": attributes["verdict"],
+        "advice": attributes["advice"],
+        "tried": attributes["tried"],
         **convergence(posterior, fitted),
         "estimates": estimates(study, draws.mean(axis=0), draws.std(axis=0, ddof=1), lower, upper),
-        "of_fit": json.loads(made["seconds"]),
+        "of_fit": json.loads(attributes["seconds"]),
     }
 
 
 def convergence(posterior: Posterior, fitted: Fitted) -> Mapping[str, float | int | None]:
     """The worst R-hat and effective size of any quantity, divergences, and Pareto's k."""
-    made = fitted.group.attrs
+    attributes = fitted.group.attrs
     if fitted.record.method != "nuts":
         return {
             "rhat_max": None,
-            "ess_min": float(made["ess"]),
+            "ess_min": float(attributes["ess"]),
             "divergences": None,
-            "pareto_k": float(made["pareto_k"]),
+            "pareto_k": float(attributes["pareto_k"]),
         }
     checks, stats = diagnostics(fitted.group), find_group(posterior, "sample_stats")
     sizes = (*checks.ess_bulk.values(), *checks.ess_tail.values())

@@ -1,4 +1,4 @@
-"""What a run of a grid is: a study, a method and its settings, and the name that they give it."""
+"""Runs of a grid: a study, a method and its settings, with the key that names the result."""
 
 import hashlib
 import json
@@ -11,47 +11,31 @@ Value: TypeAlias = str | int | float | bool | tuple[float, float] | None
 Settings: TypeAlias = tuple[tuple[str, Value], ...]
 """Values by name, in the order of the names."""
 
-FITS = ("laplace", "nuts", "auto", "cut")
+FIT_METHODS = ("laplace", "nuts", "auto", "cut")
 """Methods that fit a model; "cut" is `bayesrep.fit` by nuts with the feedback cut."""
 OF_CHAINS = ("chains", "warmup", "target_accept", "max_tree_depth", "dense_mass")
 OF_FITS = ("model", *OF_CHAINS, "draws", "device")
 """Axes of fits; those of chains mean nothing to laplace."""
 OF_POINTS = ("bootstrap",)
-LARGEST_GRID = 10_000
+MAX_RUNS = 10_000
 """Runs that a grid may state."""
-SEEDLESS = ("raw", "naive", "jackknife")
+NO_SEED = ("raw", "naive", "jackknife")
 """Estimators without anything random, unless they are bootstrapped."""
 
 
 @dataclass(frozen=True)
 class StudyOf:
-    """Where a study comes from.
+    """Specification of a study: simulated, in a folder, or from a source."""
 
-    Attributes
-    ----------
-    kind
-        "simulate", "folder" or "source".
-    name
-        What tables call it.
-    settings
-        Settings of `bayesrep.simulate_study`, or of the source's reader.
-    files
-        The folder, or what the reader is given.
-    source
-        The reader's name.
-    contents
-        A digest of what was read; of a simulated study its settings say all.
-    """
-
-    kind: str
-    name: str
-    settings: Settings = ()
-    files: tuple[str, ...] = ()
-    source: str = ""
-    contents: str = ""
+    kind: str  # "simulate", "folder" or "source"
+    name: str  # what tables call it
+    settings: Settings = ()  # settings of `bayesrep.simulate_study`, or of the source's reader
+    files: tuple[str, ...] = ()  # the folder, or what the reader is given
+    source: str = ""  # the reader's name
+    contents: str = ""  # a digest of what was read; of a simulated study its settings say all
 
     def identity(self) -> dict[str, Any]:
-        """What decides its contents, whatever it is called."""
+        """Return the settings that determine the study's contents, whatever its name."""
         if self.kind == "simulate":
             return {"simulate": dict(self.settings)}
         return {"contents": self.contents}
@@ -59,35 +43,19 @@ class StudyOf:
 
 @dataclass(frozen=True)
 class SweepRun:
-    """One run.
+    """One run."""
 
-    Attributes
-    ----------
-    study
-        Where its study comes from.
-    method
-        An estimator with its options, or one of `FITS`.
-    annotators
-        Answers that are kept of every image; None: all.
-    seed
-        Seed of the method; None where nothing is random.
-    settings
-        Arguments of the method that were asked for.
-    options
-        Fields of the model's options that were asked for.
-    """
-
-    study: StudyOf
-    method: str
-    annotators: int | None = None
-    seed: int | None = None
-    settings: Settings = ()
-    options: Settings = ()
+    study: StudyOf  # where its study comes from
+    method: str  # an estimator with its options, or one of `FIT_METHODS`
+    annotators: int | None = None  # answers that are kept of every image; None: all
+    seed: int | None = None  # seed of the method; None where nothing is random
+    settings: Settings = ()  # arguments of the method that were asked for
+    options: Settings = ()  # fields of the model's options that were asked for
 
     @property
     def fits(self) -> bool:
-        """Whether it fits a model."""
-        return self.method in FITS
+        """Return whether the run fits a model."""
+        return self.method in FIT_METHODS
 
     @property
     def key(self) -> str:
@@ -120,7 +88,7 @@ def expand(
     studies: Sequence[StudyOf],
     axes: Mapping[str, tuple[Value, ...]],
     options: Mapping[str, tuple[Value, ...]],
-    known: Mapping[str, frozenset[str]],
+    options_by_model: Mapping[str, frozenset[str]],
 ) -> Iterator[SweepRun]:
     """Yield the runs of a grid, study by study, each as often as the grid states it."""
     yield from (
@@ -128,31 +96,31 @@ def expand(
         for study, annotators, method in product(
             studies, axes["annotators"], map(str, axes["method"])
         )
-        for settings, chosen in _settings(method, axes, options, known)
+        for settings, chosen in _settings(method, axes, options, options_by_model)
         for seed in (axes["seed"] if has_use_of_seed(method, settings) else (None,))
     )
 
 
 def has_use_of_seed(method: str, settings: Settings) -> bool:
-    """Whether anything about a method is random."""
-    return method.partition("(")[0] not in SEEDLESS or bool(dict(settings).get("bootstrap"))
+    """Return whether a method is random."""
+    return method.partition("(")[0] not in NO_SEED or bool(dict(settings).get("bootstrap"))
 
 
 def _settings(
     method: str,
     axes: Mapping[str, tuple[Value, ...]],
     options: Mapping[str, tuple[Value, ...]],
-    known: Mapping[str, frozenset[str]],
+    options_by_model: Mapping[str, frozenset[str]],
 ) -> Iterator[tuple[Settings, Settings]]:
     """Settings and options of a method: every combination of those for which it has a use."""
-    if method not in FITS:
+    if method not in FIT_METHODS:
         used = {name: axes[name] for name in OF_POINTS if name in axes}
         yield from ((settings, ()) for settings in combinations(used))
         return
     unused = OF_CHAINS if method == "laplace" else ()
     used = {name: axes[name] for name in OF_FITS if name in axes and name not in unused}
     for settings in combinations(used):
-        fields = known[str(dict(settings).get("model") or "joint")]
+        fields = options_by_model[str(dict(settings).get("model") or "joint")]
         of_model = {name: values for name, values in options.items() if name in fields}
         yield from ((settings, chosen) for chosen in combinations(of_model))
 

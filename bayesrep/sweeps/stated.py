@@ -9,7 +9,7 @@ from bayesrep import bounds
 from bayesrep.errors import BayesrepError, OptionError, did_you_mean, refuse_any
 from bayesrep.sweeps.runs import Value
 
-DEFAULT = "default"
+DEFAULT_WORD = "default"
 """How a grid names what is left to the library."""
 
 
@@ -41,8 +41,8 @@ def values(place: GridPlace, stated: Any, check: Check) -> tuple[Value, ...]:
 
 
 def optional(check: Check) -> Check:
-    """The same, or `DEFAULT`, which is None."""
-    return lambda place, value: None if value == DEFAULT else check(place, value)
+    """The same, or `DEFAULT_WORD`, which is None."""
+    return lambda place, value: None if value == DEFAULT_WORD else check(place, value)
 
 
 def check_names(place: GridPlace, stated: Any, names: Sequence[str]) -> None:
@@ -55,12 +55,12 @@ def check_names(place: GridPlace, stated: Any, names: Sequence[str]) -> None:
             raise OptionError("grid-key-unknown", place=place.child(name), hint=hint)
 
 
-def refuse_value(place: GridPlace, value: Any, wanted: str) -> OptionError:
-    """What refuses a value that is not what is wanted."""
-    return OptionError("grid-value-of-wrong-kind", place=place, value=repr(value), wanted=wanted)
+def refuse_value(place: GridPlace, value: Any, expected: str) -> OptionError:
+    """Build the error that refuses a value of the wrong type."""
+    return OptionError("grid-value-of-wrong-kind", place=place, value=repr(value), wanted=expected)
 
 
-def whole_number(least: int, most: int = bounds.DRAWS) -> Check:
+def whole_number(least: int, most: int = bounds.MAX_TOTAL_DRAWS) -> Check:
     """A whole number of some size."""
 
     def check(place: GridPlace, value: Any) -> int:
@@ -97,15 +97,15 @@ def share(place: GridPlace, value: Any) -> float:
     return float(value)
 
 
-KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+KIND_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
 def scalar(*kinds: type) -> Check:
-    """A value of one of some of the `KINDS`."""
+    """A value of one of some of the `KIND_NAMES`."""
 
     def check(place: GridPlace, value: Any) -> Value:
         if not any(bounds.is_of_kind(value, kind) for kind in kinds):
-            raise refuse_value(place, value, " or ".join(KINDS[kind] for kind in kinds))
+            raise refuse_value(place, value, " or ".join(KIND_NAMES[kind] for kind in kinds))
         return value
 
     return check
@@ -119,10 +119,10 @@ def path(place: GridPlace, value: Value) -> str:
     return str(file)
 
 
-def call_at_place(place: GridPlace, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
-    """What a function says of a value; its refusal names the place."""
+def call_at_place(place: GridPlace, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """Call a function on a value of the grid; an error names the value's place."""
     try:
         with refuse_any(lambda why: OptionError("grid-value-refused", reason=why)):
-            return function(*given, **named)
+            return function(*args, **named)
     except BayesrepError as error:
         raise error.add_place(place) from None

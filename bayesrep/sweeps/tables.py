@@ -1,4 +1,4 @@
-"""What a sweep comes to by method and axis: errors and coverage where truth is known, and time."""
+"""Tables of a sweep by method and axis: errors, coverage where truth is known, and time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import polars as pl
 from bayesrep.report.text import MISSING_TEXT, Cell, list_rows
 
 NOT_AXES = ("run", "seed", "study_seed")
-MEASURES = (
+SCORE_COLUMNS = (
     *("runs", "failed", "converged", "mean_gap", "gap_error", "gap_rms", "single_rms"),
     *("gap_held", "single_held", "gap_width", "single_width", "seconds", "ess_per_second"),
 )
@@ -33,7 +33,7 @@ def _has_several(runs: pl.DataFrame, axis: str) -> bool:
 
 
 def _owners(runs: pl.DataFrame, axis: str) -> list[str]:
-    """What has an axis or lacks it, for every run: its study, its method, or the sweep."""
+    """Return which part of every run has an axis: its study, its method, or the sweep."""
     if axis in ("study", "annotators"):
         return [""] * len(runs)
     return runs["study" if axis.startswith("study_") else "method"].to_list()
@@ -59,7 +59,7 @@ def _word(value: object) -> str:
 def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
     """A row for each method and combination of the axes that vary, in the grid's order."""
     axes = varying_axes(runs)
-    shown = runs.with_columns(*(pl.Series(name, _words(runs, name)) for name in axes))
+    table = runs.with_columns(*(pl.Series(name, _words(runs, name)) for name in axes))
     # Errors and coverage of the mean gap, and of single classifiers.
     gaps, singles = (
         estimates.filter(quantity=name).select(
@@ -81,22 +81,22 @@ def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
         single_width=pl.col("width").mean(),
     )
     # Methods without convergence have none; failed runs have no times.
-    known, made = pl.col("converged").count() > 0, pl.col("error").is_null()
+    is_fit, succeeded = pl.col("converged").count() > 0, pl.col("error").is_null()
     means = ("mean_gap", "gap_error", "gap_held", "gap_width", "single_held", "single_width")
     return (
-        shown.join(gaps, on="run", how="left", maintain_order="left")
+        table.join(gaps, on="run", how="left", maintain_order="left")
         .join(of_singles, on="run", how="left", maintain_order="left")
         .group_by(axes, maintain_order=True)
         .agg(
             *(pl.col(name).mean() for name in means),
-            *(pl.col(name).filter(made).median() for name in ("seconds", "ess_per_second")),
+            *(pl.col(name).filter(succeeded).median() for name in ("seconds", "ess_per_second")),
             runs=pl.len().cast(pl.Int64),
             failed=pl.col("error").count().cast(pl.Int64),
-            converged=pl.when(known).then(pl.col("converged").cast(pl.Int64).sum()),
+            converged=pl.when(is_fit).then(pl.col("converged").cast(pl.Int64).sum()),
             gap_rms=pl.col("gap_error").pow(2).mean().sqrt(),
             single_rms=pl.col("square").mean().sqrt(),
         )
-        .select(*axes, *MEASURES)
+        .select(*axes, *SCORE_COLUMNS)
     )
 
 
@@ -118,27 +118,27 @@ SHOWN_COLUMNS: dict[str, tuple[str, Cell]] = {
 
 
 def scores_text(table: pl.DataFrame) -> str:
-    """The table of `scores` in percent and points; columns without any value are left out."""
-    axes = table.columns[: -len(MEASURES)]
-    shown: dict[str, Cell] = {name.replace("_", " "): f"{{{name}}}" for name in axes}
+    """The table of `scores` in percent and points; cells without any value are left out."""
+    axes = table.columns[: -len(SCORE_COLUMNS)]
+    cells: dict[str, Cell] = {name.replace("_", " "): f"{{{name}}}" for name in axes}
     for name, (title, cell) in SHOWN_COLUMNS.items():
         empty = table[name].null_count() == len(table)
         if not empty and not (name == "failed" and table[name].sum() == 0):
-            shown[title] = cell
-    return list_rows(table, shown)
+            cells[title] = cell
+    return list_rows(table, cells)
 
 
 def scores_facts(table: pl.DataFrame) -> list[dict[str, Any]]:
     """The rows of `scores`, the axes in a mapping of their own."""
-    axes = table.columns[: -len(MEASURES)]
+    axes = table.columns[: -len(SCORE_COLUMNS)]
     return [
-        {"axes": {name: row[name] for name in axes}, **{name: row[name] for name in MEASURES}}
+        {"axes": {name: row[name] for name in axes}, **{name: row[name] for name in SCORE_COLUMNS}}
         for row in table.iter_rows(named=True)
     ]
 
 
 def remarks_text(runs: pl.DataFrame) -> Sequence[str]:
-    """What is to be said of runs beside their scores: why some failed, and what others rest on."""
+    """List remarks beside the scores: why runs failed, and what others rest on."""
     return [*failures_text(runs), *advice_text(runs)]
 
 
@@ -149,11 +149,11 @@ def failures_text(runs: pl.DataFrame) -> Sequence[str]:
 
 
 def advice_text(runs: pl.DataFrame) -> Sequence[str]:
-    """What runs of a method rest on beside the counts, a line each, as the first of them says."""
-    told = runs.filter(pl.col("advice").cast(pl.String).str.len_chars() > 0)
+    """List the advice attached to runs of a method, a line each, from the first that has it."""
+    advised = runs.filter(pl.col("advice").cast(pl.String).str.len_chars() > 0)
     return [
         f"{method}, {len(rows)} of {len(runs.filter(method=method))} runs: {rows['advice'][0]}"
-        for (method,), rows in told.group_by("method", maintain_order=True)
+        for (method,), rows in advised.group_by("method", maintain_order=True)
     ]
 
 

@@ -27,7 +27,7 @@ from bayesrep.sweeps.folder import keep, read_results, working_seconds
 from bayesrep.sweeps.one import Result, result_of
 from bayesrep.sweeps.runs import SweepRun
 
-SIZES = ("study_images", "study_classifiers", "model", "chains", "warmup", "draws", "bootstrap")
+SIZE_AXES = ("study_images", "study_classifiers", "model", "chains", "warmup", "draws", "bootstrap")
 """Axes that decide how long a method takes, beside which study it is."""
 Heard: TypeAlias = Callable[[SweepRun, Result], None]
 """Called with every finished run."""
@@ -49,27 +49,19 @@ def finished_run(run: SweepRun, result: Result) -> Done:
 
 
 def size_of(run: SweepRun) -> tuple[Any, ...]:
-    """What decides how long a method takes."""
+    """Return the features that determine how long a method takes."""
     axes = run.axes()
-    return (run.study.name, *(axes.get(name) for name in SIZES))
+    return (run.study.name, *(axes.get(name) for name in SIZE_AXES))
 
 
 class Forecast(NamedTuple):
-    """How long the runs that are left will take.
+    """Expected duration of the remaining runs."""
 
-    Attributes
-    ----------
-    seconds
-        Seconds of the runs whose method has been timed.
-    untimed
-        How many there are of each other method.
-    """
-
-    seconds: float
-    untimed: Mapping[str, int]
+    seconds: float  # seconds of the runs whose method has been timed
+    untimed: Mapping[str, int]  # how many there are of each other method
 
 
-def forecast(done: Sequence[Done], left: Sequence[SweepRun], jobs: int) -> Forecast:
+def forecast(done: Sequence[Done], remaining: Sequence[SweepRun], jobs: int) -> Forecast:
     """The time that is left, from the finished runs of the same method and size.
 
     The first of them compiles what the others use, and does not count where there are others; of a
@@ -77,12 +69,12 @@ def forecast(done: Sequence[Done], left: Sequence[SweepRun], jobs: int) -> Forec
     """
     seconds, untimed = 0.0, dict[str, int]()
     means: dict[tuple[str, tuple[Any, ...] | None], float] = {}
-    for method, size in {(run.method, size_of(run)) for run in left}:
+    for method, size in {(run.method, size_of(run)) for run in remaining}:
         of_method = [each for each in done if each.method == method]
-        alike = [each.seconds for each in of_method if each.size == size]
-        if times := alike or [each.seconds for each in of_method]:
+        same_size = [each.seconds for each in of_method if each.size == size]
+        if times := same_size or [each.seconds for each in of_method]:
             means[method, size] = statistics.fmean(times[1:] or times)
-    for run in left:
+    for run in remaining:
         mean = means.get((run.method, size_of(run)))
         if mean is None:
             untimed[run.method] = untimed.get(run.method, 0) + 1
@@ -96,14 +88,14 @@ def make(missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, heard:
 
     Those of other processes are waited for at the end, and made where these have died.
     """
-    made, waiting = 0, deque((run, False) for run in missing)
+    n_made, waiting = 0, deque((run, False) for run in missing)
 
     def take(run: SweepRun, outcome: tuple[Result, bool] | None) -> None:
-        nonlocal made
+        nonlocal n_made
         if outcome is None:
             waiting.append((run, True))
         else:
-            made += outcome[1]
+            n_made += outcome[1]
             heard(run, outcome[0])
 
     if jobs == 1:
@@ -111,7 +103,7 @@ def make(missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, heard:
             while waiting:
                 run, wait = waiting.popleft()
                 take(run, _make_run(run, out, wait=wait))
-        return made
+        return n_made
     context = get_context("spawn")
     places: SimpleQueue[int] = context.SimpleQueue()
     for place in range(jobs):
@@ -132,7 +124,7 @@ def make(missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, heard:
         pool.shutdown(cancel_futures=True)  # as they have ended, soon; and lets go what they shared
         raise
     pool.shutdown()
-    return made
+    return n_made
 
 
 def make_on_cluster(
@@ -170,7 +162,7 @@ def _make_elsewhere(task: tuple[SweepRun, Path]) -> Result:
 
 
 def _make_run(run: SweepRun, out: Path, *, wait: bool) -> tuple[Result, bool] | None:
-    """What a run came to, and whether it was made now; None while another process makes it."""
+    """Make a run unless another process does; return its result and whether it was made now."""
     with open_claims(out) as claims:
         if not claim(claims, run.key, wait=wait):
             return None
@@ -181,7 +173,7 @@ def _make_run(run: SweepRun, out: Path, *, wait: bool) -> tuple[Result, bool] | 
         return result, True
 
 
-_LASTING = ExitStack()
+_PROCESS_CONTEXT = ExitStack()
 """What is entered for as long as a process lives."""
 
 
@@ -197,7 +189,7 @@ def _begin(places: "SimpleQueue[int]", jobs: int, gpus: int) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu_of(place, gpus, os.environ)
         if jobs > gpus:  # JAX takes most of a GPU's memory for the first who asks
             os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-    _LASTING.enter_context(kept_programs())  # those of so many cores
+    _PROCESS_CONTEXT.enter_context(kept_programs())  # those of so many cores
 
 
 def cores_of(place: int, jobs: int, every: Iterable[int]) -> list[int]:
@@ -220,7 +212,7 @@ def _end_with(parent: int) -> None:
 
 
 def count_gpus() -> int:
-    """How many GPUs JAX finds, asked in a process of its own, which lets them go again."""
+    """Count JAX's GPUs in a process of its own, which releases them again."""
     if not entry_points(group="jax_plugins"):  # JAX for CPUs alone
         return 0
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:

@@ -263,13 +263,13 @@ def _run_record(root: Path) -> Any:
     from bayesrep.files import strict_json
 
     out = root / "out"
-    record = strict_json.read(out / run.RECORD)
+    record = strict_json.read(out / run.RUN_RECORD)
     if strange := run._find_strange_entry(record):
         raise OptionError("run-of-other-inputs", out=out, differences=strange)
     run._differences(record["asked"], {"contents": {}, "options": {"seed": 2}, "version": "1"})
     with redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()):
         run._examine(out, record)
-        if len(record["seconds"]) == len(run.STAGES):
+        if len(record["seconds"]) == len(run.STAGE_FILES):
             run._print_answer(Namespace(out=out, json=False, command="run"), record)
     return record
 

@@ -27,8 +27,8 @@ def run(arguments: Namespace) -> int:
     new_table(arguments)
     roles = (arguments.reference, arguments.replication)
     both = read_predictions(arguments.study, roles, ranks=1, confidence=True)
-    there = StudyFolder(arguments.study)
-    words = named_words(there.provenance)
+    folder = StudyFolder(arguments.study)
+    words = named_words(folder.provenance)
     matched = match(*both, progress=not arguments.no_progress, **given_options(arguments, match))
     table = getattr(matched, arguments.table)
     text = (
@@ -36,7 +36,7 @@ def run(arguments: Namespace) -> int:
         if arguments.table == "accuracies"
         else rows_table(table, words=words)
     )
-    return emit_table(arguments, table, text, left_out=there.images_left_out)
+    return emit_table(arguments, table, text, left_out=folder.images_left_out)
 
 
 FORMS: shapes.Forms = {

@@ -75,7 +75,7 @@ FORMS: shapes.Forms = {
                 ),
             }
         ),
-        "target": shapes.word("population", "items", said="whose pass@k it is"),
+        "target": shapes.word("population", "items", description="whose pass@k it is"),
         "models": shapes.rows(
             {
                 "dataset": shapes.text(),

@@ -1,4 +1,4 @@
-"""What the paper's figures are drawn of: a study and what is known about it."""
+"""Inputs of the paper's figures: a study, and the truth where it is known."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,25 +17,15 @@ _NAMED_CLASSIFIERS = 5  # classifiers that a message lists
 
 @dataclass(frozen=True, eq=False)
 class KnownStudy:
-    """A study and what is known about it.
+    """A study and what is known about it."""
 
-    Attributes
-    ----------
-    study
-        The study.
-    truth : float64 [C] or None
-        True adjusted accuracies; of a study of real images, None: nothing about truth is drawn.
-    true_gap
-        True bias-corrected gap, mean over classifiers. Left out, it is that of ``truth`` below the
-        accuracies on the reference.
-    seed
-        Seed of all that is random.
-    """
-
-    study: Study
+    study: Study  # the study
+    # [C]: true adjusted accuracies; of a study of real images, None: nothing about truth is drawn
     truth: Floats | None = None
+    # True bias-corrected gap, mean over classifiers. Left out, it is that of ``truth`` below the
+    # accuracies on the reference.
     true_gap: float | None = None
-    seed: int = 0
+    seed: int = 0  # seed of all that is random
 
     def __post_init__(self) -> None:
         if self.truth is not None and self.true_gap is None:
@@ -84,7 +74,7 @@ class KnownStudy:
         return float(accuracy_line(self.reference_accuracy, self.truth)[0])
 
     def accuracies(self) -> dict[str, Any]:
-        """What most figures start from, ready for JSON; None stands for an unknown truth."""
+        """Collect the accuracies that most figures start from, for JSON; unknown truth is None."""
         return {
             "reference_accuracy": self.reference_accuracy.tolist(),
             "true_adjusted_accuracy": None if self.truth is None else self.truth.tolist(),
@@ -92,7 +82,7 @@ class KnownStudy:
         }
 
     def columns(self, classifiers: Sequence[str]) -> list[int]:
-        """Where the named classifiers stand in the study."""
+        """Return the columns of the named classifiers."""
         place = {name: column for column, name in enumerate(self.study.classifiers)}
         for name in classifiers:
             if name not in place:

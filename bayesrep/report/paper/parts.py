@@ -1,4 +1,4 @@
-"""What several of the paper's figures share: an analysis as numbers, marks of the truth."""
+"""Shared parts of the paper's figures: an analysis as numbers, and marks of the truth."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from bayesrep.estimators.analysis import QUANTITIES, Analysis
-from bayesrep.report.figures import INK
+from bayesrep.report.figures import Color
 
-ENDS = ("estimate", "lower", "upper")
+INTERVAL_KEYS = ("estimate", "lower", "upper")
 
 
 def analysis_numbers(analysis: Analysis) -> dict[str, Any]:
@@ -20,9 +20,9 @@ def analysis_numbers(analysis: Analysis) -> dict[str, Any]:
     rows = np.vstack([analysis.values, analysis.interval])
     classifiers, together = np.split(rows, [len(analysis.statistics.classifiers)], axis=1)
     return {
-        **dict(zip(("adjusted_accuracy", *ENDS[1:]), classifiers.tolist(), strict=True)),
+        **dict(zip(("adjusted_accuracy", *INTERVAL_KEYS[1:]), classifiers.tolist(), strict=True)),
         "quantities": {
-            quantity: dict(zip(ENDS, column, strict=True))
+            quantity: dict(zip(INTERVAL_KEYS, column, strict=True))
             for quantity, column in zip(QUANTITIES, together.T.tolist(), strict=True)
         },
     }
@@ -31,22 +31,22 @@ def analysis_numbers(analysis: Analysis) -> dict[str, Any]:
 def quantity(series: Sequence[dict[str, Any]], name: str, scale: float) -> list[Any]:
     """Estimate, lower and upper end of one of `QUANTITIES` along a series of analyses."""
     values = [part["quantities"][name] for part in series]
-    return [scale * np.array([value[end] for value in values]) for end in ENDS]
+    return [scale * np.array([value[end] for value in values]) for end in INTERVAL_KEYS]
 
 
-def mark_truth(axes: Any, found: dict[str, Any]) -> None:
+def mark_truth(axes: Any, data: dict[str, Any]) -> None:
     """True adjusted accuracies as dashes on `accuracy_axes`, where they are known."""
-    if found["true_adjusted_accuracy"] is not None:
+    if data["true_adjusted_accuracy"] is not None:
         x, y = (
-            100 * np.array(found[name]) for name in ("reference_accuracy", "true_adjusted_accuracy")
+            100 * np.array(data[name]) for name in ("reference_accuracy", "true_adjusted_accuracy")
         )
-        axes.plot(x, y, "_", color=INK, ms=5, mew=0.9, label="truth", zorder=4)
+        axes.plot(x, y, "_", color=Color.INK, ms=5, mew=0.9, label="truth", zorder=4)
 
 
 def line_at_truth(axes: Any, value: float | None, label: str | None = None) -> None:
     """A dotted line across the axes at a true value, where it is known."""
     if value is not None:
-        axes.axhline(value, color=INK, lw=1, ls=":", label=label)
+        axes.axhline(value, color=Color.INK, lw=1, ls=":", label=label)
 
 
 def share_heights(several: Sequence[Any]) -> None:

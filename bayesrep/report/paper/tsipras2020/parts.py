@@ -1,4 +1,4 @@
-"""What several of these figures share: what people were asked, and which rows are shown."""
+"""Shared parts of these figures: people's frequencies, class names and selected rows."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ from bayesrep.protocols.people import OfLabels, People
 from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.predictions import Predictions
 
-SHOWN_ROWS = 15  # pairs or classes, as in figure 3b
-FEWEST = 3  # images of a class, so that a share of them says something
+FIGURE_ROWS = 15  # pairs or classes, as in figure 3b
+MIN_CLASS_IMAGES = 3  # images of a class, so that a share of them says something
 
 
 def as_sets(predictions: Predictions, people: People) -> LabelSets:
@@ -31,11 +31,11 @@ def objects_of(people: People) -> tuple[OfLabels, NDArray[np.int64]]:
 
 
 def in_words(classes: Sequence[str]) -> dict[str, str]:
-    """What to call each class: of ImageNet's numbers the first of WordNet's words."""
+    """Name each class: for ImageNet's numbers the first of WordNet's words."""
     if tuple(classes) != synsets():
         return {name: name for name in classes}
-    known = descriptions()
-    words = dict(zip(known["label"].to_list(), known["name"].to_list(), strict=True))
+    texts = descriptions()
+    words = dict(zip(texts["label"].to_list(), texts["name"].to_list(), strict=True))
     return {name: str(words.get(name, name)).split(",")[0] for name in classes}
 
 
@@ -45,7 +45,7 @@ def escape_dollars(text: str) -> str:
 
 
 def frequency_of(people: People) -> OfLabels:
-    """How often labels are selected."""
+    """Return label selection frequencies; refuse people without them."""
     if people.frequency is None:
         raise StudyError("figure-needs-counts")
     return people.frequency
@@ -61,8 +61,8 @@ def choose_rows(predictions: Predictions, names: Sequence[str], most: int) -> li
     if names:
         return [predictions.classifiers.index(name) for name in names]
     order = np.argsort(predictions.correct.mean(axis=1), kind="stable")
-    wanted = np.unique(np.linspace(0, len(order) - 1, most).round().astype(int))
-    return [int(order[place]) for place in wanted] if most > 1 else [int(order[-1])]
+    places = np.unique(np.linspace(0, len(order) - 1, most).round().astype(int))
+    return [int(order[place]) for place in places] if most > 1 else [int(order[-1])]
 
 
 def name_classifier(predictions: Predictions, row: int) -> str:
