@@ -95,7 +95,7 @@ PLACED_FILES: ContextVar[list[Path] | None] = ContextVar("PLACED_FILES", default
 
 
 _PARTIAL_FILES: set[Path] = set()
-"""What is being written by this process."""
+"""Files that this process is writing."""
 
 
 def remove_partials() -> None:
@@ -232,9 +232,9 @@ def _delay_signals() -> Generator[None]:
 
 
 NO_SPACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What the system says where a file cannot grow, and most libraries pass on without its name."""
+"""System errors of a file that cannot grow; most libraries pass them on without its name."""
 _ERROR_NUMBER = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)")
-"""How Rust and HDF5 tell the system's number."""
+"""Form in which Rust and HDF5 print the system's error number."""
 
 
 @contextmanager

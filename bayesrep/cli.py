@@ -76,7 +76,7 @@ HELP_HEADINGS: Mapping[str, Mapping[str, str]] = {
         "completion": "a script that completes commands and options in bash, zsh or fish",
     },
 }
-"""What each command does, under the headings by which the help lists them."""
+"""Commands with their descriptions, under the headings of the help."""
 
 GROUPS: Mapping[str, CommandGroup] = {
     "collect": CommandGroup(
@@ -135,7 +135,7 @@ COMMANDS: Mapping[str, str] = {
         f"{name} {step}": text for name, each in GROUPS.items() for step, text in each.steps.items()
     },
 }
-"""What each command does, by its whole name; its module is the one of its name in `commands`."""
+"""Descriptions of commands by whole name; the module in `commands` has the same name."""
 
 MOVED_COMMANDS: Mapping[str, str] = {
     "plan": "collect plan",
@@ -147,7 +147,7 @@ MOVED_COMMANDS: Mapping[str, str] = {
     "loo": "models loo",
     "mixtures": "models mixtures",
 }
-"""What commands that had no group are called now."""
+"""Present names of commands that had no group before."""
 TEXT_FORMATS = ("text", "markdown", "latex")
 NOTHING_KEPT_TEXT = "nothing was written"
 
@@ -187,7 +187,7 @@ class _Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """As argparse does; but what it does not know is told in our words."""
+        """Parse as argparse does, but report unknown words in our own words."""
         words = list(sys.argv[1:] if args is None else args)
         self._refuse_unknown(words)
         parsed, rest = super().parse_known_args(words, namespace)
@@ -200,7 +200,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(MISTAKE_STATUS, f"{self.prog}: error: {message} ({self.prog} --help says more)\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse does; but of a word that is nearly one of the choices it says which."""
+        """Check a choice as argparse does, and suggest the nearest one."""
         valid = [] if action.choices is None else list(map(str, action.choices))
         if isinstance(value, str) and value not in valid and (hint := did_you_mean(value, valid)):
             raise argparse.ArgumentError(action, f"there is no {value!r}{hint}")
@@ -355,7 +355,7 @@ def _describe_kept(arguments: argparse.Namespace) -> str:
 
 
 def _report_refusal(error: Exception) -> int:
-    """Say what is wrong with the data, the options or a file; what else went wrong is ours."""
+    """Report an error in data, options or a file in one line; raise any other, which is a bug."""
     match error:
         case BayesrepError() | Warning():  # where PYTHONWARNINGS makes them errors
             say(reason(error))

@@ -88,15 +88,15 @@ class Violation(str):
         return cls._make(record["line"], record["rule"], {**record["facts"], **listed})
 
     def add_place(self, place: object) -> Self:
-        """The same rule broken at a place that its line does not name: `place: line`."""
+        """Return the violation at a place that its line does not name: `place: line`."""
         return self.reword(f"{place}: {self}")
 
     def append_text(self, more: str) -> Self:
-        """The same with more at the end of its line."""
+        """Return the violation with more at the end of its line."""
         return self.reword(f"{self}{more}")
 
     def reword(self, line: str) -> Self:
-        """The same in another line."""
+        """Return the violation in another line."""
         return self._make(line, self.rule, self.facts)
 
 
@@ -149,7 +149,7 @@ class BayesrepError(Exception):
         return self.violation.offenders
 
     def add_place(self, place: object) -> Self:
-        """The same error at a place that its line does not name yet: `place: line`."""
+        """Return the error at a place that its line does not name yet: `place: line`."""
         return type(self)(self.violation.add_place(place))
 
 
@@ -236,7 +236,7 @@ def refuse_any(refusal: Callable[[str], BayesrepError]) -> Generator[None]:
 
 
 def kind_and_reason(error: BaseException) -> str:
-    """The same with the exception's type, where the text alone may say little."""
+    """Describe an exception with its type, where the text alone may say little."""
     return f"{type(error).__name__}: {reason(error)}"
 
 

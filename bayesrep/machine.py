@@ -20,7 +20,7 @@ QUERIED_FIELDS = {
     "clock": "clocks.max.sm",
     "mig": "mig.mode.current",
 }
-"""What is asked of nvidia-smi about each GPU, by our name for it."""
+"""Fields that nvidia-smi is asked for about each GPU, by our names."""
 
 
 def cores() -> int:

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from bayesrep.lab import Design, published_world
-from bayesrep.lab.outcomes import average_outcomes
-from bayesrep.lab.spreading import spread_over
-from bayesrep.lab.studied import Studied
-from bayesrep.report.text import columns
+from bayesrep.lab.design_widths import Studied
+from bayesrep.lab.parallel import spread_over
+from bayesrep.lab.simulate_design import average_outcomes
+from bayesrep.report.table_format import columns
 from experiments.results import save
 
 ANSWERS = (5, 8, 10, 12, 15, 20, 25, 30, 40, 60)

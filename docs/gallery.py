@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import bayesrep
-from bayesrep.report.catalogue import FigureEntry, entries, in_words
-from bayesrep.report.figure_names import FIGURES_BY_NAME, NamedFigure
-from bayesrep.report.picture import picture_bytes
+from bayesrep.report.figure import picture_bytes
+from bayesrep.report.figure_catalogue import FigureEntry, entries, in_words
+from bayesrep.report.figure_registry import FIGURES_BY_NAME, NamedFigure
 
 DOCS = Path(__file__).resolve().parent
 PICTURES = DOCS / "images" / "gallery"

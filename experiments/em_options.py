@@ -19,8 +19,8 @@ import numpy as np
 from bayesrep.estimators import EMSpline, Jackknife, Naive
 from bayesrep.estimators.em_spline import fit_curves_given
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures
-from bayesrep.report.figures import Color, panels
-from bayesrep.report.text import columns, percent
+from bayesrep.report.style import Color, panels
+from bayesrep.report.table_format import columns, percent
 from experiments.results import recorded, save
 from experiments.studies import Chosen, simulated
 

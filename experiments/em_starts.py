@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from bayesrep.estimators import EMSpline
 from bayesrep.estimators.mixtures import CellTable, complete_cells, fit_mixtures
-from bayesrep.report.figures import Color, panels, shades
-from bayesrep.report.text import columns, percent
+from bayesrep.report.style import Color, panels, shades
+from bayesrep.report.table_format import columns, percent
 from experiments.mixture_ends import (
     Ends,
     adjusted_accuracies,

@@ -30,9 +30,9 @@ from bayesrep.commands.options import names as of_names
 from bayesrep.errors import BayesrepError, PredictionError
 from bayesrep.protocols import MatchedAccuracy, fit_lines, match, read_predictions
 from bayesrep.protocols.matched import MATCH_ON
-from bayesrep.report.figures import save_figure
 from bayesrep.report.paper.anzaku2022 import confidence_scatter, matched_accuracy_figure
-from bayesrep.report.text import columns, rows_table
+from bayesrep.report.style import save_figure
+from bayesrep.report.table_format import columns, rows_table
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.vision import catalog_names
 from bayesrep.vision.architectures import Architecture, describe

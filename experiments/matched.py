@@ -23,7 +23,7 @@ from bayesrep.report.paper.anzaku2022 import (
     confidence_scatter,
     matched_accuracy_figure,
 )
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.predictions import Predictions
 from experiments.results import save
 

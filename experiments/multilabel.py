@@ -32,9 +32,9 @@ from bayesrep.protocols import (
     read_label_sets,
     read_people,
 )
-from bayesrep.report.figures import Color, legend_below, panels
 from bayesrep.report.protocols_text import multilabel_table
-from bayesrep.report.text import percent, rows_table
+from bayesrep.report.style import Color, legend_below, panels
+from bayesrep.report.table_format import percent, rows_table
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
 from experiments.results import save
 

@@ -27,8 +27,8 @@ from scipy.special import expit
 from bayesrep.estimators.pass_at_k import PassAtK, pass_at_k
 from bayesrep.estimators.unbiased import item_passes
 from bayesrep.numerics.rising import log_ratio, log_rising
-from bayesrep.report.figures import Color, interval_points, legend_below, panels
-from bayesrep.report.text import columns, percent
+from bayesrep.report.style import Color, interval_points, legend_below, panels
+from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.attempts import Attempts
 from experiments.ledger import resume
 from experiments.results import save

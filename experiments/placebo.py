@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 import bayesrep
-from bayesrep.report.figures import Color, panels
 from bayesrep.report.methods import label_of
-from bayesrep.report.text import columns, percent
+from bayesrep.report.style import Color, panels
+from bayesrep.report.table_format import columns, percent
 from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import placebo_replication
 from experiments.results import save

@@ -22,11 +22,11 @@ import numpy as np
 import bayesrep
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
 from bayesrep.lab import Design, Prices, plan, published_world, worlds_of
-from bayesrep.lab.outcomes import Outcome, average_outcomes, outcome
 from bayesrep.lab.planning import PLAN_STUDIES
-from bayesrep.lab.worlds import DEFAULT_LENIENCY, draw_study
+from bayesrep.lab.populations import DEFAULT_LENIENCY, draw_study
+from bayesrep.lab.simulate_design import Outcome, average_outcomes, outcome
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from experiments.ledger import resume
 from experiments.results import save
 

@@ -24,8 +24,8 @@ import bayesrep
 from bayesrep import ConvergenceWarning, Study, SufficientStatistics
 from bayesrep.inference.prior import prior_predictive
 from bayesrep.models import MODELS
-from bayesrep.report.figures import Color, panels
-from bayesrep.report.text import columns
+from bayesrep.report.style import Color, panels
+from bayesrep.report.table_format import columns
 from bayesrep.studies.statistics import Cells
 from experiments.ledger import resume
 from experiments.results import save

@@ -20,9 +20,9 @@ from bayesrep import ConvergenceWarning
 from bayesrep.errors import EstimateWarning
 from bayesrep.numerics.estimands import accuracy_line, slope_standard_error
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.figures import Color, interval_points, panels
 from bayesrep.report.methods import color_of
-from bayesrep.report.text import MISSING_TEXT, columns, percent
+from bayesrep.report.style import Color, interval_points, panels
+from bayesrep.report.table_format import MISSING_TEXT, columns, percent
 from experiments.results import save
 
 BOOTSTRAP = 200

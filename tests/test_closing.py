@@ -12,7 +12,7 @@ from bayesrep.commands import completion
 from bayesrep.estimators.annotators import Linearity
 from bayesrep.estimators.components import fewest_components
 from bayesrep.numerics.rounding import write_points
-from bayesrep.report.closing import (
+from bayesrep.report.conclusion import (
     annotators_sentence,
     components_sentence,
     pairs_sentence,
@@ -20,7 +20,7 @@ from bayesrep.report.closing import (
 )
 from bayesrep.report.estimates_text import estimates_table, gaps_table, pairs_table, side_by_side
 from bayesrep.report.fits_text import remedies
-from bayesrep.report.text import MISSING_TEXT, TEXT_FORMAT, columns, list_rows
+from bayesrep.report.table_format import MISSING_TEXT, TEXT_FORMAT, columns, list_rows
 
 
 def test_pairs_are_counted_and_the_closest_come_first():

@@ -26,8 +26,8 @@ from bayesrep.estimators.annotators import extrapolate
 from bayesrep.estimators.components import compare_components
 from bayesrep.lab import METHODS, explore, match_images, next_batch, plan, rematch
 from bayesrep.models import MODELS
-from bayesrep.report.catalogue import PAPER_TITLES
 from bayesrep.report.demo import run_demo
+from bayesrep.report.figure_catalogue import PAPER_TITLES
 from bayesrep.report.sections import gather
 from bayesrep.sources import READERS, STATEMENTS, raw_answers
 from bayesrep.sources.sql import DIALECTS

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from bayesrep.errors import OptionError
-from bayesrep.report.conditions import (
+from bayesrep.report.fail_if import (
     CLASSIFIER_QUANTITIES,
     COMPARE_BY,
     JOINT_QUANTITIES,

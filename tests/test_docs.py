@@ -31,7 +31,7 @@ from bayesrep.estimators import ESTIMATORS
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.posterior.files import StoredPosterior
 from bayesrep.posterior.groups import name_groups, need_group
-from bayesrep.report.figure_names import FIGURES_BY_NAME
+from bayesrep.report.figure_registry import FIGURES_BY_NAME
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -12,7 +12,7 @@ from refusals import refused
 from bayesrep.errors import StudyError
 from bayesrep.protocols import confusion, match
 from bayesrep.protocols.matched import MATCH_ON
-from bayesrep.report.robustness import robustness_figure
+from bayesrep.report.robustness_figures import robustness_figure
 from benchmarks import protocols as benchmark
 from experiments import cifar10_1, imagenetv2, matched, results, timm_published, timm_results
 from experiments import confusion as confusion_experiment

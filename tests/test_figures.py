@@ -18,9 +18,9 @@ from bayesrep import cli
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators import analyse
 from bayesrep.estimators.annotators import compare_annotators
-from bayesrep.report import catalogue
-from bayesrep.report.figure_names import FIGURES_BY_NAME, find_figure
-from bayesrep.report.figures import panels, save_figure
+from bayesrep.report import figure_catalogue
+from bayesrep.report.figure import FILE_SUFFIXES
+from bayesrep.report.figure_registry import FIGURES_BY_NAME, find_figure
 from bayesrep.report.paper import (
     figure2,
     figure3,
@@ -29,8 +29,8 @@ from bayesrep.report.paper import (
     figure11,
     figure12,
 )
-from bayesrep.report.paper.known import KnownStudy
-from bayesrep.report.picture import FILE_SUFFIXES
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import panels, save_figure
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # a small study
 
@@ -117,18 +117,18 @@ def test_the_truth_of_a_simulated_study_is_drawn(name, simulated):
 
 def test_what_is_known(simulated, study):
     truth = simulated.truth
-    known = KnownStudy.from_study(simulated, seed=3)
+    known = StudyFacts.from_study(simulated, seed=3)
     assert known.seed == 3
     np.testing.assert_array_equal(known.truth, truth.adjusted_accuracy)
     gap = (truth.reference_accuracy - truth.adjusted_accuracy).mean()
     assert known.true_gap == pytest.approx(gap, abs=1e-15)
     assert (
-        KnownStudy.from_study(study).truth
-        is KnownStudy.from_study(study).true_gap
-        is KnownStudy.from_study(study).true_slope
+        StudyFacts.from_study(study).truth
+        is StudyFacts.from_study(study).true_gap
+        is StudyFacts.from_study(study).true_slope
         is None
     )
-    same = KnownStudy(study, np.asarray(known.reference_accuracy))
+    same = StudyFacts(study, np.asarray(known.reference_accuracy))
     assert same.true_gap == 0
     assert same.true_slope == pytest.approx(1)
     assert known.columns(known.study.classifiers[::-1]) == [3, 2, 1, 0]
@@ -172,12 +172,12 @@ def test_figure3_runs_from_the_candidates_to_the_reference():
 def test_figure4_needs_no_second_image():
     one = {"selected": [1], "shown": 2, "correct": np.array([[True]])}
     tiny = bayesrep.Study.from_arrays(reference=one, replication=one, classifiers=["a"])
-    assert figure4.numbers(KnownStudy(tiny))["reference"]["standard_error"] is None
+    assert figure4.numbers(StudyFacts(tiny))["reference"]["standard_error"] is None
     FIGURES_BY_NAME["paper-4"].draw(tiny)
 
 
 def test_figures_5_and_12_show_the_classifiers_that_are_named(study):
-    known, name = KnownStudy(study), study.classifiers[0]
+    known, name = StudyFacts(study), study.classifiers[0]
     median = figure5.numbers(known)["median_classifier"]
     found = figure5.numbers(known, classifiers=[name])
     assert found["median_classifier"] == median
@@ -197,7 +197,7 @@ def test_a_dollar_in_a_name_is_no_mathematics(tmp_path):
 
 
 def test_figure11_is_compare_annotators_and_estimates_interval(study):
-    found = figure11.numbers(KnownStudy(study, seed=5), bootstrap=40)
+    found = figure11.numbers(StudyFacts(study, seed=5), bootstrap=40)
     table = compare_annotators(study)
     naive = table["naive"].to_numpy().reshape(-1, 4)
     reference = table["reference_accuracy"].to_numpy().reshape(-1, 4)
@@ -209,7 +209,7 @@ def test_figure11_is_compare_annotators_and_estimates_interval(study):
         assert found["lower"][n - 1] == pytest.approx(low, abs=1e-13)
         assert found["upper"][n - 1] == pytest.approx(high, abs=1e-13)
     with refused(OptionError, "figure11-needs-replicates", {"bootstrap": 0}):
-        figure11.numbers(KnownStudy(study), bootstrap=0)
+        figure11.numbers(StudyFacts(study), bootstrap=0)
 
 
 def test_one_classifier_is_enough(study):
@@ -275,7 +275,7 @@ def test_listing_imports_nothing_slow():
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
-TENTH = next(each.why for each in catalogue.of_paper("engstrom2020") if each.number == "10")
+TENTH = next(each.why for each in figure_catalogue.of_paper("engstrom2020") if each.number == "10")
 
 
 def of(figure, rule, **facts):

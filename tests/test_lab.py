@@ -16,7 +16,7 @@ from bayesrep.cli import main
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators.annotators import extrapolate
 from bayesrep.lab import explore, match_images, rematch
-from bayesrep.lab.masses import S_NODES, masses_of
+from bayesrep.lab.discretise import S_NODES, masses_of
 from bayesrep.lab.matching import chosen_masses, fitted_mixtures
 from bayesrep.lab.pipeline import simulate_matching
 from bayesrep.numerics.noisy_matching import BetaMixture, matching_bias, replication_mixture

@@ -15,20 +15,20 @@ from bayesrep.lab import (
     Law,
     Limits,
     Prices,
+    design_widths,
     designs,
     leniency_of,
     next_batch,
     plan,
     planning,
     published_world,
-    studied,
     worlds_of,
 )
-from bayesrep.lab.outcomes import Outcome, outcome
-from bayesrep.lab.spreading import spread_over
-from bayesrep.lab.worlds import adjusted_accuracies, draw_study
+from bayesrep.lab.parallel import spread_over
+from bayesrep.lab.populations import adjusted_accuracies, draw_study
+from bayesrep.lab.simulate_design import Outcome, outcome
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.planning import batch_text, plan_facts, plan_text
+from bayesrep.report.plan_text import batch_text, plan_facts, plan_text
 from experiments import plans
 
 PRICES = Prices(answer=0.03, image=0.10)
@@ -49,9 +49,9 @@ def invented(task):
 @pytest.fixture
 def fits(monkeypatch):
     """No fits: what they would find is invented."""
-    monkeypatch.setattr(studied, "_simulate_one", invented)
+    monkeypatch.setattr(design_widths, "_simulate_one", invented)
     monkeypatch.setattr(
-        studied, "_simulate_tasks", lambda tasks: [invented(task) for task in tasks]
+        design_widths, "_simulate_tasks", lambda tasks: [invented(task) for task in tasks]
     )
 
 
@@ -194,8 +194,10 @@ def test_kept_work_is_not_done_again(fits, monkeypatch, tmp_path):
     whole = kept.read_text("utf-8")
     kept.write_text(whole[:-20], "utf-8")  # the last line cut short
     made = []
-    monkeypatch.setattr(studied, "_simulate_one", lambda task: made.append(task) or invented(task))
-    monkeypatch.setattr(studied, "_find_slope", None)
+    monkeypatch.setattr(
+        design_widths, "_simulate_one", lambda task: made.append(task) or invented(task)
+    )
+    monkeypatch.setattr(design_widths, "_find_slope", None)
     again = planned(width=0.02, kept=kept)
     assert (again.design, again.width, len(made)) == (first.design, first.width, 1)
     with refused(OptionError, "kept-work-of-another-plan", {"path": str(kept)}):

@@ -17,7 +17,7 @@ from bayesrep.protocols import (
     people_beside,
     read_people,
 )
-from bayesrep.report.figure_names import FIGURES_BY_NAME
+from bayesrep.report.figure_registry import FIGURES_BY_NAME
 from bayesrep.report.sections.people import PeopleAnswers
 from bayesrep.report.sections.section import Source
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set

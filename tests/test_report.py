@@ -25,13 +25,12 @@ from bayesrep.models import MODELS
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report import methods
 from bayesrep.report.answer import Drop, Estimate, answer_for, headline
-from bayesrep.report.figure_names import FIGURES_BY_NAME
-from bayesrep.report.figures import save_figure
+from bayesrep.report.figure import FILE_SUFFIXES
+from bayesrep.report.figure_registry import FIGURES_BY_NAME
 from bayesrep.report.gallery import Pictures
 from bayesrep.report.methods import look_of
-from bayesrep.report.numbers import REPORT_FORMAT, numbers_of
 from bayesrep.report.page import page, report_html, write_page
-from bayesrep.report.picture import FILE_SUFFIXES
+from bayesrep.report.page_json import REPORT_FORMAT, numbers_of
 from bayesrep.report.sections import (
     SECTION_TYPES,
     Accuracies,
@@ -51,6 +50,7 @@ from bayesrep.report.sections.image import posterior_by_count
 from bayesrep.report.sections.photographs import Photographs
 from bayesrep.report.sections.ranking import _neighbours
 from bayesrep.report.sections.section import Source
+from bayesrep.report.style import save_figure
 from bayesrep.report.wording import real_minus
 
 pytestmark = pytest.mark.filterwarnings(

@@ -17,7 +17,7 @@ from bayesrep import PosteriorError, SufficientStatistics
 from bayesrep.checks import compare_fits
 from bayesrep.cli import main
 from bayesrep.posterior import read_posterior, write_posterior
-from bayesrep.report.figure_names import FIGURES_BY_NAME
+from bayesrep.report.figure_registry import FIGURES_BY_NAME
 from bayesrep.report.sections import gather
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")

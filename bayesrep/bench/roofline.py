@@ -59,7 +59,7 @@ def _turns_known(a: Any) -> Any:
 
 
 def _turns_by_data(a: Any) -> Any:
-    """As many turns, but how many is in the data."""
+    """Turn a loop whose length is part of the data."""
 
     def onward(carry: Any) -> Any:
         return carry[0] < carry[2]

@@ -64,7 +64,7 @@ class CompiledJob:
         return self.program(*self.arguments)
 
     def facts(self) -> dict[str, Any]:
-        """For a row of numbers."""
+        """Return the facts for a row of numbers."""
         return {
             "compile_s": round(self.compile_s, 2),
             "kernels": self.launches.kernels,

@@ -19,9 +19,8 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.bench.parts import run_bench
-    from bayesrep.bench.show import bench_text
-    from bayesrep.bench.write import check_folder, write_numbers, write_pages
+    from bayesrep.bench.output import bench_text, check_folder, write_numbers, write_pages
+    from bayesrep.bench.suite import run_bench
 
     out = arguments.out
     if out:

@@ -36,7 +36,7 @@ def run(arguments: Namespace) -> int:
 
 def script_of(shell: str, commands: Sequence[str]) -> str:
     """The script of a shell."""
-    from bayesrep.report.catalogue import entries
+    from bayesrep.report.figure_catalogue import entries
 
     options = {name: _options_of(name) for name in commands}
     for group, _, step in (name.partition(" ") for name in commands if " " in name):

@@ -76,13 +76,13 @@ def run(arguments: Namespace) -> int:
     if arguments.list:
         return _list(arguments)
     keep_compiled()
-    from bayesrep.report.figure_names import (
+    from bayesrep.report.figure_registry import (
         chosen_options,
         chosen_settings,
         find_figure,
         read_inputs,
     )
-    from bayesrep.report.figures import check_format, save_figure
+    from bayesrep.report.style import check_format, save_figure
     from bayesrep.studies.study_folder import StudyFolder
 
     chosen = {"NAME": arguments.name, "--out": arguments.out}
@@ -120,8 +120,8 @@ def _is_unconverged(path: Any) -> bool:
 
 
 def _list(arguments: Namespace) -> int:
-    """Every figure, and whether a study has what it needs."""
-    from bayesrep.report import catalogue
+    """List every figure, and whether a study has what it needs."""
+    from bayesrep.report import figure_catalogue
 
     study = arguments.study or (Path(arguments.name) if arguments.name else None)
     available = None
@@ -131,12 +131,12 @@ def _list(arguments: Namespace) -> int:
         roles = (arguments.reference, arguments.replication)
         available = StudyFolder(study).find_parts(roles) | files_given(arguments)
     facts, lines = [], list[str]()
-    for paper in ("", *catalogue.PAPER_TITLES):
-        lines += ["", catalogue.PAPER_TITLES[paper], ""] if paper else []
-        rows = list(catalogue.of_paper(paper))
+    for paper in ("", *figure_catalogue.PAPER_TITLES):
+        lines += ["", figure_catalogue.PAPER_TITLES[paper], ""] if paper else []
+        rows = list(figure_catalogue.of_paper(paper))
         for entry in rows:
             lacks = None if available is None or entry.why else entry.lacks(available)
-            needs = ", ".join(map(catalogue.in_words, entry.needs))
+            needs = ", ".join(map(figure_catalogue.in_words, entry.needs))
             fact = {"name": entry.name or None, "paper": paper or None, "shows": entry.shows}
             fact |= {"number": entry.number or None, "needs": list(entry.needs)}
             fact |= {"why_not": entry.why or None} | ({} if available is None else {"lacks": lacks})
@@ -147,10 +147,10 @@ def _list(arguments: Namespace) -> int:
                 continue
             status = f"  [{needs}]" if needs else ""
             if lacks is not None:
-                short = "it lacks " + ", ".join(map(catalogue.in_words, lacks))
+                short = "it lacks " + ", ".join(map(figure_catalogue.in_words, lacks))
                 status = f"  [{short if lacks else 'yes'}]"
             lines.append(f"{number}{entry.name:<12}{entry.shows}{status}")
-    lines += ["", *(f"{need}: {text}" for need, text in catalogue.STUDY_NEEDS.items())]
+    lines += ["", *(f"{need}: {text}" for need, text in figure_catalogue.STUDY_NEEDS.items())]
     return emit(arguments, "\n".join(lines), {"figures": facts})
 
 

@@ -330,7 +330,7 @@ def _print_survey(
     arguments: Namespace, survey: Callable[..., Any], options: Mapping[str, Any]
 ) -> int:
     """Print what files hold, for who does not know yet how to call it."""
-    from bayesrep.report.text import list_rows
+    from bayesrep.report.table_format import list_rows
 
     if foreign := [name for name in options if name not in signature(survey).parameters]:
         raise OptionError("option-needs-out", option=foreign[0])

@@ -136,7 +136,7 @@ TYPED_SIGNS: Mapping[str, str] = {
     **{"−": "-", "–": "-", "±": "+/-", "×": "x", "≤": "<=", "≥": ">=", "…": "...", "→": "->"},
     **{"²": "^2", "³": "^3", "√": "sqrt ", "·": "*", "∝": "~"},
 }
-"""What is typed for characters of ours that a terminal's encoding may lack."""
+"""Replacements for characters of ours that a terminal's encoding may lack."""
 
 
 def open_streams() -> None:
@@ -196,7 +196,7 @@ def say(message: str, program: str = "bayesrep") -> None:
 def write_as(form: str) -> None:
     """Print what this command says as text, Markdown or LaTeX."""
     if form != "text":
-        from bayesrep.report.text import TEXT_FORMAT, WRITTEN_TABLES
+        from bayesrep.report.table_format import TEXT_FORMAT, WRITTEN_TABLES
 
         TEXT_FORMAT.set(form)
         WRITTEN_TABLES.set([])
@@ -208,13 +208,13 @@ def progress_line(text: str) -> None:
 
 
 def finding(message: str) -> int:
-    """Say what is bad; the exit status of it."""
+    """Print a finding; return its exit status."""
     say(message)
     return FINDING_STATUS
 
 
 def report_missing_arguments(command: str, names: Sequence[str]) -> int:
-    """Say which arguments a command cannot do without; the exit status of it."""
+    """Print which arguments are missing; return the exit status."""
     say(f"{', '.join(names)} must be given", f"bayesrep {command}")
     return MISTAKE_STATUS
 
@@ -262,7 +262,7 @@ def _output_text(arguments: Namespace, text: str, facts: Mapping[str, Any]) -> s
     for path in (str(each) for each in vars(arguments).values() if isinstance(each, Path)):
         text = text.replace(path, plain_text(path))  # a line break in it is not an end of a line
     if vars(arguments).get("format", "text") != "text":
-        from bayesrep.report.text import write_sentences
+        from bayesrep.report.table_format import write_sentences
 
         text = write_sentences(text)
     return "\n".join(map(plain_text, text.split("\n")))

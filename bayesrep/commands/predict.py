@@ -235,7 +235,7 @@ def _text(report: Any) -> str:
 
 
 def _account(report: Any) -> str:
-    """Say what became of every file that was found."""
+    """Report the outcome of every file."""
     passed, answered = report.passed_over, report.table["images"].max()
     kinds = "; ".join(f"{why}: {listing(names, 'file')}" for why, names in passed.items())
     return (
@@ -283,7 +283,7 @@ def _write_results(arguments: Namespace, reports: Mapping[str, Any]) -> None:
 
 
 def _choice(report: Any) -> list[str]:
-    """Say which classes answers are among, and how many images show none of them."""
+    """Report the classes that answers are restricted to, and how many images show none of them."""
     if not report.among:
         return []
     left_out = f"; {report.outside:,} images of other classes are passed over"
@@ -304,7 +304,7 @@ def _classifiers(arguments: Namespace) -> list[str]:
 
 
 def _list_catalogs(arguments: Namespace) -> int:
-    from bayesrep.report.text import columns
+    from bayesrep.report.table_format import columns
     from bayesrep.vision.catalogs import CATALOGS, catalog_names, read_catalog
 
     parts: list[str] = []

@@ -19,7 +19,7 @@ from bayesrep.commands.output import emit, finding, new_file
 from bayesrep.errors import OptionError, plain_text
 
 if TYPE_CHECKING:
-    from bayesrep.report.conditions import Condition
+    from bayesrep.report.fail_if import Condition
 
 EXAMPLE = "my-study posterior.nc --out report.html"
 
@@ -56,8 +56,8 @@ def run(arguments: Namespace) -> int:
     _ = bayesrep.read_study  # imports it
     with import_in_thread("numpyro"):
         study = bayesrep.read_study(arguments.study)
-    from bayesrep.report.numbers import numbers_of
     from bayesrep.report.page import write_page
+    from bayesrep.report.page_json import numbers_of
     from bayesrep.report.sections import gather
 
     file = arguments.posterior
@@ -95,7 +95,7 @@ def _conditions(texts: Sequence[str]) -> "list[Condition]":
     """Read before any work; most reports have none."""
     if not texts:
         return []
-    from bayesrep.report.conditions import parse_condition
+    from bayesrep.report.fail_if import parse_condition
 
     return [parse_condition(text) for text in texts]
 

@@ -49,7 +49,7 @@ STAGE_FILES: Mapping[str, str] = {
     "figures": "figures",
     "report": "report.html",
 }
-"""What is made one after the other, and its name in the folder."""
+"""Stages in order, with the names that each makes in the folder."""
 MAYBE_EMPTY = ("figures",)
 """Stages that may make no file: where there is no answer, there is nothing to draw."""
 MADE_NAMES = (*STAGE_FILES.values(), "checkpoint", RUN_RECORD)
@@ -61,10 +61,10 @@ RECORD_TYPES: Mapping[str, type] = {
     "sentences": list,
     "matching": list,
 }
-"""What the tables say, of which the record keeps what is printed."""
+"""Entries of the answer that the record keeps, with their types."""
 TRUST_WORDS = ("yes", "with care", "no")
 LATER_MODULES = ("numpyro", "scipy.stats", "xarray")
-"""What later stages import for long."""
+"""Modules of later stages that are slow to import."""
 
 
 def add(parser: ArgumentParser) -> None:
@@ -324,7 +324,7 @@ class _Work:
 
     @cached_property
     def study(self) -> bayesrep.Study:
-        """As this run has read it, or an earlier one has written it."""
+        """The study, read by this run or from an earlier one's folder."""
         return bayesrep.read_study(self.out / "study")
 
     def fit(self) -> None:
@@ -343,7 +343,7 @@ class _Work:
 
     @cached_property
     def posterior(self) -> Any:
-        """As this run has made it, or an earlier one has written it."""
+        """The posterior, fitted by this run or read from an earlier one's file."""
         return read_draws(self.out / "posterior.nc")
 
     @cached_property
@@ -378,7 +378,7 @@ class _Work:
         from bayesrep.checks.diagnosis import examine
         from bayesrep.estimators import classifier_table, gap_table, matching_sentences
         from bayesrep.posterior.fitted import Fitted
-        from bayesrep.report.closing import drop_sentence
+        from bayesrep.report.conclusion import drop_sentence
 
         tables = {
             "estimates": classifier_table(self.points),
@@ -413,8 +413,8 @@ class _Work:
 
     def draw(self) -> None:
         from bayesrep.atomic import replaced_folder
-        from bayesrep.report.figure_names import chosen_options, find_figure
-        from bayesrep.report.figures import save_figure
+        from bayesrep.report.figure_registry import chosen_options, find_figure
+        from bayesrep.report.style import save_figure
 
         figures = RUN_FIGURES if self.record["found"]["converged"] else ()
         with replaced_folder(self.out.resolve() / "figures") as folder:

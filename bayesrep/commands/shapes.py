@@ -80,7 +80,7 @@ def nats(description: str = "") -> Schema:
 
 
 def money(description: str = "") -> Schema:
-    """In the currency in which prices were given."""
+    """An amount in the currency of the prices."""
     return number(description, "money")
 
 
@@ -115,7 +115,7 @@ def rows(names: Mapping[str, Schema], description: str = "") -> Schema:
 
 
 def nullable(schema: Schema) -> Schema:
-    """The same, or null."""
+    """A schema that also allows null."""
     whole = {**schema, "type": [schema["type"], "null"]}
     return {**whole, "enum": [*schema["enum"], None]} if "enum" in schema else whole
 

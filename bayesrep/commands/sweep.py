@@ -13,9 +13,9 @@ from bayesrep.commands.output import DONE_STATUS, emit, finding, new_file, progr
 from bayesrep.errors import OptionError
 
 if TYPE_CHECKING:
-    from bayesrep.sweeps.one import Result
-    from bayesrep.sweeps.runs import SweepRun
-    from bayesrep.sweeps.work import Forecast
+    from bayesrep.sweeps.execute import Result
+    from bayesrep.sweeps.run_spec import SweepRun
+    from bayesrep.sweeps.scheduler import Forecast
 
 EXAMPLE = "grid.toml --out sweep"
 
@@ -62,36 +62,36 @@ def _make_runs(arguments: Namespace) -> int:
         raise OptionError("sweep-jobs-below-one", jobs=arguments.jobs)
     from concurrent.futures.process import BrokenProcessPool
 
-    from bayesrep.sweeps import folder, studies, work
+    from bayesrep.sweeps import scheduler, store, studies
     from bayesrep.sweeps.grid import read_grid
 
     grid = read_grid(arguments.grid)
     runs = grid.runs(studies.add_contents(grid.studies))
     out = arguments.out
-    folder.begin(out, arguments.grid, runs)
+    store.begin(out, arguments.grid, runs)
     # A stopped sweep goes on: only runs without a result are made.
-    done = folder.read_results(out, (each.key for each in runs))
+    done = store.read_results(out, (each.key for each in runs))
     missing = [each for each in runs if each.key not in done]
 
-    def watch(jobs: int) -> work.Heard:
+    def watch(jobs: int) -> scheduler.Heard:
         return _Watch(runs, done, jobs, show=not arguments.no_progress).take_run
 
     n_made = 0
     if missing and arguments.ray is not None:
-        n_made = work.make_on_cluster(missing, out, cluster=arguments.ray, heard=watch)
+        n_made = scheduler.make_on_cluster(missing, out, cluster=arguments.ray, heard=watch)
     elif missing:
         # By default one process for each GPU: fits on one device would share its memory.
-        gpus = work.count_gpus()
+        gpus = scheduler.count_gpus()
         jobs = min(arguments.jobs or max(gpus, 1), len(missing))
         try:
-            n_made = work.make(missing, out, jobs=jobs, gpus=gpus, heard=watch(jobs))
+            n_made = scheduler.make(missing, out, jobs=jobs, gpus=gpus, heard=watch(jobs))
         except BrokenProcessPool:
             return finding(f"a process was ended from outside; {describe_kept(arguments)}")
     else:
         say(f"{out} is up to date; nothing was made again")
     # Tables are written of all results, old and new.
-    of_runs, estimates = folder.write_tables(out)
-    from bayesrep.sweeps.tables import count_runs, remarks_text, scores, scores_facts, scores_text
+    of_runs, estimates = store.write_tables(out)
+    from bayesrep.sweeps.coverage import count_runs, remarks_text, scores, scores_facts, scores_text
 
     table = scores(of_runs, estimates)
     failed = int(of_runs["error"].count())
@@ -99,8 +99,8 @@ def _make_runs(arguments: Namespace) -> int:
         scores_text(table),
         "",
         *remarks_text(of_runs),
-        f"{count_runs(len(runs))}, {n_made} made now: {out}/{folder.RUNS_TABLE} and "
-        f"{out}/{folder.ESTIMATES_TABLE}",
+        f"{count_runs(len(runs))}, {n_made} made now: {out}/{store.RUNS_TABLE} and "
+        f"{out}/{store.ESTIMATES_TABLE}",
     ]
     facts: dict[str, Any] = {
         "out": str(out),
@@ -114,8 +114,8 @@ def _make_runs(arguments: Namespace) -> int:
 
 
 def _print_table(arguments: Namespace) -> int:
-    from bayesrep.sweeps.folder import read_tables
-    from bayesrep.sweeps.tables import count_runs, remarks_text, scores, scores_facts, scores_text
+    from bayesrep.sweeps.coverage import count_runs, remarks_text, scores, scores_facts, scores_text
+    from bayesrep.sweeps.store import read_tables
 
     runs, estimates, axes_by_key = read_tables(arguments.table)
     table = scores(runs, estimates)
@@ -128,9 +128,9 @@ def _print_table(arguments: Namespace) -> int:
 
 
 def _draw_figure(arguments: Namespace) -> int:
-    from bayesrep.report.figures import check_format, save_figure
+    from bayesrep.report.style import check_format, save_figure
     from bayesrep.sweeps.figures import sweep_figure
-    from bayesrep.sweeps.folder import read_tables
+    from bayesrep.sweeps.store import read_tables
 
     out = arguments.out or arguments.figure / "figure.png"
     new_file(check_format(out), arguments)
@@ -140,12 +140,12 @@ def _draw_figure(arguments: Namespace) -> int:
 
 
 class _Watch:
-    """Says on standard error how far it is, and when it will end."""
+    """Progress on standard error, with the expected end."""
 
     def __init__(
         self, runs: "Sequence[SweepRun]", done: "Mapping[str, Result]", jobs: int, *, show: bool
     ) -> None:
-        from bayesrep.sweeps.work import finished_run
+        from bayesrep.sweeps.scheduler import finished_run
 
         self.left = {each.key: each for each in runs if each.key not in done}
         self.done = [finished_run(each, done[each.key]) for each in runs if each.key in done]
@@ -160,8 +160,8 @@ class _Watch:
 
     def take_run(self, run: "SweepRun", result: "Result") -> None:
         """Take a finished run."""
-        from bayesrep.sweeps.folder import describe_place
-        from bayesrep.sweeps.work import finished_run, forecast
+        from bayesrep.sweeps.scheduler import finished_run, forecast
+        from bayesrep.sweeps.store import describe_place
 
         self.left.pop(run.key)
         self.done.append(finished_run(run, result))
@@ -178,7 +178,7 @@ class _Watch:
 
 
 def _ends(remaining: "Forecast") -> str:
-    """When it will end, as far as that is known."""
+    """State the expected end, as far as it is known."""
     end = time.strftime("%H:%M", time.localtime(time.time() + remaining.seconds))
     untimed = ", ".join(f"{count} of {method}" for method, count in remaining.untimed.items())
     if untimed:

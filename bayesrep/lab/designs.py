@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.worlds import Design
+from bayesrep.lab.populations import Design
 
 LEAST_IMAGES = 20
 MAX_SIMULATED_IMAGES = 20_000
@@ -67,7 +67,7 @@ class Law(NamedTuple):
         return float(np.sqrt(self.slope / images + self.floor))
 
     def width_without_workers(self, images: float) -> float:
-        """The same without what workers leave."""
+        """Width of the interval without the workers' part."""
         return float(np.sqrt(self.slope / images))
 
     def images(self, width: float) -> float:

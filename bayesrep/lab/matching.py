@@ -34,7 +34,7 @@ from bayesrep.estimators.mixtures import (
     fit_mixtures,
     refit_mixtures,
 )
-from bayesrep.lab.masses import S_NODES, chance_of_counts, given_counts, masses_of
+from bayesrep.lab.discretise import S_NODES, chance_of_counts, given_counts, masses_of
 from bayesrep.lab.matching_methods import (
     METHODS,
     MatchedCells,

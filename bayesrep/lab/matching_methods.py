@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrep.errors import EstimateWarning, StudyError
-from bayesrep.lab.masses import N_MASSES, S_NODES
+from bayesrep.lab.discretise import N_MASSES, S_NODES
 from bayesrep.numerics.rounding import largest_remainders
 from bayesrep.types import Floats, Ints
 
@@ -83,7 +83,7 @@ def list_cells(
 
 
 def match_published_bins(cells: MatchedCells, *_: Floats) -> tuple[Floats, int]:
-    """As many from every of five bins of k / n as the reference has there."""
+    """Choose as many from each of five bins of k / n as the reference has there."""
     return _match_bins(cells, np.minimum((N_BINS * cells.k) // cells.n, N_BINS - 1))
 
 
@@ -92,7 +92,7 @@ def _match_every_frequency(cells: MatchedCells, *_: Floats) -> tuple[Floats, int
 
 
 def _match_bins(cells: MatchedCells, bins: Ints) -> tuple[Floats, int]:
-    """As many of every bin and class as the reference has there, and how many had to be moved."""
+    """Choose as many of every bin and class as the reference has; also count those moved."""
     count = int(bins.max()) + 1
     inside = np.eye(count)[bins]  # [cell, bin]
     numbers, moved = np.zeros(cells.pool.shape), 0

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.masses import masses_of
+from bayesrep.lab.discretise import masses_of
 from bayesrep.lab.matching import MAX_POOL_ANSWERS, gaps_left_between
 from bayesrep.numerics.noisy_matching import BetaMixture, matching_bias
 from bayesrep.types import Floats

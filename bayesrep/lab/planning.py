@@ -23,10 +23,7 @@ import numpy as np
 from scipy.stats import norm
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.designs import LEAST_IMAGES, Aim, Law, Limits, Option, Prices, law_of
-from bayesrep.lab.outcomes import Outcome, average_outcomes
-from bayesrep.lab.spreading import spread_over
-from bayesrep.lab.studied import (
+from bayesrep.lab.design_widths import (
     CROWD_SIZES,
     STUDIES_OF_CROWDS,
     Certified,
@@ -37,7 +34,10 @@ from bayesrep.lab.studied import (
     left_by_workers,
     simulated_numbers,
 )
-from bayesrep.lab.worlds import DEFAULT_LENIENCY, Design
+from bayesrep.lab.designs import LEAST_IMAGES, Aim, Law, Limits, Option, Prices, law_of
+from bayesrep.lab.parallel import spread_over
+from bayesrep.lab.populations import DEFAULT_LENIENCY, Design
+from bayesrep.lab.simulate_design import Outcome, average_outcomes
 from bayesrep.progress import progress_bar
 from bayesrep.studies.populations import Populations
 
@@ -147,7 +147,7 @@ def plan(
     seed
         Seed of all that is random.
     jobs, cluster, kept
-        As `bayesrep.lab.spreading.Spread` takes them.
+        As `bayesrep.lab.parallel.Spread` takes them.
     progress
         Show a bar on standard error.
 

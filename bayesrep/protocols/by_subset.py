@@ -120,7 +120,7 @@ def compare_subsets(
 
 
 def _hide_correctness(side: Side) -> Side:
-    """The same participants, of whose answers nobody knows which are right."""
+    """Return the participants as if none of their answers could be judged."""
     nothing = np.zeros_like(side.answered)
     return Side(side.names, nothing, nothing)
 

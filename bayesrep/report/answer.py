@@ -244,7 +244,7 @@ def _negate(estimate: Estimate) -> Estimate:
 
 
 def _points(estimate: Estimate) -> str:
-    """In percent points, with the interval, or with a word on its absence."""
+    """Format an estimate in percent points, with its interval, or a word on its absence."""
     return _interval(estimate, _digits(estimate), unit=" points", none="(no interval)")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from bayesrep.errors import plain_text
-from bayesrep.report.text import Cell, list_rows, percent
+from bayesrep.report.table_format import Cell, list_rows, percent
 from bayesrep.studies.shown import number
 from bayesrep.studies.words import IMAGES, Words
 

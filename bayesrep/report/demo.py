@@ -22,13 +22,13 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.report import vega
 from bayesrep.report.answer import answer_for, drop_of, measured_drop
 from bayesrep.report.estimates_text import method_table, spread
+from bayesrep.report.figure import on_paper, save_picture
 from bayesrep.report.methods import label_of
 from bayesrep.report.page import write_page
-from bayesrep.report.picture import on_paper, save_picture
 from bayesrep.report.sections import gather
 from bayesrep.report.sections.accuracies_figure import posterior_figure
 from bayesrep.report.sections.section import quiet
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.studies.study import Study
 from bayesrep.summary.tables import accuracies, gaps

@@ -9,8 +9,8 @@ import polars as pl
 from bayesrep.errors import plain_text
 from bayesrep.report.answer import Estimate, is_share
 from bayesrep.report.methods import label_of
-from bayesrep.report.pairs import closest_pairs
-from bayesrep.report.text import (
+from bayesrep.report.select_pairs import closest_pairs
+from bayesrep.report.table_format import (
     MISSING_TEXT,
     Cell,
     Row,

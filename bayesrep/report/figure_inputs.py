@@ -70,7 +70,7 @@ class Inputs:
 
     @cached_property
     def answers_with_confidence(self) -> Sequence[Predictions]:
-        """The same with their probabilities."""
+        """Answers to both data sets, with their probabilities."""
         return read_predictions(self._path, self.given.roles, ranks=1, confidence=True)
 
     @property
@@ -126,7 +126,7 @@ class Inputs:
 
     @property
     def any_pictures(self) -> gallery.Pictures | None:
-        """The same, if it is given."""
+        """Pictures of the reference's images, where a folder is given."""
         return None if self.given.images is None else self.pictures
 
     @property

@@ -8,7 +8,7 @@ import polars as pl
 
 from bayesrep.checks.finding import CHECKS, LEGEND
 from bayesrep.errors import plain_text, quote_word
-from bayesrep.report.text import align_columns
+from bayesrep.report.table_format import align_columns
 from bayesrep.studies.words import IMAGES, Words
 
 if TYPE_CHECKING:  # most tables are made without JAX

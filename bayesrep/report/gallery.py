@@ -18,7 +18,7 @@ from bayesrep.errors import OptionError, StudyError, kind_and_reason, listing
 from bayesrep.protocols.by_subset import missed_by_all as by_all
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.protocols.people import People
-from bayesrep.report.figures import panels
+from bayesrep.report.style import panels
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from bayesrep.atomic import replaced_file
-from bayesrep.lab.masses import S_EDGES, S_NODES, masses_of
+from bayesrep.lab.discretise import S_EDGES, S_NODES, masses_of
 from bayesrep.lab.matching import chosen_masses
 from bayesrep.lab.matching_methods import N_BINS
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.report import vega
+from bayesrep.report.figure import Figure, Reading
 from bayesrep.report.page import Front, page_of
-from bayesrep.report.picture import Figure, Reading
 from bayesrep.report.sections.bias import population_rows, populations_chart
 from bayesrep.report.sections.section import Block, Table, numbers, select_place, slider
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
 from bayesrep.report.vega import Css, Spec
 from bayesrep.studies.words import Words
 from bayesrep.types import Floats
@@ -26,14 +26,14 @@ BINS_BY_METHOD = {"every count": None, "five bins, as ImageNet-v2": N_BINS}
 P_CARELESS = (0.0, 0.2, 0.4)
 """Shares of answers that are given without looking."""
 POOL_SHIFTS = (-0.2, -0.1, 0.1)
-"""By how much candidates of the page are easier or harder than those that are given."""
+"""Shifts that make the page's candidates easier or harder than those given."""
 LEAST_MEAN, MOST_MEAN = 0.02, 0.98
 LAB_MAX, LAB_START = 40, 10
 CURVE_ANSWERS = (*range(6), 7, 10, 14, 20, 28, 40, 60, 80, 100)
 EVERY_NODE = 6
-"""Of the nodes, those at which densities are drawn."""
+"""Nodes at which densities are drawn."""
 ACCURACY_SLOPE = 0.7
-"""By how much the accuracy of a classifier differs between images that none and that all select."""
+"""Accuracy on images that all select, less that on images that none selects."""
 
 
 def write_lab(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep.report.figures import panels
+from bayesrep.report.style import panels
 
 
 def matrices_figure(

@@ -11,14 +11,14 @@ from bayesrep.atomic import replaced_file
 from bayesrep.choices import FEW_REPLICATES
 from bayesrep.errors import OptionError
 from bayesrep.posterior.groups import Posterior
-from bayesrep.report.picture import FILE_SUFFIXES, check_format, picture_bytes, save_picture
+from bayesrep.report.figure import FILE_SUFFIXES, check_format, picture_bytes, save_picture
 from bayesrep.studies.shown import brief
 from bayesrep.studies.study import Study, need_study
 
 FRAME_HEIGHT = 800
 """Height of the report in a notebook, in pixels."""
 VEGA_LITE_MIME = "application/vnd.vegalite.v5+json"
-"""What Jupyter draws with Vega by itself."""
+"""MIME type that Jupyter draws with Vega by itself."""
 
 
 @dataclass(frozen=True, eq=False)

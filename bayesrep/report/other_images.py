@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
 from bayesrep.studies.words import IMAGES, Words
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from bayesrep.atomic import replaced_file
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import methods, vega
-from bayesrep.report.numbers import numbers_of
-from bayesrep.report.picture import Figure
+from bayesrep.report.figure import Figure
+from bayesrep.report.page_json import numbers_of
 from bayesrep.report.sections import Accuracies, Content, Ranking, Trust, gather
 from bayesrep.report.sections.accuracies import classifier_sentences
 from bayesrep.report.sections.section import Block

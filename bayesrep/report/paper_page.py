@@ -16,11 +16,11 @@ from bayesrep.atomic import replaced_folder
 from bayesrep.errors import BayesrepError, OptionError, plain_text, reason
 from bayesrep.files.folders import refuse_foreign
 from bayesrep.progress import progress_bar
-from bayesrep.report import catalogue, methods
+from bayesrep.report import figure_catalogue, methods
 from bayesrep.report.figure_inputs import Inputs
-from bayesrep.report.figure_names import FIGURES_BY_NAME
-from bayesrep.report.figures import save_figure
+from bayesrep.report.figure_registry import FIGURES_BY_NAME
 from bayesrep.report.printed import printed_numbers, study_numbers
+from bayesrep.report.style import save_figure
 from bayesrep.studies.study import Study
 from bayesrep.version import __version__
 
@@ -37,9 +37,11 @@ def write_paper(
     progress: bool = False,
 ) -> list[dict[str, Any]]:
     """Draw what can be drawn, and write the page; the folder is there whole or not at all."""
-    if paper not in catalogue.PAPER_TITLES:
-        raise OptionError("unknown-paper", paper=paper, choices=", ".join(catalogue.PAPER_TITLES))
-    entries = list(catalogue.of_paper(paper))
+    if paper not in figure_catalogue.PAPER_TITLES:
+        raise OptionError(
+            "unknown-paper", paper=paper, choices=", ".join(figure_catalogue.PAPER_TITLES)
+        )
+    entries = list(figure_catalogue.of_paper(paper))
     figures: list[dict[str, Any]] = []
     refuse_foreign(out, ("index.html", "numbers.csv", "*.png"))
     # The folder takes its place only when all is written.
@@ -81,9 +83,10 @@ def write_paper(
     return figures
 
 
-def _describe_needs(entry: catalogue.FigureEntry, available: Collection[str]) -> str:
+def _describe_needs(entry: figure_catalogue.FigureEntry, available: Collection[str]) -> str:
     lacks = [
-        catalogue.STUDY_NEEDS.get(need, catalogue.in_words(need)) for need in entry.lacks(available)
+        figure_catalogue.STUDY_NEEDS.get(need, figure_catalogue.in_words(need))
+        for need in entry.lacks(available)
     ]
     return f"it needs {', '.join(lacks)}" if lacks else ""
 
@@ -122,7 +125,7 @@ def _page(
     text = assets.joinpath("paper.html").read_text(encoding="utf-8")
     return environment.from_string(text).render(
         version=__version__,
-        title=catalogue.PAPER_TITLES[paper],
+        title=figure_catalogue.PAPER_TITLES[paper],
         summary=summary,
         css=Markup(css),
         numbers=numbers,

@@ -14,13 +14,13 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group
 from bayesrep.report.answer import drop_of, measured_drop
 from bayesrep.report.estimates_text import TEXT_ROWS
+from bayesrep.report.figure import Figure, on_paper
 from bayesrep.report.notebook import Plot
-from bayesrep.report.pairs import closest_pairs, pairs_between
-from bayesrep.report.picture import Figure, on_paper
 from bayesrep.report.sections import answer, curves, frequencies
 from bayesrep.report.sections.accuracies_figure import posterior_figure
 from bayesrep.report.sections.ranking import pairs_figure, rank_figure, rank_rows
 from bayesrep.report.sections.section import quiet
+from bayesrep.report.select_pairs import closest_pairs, pairs_between
 from bayesrep.studies.study import Study, need_study
 from bayesrep.studies.words import words_of
 from bayesrep.summary import compare_classifiers, rank_classifiers, summarize, summarize_gaps

@@ -23,7 +23,7 @@ from bayesrep.protocols.people_shares import (
     compare_predictions_with_people,
 )
 from bayesrep.protocols.subsets import class_subsets
-from bayesrep.report.catalogue import in_words
+from bayesrep.report.figure_catalogue import in_words
 from bayesrep.report.figure_inputs import Inputs
 from bayesrep.report.paper.tsipras2020.labels import label_numbers
 from bayesrep.studies.rules import REQUIRED_ROLES

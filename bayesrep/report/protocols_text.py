@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from bayesrep.errors import plain_text
-from bayesrep.report.text import (
+from bayesrep.report.table_format import (
     Cell,
     Row,
     cell_text,

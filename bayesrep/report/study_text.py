@@ -7,7 +7,7 @@ import polars as pl
 
 from bayesrep.errors import plain_text
 from bayesrep.report.answer import measured_drop
-from bayesrep.report.text import MISSING_TEXT, Cell, Row, list_rows, percent
+from bayesrep.report.table_format import MISSING_TEXT, Cell, Row, list_rows, percent
 from bayesrep.studies.shown import number
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import IMAGES, Words, words_of

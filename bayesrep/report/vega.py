@@ -57,9 +57,9 @@ BASE_STYLE: Spec = {
     "view": {"stroke": None},
     "mark": {"aria": False},  # a figure is one picture with one label; its numbers are in tables
 }
-"""How every chart looks, on the page and on paper."""
+"""Style of every chart, on the page and on paper."""
 BOLD_TEXT = '"fontWeight": 600'
-"""What is bold on the page. A PDF of two fonts has its parts in the order of their hashes."""
+"""Bold text of the page. A PDF of two fonts has its parts in the order of their hashes."""
 
 
 def number(field: str, **more: Any) -> Spec:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bayesrep.report.picture import Figure
+from bayesrep.report.figure import Figure
 from bayesrep.report.sections.section import Block, Table
 
 Change = Callable[[str], str]
-"""What is done to each text."""
+"""Function applied to each text."""
 
 _MINUS_PATTERN = re.compile(r"`[^`]*`|(?<![^\s(±])-(?=[\d.])")
 

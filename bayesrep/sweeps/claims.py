@@ -17,7 +17,7 @@ except ImportError:  # Windows, where every process makes all runs
 
 CLAIMS_FILE = ".claims"
 FOLDER_CLAIM = "0"
-"""What is claimed to write the record and the tables; every other key is a run's."""
+"""Claim on writing the record and the tables; every other key is a run's."""
 
 
 @contextmanager

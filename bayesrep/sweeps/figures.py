@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep.report.figures import default_style, interval_points, legend_below, panels
 from bayesrep.report.methods import OTHER_LOOK, POSTERIOR_LOOK, color_of, label_of
-from bayesrep.sweeps.runs import FIT_METHODS
-from bayesrep.sweeps.tables import scores, varying_axes
+from bayesrep.report.style import default_style, interval_points, legend_below, panels
+from bayesrep.sweeps.coverage import scores, varying_axes
+from bayesrep.sweeps.run_spec import FIT_METHODS
 
 METHOD_MARKERS = "osD^vP"
 """They tell methods of one colour apart, such as those of the posterior."""

@@ -26,13 +26,13 @@ from bayesrep.estimators import METHODS
 from bayesrep.estimators.methods import label, parse
 from bayesrep.files import strict_json
 from bayesrep.models import MODELS
-from bayesrep.sweeps import stated
-from bayesrep.sweeps.grid_studies import studies_at
-from bayesrep.sweeps.runs import FIT_METHODS, MAX_RUNS, StudyOf, SweepRun, Value, expand
-from bayesrep.sweeps.stated import Check, GridPlace
+from bayesrep.sweeps import toml
+from bayesrep.sweeps.run_spec import FIT_METHODS, MAX_RUNS, StudyOf, SweepRun, Value, expand
+from bayesrep.sweeps.study_specs import studies_at
+from bayesrep.sweeps.toml import Check, GridPlace
 
 ALL_ANSWERS = "all"
-"""How a grid names every answer that there is."""
+"""Name in a grid for every answer that there is."""
 NEEDED_KEYS = {"method": "a method or a list of them", "study": "a [[study]]"}
 
 
@@ -42,7 +42,7 @@ class Grid:
 
     file: Path  # where it is stated
     studies: tuple[StudyOf, ...]  # in the order of the file
-    # axes, options: as `bayesrep.sweeps.runs.expand` takes them
+    # axes, options: as `bayesrep.sweeps.run_spec.expand` takes them
     axes: Mapping[str, tuple[Value, ...]]
     options: Mapping[str, tuple[Value, ...]]
 
@@ -66,13 +66,13 @@ def read_grid(file: Path) -> Grid:
     except ValueError as error:
         raise OptionError("grid-not-toml", file=file, reason=reason(error)) from error
     top = GridPlace(file)
-    stated.check_names(top, document, (*AXIS_CHECKS, "options", "study"))
+    toml.check_names(top, document, (*AXIS_CHECKS, "options", "study"))
     for name, type_name in NEEDED_KEYS.items():
         if name not in document:
             raise OptionError("grid-key-missing", place=top.child(name), wanted=type_name)
     document = {"annotators": ALL_ANSWERS, "seed": 0, **document}
     axes = {
-        name: stated.values(top.child(name), document[name], check)
+        name: toml.values(top.child(name), document[name], check)
         for name, check in AXIS_CHECKS.items()
         if name in document
     }
@@ -90,38 +90,38 @@ def _models(axes: Mapping[str, tuple[Value, ...]]) -> list[str]:
 
 def _method(place: GridPlace, value: Any) -> str:
     """A method under the name that tables have for it."""
-    name = stated.text(place, value)
+    name = toml.text(place, value)
     if name in FIT_METHODS:
         return name
     if name.partition("(")[0].strip() not in METHODS:
-        raise stated.refuse_value(place, value, f"one of {', '.join((*METHODS, *FIT_METHODS))}")
-    return label(stated.call_at_place(place, parse, name))
+        raise toml.refuse_value(place, value, f"one of {', '.join((*METHODS, *FIT_METHODS))}")
+    return label(toml.call_at_place(place, parse, name))
 
 
 def _annotators(place: GridPlace, value: Any) -> Value:
-    return None if value == ALL_ANSWERS else stated.whole_number(1)(place, value)
+    return None if value == ALL_ANSWERS else toml.whole_number(1)(place, value)
 
 
 def _acceptance(place: GridPlace, value: Any) -> Value:
     """Check a probability that NUTS adapts its step size to: as `fit` takes it, above 0."""
     if value == 0:
-        raise stated.refuse_value(place, value, "a number above 0 and below 1")
-    return stated.share(place, value)
+        raise toml.refuse_value(place, value, "a number above 0 and below 1")
+    return toml.share(place, value)
 
 
 AXIS_CHECKS: Mapping[str, Check] = {
     "method": _method,
     "annotators": _annotators,
-    "model": stated.optional(stated.word(MODELS)),
-    "chains": stated.optional(stated.whole_number(1)),
-    "warmup": stated.optional(stated.whole_number(10)),
-    "target_accept": stated.optional(_acceptance),
-    "max_tree_depth": stated.optional(stated.whole_number(1, 20)),
-    "dense_mass": stated.optional(stated.scalar(bool)),
-    "draws": stated.optional(stated.whole_number(10)),
-    "device": stated.optional(stated.text),
-    "bootstrap": stated.whole_number(0),
-    "seed": stated.whole_number(0, bounds.MAX_SEED),
+    "model": toml.optional(toml.word(MODELS)),
+    "chains": toml.optional(toml.whole_number(1)),
+    "warmup": toml.optional(toml.whole_number(10)),
+    "target_accept": toml.optional(_acceptance),
+    "max_tree_depth": toml.optional(toml.whole_number(1, 20)),
+    "dense_mass": toml.optional(toml.scalar(bool)),
+    "draws": toml.optional(toml.whole_number(10)),
+    "device": toml.optional(toml.text),
+    "bootstrap": toml.whole_number(0),
+    "seed": toml.whole_number(0, bounds.MAX_SEED),
 }
 """The axes beside studies and options."""
 
@@ -140,7 +140,7 @@ def _read_options(
     for model in models:
         for name in _options(model):
             takers.setdefault(name, []).append(model)
-    stated.check_names(place, table, tuple(takers))
+    toml.check_names(place, table, tuple(takers))
     return {
         name: _values_of(place.child(name), name, table[name], takers[name])
         for name in sorted(table)
@@ -161,11 +161,11 @@ def _values_of(place: GridPlace, name: str, entry: Any, models: Sequence[str]) -
         elif isinstance(default, float) and bounds.is_of_kind(value, int):
             value = float(value)
         if isinstance(default, str):
-            stated.text(place, value)
+            toml.text(place, value)
         if not isinstance(value, str | int | float | tuple):
-            raise stated.refuse_value(place, value, "text, a number, true or false")
+            raise toml.refuse_value(place, value, "text, a number, true or false")
         for model in models:
-            stated.call_at_place(place, MODELS[model].options, **{name: value})
+            toml.call_at_place(place, MODELS[model].options, **{name: value})
         return value
 
-    return stated.values(place, listed, stated.optional(check))
+    return toml.values(place, listed, toml.optional(check))

@@ -18,7 +18,7 @@ from bayesrep.studies.reading import read_study
 from bayesrep.studies.selection import truncating
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.studies.study import Study
-from bayesrep.sweeps.runs import StudyOf
+from bayesrep.sweeps.run_spec import StudyOf
 from bayesrep.types import Floats, Ints
 
 ANSWERS_SEED = 0
@@ -45,7 +45,7 @@ def _make_study(spec: StudyOf) -> Study:
 
 
 def add_contents(specs: Sequence[StudyOf]) -> tuple[StudyOf, ...]:
-    """The same, each that is read with a digest of its contents: what cannot be read is refused."""
+    """Add a digest of contents to each study that is read; an unreadable one is refused."""
     return tuple(
         each if each.kind == "simulate" else replace(each, contents=contents(_make_study(each)))
         for each in specs

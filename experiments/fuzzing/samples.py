@@ -370,18 +370,18 @@ def suite_files() -> Files:
 
 def sweep_files() -> Files:
     """The folder of a sweep whose runs are made, one of them in vain."""
-    from bayesrep.sweeps import folder
-    from bayesrep.sweeps.one import result_of
-    from bayesrep.sweeps.runs import StudyOf, SweepRun
+    from bayesrep.sweeps import store
+    from bayesrep.sweeps.execute import result_of
+    from bayesrep.sweeps.run_spec import StudyOf, SweepRun
 
     sizes = (("annotators", 8), ("classifiers", 2), ("images", 20), ("seed", 1))
     methods = (("raw", None), ("naive", None), ("jackknife", 9))
     runs = [SweepRun(StudyOf("simulate", "world", sizes), name, kept) for name, kept in methods]
 
     def swept(root: Path) -> None:
-        folder.begin(root / "out", root / "grid.toml", runs)
+        store.begin(root / "out", root / "grid.toml", runs)
         for run in runs:
-            folder.keep(
+            store.keep(
                 root / "out",
                 run.key,
                 result_of(run) | {"seconds": {"study": 0.1, "estimating": 0.2}},

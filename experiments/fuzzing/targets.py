@@ -293,9 +293,9 @@ def _sweep_folder(root: Path) -> Any:
     """As `bayesrep sweep --table` and `--figure` read it."""
     import matplotlib.pyplot as plt
 
+    from bayesrep.sweeps.coverage import remarks_text, scores, scores_text
     from bayesrep.sweeps.figures import sweep_figure
-    from bayesrep.sweeps.folder import read_tables
-    from bayesrep.sweeps.tables import remarks_text, scores, scores_text
+    from bayesrep.sweeps.store import read_tables
 
     runs, estimates, asked = read_tables(root / "out")
     said = scores_text(scores(runs, estimates)), list(remarks_text(runs))

@@ -34,7 +34,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.errors import OptionError, StudyError
     from bayesrep.files.tables import read_only, require
     from bayesrep.files.values import flags, texts
-    from bayesrep.report.text import rows_table
+    from bayesrep.report.table_format import rows_table
 
     new_table(arguments)
     context = arguments.context

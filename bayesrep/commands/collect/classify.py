@@ -30,7 +30,7 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep import collect
-    from bayesrep.report.collecting import tasks_text
+    from bayesrep.report.collect_text import tasks_text
 
     new_folder(arguments.out, arguments)
     if arguments.answers < 1:

@@ -50,7 +50,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep import collect
     from bayesrep.collect.pictures import labelled_images
     from bayesrep.files.tables import read_only
-    from bayesrep.report.collecting import tasks_text
+    from bayesrep.report.collect_text import tasks_text
 
     new_folder(arguments.out, arguments)
     design = collect.GridDesign(**given_options(arguments, collect.GridDesign))

@@ -47,7 +47,7 @@ def run(arguments: Namespace) -> int:
     import polars as pl
 
     from bayesrep.lab import match_images, next_answers, remaining_gap
-    from bayesrep.report.collecting import matching_text
+    from bayesrep.report.collect_text import matching_text
     from bayesrep.sources.collected import read_candidates
 
     new_table_file(arguments.out, arguments)

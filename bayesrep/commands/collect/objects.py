@@ -51,7 +51,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep import collect
     from bayesrep.collect.fates import with_clear
     from bayesrep.collect.objects import keep_sane
-    from bayesrep.report.collecting import fates_text, objects_text
+    from bayesrep.report.collect_text import fates_text, objects_text
 
     for path in (arguments.out, arguments.sets):
         if path is not None:

@@ -94,8 +94,8 @@ def run(arguments: Namespace) -> int:
     _check(arguments)
     from bayesrep.lab import Limits, Prices, plan, published_world
     from bayesrep.lab.planning import possible_answers
-    from bayesrep.lab.worlds import DEFAULT_LENIENCY
-    from bayesrep.report.planning import plan_facts, plan_text
+    from bayesrep.lab.populations import DEFAULT_LENIENCY
+    from bayesrep.report.plan_text import plan_facts, plan_text
 
     prices = Prices(arguments.cost_answer, arguments.cost_image)
     if arguments.leniency is not None and not 0 <= arguments.leniency <= 5:
@@ -151,7 +151,7 @@ def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
     """Populations by the pilot's posterior, itself, its workers' leniency, and what to say."""
     from bayesrep.lab import leniency_of, worlds_of
     from bayesrep.lab.planning import PLAN_STUDIES
-    from bayesrep.lab.worlds import DEFAULT_LENIENCY
+    from bayesrep.lab.populations import DEFAULT_LENIENCY
     from bayesrep.posterior.fitted import Fitted
 
     study = bayesrep.read_study(arguments.pilot)
@@ -204,7 +204,7 @@ def _recommend_purchase(
 
     from bayesrep.lab import Design, next_batch
     from bayesrep.numerics.estimands import INTERVAL
-    from bayesrep.report.planning import batch_text
+    from bayesrep.report.plan_text import batch_text
 
     study, crowds = fitted.images, arguments.crowds or 1
     n_shown = [study.datasets[role].shown for role in ("reference", "replication")]

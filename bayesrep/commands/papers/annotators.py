@@ -33,7 +33,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.estimators import analyse, matching_facts, matching_sentences
     from bayesrep.estimators.annotators import compare_annotators, extrapolate, linearity
     from bayesrep.estimators.finite_sample import half_the_images
-    from bayesrep.report.closing import annotators_sentence
+    from bayesrep.report.conclusion import annotators_sentence
     from bayesrep.report.estimates_text import annotators_table, forward_table
     from bayesrep.report.other_images import halves_text
 

@@ -83,8 +83,8 @@ def run(arguments: Namespace) -> int:
         lines_table,
         tested_pairs_table,
     )
-    from bayesrep.report.subsets import subsets_text
-    from bayesrep.report.text import rows_table
+    from bayesrep.report.subsets_text import subsets_text
+    from bayesrep.report.table_format import rows_table
     from bayesrep.studies.study_folder import StudyFolder
 
     new_table(arguments)
@@ -162,9 +162,9 @@ def _check_options(arguments: Namespace) -> None:
 
 
 def _show_robustness(arguments: Namespace) -> int:
-    """Every classifier above or below the baseline's line on every data set, or these lines."""
+    """Print classifiers' distances from the baseline's line on every data set, or the lines."""
     from bayesrep.protocols import measure_robustness, measure_shifts
-    from bayesrep.report.robustness import baselines_table, robustness_table
+    from bayesrep.report.robustness_figures import baselines_table, robustness_table
     from bayesrep.studies.answers import read_every_answer
     from bayesrep.studies.study_folder import StudyFolder
 

@@ -57,7 +57,7 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from bayesrep.lab import explore
     from bayesrep.report.lab_page import write_lab
-    from bayesrep.report.planning import lab_text
+    from bayesrep.report.plan_text import lab_text
     from bayesrep.studies.words import IMAGES, words_of
 
     new_table(arguments)

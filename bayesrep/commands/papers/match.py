@@ -21,7 +21,7 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from bayesrep.protocols import match, read_predictions
     from bayesrep.report.protocols_text import matched_table
-    from bayesrep.report.text import rows_table
+    from bayesrep.report.table_format import rows_table
     from bayesrep.studies.study_folder import StudyFolder
 
     new_table(arguments)

@@ -40,7 +40,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep import protocols
     from bayesrep.protocols.subsets import read_grouping
     from bayesrep.report.protocols_text import multilabel_table
-    from bayesrep.report.text import rows_table
+    from bayesrep.report.table_format import rows_table
     from bayesrep.studies.study_folder import StudyFolder
 
     refuse_foreign(arguments, {"empty": ("accuracies", "co-occurrence"), "trials": ("accuracies",)})

@@ -12,7 +12,7 @@ EXAMPLE = "engstrom2020 my-study --out figures"
 
 
 def add(parser: ArgumentParser) -> None:
-    from bayesrep.report.catalogue import PAPER_TITLES
+    from bayesrep.report.figure_catalogue import PAPER_TITLES
 
     option = parser.add_argument
     option("paper", choices=tuple(PAPER_TITLES), metavar="PAPER", help=", ".join(PAPER_TITLES))

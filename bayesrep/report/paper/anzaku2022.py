@@ -12,7 +12,7 @@ import polars as pl
 
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.protocols.matched import MATCH_ON, MatchedAccuracy, match
-from bayesrep.report.figures import Color, legend_below, panels
+from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Floats
 

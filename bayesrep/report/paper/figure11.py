@@ -13,14 +13,14 @@ import numpy as np
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.errors import OptionError
 from bayesrep.estimators.annotators import gaps_by_annotators
-from bayesrep.report.figures import Color, legend_below, panels
 from bayesrep.report.methods import label_of
-from bayesrep.report.paper.known import KnownStudy
-from bayesrep.report.paper.parts import line_at_truth
+from bayesrep.report.paper.helpers import line_at_truth
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.words import VOCABULARIES, Words
 
 
-def numbers(facts: KnownStudy, *, bootstrap: int = PAPER_REPLICATES) -> dict[str, Any]:
+def numbers(facts: StudyFacts, *, bootstrap: int = PAPER_REPLICATES) -> dict[str, Any]:
     """The mean gap of every n' with its interval, and the gap as measured."""
     if bootstrap < 1:
         raise OptionError("figure11-needs-replicates", bootstrap=bootstrap)

@@ -13,8 +13,8 @@ import numpy as np
 
 from bayesrep.errors import StudyError
 from bayesrep.estimators.annotators import compare_annotators, linearity
-from bayesrep.report.figures import Color, legend_below, panels
-from bayesrep.report.paper.known import KnownStudy
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.words import VOCABULARIES, Words
 
 MIN_ANNOTATORS = 2
@@ -22,7 +22,7 @@ N_CLASSIFIERS = 10
 NEAREST_TICKS = 0.03
 
 
-def numbers(facts: KnownStudy, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
+def numbers(facts: StudyFacts, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
     """Naive estimates for every n', lines and jackknife estimates of some classifiers and all."""
     if facts.annotators <= MIN_ANNOTATORS:
         raise StudyError(

@@ -11,16 +11,16 @@ import numpy as np
 
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import EMSpline, Naive, analyse
-from bayesrep.report.figures import accuracy_axes, interval_points, legend_below, panels, shades
 from bayesrep.report.methods import color_of, label_of
-from bayesrep.report.paper.known import KnownStudy
-from bayesrep.report.paper.parts import (
+from bayesrep.report.paper.helpers import (
     analysis_numbers,
     line_at_truth,
     mark_truth,
     quantity,
     share_heights,
 )
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import accuracy_axes, interval_points, legend_below, panels, shades
 from bayesrep.studies.words import VOCABULARIES, Words
 
 COMPARED_METHODS = ("em-spline", "naive")
@@ -28,7 +28,7 @@ ANNOTATOR_QUARTERS = (1, 2, 3, 4)
 
 
 def numbers(
-    facts: KnownStudy,
+    facts: StudyFacts,
     *,
     quarters: Sequence[int] = ANNOTATOR_QUARTERS,
     bootstrap: int = PAPER_REPLICATES,

@@ -11,7 +11,9 @@ import numpy as np
 
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import EMSpline, analyse
-from bayesrep.report.figures import (
+from bayesrep.report.paper.helpers import analysis_numbers, line_at_truth, mark_truth, quantity
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import (
     Color,
     accuracy_axes,
     interval_points,
@@ -19,15 +21,13 @@ from bayesrep.report.figures import (
     panels,
     shades,
 )
-from bayesrep.report.paper.known import KnownStudy
-from bayesrep.report.paper.parts import analysis_numbers, line_at_truth, mark_truth, quantity
 from bayesrep.studies.words import VOCABULARIES, Words
 
 COMPONENT_COUNTS = (1, 2, 3, 4, 5, 6)
 
 
 def numbers(
-    facts: KnownStudy,
+    facts: StudyFacts,
     *,
     components: Sequence[int] = COMPONENT_COUNTS,
     bootstrap: int = PAPER_REPLICATES,

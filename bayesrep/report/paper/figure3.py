@@ -22,7 +22,7 @@ from scipy.stats import beta as beta_distribution
 
 from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError
-from bayesrep.report.figures import Color, legend_below, panels, shades
+from bayesrep.report.style import Color, legend_below, panels, shades
 from bayesrep.types import Floats
 
 BETA_ALPHA, BETA_BETA = 2.0, 2.0

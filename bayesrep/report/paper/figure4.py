@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from bayesrep.estimators.naive import at_every_count, thinned_counts
-from bayesrep.report.figures import Color, panels
-from bayesrep.report.paper.known import KnownStudy
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import Color, panels
 from bayesrep.studies.words import VOCABULARIES, Words
 
 ROLE_COLORS = {"reference": Color.BLUE, "replication": Color.RED}
 MIN_COUNT_SHARE = 0.001  # where the drawn range begins
 
 
-def numbers(study_facts: KnownStudy) -> dict[str, Any]:
+def numbers(study_facts: StudyFacts) -> dict[str, Any]:
     """Shares of images by count, mean selection frequencies and their standard errors."""
     counts = at_every_count(thinned_counts(study_facts.matched_cells, study_facts.annotators))
     facts: dict[str, Any] = {"annotators": study_facts.annotators}

@@ -17,15 +17,15 @@ from bayesrep.estimators.naive import (
     matched_accuracy,
     thinned_counts,
 )
-from bayesrep.report.figures import accuracy_axes, legend_below, panels, shades
-from bayesrep.report.paper.known import KnownStudy
-from bayesrep.report.paper.parts import mark_truth
+from bayesrep.report.paper.helpers import mark_truth
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import accuracy_axes, legend_below, panels, shades
 from bayesrep.studies.words import VOCABULARIES, Words
 
 MIN_POINT_IMAGES = 20  # a point of (b) with fewer, in expectation, is noise and is not drawn
 
 
-def numbers(facts: KnownStudy, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
+def numbers(facts: StudyFacts, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
     """The three panels' points for every n'."""
     if len(classifiers) > 1:
         raise OptionError("figure5-takes-one-classifier", classifier_count=len(classifiers))
@@ -47,7 +47,7 @@ def fractions(annotators: int, *parts: int) -> list[int]:
     return sorted({-(-annotators // part) for part in parts})
 
 
-def _series(facts: KnownStudy, annotators: int, column: int) -> dict[str, Any]:
+def _series(facts: StudyFacts, annotators: int, column: int) -> dict[str, Any]:
     counts = at_every_count(thinned_counts(facts.matched_cells, annotators))
     accuracy, observed = accuracy_by_count(counts)
     adjusted = matched_accuracy(counts)[0]

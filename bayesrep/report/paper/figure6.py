@@ -12,16 +12,16 @@ import numpy as np
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import analyse
 from bayesrep.numerics.estimands import slope_standard_error
-from bayesrep.report.figures import accuracy_axes, interval_points, legend_below, panels
 from bayesrep.report.methods import color_of, label_of
-from bayesrep.report.paper.known import KnownStudy
-from bayesrep.report.paper.parts import analysis_numbers, mark_truth, share_heights
+from bayesrep.report.paper.helpers import analysis_numbers, mark_truth, share_heights
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import accuracy_axes, interval_points, legend_below, panels
 
 ANNOTATOR_METHODS = ("raw", "jackknife", "em-spline")
 
 
 def numbers(
-    facts: KnownStudy, *, bootstrap: int = PAPER_REPLICATES, progress: bool = False
+    facts: StudyFacts, *, bootstrap: int = PAPER_REPLICATES, progress: bool = False
 ) -> dict[str, Any]:
     """Adjusted accuracies with intervals, gaps and lines of every method."""
     analyses = analyse(

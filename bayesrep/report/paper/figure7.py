@@ -13,8 +13,8 @@ from scipy.special import expit
 from scipy.stats import beta
 
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures, log_shares
-from bayesrep.report.figures import Color, legend_below, panels
-from bayesrep.report.paper.known import KnownStudy
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.types import Floats
 
@@ -25,7 +25,7 @@ S_LOGIT = expit(np.linspace(-6, 6, 601))
 
 
 def numbers(
-    study_facts: KnownStudy, *, true_density: Mapping[str, Floats] | None = None
+    study_facts: StudyFacts, *, true_density: Mapping[str, Floats] | None = None
 ) -> dict[str, Any]:
     """Fitted parameters, densities, and induced and observed shares of every count."""
     cells = complete_cells(study_facts.all_cells, study_facts.annotators)

@@ -12,7 +12,7 @@ from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.protocols.lines import line_band
 from bayesrep.protocols.multi_label import multilabel
 from bayesrep.protocols.subsets import class_subsets
-from bayesrep.report.figures import Color, legend_below, panels
+from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 

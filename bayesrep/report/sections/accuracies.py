@@ -24,7 +24,7 @@ from bayesrep.report.sections.section import (
     select,
     slider,
 )
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.types import Floats
 

@@ -7,15 +7,15 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
 from bayesrep.report.answer import Drop, drop_of, measured_drop
+from bayesrep.report.figure import Figure, on_paper
 from bayesrep.report.methods import label_of
-from bayesrep.report.picture import Figure, on_paper
 from bayesrep.report.sections.accuracy_estimates import (
     AccuracyEstimates,
     classifier_rows,
     interval_text,
     join_tables,
 )
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
 from bayesrep.report.vega import Css
 from bayesrep.studies.study import Study
 from bayesrep.summary.tables import accuracies, gaps
@@ -33,12 +33,12 @@ TICK_MARK: vega.Spec = {
 IS_FOUND = (
     "datum.number === chosen || (search !== '' && indexof(lower(datum.classifier), search) >= 0)"
 )
-"""Whether a classifier is the chosen one, or is looked for."""
+"""Condition that a classifier is the chosen one, or matches the search."""
 NO_CHOICE: Mapping[str, Any] = {"chosen": -1, "search": ""}
 
 
 def accuracies_figure(estimates: AccuracyEstimates, drop: Drop | None = None) -> Figure:
-    """Every classifier where it was measured and where it stands at the same frequencies.
+    """Draw every classifier as measured, and at the same selection frequencies.
 
     Both axes have the same ends and the same length, whatever the method and the screen.
     """
@@ -207,7 +207,7 @@ def _bracket(x: vega.Spec, y: vega.Spec, height: float) -> list[vega.Spec]:
 
 
 def _points(estimates: AccuracyEstimates, x: vega.Spec, y: vega.Spec) -> list[vega.Spec]:
-    """For each classifier: from the ring as measured to the dot adjusted, with its interval."""
+    """Build each classifier's marks: the measured ring, the adjusted dot, and its interval."""
     shift = vega.mark(
         {"type": "rule", "color": Css.POSTERIOR, "opacity": 0.5},
         x=x,
@@ -259,7 +259,7 @@ def posterior_figure(fitted: Fitted, study: Study) -> Figure:
 
 
 def figure(study: Study, posterior: Posterior) -> vega.Spec:
-    """Every classifier's accuracy as measured, and at the same selection frequencies."""
+    """Draw every classifier's accuracy as measured, and at the same selection frequencies."""
     return on_paper(posterior_figure(Fitted(study, posterior), study))
 
 

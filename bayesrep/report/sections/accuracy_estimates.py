@@ -10,7 +10,7 @@ import polars as pl
 from bayesrep.estimators import classifier_table
 from bayesrep.report.answer import Estimate
 from bayesrep.report.sections.section import Source, limits, numbers
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import Words, words_of

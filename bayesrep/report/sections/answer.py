@@ -21,12 +21,12 @@ from bayesrep.report.answer import (
     is_share,
     measured_drop,
 )
+from bayesrep.report.figure import Figure, on_paper
 from bayesrep.report.methods import look_of, title_of
-from bayesrep.report.picture import Figure, on_paper
 from bayesrep.report.sections.accuracies_figure import accuracies_figure
 from bayesrep.report.sections.accuracy_estimates import AccuracyEstimates, estimates
 from bayesrep.report.sections.section import Block, Section, Source, figure_source, limits, quiet
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
 from bayesrep.report.vega import Css
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import Words

@@ -8,9 +8,9 @@ import numpy as np
 
 from bayesrep.numerics.noisy_matching import BetaMixture, replication_mixture
 from bayesrep.report import vega
-from bayesrep.report.picture import Figure, Reading
+from bayesrep.report.figure import Figure, Reading
 from bayesrep.report.sections.section import Block, Section, Source, numbers, select_place, slider
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
 from bayesrep.report.vega import Css
 from bayesrep.studies.words import Words
 from bayesrep.types import Floats
@@ -27,7 +27,7 @@ POOL_BETAS = {
 TOY_MAX, TOY_START = 40, 10
 S_101 = np.linspace(0, 1, 101)
 INNER_FREQUENCIES = np.clip(S_101, 0.0025, 0.9975)
-"""Where densities are computed that may be infinite at the ends."""
+"""Frequencies at which densities are computed that may be infinite at the ends."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

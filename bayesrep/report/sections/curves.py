@@ -12,7 +12,7 @@ from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, cells_along, find_group, thinned_draws
 from bayesrep.report import vega
-from bayesrep.report.picture import Figure, Reading, beside
+from bayesrep.report.figure import Figure, Reading, beside
 from bayesrep.report.sections.frequencies import MAX_BARS
 from bayesrep.report.sections.section import (
     MEAN_CI,
@@ -128,7 +128,7 @@ class CurvesSection(Section):
 
 
 def curve_draws(fitted: Fitted) -> Floats:
-    """Every classifier's accuracy [draw, C, 41] at the frequencies of `S_COARSE`."""
+    """Compute every classifier's accuracy [draw, C, 41] at the frequencies of `S_COARSE`."""
     group, record = fitted.need("posterior", "classifier_curve"), fitted.record
     draws = {str(name): thinned_draws(group[name], PAGE_DRAWS // 2) for name in group.data_vars}
     share = np.ones(1)

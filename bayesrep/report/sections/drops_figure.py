@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from bayesrep.report import vega
+from bayesrep.report.figure import Figure, Reading
 from bayesrep.report.methods import look_of, title_of
-from bayesrep.report.picture import Figure, Reading
 from bayesrep.report.sections.accuracies_figure import (
     IS_FOUND,
     NO_CHOICE,
@@ -16,7 +16,7 @@ from bayesrep.report.sections.accuracies_figure import (
 )
 from bayesrep.report.sections.accuracy_estimates import AccuracyEstimates, classifier_rows
 from bayesrep.report.sections.section import limits
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
 from bayesrep.report.vega import Css
 from bayesrep.studies.words import Words
 from bayesrep.types import Floats
@@ -130,7 +130,7 @@ def _calculate_drops(most: int, *, knows_truth: bool) -> list[vega.Spec]:
 
 
 def _drop_points(x: vega.Spec, y: vega.Spec, words: Words) -> list[vega.Spec]:
-    """For each classifier its interval, the ring as measured and the dot adjusted."""
+    """Build each classifier's marks: its interval, the measured ring and the adjusted dot."""
     own_color = {"expr": "shades[method]"}
     rules = vega.mark(
         {"type": "rule", "opacity": 0.45, "clip": True, "color": own_color},

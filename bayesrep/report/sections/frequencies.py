@@ -10,7 +10,7 @@ from scipy.special import betaln, xlog1py, xlogy
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, cells_along, find_group, thinned_draws
 from bayesrep.report import vega
-from bayesrep.report.picture import Figure, beside
+from bayesrep.report.figure import Figure, beside
 from bayesrep.report.sections.section import (
     MEAN_CI,
     PAGE_DRAWS,
@@ -20,7 +20,7 @@ from bayesrep.report.sections.section import (
     band,
     rows_of,
 )
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
 from bayesrep.report.vega import Css
 from bayesrep.studies.study import AnnotatedSet, Study
 from bayesrep.studies.words import Words

@@ -11,7 +11,7 @@ from bayesrep.lab.matching import fitted_mixtures
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
-from bayesrep.report.picture import Figure, Reading, on_paper
+from bayesrep.report.figure import Figure, Reading, on_paper
 from bayesrep.report.sections.frequencies import (
     S_FINE,
     MixtureDraws,
@@ -20,7 +20,7 @@ from bayesrep.report.sections.frequencies import (
     replace_infinite_ends,
 )
 from bayesrep.report.sections.section import Block, Section, Source, numbers, slider
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
 from bayesrep.report.vega import Css
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats

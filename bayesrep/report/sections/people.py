@@ -12,10 +12,10 @@ from bayesrep.protocols.people_shares import (
     compare_predictions_with_people,
 )
 from bayesrep.report import vega
-from bayesrep.report.people import top1_accuracy
-from bayesrep.report.picture import Figure
+from bayesrep.report.figure import Figure
+from bayesrep.report.people_figures import top1_accuracy
 from bayesrep.report.sections.section import Block, Section, Source, Table
-from bayesrep.report.text import ends, percent
+from bayesrep.report.table_format import ends, percent
 from bayesrep.report.vega import Css
 from bayesrep.studies.words import Words
 

@@ -12,7 +12,7 @@ from bayesrep.numerics.estimands import INTERVAL, ranks
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
-from bayesrep.report.picture import Figure, Reading, beside, on_paper
+from bayesrep.report.figure import Figure, Reading, beside, on_paper
 from bayesrep.report.sections.section import Block, Section, Source, chooser, numbers
 from bayesrep.report.vega import Css
 from bayesrep.studies.study import Study

@@ -14,7 +14,7 @@ from bayesrep.checks.finding import CHECKS
 from bayesrep.errors import quote_word
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import find_group
-from bayesrep.report.picture import Figure
+from bayesrep.report.figure import Figure
 from bayesrep.report.sections.section import Block, Section, Source, Table
 from bayesrep.report.sections.trust_figures import (
     chains_figure,

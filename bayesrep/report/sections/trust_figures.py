@@ -11,7 +11,7 @@ from bayesrep.errors import OptionError
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
-from bayesrep.report.picture import Figure, on_paper
+from bayesrep.report.figure import Figure, on_paper
 from bayesrep.report.sections.section import rows_of
 from bayesrep.report.vega import Css
 from bayesrep.studies.study import Study
@@ -21,7 +21,7 @@ from bayesrep.types import Floats
 RANK_BINS = 20
 P_BINS = np.linspace(0, 1, 11)
 P_SCALE = {"domain": [-0.02, 1.02], "nice": False}
-"""What lies at 0, the worst, is not to lie under the axis."""
+"""The scale begins below 0, so that the worst value is not hidden by the axis."""
 
 
 def _answers(predictions: pl.DataFrame) -> Floats:

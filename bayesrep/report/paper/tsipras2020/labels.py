@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
 from bayesrep.protocols.people import People, own_and_other
-from bayesrep.report.figures import Color, legend_below, panels
-from bayesrep.report.paper.tsipras2020.parts import (
+from bayesrep.report.paper.tsipras2020.helpers import (
     FIGURE_ROWS,
     MIN_CLASS_IMAGES,
     choose_rows,
@@ -19,6 +18,7 @@ from bayesrep.report.paper.tsipras2020.parts import (
     name_classifier,
     objects_of,
 )
+from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.predictions import Predictions
 
 

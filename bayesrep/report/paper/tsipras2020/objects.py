@@ -14,9 +14,8 @@ from bayesrep.protocols.people_shares import (
     compare_labels_with_people,
     compare_predictions_with_people,
 )
-from bayesrep.report.figures import Color, legend_below, panels
 from bayesrep.report.gallery import Pictures
-from bayesrep.report.paper.tsipras2020.parts import (
+from bayesrep.report.paper.tsipras2020.helpers import (
     FIGURE_ROWS,
     MIN_CLASS_IMAGES,
     as_sets,
@@ -24,7 +23,8 @@ from bayesrep.report.paper.tsipras2020.parts import (
     in_words,
     objects_of,
 )
-from bayesrep.report.people import draw_against_top1, draw_object_numbers
+from bayesrep.report.people_figures import draw_against_top1, draw_object_numbers
+from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools, Floats
 
