@@ -204,7 +204,7 @@ def test_work_that_is_kept_never_loses_what_it_has(tmp_path, monkeypatch):
     from bayesrep.lab import parallel
 
     kept = tmp_path / "plan.jsonl"
-    with parallel.spread_over(jobs=1, kept=kept, identity="a") as spread:
+    with parallel.open_pool(jobs=1, kept=kept, identity="a") as spread:
         assert spread(str.upper, ["x", "y"], ["1", "2"]) == ["X", "Y"]
     whole = kept.read_text()
     kept.write_text(whole + '{"key": "3", "resu')
@@ -215,9 +215,9 @@ def test_work_that_is_kept_never_loses_what_it_has(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_text", full)
         with pytest.raises(OSError, match=str(kept)):
-            parallel.Spread(jobs=1, kept=kept, identity="a")
+            parallel.WorkPool(jobs=1, kept=kept, identity="a")
     assert kept.read_text().startswith(whole)
-    with parallel.spread_over(jobs=1, kept=kept, identity="a") as spread:
+    with parallel.open_pool(jobs=1, kept=kept, identity="a") as spread:
         assert spread(str.upper, ["?", "?"], ["1", "2"]) == ["X", "Y"]
     assert kept.read_text() == whole
 

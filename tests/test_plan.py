@@ -24,7 +24,7 @@ from bayesrep.lab import (
     published_world,
     worlds_of,
 )
-from bayesrep.lab.parallel import spread_over
+from bayesrep.lab.parallel import open_pool
 from bayesrep.lab.populations import adjusted_accuracies, draw_study
 from bayesrep.lab.simulate_design import Outcome, outcome
 from bayesrep.posterior.fitted import Fitted
@@ -212,7 +212,7 @@ def test_kept_work_is_not_done_again(fits, monkeypatch, tmp_path):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_work_is_spread(jobs):
     told = []
-    with spread_over(jobs=jobs, on_progress=told.append) as spread:
+    with open_pool(jobs=jobs, on_progress=told.append) as spread:
         assert spread(operator.neg, [1, 2, 3], ["a", "b", "c"]) == [-1, -2, -3]
         assert spread(operator.neg, [2, 5], ["b", "d"]) == [-2, -5]
     assert sum(told) == 5

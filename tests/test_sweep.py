@@ -24,11 +24,11 @@ from bayesrep.sweeps import execute, figures, scheduler, store
 from bayesrep.sweeps.coverage import advice_text, count_runs, scores, varying_axes
 from bayesrep.sweeps.execute import result_of
 from bayesrep.sweeps.grid import read_grid
-from bayesrep.sweeps.run_spec import StudyOf, SweepRun
+from bayesrep.sweeps.run_spec import StudySpec, SweepRun
 from bayesrep.sweeps.studies import add_contents, contents, keep_answers, study_of
 
 TINY = "simulate = { images = 500, annotators = 8, classifiers = 3, seed = 1 }"
-WORLD = StudyOf(
+WORLD = StudySpec(
     "simulate",
     "simulated",
     (("annotators", 8), ("classifiers", 3), ("images", 500), ("seed", 1)),
@@ -708,8 +708,8 @@ def test_the_end_is_told_from_runs_of_the_same_method_and_size():
     size, other = (scheduler.size_of(SweepRun(each, "nuts")) for each in (WORLD, large))
     assert size != other
     assert size == scheduler.size_of(SweepRun(WORLD, "nuts", 5, 1, (), (("components", 3),)))
-    done = [scheduler.Done("nuts", size, each) for each in (100.0, 10.0, 20.0)]
-    done += [scheduler.Done("naive", size, 1.0)]
+    done = [scheduler.FinishedRun("nuts", size, each) for each in (100.0, 10.0, 20.0)]
+    done += [scheduler.FinishedRun("naive", size, 1.0)]
     left = [
         SweepRun(WORLD, "nuts"),
         SweepRun(WORLD, "nuts", 5),
@@ -745,7 +745,7 @@ def test_a_study_that_has_changed_is_refused(grid, tmp_path):
 def test_the_study_of_a_run_is_made_as_simulate_makes_it():
     assert study_of(WORLD).fingerprint() == zoo.study("tiny").fingerprint()
     ragged = study_of(
-        StudyOf(
+        StudySpec(
             "simulate",
             "x",
             (("annotators", "8:9"), ("classifiers", 4), ("images", 600), ("seed", 0)),

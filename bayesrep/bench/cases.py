@@ -43,11 +43,11 @@ class Case:
 class Sizes:
     """Sizes of the benchmark."""
 
-    images: int  # images, classifiers: images of each data set of the study, and its classifiers
+    images: int  # of each data set of the study
     classifiers: int
-    cpu: Sequence[Case]  # cpu, other: gradients that are timed on the CPU and on any other device
+    cpu: Sequence[Case]  # gradients timed on the CPU; `other` are those on any other device
     other: Sequence[Case]
-    single: Sequence[Case]  # those in 32 bits, on every device
+    single: Sequence[Case]  # gradients in 32 bits, on every device
     chains: Sequence[int]  # chains of a fit's draws on a device that takes them all as one batch
 
 
@@ -88,7 +88,7 @@ QUICK_SIZES = Sizes(
 class Subject:
     """A posterior and a place in it; all arrays are NumPy's, to go to any device."""
 
-    problem: Problem  # problem, tools, data: as inference has them
+    problem: Problem  # as inference has it, with tools and data
     tools: Programs
     data: Any
     start: Any  # a position where climbs begin
@@ -143,7 +143,7 @@ class Subjects:
             self._programs[key] = outcome
         return {key: self._programs[key] for key in jobs}
 
-    def let_go(self, key: Hashable) -> None:
+    def release(self, key: Hashable) -> None:
         """Forget a program and its arguments, which fill a device."""
         self._programs.pop(key, None)
 

@@ -14,11 +14,11 @@ from bayesrep.bench.timing import (
     CompiledJob,
     Job,
     Outcome,
+    blocking_seconds,
     compile_together,
     error_text,
     peak_bytes,
-    seconds_alone,
-    seconds_in_a_row,
+    queued_seconds,
 )
 from bayesrep.inference.nuts import Sampler, build_sampler
 from bayesrep.inference.schedule import BLOCK, Schedule
@@ -53,7 +53,7 @@ def _gradients(
     rows: list[dict[str, Any]] = []
     for name, case in jobs:
         rows.append({"device": name, **vars(case), **time_program(compiled.pop((name, case)))})
-        subjects.let_go((name, case))
+        subjects.release((name, case))
     return {"rows": rows, "peak_bytes": _peaks(devices)}
 
 
@@ -62,9 +62,9 @@ def time_program(outcome: Outcome) -> dict[str, Any]:
     if isinstance(outcome, Exception):
         return {"error": error_text(outcome)}
     try:
-        alone = seconds_alone(outcome)
+        alone = blocking_seconds(outcome)
         # On a CPU calls in a row would share its cores.
-        queued = alone if outcome.job.device.platform == "cpu" else seconds_in_a_row(outcome)
+        queued = alone if outcome.job.device.platform == "cpu" else queued_seconds(outcome)
     except Exception as error:
         return {"error": error_text(error), **outcome.facts()}
     return {"us": 1e6 * queued, "us_alone": 1e6 * alone, **outcome.facts()}

@@ -44,8 +44,8 @@ def _jobs(device: Any) -> dict[str, Job]:
         "float32": Job(product, make_ones(rows, rows), device, 32),
         "copy": Job(lambda a: a + 1, make_ones(numbers), device, 32),
         "empty": Job(lambda a: a + 1, make_ones(8), device),
-        "known": Job(_turns_known, make_ones(64), device),
-        "waits": Job(_turns_by_data, make_ones(64), device),
+        "known": Job(_static_loop, make_ones(64), device),
+        "waits": Job(_dynamic_loop, make_ones(64), device),
     }
 
 
@@ -54,11 +54,11 @@ def _turn(a: Any) -> Any:
     return jnp.sin(jnp.roll(a, 1)) + 1
 
 
-def _turns_known(a: Any) -> Any:
+def _static_loop(a: Any) -> Any:
     return jax.lax.fori_loop(0, N_TURNS, lambda _, matrix: _turn(matrix), a)
 
 
-def _turns_by_data(a: Any) -> Any:
+def _dynamic_loop(a: Any) -> Any:
     """Turn a loop whose length is part of the data."""
 
     def onward(carry: Any) -> Any:

@@ -129,7 +129,7 @@ def cast(tree: Any, bits: int) -> Any:
     return jax.tree.map(cast_leaf, tree)
 
 
-def seconds_alone(call: Callable[[], Any]) -> float:
+def blocking_seconds(call: Callable[[], Any]) -> float:
     """Median time of calls that are waited for."""
     return statistics.median(_time_calls(call))
 
@@ -150,7 +150,7 @@ def _time_calls(call: Callable[[], Any]) -> list[float]:
     return times
 
 
-def seconds_in_a_row(call: Callable[[], Any]) -> float:
+def queued_seconds(call: Callable[[], Any]) -> float:
     """Time of a call among many that are not waited for, as a program's steps are; best of three.
 
     On a GPU a call that is waited for takes the way to it and back besides.

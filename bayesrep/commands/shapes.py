@@ -22,9 +22,9 @@ names, there are several. Every object has `format` too, which `schema_of` adds.
 
 def schema_of(command: str) -> Schema:
     """The schema of all that a command prints with `--json`, as a document of its own."""
-    stated = {"format": {"type": "string", "const": f"bayesrep {command} 1"}}
+    fixed = {"format": {"type": "string", "const": f"bayesrep {command} 1"}}
     forms: Forms = import_command(command).FORMS
-    each = [thing({**stated, **names}, description) for description, names in forms.items()]
+    each = [thing({**fixed, **names}, description) for description, names in forms.items()]
     whole = each[0] if len(each) == 1 else {"anyOf": each}
     return {"$schema": JSON_SCHEMA_DRAFT, "title": f"bayesrep {command} --json", **whole}
 

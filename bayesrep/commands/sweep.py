@@ -73,18 +73,18 @@ def _make_runs(arguments: Namespace) -> int:
     done = store.read_results(out, (each.key for each in runs))
     missing = [each for each in runs if each.key not in done]
 
-    def watch(jobs: int) -> scheduler.Heard:
+    def watch(jobs: int) -> scheduler.OnResult:
         return _Watch(runs, done, jobs, show=not arguments.no_progress).take_run
 
     n_made = 0
     if missing and arguments.ray is not None:
-        n_made = scheduler.make_on_cluster(missing, out, cluster=arguments.ray, heard=watch)
+        n_made = scheduler.make_on_cluster(missing, out, cluster=arguments.ray, on_result=watch)
     elif missing:
         # By default one process for each GPU: fits on one device would share its memory.
         gpus = scheduler.count_gpus()
         jobs = min(arguments.jobs or max(gpus, 1), len(missing))
         try:
-            n_made = scheduler.make(missing, out, jobs=jobs, gpus=gpus, heard=watch(jobs))
+            n_made = scheduler.make(missing, out, jobs=jobs, gpus=gpus, on_result=watch(jobs))
         except BrokenProcessPool:
             return finding(f"a process was ended from outside; {describe_kept(arguments)}")
     else:

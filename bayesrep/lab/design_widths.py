@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesrep.lab.designs import MAX_SIMULATED_IMAGES, Aim, Law, Option
-from bayesrep.lab.parallel import Spread
+from bayesrep.lab.parallel import WorkPool
 from bayesrep.lab.populations import Design
 from bayesrep.lab.simulate_design import Outcome, average_outcomes, outcome
 from bayesrep.studies.populations import Populations
@@ -27,11 +27,11 @@ CROWD_SIZES = (50, 200, 1_000)
 """Workers to compare, where it is not said how many there are."""
 
 
-class Studied:
+class SimulatedDesigns:
     """Simulated studies of designs, each drawn from the next of the worlds."""
 
     def __init__(
-        self, spread: Spread, worlds: Sequence[Populations], leniency: float, seed: int
+        self, spread: WorkPool, worlds: Sequence[Populations], leniency: float, seed: int
     ) -> None:
         self._spread, self._worlds = spread, worlds
         self._leniency, self._seed = leniency, seed
@@ -108,7 +108,7 @@ def simulated_numbers(numbers: Sequence[int]) -> list[int]:
     return [numbers[place] for place in places.round().astype(int)]
 
 
-def find_laws(studied: Studied, numbers: Sequence[int], aim: Aim) -> list[Law]:
+def find_laws(studied: SimulatedDesigns, numbers: Sequence[int], aim: Aim) -> list[Law]:
     """The law of each number of answers, workers left out, by normal approximations."""
     simulated = simulated_numbers(numbers)
     slopes = studied.slopes(simulated, aim)
@@ -120,25 +120,25 @@ def find_laws(studied: Studied, numbers: Sequence[int], aim: Aim) -> list[Law]:
     return [Law(n, float(slope)) for n, slope in zip(numbers, slopes, strict=True)]
 
 
-def left_by_workers(studied: Studied, workers: int | None) -> dict[int, float]:
+def worker_parts(studied: SimulatedDesigns, workers: int | None) -> dict[int, float]:
     """β of one crowd and of two: what W workers add to the squared width, times W."""
     answers, size = WORKER_TRIAL["answers"], CROWD_SIZES[1] if workers is None else workers
     designs = [
         Design(WORKER_TRIAL["images"], answers, max(size // crowds, answers), crowds)
         for crowds in (1, 2)
     ]
-    crowd_sd: dict[int, float] = {}
+    worker_part: dict[int, float] = {}
     for design, outcomes in zip(
         designs, studied(designs, STUDIES_OF_CROWDS, "laplace"), strict=True
     ):
         converged = [each for each in outcomes if each.converged] or outcomes
         assert design.workers is not None
         added = float(np.mean([each.added for each in converged]))
-        crowd_sd[design.crowds] = max(added, 0.0) * design.workers
-    return crowd_sd
+        worker_part[design.crowds] = max(added, 0.0) * design.workers
+    return worker_part
 
 
-class Certified(NamedTuple):
+class CertifiedDesign(NamedTuple):
     """Results of certified fits of a design."""
 
     design: Design  # images, answers and workers of the simulated studies
@@ -147,7 +147,7 @@ class Certified(NamedTuple):
     certified: int  # how many fits were certified
 
 
-def certify_option(studied: Studied, option: Option, studies: int) -> Certified:
+def certify_option(studied: SimulatedDesigns, option: Option, studies: int) -> CertifiedDesign:
     """Fits of a design, no larger than can be simulated.
 
     Those that hold; where hardly any does, normal approximations of the same studies.
@@ -156,9 +156,9 @@ def certify_option(studied: Studied, option: Option, studies: int) -> Certified:
     (outcomes,) = studied([design], studies, "laplace")
     converged = [each for each in outcomes if each.converged]
     if len(converged) > 1:
-        return Certified(design, converged, len(converged))
+        return CertifiedDesign(design, converged, len(converged))
     (normal,) = studied([design], studies)
-    return Certified(design, normal, len(converged))
+    return CertifiedDesign(design, normal, len(converged))
 
 
 def identity_of(worlds: Sequence[Populations], leniency: float, seed: int) -> str:

@@ -100,7 +100,7 @@ class Limits(NamedTuple):
 class Aim:
     """Aim of a plan: a width, or the narrowest interval for the money."""
 
-    prices: Prices  # prices, limits: what things cost, and what there is at most
+    prices: Prices  # of answers and images
     limits: Limits
     width: float | None  # width of the mean gap's 95 % interval; None: the narrowest for the money
     like: Design  # design that all others share crowds and workers with

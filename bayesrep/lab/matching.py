@@ -246,10 +246,10 @@ def remaining_gap(matching: Matching, answers: int, *, size: int, pool: int) -> 
     """
     if not 1 <= answers <= MAX_POOL_ANSWERS or not 1 <= size <= pool:
         raise OptionError("answers-or-size-out-of-range", most_answers=MAX_POOL_ANSWERS)
-    return gaps_left_between(*matching.densities, answers, size=size, pool=pool)
+    return remaining_gaps(*matching.densities, answers, size=size, pool=pool)
 
 
-def gaps_left_between(
+def remaining_gaps(
     reference: Floats,
     candidates: Floats,
     answers: int,
@@ -259,12 +259,12 @@ def gaps_left_between(
     careless: float = 0,
 ) -> dict[str, float]:
     """Compute each method's remaining gap between two densities, as masses around `S_NODES`."""
-    says = chance_of_counts(answers, careless)  # [cell, node]
-    counts = largest_remainders(says @ candidates, pool)
-    share = says @ reference
+    p_count = chance_of_counts(answers, careless)  # [cell, node]
+    counts = largest_remainders(p_count @ candidates, pool)
+    share = p_count @ reference
     k, n = np.arange(answers + 1), np.full(answers + 1, answers)
     cells = MatchedCells(k, n, counts[None], share[None] / share.sum(), np.array([size]))
-    posterior = says * candidates
+    posterior = p_count * candidates
     posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), 1e-300)
     means, target = posterior @ S_NODES, float(reference @ S_NODES)
     chosen = {
@@ -280,11 +280,11 @@ def chosen_masses(
     reference: Floats, candidates: Floats, answers: int, *, bins: int | None = None, careless: float
 ) -> Floats:
     """Compute the density of images chosen from unlimited candidates; masses sum to one."""
-    k, says = np.arange(answers + 1), chance_of_counts(answers, careless)  # [count, node]
+    k, p_count = np.arange(answers + 1), chance_of_counts(answers, careless)  # [count, node]
     which = k if bins is None else np.minimum(bins * k // max(answers, 1), bins - 1)
-    target, pool = (np.bincount(which, says @ masses) for masses in (reference, candidates))
+    target, pool = (np.bincount(which, p_count @ masses) for masses in (reference, candidates))
     rate = np.divide(target, pool, out=np.zeros_like(target), where=pool > 1e-300)
-    return candidates * (rate[which] @ says)
+    return candidates * (rate[which] @ p_count)
 
 
 def next_answers(

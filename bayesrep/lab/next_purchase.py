@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.design_widths import Studied, identity_of
+from bayesrep.lab.design_widths import SimulatedDesigns, identity_of
 from bayesrep.lab.designs import MAX_SIMULATED_IMAGES, Prices
-from bayesrep.lab.parallel import spread_over
+from bayesrep.lab.parallel import open_pool
 from bayesrep.lab.populations import DEFAULT_LENIENCY, Design
 from bayesrep.lab.simulate_design import average_outcomes
 from bayesrep.progress import progress_bar
@@ -87,8 +87,8 @@ def next_batch(
     bound = identity_of(worlds, leniency, seed)
     with progress_bar(len(ends), "piece", show=progress) as bar:
         options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "kept": kept}
-        with spread_over(identity=bound, on_progress=bar.advance, **options) as spread:
-            outcomes = Studied(spread, worlds, leniency, seed)(designs, BATCH_STUDIES)
+        with open_pool(identity=bound, on_progress=bar.advance, **options) as spread:
+            outcomes = SimulatedDesigns(spread, worlds, leniency, seed)(designs, BATCH_STUDIES)
     widths = [average_outcomes(each).mean_width for each in outcomes]
     squares = {end: width**2 for end, width in zip(ends, widths, strict=True)}
     now = design.images, design.answers

@@ -20,7 +20,7 @@ Work = Callable[[Any], Any]
 """A module's function of an argument that can be pickled; its result can be JSON."""
 
 
-class Spread:
+class WorkPool:
     """Executor of pieces of work in processes or on a cluster, with a store of finished ones.
 
     Parameters
@@ -89,7 +89,7 @@ class Spread:
         else:
             if self._pool is None:
                 context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPoolExecutor(self._jobs, context, _deaf_to_interrupts)
+                self._pool = ProcessPoolExecutor(self._jobs, context, _ignore_interrupts)
             places: dict[Future[Any], int] = {
                 self._pool.submit(work, task): place for place, task in enumerate(tasks)
             }
@@ -100,9 +100,9 @@ class Spread:
 
 
 @contextmanager
-def spread_over(**options: Any) -> Generator[Spread]:
-    """A `Spread` whose processes end with the block, at once where it fails."""
-    spread = Spread(**options)
+def open_pool(**options: Any) -> Generator[WorkPool]:
+    """A `WorkPool` whose processes end with the block, at once where it fails."""
+    spread = WorkPool(**options)
     try:
         yield spread
     except BaseException:
@@ -111,7 +111,7 @@ def spread_over(**options: Any) -> Generator[Spread]:
     spread.close()
 
 
-def _deaf_to_interrupts() -> None:
+def _ignore_interrupts() -> None:
     """Processes are ended by the one that began them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from bayesrep.errors import OptionError
 from bayesrep.lab.discretise import masses_of
-from bayesrep.lab.matching import MAX_POOL_ANSWERS, gaps_left_between
+from bayesrep.lab.matching import MAX_POOL_ANSWERS, remaining_gaps
 from bayesrep.numerics.noisy_matching import BetaMixture, matching_bias
 from bayesrep.types import Floats
 
@@ -79,7 +79,7 @@ def explore(
     single = len(pool.a) == 1 and careless == 0
     rows: list[dict[str, float | None]] = []
     for n in answers:
-        gaps = gaps_left_between(
+        gaps = remaining_gaps(
             masses_of(reference), masses_of(pool), n, size=N_TARGET, pool=N_POOL, careless=careless
         )
         if careless == 0:  # exact, and of a pool without end

@@ -26,16 +26,16 @@ from bayesrep.errors import OptionError
 from bayesrep.lab.design_widths import (
     CROWD_SIZES,
     STUDIES_OF_CROWDS,
-    Certified,
-    Studied,
+    CertifiedDesign,
+    SimulatedDesigns,
     certify_option,
     find_laws,
     identity_of,
-    left_by_workers,
     simulated_numbers,
+    worker_parts,
 )
 from bayesrep.lab.designs import LEAST_IMAGES, Aim, Law, Limits, Option, Prices, law_of
-from bayesrep.lab.parallel import spread_over
+from bayesrep.lab.parallel import open_pool
 from bayesrep.lab.populations import DEFAULT_LENIENCY, Design
 from bayesrep.lab.simulate_design import Outcome, average_outcomes
 from bayesrep.progress import progress_bar
@@ -147,7 +147,7 @@ def plan(
     seed
         Seed of all that is random.
     jobs, cluster, kept
-        As `bayesrep.lab.parallel.Spread` takes them.
+        As `bayesrep.lab.parallel.WorkPool` takes them.
     progress
         Show a bar on standard error.
 
@@ -176,25 +176,25 @@ def plan(
     pieces = len(simulated_numbers(numbers)) + 2 * STUDIES_OF_CROWDS + studies
     with progress_bar(pieces, "piece", show=progress) as bar:
         options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "kept": kept}
-        with spread_over(identity=bound, on_progress=bar.advance, **options) as spread:
+        with open_pool(identity=bound, on_progress=bar.advance, **options) as spread:
             # First the law of each number of answers, then what workers add, then the plan itself.
-            studied = Studied(spread, worlds, leniency, seed)
+            studied = SimulatedDesigns(spread, worlds, leniency, seed)
             bar.stage("designs")
             laws = find_laws(studied, numbers, aim)
             bar.stage("workers")
-            crowd_sd = left_by_workers(studied, workers)
+            worker_part = worker_parts(studied, workers)
             if each is not None:
-                laws = [law._replace(floor=crowd_sd[crowds] / each) for law in laws]
+                laws = [law._replace(floor=worker_part[crowds] / each) for law in laws]
             bar.stage("the plan")
             certified = certify_option(studied, aim.cheapest(laws), studies)
-    return _conclude(aim, laws, crowd_sd, certified, studies)
+    return _conclude(aim, laws, worker_part, certified, studies)
 
 
 def _conclude(
     aim: Aim,
     laws: Sequence[Law],
-    crowd_sd: Mapping[int, float],
-    certified: Certified,
+    worker_part: Mapping[int, float],
+    certified: CertifiedDesign,
     studies: int,
 ) -> Plan:
     """The plan, by laws that fits of the chosen design correct."""
@@ -209,9 +209,10 @@ def _conclude(
         n_certified = len(certified.outcomes) if certified.certified > 1 else 0
         added = max(float(np.mean([each.added for each in certified.outcomes])), 0.0)
         pooled = np.average(
-            [added * like.workers, crowd_sd[like.crowds]], weights=[n_certified, STUDIES_OF_CROWDS]
+            [added * like.workers, worker_part[like.crowds]],
+            weights=[n_certified, STUDIES_OF_CROWDS],
         )
-        floor, crowd_sd = pooled / like.workers, {**crowd_sd, like.crowds: float(pooled)}
+        floor, worker_part = pooled / like.workers, {**worker_part, like.crowds: float(pooled)}
     laws = [law._replace(slope=ratio * law.slope, floor=floor) for law in laws]
     # The design is chosen again, of as many answers; outcomes were simulated at another size.
     law = law_of(laws, certified.design)
@@ -243,7 +244,7 @@ def _conclude(
         laws=laws,
         options=aim.options(laws),
         by_money=aim.by_money(laws, chosen.cost),
-        crowds=_crowds(alone, crowd_sd, like.in_all, chosen.design.answers),
+        crowds=_crowds(alone, worker_part, like.in_all, chosen.design.answers),
         power=_power(expected.pair_width),
     )
 
@@ -287,7 +288,7 @@ def possible_answers(
 
 
 def _crowds(
-    alone: float, crowd_sd: Mapping[int, float], workers: int | None, answers: int
+    alone: float, worker_part: Mapping[int, float], workers: int | None, answers: int
 ) -> list[tuple[str, int | None, float]]:
     """Widths with other crowds, of so many workers in all."""
     sizes = CROWD_SIZES if workers is None else (workers // 2, workers, 2 * workers)
@@ -295,7 +296,7 @@ def _crowds(
     for size in sizes:
         for crowds, label in ((1, "one crowd for both"), (2, "a crowd for each")):
             if size // crowds >= answers:
-                width = np.sqrt(alone**2 + crowd_sd[crowds] / (size // crowds))
+                width = np.sqrt(alone**2 + worker_part[crowds] / (size // crowds))
                 rows.append((label, size, float(width)))
     return rows
 

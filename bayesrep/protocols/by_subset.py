@@ -15,7 +15,7 @@ from bayesrep.errors import OptionError, ProtocolWarning, StudyError, listing
 from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import durations, is_missing, parse_flags
-from bayesrep.protocols.comparison import Side, accuracy_rows, side_of
+from bayesrep.protocols.comparison import Participants, accuracy_rows, side_of
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.sources.matching import explain_absence
 from bayesrep.studies.predictions import Predictions
@@ -119,10 +119,10 @@ def compare_subsets(
     return pl.concat(tables).with_columns(changes)
 
 
-def _hide_correctness(side: Side) -> Side:
+def _hide_correctness(side: Participants) -> Participants:
     """Return the participants as if none of their answers could be judged."""
     nothing = np.zeros_like(side.answered)
-    return Side(side.names, nothing, nothing)
+    return Participants(side.names, nothing, nothing)
 
 
 def of_classes(

@@ -19,12 +19,11 @@ from bayesrep.types import Bools
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class Participants:
     """All participants on one data set."""
 
     names: tuple[str, ...]  # names of the C participants, classifiers first
-    # right, answered: [C, N]: whether there is a right answer, and one at all, on each image that
-    # counts
+    # Whether there is a right answer, and one at all, on each image that counts [C, N].
     right: Bools
     answered: Bools
 
@@ -48,7 +47,7 @@ class Comparison:
 
     accuracies: pl.DataFrame
     lines: pl.DataFrame
-    sides: tuple[Side, ...]
+    sides: tuple[Participants, ...]
 
     def pairs(self) -> pl.DataFrame:
         """Compare every two participants on either data set.
@@ -127,7 +126,7 @@ def compare(
     return Comparison(accuracies, lines if machines > 1 else lines.clear(), sides)
 
 
-def side_of(data: Predictions, people: Predictions | None, sets: LabelSets | None) -> Side:
+def side_of(data: Predictions, people: Predictions | None, sets: LabelSets | None) -> Participants:
     """All participants on one data set; see `compare` for what counts and what is right."""
     if people is not None:
         data = beside(data, people)
@@ -137,7 +136,7 @@ def side_of(data: Predictions, people: Predictions | None, sets: LabelSets | Non
         right = sets.contain(data.first)
     if not answered.any():
         raise StudyError("no-image-to-compare", dataset=data.dataset)
-    return Side(data.classifiers, right & answered, answered)
+    return Participants(data.classifiers, right & answered, answered)
 
 
 def accuracy_rows(

@@ -59,7 +59,7 @@ def match_at_random(order: Integers, low: Integers, high: Integers, seed: int) -
     """
     draw = random.Random(seed).random
     used = bytearray(len(order))
-    free = _Free(len(order))
+    free = _FreePlaces(len(order))
     places = []
     for begin, end in zip(low.tolist(), high.tolist(), strict=True):
         width = end - begin
@@ -82,7 +82,7 @@ def match_at_random(order: Integers, low: Integers, high: Integers, seed: int) -
     return np.where(numbers >= 0, order[numbers], UNMATCHED_NUMBER)
 
 
-class _Free:
+class _FreePlaces:
     """A Fenwick tree that counts the sources not taken; told of them only when it is asked."""
 
     def __init__(self, size: int) -> None:

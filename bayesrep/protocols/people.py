@@ -28,12 +28,12 @@ OBJECT_COLUMNS = ("image", "label", "selected", "object", "names", "objects", "m
 
 
 @dataclass(frozen=True, eq=False)
-class OfLabels:
+class LabelValues:
     """A value for some labels of some of N images."""
 
-    keys: NDArray[np.int64]  # [L]: image · K + label, increasing
-    values: NDArray[Any]  # [L]: value of each label
-    classes: int  # K
+    keys: NDArray[np.int64]  # image · K + label [L], increasing
+    values: NDArray[Any]  # value of each label [L]
+    classes: int  # K, number of classes
 
     def values_of(self, labels: ArrayLike, missing: Any) -> NDArray[Any]:
         """The values of labels [..., N], which may be -1; `missing` where none is known."""
@@ -58,19 +58,20 @@ class OfLabels:
 class People:
     """People's answers about the N images of one data set."""
 
-    frequency: OfLabels | None = None  # how often each label is selected
-    shown: OfLabels | None = None  # how many annotators were asked about each of these
+    frequency: LabelValues | None = None  # how often each label is selected
+    shown: LabelValues | None = None  # how many annotators were asked about each of these
     # The object, from 1, that each label is said of; 0 where nobody selected it, or with none
-    object: OfLabels | None = None
-    names: OfLabels | None = None  # whether a label is the one by which most people call its object
-    chosen: OfLabels | None = None  # how many select each label as that of an object
-    # number, main: [N]: objects of each image, 0 where it was not classified; the main one's label,
-    # or -1
+    object: LabelValues | None = None
+    names: LabelValues | None = (
+        None  # whether a label is the one by which most people call its object
+    )
+    chosen: LabelValues | None = None  # how many select each label as that of an object
+    # Objects of each image [N], 0 where it was not classified; then the main one's label, or -1.
     number: NDArray[np.int64] | None = None
     main: NDArray[np.int64] | None = None
     # The share of annotators who say that a label is the main object's, where that is known
-    first: OfLabels | None = None
-    mains: OfLabels | None = None  # how many say so
+    first: LabelValues | None = None
+    mains: LabelValues | None = None  # number of annotators who say so
     # [N]: how many objects annotators see, on average; NaN where nobody was asked
     mean_objects: Floats | None = None
     # [N]: the share of annotators who see so many objects as most do; NaN where nobody was asked
@@ -95,8 +96,8 @@ class People:
         resampled = np.random.default_rng(seed).hypergeometric(selected, n - selected, fewer)
         return replace(
             self,
-            frequency=OfLabels(frequency.keys, resampled / fewer, frequency.classes),
-            shown=OfLabels(frequency.keys, fewer, frequency.classes),
+            frequency=LabelValues(frequency.keys, resampled / fewer, frequency.classes),
+            shown=LabelValues(frequency.keys, fewer, frequency.classes),
         )
 
 
@@ -128,8 +129,8 @@ def read_people(
         )
         if not ((n_shown > 0) & (selected >= 0) & (selected <= n_shown)).all():
             raise StudyError("label-counts-not-within-shown", path=counts)
-        parts["frequency"] = OfLabels(keys, selected / n_shown, size)
-        parts["shown"] = OfLabels(keys, n_shown, size)
+        parts["frequency"] = LabelValues(keys, selected / n_shown, size)
+        parts["shown"] = LabelValues(keys, n_shown, size)
     if objects is not None:
         table, keys = _rows(objects, OBJECT_COLUMNS, predictions)
         object_numbers, selected = (
@@ -138,9 +139,9 @@ def read_people(
         )
         # Of an image that was clear nobody had to be asked: its own label is that of its object.
         table = table.with_columns(selected)
-        parts["object"] = OfLabels(keys, object_numbers.to_numpy(), size)
-        parts["names"] = OfLabels(keys, all_flags(table["names"], str(objects)).to_numpy(), size)
-        parts["chosen"] = OfLabels(keys, table["selected"].to_numpy(), size)
+        parts["object"] = LabelValues(keys, object_numbers.to_numpy(), size)
+        parts["names"] = LabelValues(keys, all_flags(table["names"], str(objects)).to_numpy(), size)
+        parts["chosen"] = LabelValues(keys, table["selected"].to_numpy(), size)
         number, main = np.zeros((2, len(predictions.images)), dtype=np.int64)
         main -= 1
         names = normalize_names(table["main_label"])
@@ -156,8 +157,8 @@ def read_people(
             )
             if not ((n_presented > 0) & (n_main >= 0) & (n_main <= n_presented)).all():
                 raise StudyError("main-not-within-shown", path=objects)
-            parts["first"] = OfLabels(keys, n_main / n_presented, size)
-            parts["mains"] = OfLabels(keys, n_main, size)
+            parts["first"] = LabelValues(keys, n_main / n_presented, size)
+            parts["mains"] = LabelValues(keys, n_main, size)
             mean = np.full(len(predictions.images), np.nan)
             images = keys // size
             chosen = np.bincount(images, table["selected"].to_numpy(), minlength=len(mean))
@@ -241,7 +242,7 @@ def people_beside(predictions: Predictions, people: People) -> Predictions:
     return beside(predictions, humans)
 
 
-def own_and_other(frequency: OfLabels, own: ArrayLike) -> tuple[Floats, Floats]:
+def own_and_other(frequency: LabelValues, own: ArrayLike) -> tuple[Floats, Floats]:
     """Return each image's selection frequency of its own label, and the best of the others."""
     labels = np.asarray(own)
     best = np.full(len(labels), np.nan)

@@ -47,7 +47,7 @@ class Drop:
     share: Estimate  # ``selection`` relative to ``measured``
 
     @property
-    def told_share(self) -> Estimate | None:
+    def clear_share(self) -> Estimate | None:
         """The share, where drop, selection and remainder are all clear; it lies in [0, 1]."""
         clear = (
             self.measured.is_above_zero
@@ -115,7 +115,7 @@ def headline(drop: Drop, *, classifiers: int, words: Words = IMAGES) -> str:
     if not selection.is_above_zero:
         least = write_points(remaining.lower, _digits(remaining))
         return f"The {size} is real: at least {least} points remain after adjusting for selection"
-    if (share := drop.told_share) is None:
+    if (share := drop.clear_share) is None:
         return f"Part of the {size} is selection, and part remains"
     return f"{_interval(share, 0, unit=' %')} of the {size} is selection"
 
@@ -216,7 +216,7 @@ def _division(drop: Drop, they: str) -> str:
         )
     if not selection.is_above_zero:
         return f"The drop is real: {_points(remaining)} remain after adjusting for selection."
-    share = drop.told_share
+    share = drop.clear_share
     of_it = "" if share is None else f", {_interval(share, 0, unit=' %')} of the drop"
     return (
         f"Of these, {_interval(selection, _digits(selection))} are selection{of_it}; "

@@ -42,7 +42,7 @@ N_STEPS = 3
 class Demo:
     """Everything the demo found."""
 
-    study: Study  # study, fitted: the simulated study and its fit
+    study: Study  # the simulated study; `fitted` is its fit
     fitted: Fitted
     points: Sequence[Analysis]  # the point estimates of all methods
     table: pl.DataFrame  # one row per method and classifier, with the truth beside

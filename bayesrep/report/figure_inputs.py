@@ -21,15 +21,15 @@ from bayesrep.studies.study_folder import StudyFolder
 
 
 @dataclass(frozen=True)
-class Given:
+class FigurePaths:
     """Paths that the user gives for figures; none is read before it is needed."""
 
-    study: Path | None = None  # study, posterior: a study's folder and a posterior's file
+    study: Path | None = None  # a study's folder
     posterior: Path | None = None
     # Names of the reference and the replication, where the study does not say
     roles: tuple[str, str] = REQUIRED_ROLES
-    # labels, humans, objects, counts, classes, images: label sets, people's answers, what people
-    # see and select, groups of classes, a folder of images
+    # Label sets, people's answers, the objects they see and the labels they select, groups of
+    # classes, a folder of images.
     labels: tuple[Path, ...] = ()
     humans: Path | None = None
     objects: Path | None = None
@@ -49,7 +49,7 @@ class Given:
 class Inputs:
     """Objects that figures are drawn from, each read once."""
 
-    def __init__(self, given_inputs: Given) -> None:
+    def __init__(self, given_inputs: FigurePaths) -> None:
         self.given = given_inputs
 
     @cached_property

@@ -13,7 +13,7 @@ from bayesrep.lab.matching_methods import N_BINS
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.report import vega
 from bayesrep.report.figure import Figure, Reading
-from bayesrep.report.page import Front, page_of
+from bayesrep.report.page import FirstScreen, page_of
 from bayesrep.report.sections.bias import population_rows, populations_chart
 from bayesrep.report.sections.section import Block, Table, numbers, select_place, slider
 from bayesrep.report.table_format import percent
@@ -58,7 +58,9 @@ def lab_page(
         "are another population: so what is chosen is not as easy as the reference. "
         "Choose candidates, and how many answers there are."
     )
-    return page_of(Front(PAGE_TITLE, summary), [_lab(reference, pool, words), _table(rows)], words)
+    return page_of(
+        FirstScreen(PAGE_TITLE, summary), [_lab(reference, pool, words), _table(rows)], words
+    )
 
 
 def _lab(reference: BetaMixture, pool: BetaMixture, words: Words) -> Block:

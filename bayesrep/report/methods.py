@@ -10,7 +10,7 @@ class Look(NamedTuple):
     label: str  # within a sentence
     css: str  # the page's variable that holds its colour
     paper: str  # its colour in figures for a paper, after Okabe & Ito (2008)
-    light: str  # light, dark: its colours on the page
+    light: str  # its colour on the light page, then on the dark one
     dark: str
 
 

@@ -25,7 +25,7 @@ from bayesrep.studies.words import Words, words_of
 from bayesrep.version import __version__
 
 
-class Front(NamedTuple):
+class FirstScreen(NamedTuple):
     """Contents of the page's first screen."""
 
     title: str  # the finding, or what the page is about
@@ -59,13 +59,13 @@ def page(content: Content) -> str:
     return page_of(_front(content), list(content.blocks()), words_of(content.study), data, names)
 
 
-def _front(content: Content) -> Front:
+def _front(content: Content) -> FirstScreen:
     study, trust = content.study, content.sections[Trust]
     summary = _summary(study)
     if (opening := content.opening) is None:
-        return Front(f"{study.name}: how much of the accuracy drop is real?", summary)
+        return FirstScreen(f"{study.name}: how much of the accuracy drop is real?", summary)
     caveat = content.caveat
-    return Front(
+    return FirstScreen(
         title=f"No answer: {caveat}" if caveat else opening.title,
         summary=summary,
         kicker=study.name,
@@ -77,7 +77,7 @@ def _front(content: Content) -> Front:
 
 
 def page_of(
-    front: Front,
+    front: FirstScreen,
     blocks: Sequence[Block],
     words: Words,
     data: Mapping[str, Any] | None = None,
@@ -139,7 +139,7 @@ def page_of(
     )
 
 
-def _change_front(front: Front, change: Change) -> Front:
+def _change_front(front: FirstScreen, change: Change) -> FirstScreen:
     """The first screen whose every text is changed; the study's name stays."""
     texts = {
         name: change(getattr(front, name)) for name in ("title", "summary", "sentence", "missing")

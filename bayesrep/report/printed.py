@@ -33,9 +33,9 @@ from bayesrep.studies.rules import REQUIRED_ROLES
 class Printed:
     """One number of a paper."""
 
-    paper: str  # paper, key: which
+    paper: str  # one of `PAPER_TITLES`
     key: str
-    place: str  # place, what, printed: where it stands, what it is, and as it is printed
+    place: str  # in the paper; then what the number is, and its printed text
     what: str
     printed: str
 
@@ -88,7 +88,7 @@ def _with_ends(estimate: float, lower: float, upper: float, scale: float, digits
     return text
 
 
-def _of_estimates(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
+def _estimate_numbers(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
     study = inputs.study
     analyses = analyse(study, bootstrap=bootstrap, seed=seed, progress=progress)
     by = {analysis.method: analysis for analysis in analyses}
@@ -111,7 +111,7 @@ def _of_estimates(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) 
     yield "em-slope", show_estimate("em-spline", "slope", 1, 2)
 
 
-def _of_images(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
+def _image_numbers(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
     del progress
     study = inputs.study
     for row in mean_frequencies(study, bootstrap=max(bootstrap, 1), seed=seed).to_dicts():
@@ -125,7 +125,7 @@ def _of_images(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> 
     yield "half", f"{_points(float(abs(change).mean()), 2)} on average"
 
 
-def _of_confidence(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
+def _confidence_numbers(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
     del bootstrap
     both = inputs.answers_with_confidence
     table = match(*both, seed=seed, progress=progress).accuracies
@@ -145,7 +145,7 @@ def _of_confidence(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool)
         yield key, f"{_points(rows['gap'].min())} to {_points(rows['gap'].max())}"  # type: ignore[arg-type]
 
 
-def _of_subsets(inputs: Inputs, **_: Any) -> Values:
+def _subset_numbers(inputs: Inputs, **_: Any) -> Values:
     masks = class_subsets(inputs.answers_to_both[0].classes)
     for key, name in (
         ("objects", "objects"),
@@ -157,7 +157,7 @@ def _of_subsets(inputs: Inputs, **_: Any) -> Values:
             yield key, f"{int(masks[name].sum())}"
 
 
-def _of_label_sets(inputs: Inputs, **_: Any) -> Values:
+def _label_set_numbers(inputs: Inputs, **_: Any) -> Values:
     both, sets = inputs.answers_to_both, inputs.both_sets
     humans = inputs.humans
     subsets = {"dogs": "without dogs", "objects": "objects"}
@@ -213,7 +213,7 @@ def _pairs(data: Any) -> Any:
     return (np.arange(len(data.images)) * len(data.classes) + data.first)[data.answered]
 
 
-def _of_top5(inputs: Inputs, **_: Any) -> Values:
+def _top5_numbers(inputs: Inputs, **_: Any) -> Values:
     table = multilabel(inputs.reference, inputs.sets, subsets={}, trials=1)
     wide = table.filter(subset="all").pivot("metric", index="classifier", values="accuracy")
     multi = wide["multi-label"].to_numpy()
@@ -221,7 +221,7 @@ def _of_top5(inputs: Inputs, **_: Any) -> Values:
     yield "below-top5", _points(float(np.median(wide["top-5"].to_numpy() - multi)))
 
 
-def _of_people(inputs: Inputs, **_: Any) -> Values:
+def _people_numbers(inputs: Inputs, **_: Any) -> Values:
     people, data = inputs.people, inputs.reference
     table = compare_labels_with_people(data, people)
     sees = {row["statistic"]: row for row in table.iter_rows(named=True)}
@@ -261,13 +261,13 @@ def _of_people(inputs: Inputs, **_: Any) -> Values:
         yield "corrections", _points(corrected)
 
 
-def _of_candidates(inputs: Inputs, **_: Any) -> Values:
+def _candidate_numbers(inputs: Inputs, **_: Any) -> Values:
     data = inputs.reference
     numbers = label_numbers(data, range(len(data.classifiers)))
     yield "candidates", f"{numbers.mean():.1f} by {len(data.classifiers)} classifiers"
 
 
-def _of_accuracies(inputs: Inputs, **_: Any) -> Values:
+def _accuracy_numbers(inputs: Inputs, **_: Any) -> Values:
     data = inputs.reference
     published = {"alexnet", "vgg13", "vgg16", "resnet50", "inception_v3", "inceptionv3"}
     rows = [
@@ -286,13 +286,13 @@ _NUMBER_MAKERS: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Callable[...,
             *("em-gap", "selection-gap", "em-slope"),
         ),
         ("study",),
-        _of_estimates,
+        _estimate_numbers,
     ),
     (
         "engstrom2020",
         ("reference-frequency", "replication-frequency", "finite-sample", "half"),
         ("study",),
-        _of_images,
+        _image_numbers,
     ),
     (
         "anzaku2022",
@@ -301,9 +301,9 @@ _NUMBER_MAKERS: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Callable[...,
             *("sizes-cifar", "drop-cifar", "drop-imagenet"),
         ),
         ("probabilities",),
-        _of_confidence,
+        _confidence_numbers,
     ),
-    ("shankar2020", ("objects", "organisms", "dogs", "without-dogs"), ("labels",), _of_subsets),
+    ("shankar2020", ("objects", "organisms", "dogs", "without-dogs"), ("labels",), _subset_numbers),
     (
         "shankar2020",
         (
@@ -312,9 +312,9 @@ _NUMBER_MAKERS: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Callable[...,
             "labels",
         ),
         ("labels", "--labels"),
-        _of_label_sets,
+        _label_set_numbers,
     ),
-    ("shankar2020", ("above-top1", "below-top5"), ("top-5", "--labels"), _of_top5),
+    ("shankar2020", ("above-top1", "below-top5"), ("top-5", "--labels"), _top5_numbers),
     (
         "tsipras2020",
         (
@@ -322,8 +322,8 @@ _NUMBER_MAKERS: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Callable[...,
             *("several-objects", "fifth", "agree", "top1-drop", "any-object", "corrections"),
         ),
         ("labels", "--objects|--counts"),
-        _of_people,
+        _people_numbers,
     ),
-    ("tsipras2020", ("candidates",), ("top-5",), _of_candidates),
-    ("tsipras2020", ("accuracies",), ("labels",), _of_accuracies),
+    ("tsipras2020", ("candidates",), ("top-5",), _candidate_numbers),
+    ("tsipras2020", ("accuracies",), ("labels",), _accuracy_numbers),
 )

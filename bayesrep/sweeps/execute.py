@@ -102,10 +102,10 @@ def _estimate(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
     """Run an estimator, with the library's own intervals."""
     watch.stage("estimating")
     settings: dict[str, Any] = dict(run.settings)
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", EstimateWarning)
         (analysis,) = analyse(study, [run.method], seed=run.seed or 0, **settings)
-    advice = " ".join(dict.fromkeys(str(each.message) for each in heard))
+    advice = " ".join(dict.fromkeys(str(each.message) for each in caught))
     count = len(study.classifiers)
     adjusted, reference = analysis.values[:count], analysis.statistics.accuracy("reference")
     value = quantities(reference, adjusted)

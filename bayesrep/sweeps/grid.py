@@ -27,7 +27,7 @@ from bayesrep.estimators.methods import label, parse
 from bayesrep.files import strict_json
 from bayesrep.models import MODELS
 from bayesrep.sweeps import toml
-from bayesrep.sweeps.run_spec import FIT_METHODS, MAX_RUNS, StudyOf, SweepRun, Value, expand
+from bayesrep.sweeps.run_spec import FIT_METHODS, MAX_RUNS, StudySpec, SweepRun, Value, expand
 from bayesrep.sweeps.study_specs import studies_at
 from bayesrep.sweeps.toml import Check, GridPlace
 
@@ -41,12 +41,12 @@ class Grid:
     """A checked grid: the studies it names, as far as that is known unread, and its axes."""
 
     file: Path  # where it is stated
-    studies: tuple[StudyOf, ...]  # in the order of the file
-    # axes, options: as `bayesrep.sweeps.run_spec.expand` takes them
+    studies: tuple[StudySpec, ...]  # in the order of the file
+    # Axes and options as `bayesrep.sweeps.run_spec.expand` takes them.
     axes: Mapping[str, tuple[Value, ...]]
     options: Mapping[str, tuple[Value, ...]]
 
-    def runs(self, studies: Sequence[StudyOf]) -> tuple[SweepRun, ...]:
+    def runs(self, studies: Sequence[StudySpec]) -> tuple[SweepRun, ...]:
         """Runs of the grid, each once, with studies whose contents are known."""
         options = {model: frozenset(_options(model)) for model in _models(self.axes)}
         runs: dict[str, SweepRun] = {}

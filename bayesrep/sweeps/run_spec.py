@@ -24,7 +24,7 @@ NO_SEED = ("raw", "naive", "jackknife")
 
 
 @dataclass(frozen=True)
-class StudyOf:
+class StudySpec:
     """Specification of a study: simulated, in a folder, or from a source."""
 
     kind: str  # "simulate", "folder" or "source"
@@ -45,7 +45,7 @@ class StudyOf:
 class SweepRun:
     """One run."""
 
-    study: StudyOf  # where its study comes from
+    study: StudySpec  # where its study comes from
     method: str  # an estimator with its options, or one of `FIT_METHODS`
     annotators: int | None = None  # answers that are kept of every image; None: all
     seed: int | None = None  # seed of the method; None where nothing is random
@@ -85,7 +85,7 @@ class SweepRun:
 
 
 def expand(
-    studies: Sequence[StudyOf],
+    studies: Sequence[StudySpec],
     axes: Mapping[str, tuple[Value, ...]],
     options: Mapping[str, tuple[Value, ...]],
     options_by_model: Mapping[str, frozenset[str]],

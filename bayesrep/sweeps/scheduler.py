@@ -29,11 +29,11 @@ from bayesrep.sweeps.store import keep, read_results, working_seconds
 
 SIZE_AXES = ("study_images", "study_classifiers", "model", "chains", "warmup", "draws", "bootstrap")
 """Axes that decide how long a method takes, beside which study it is."""
-Heard: TypeAlias = Callable[[SweepRun, Result], None]
+OnResult: TypeAlias = Callable[[SweepRun, Result], None]
 """Called with every finished run."""
 
 
-class Done(NamedTuple):
+class FinishedRun(NamedTuple):
     """A finished run, as far as the time that others take can be told from it."""
 
     method: str
@@ -41,9 +41,9 @@ class Done(NamedTuple):
     seconds: float
 
 
-def finished_run(run: SweepRun, result: Result) -> Done:
+def finished_run(run: SweepRun, result: Result) -> FinishedRun:
     """A finished run."""
-    return Done(
+    return FinishedRun(
         run.method, size_of(run), working_seconds(result["seconds"]) + result["seconds"]["study"]
     )
 
@@ -61,7 +61,7 @@ class Forecast(NamedTuple):
     untimed: Mapping[str, int]  # how many there are of each other method
 
 
-def forecast(done: Sequence[Done], remaining: Sequence[SweepRun], jobs: int) -> Forecast:
+def forecast(done: Sequence[FinishedRun], remaining: Sequence[SweepRun], jobs: int) -> Forecast:
     """The time that is left, from the finished runs of the same method and size.
 
     The first of them compiles what the others use, and does not count where there are others; of a
@@ -83,7 +83,9 @@ def forecast(done: Sequence[Done], remaining: Sequence[SweepRun], jobs: int) -> 
     return Forecast(seconds / jobs, untimed)
 
 
-def make(missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, heard: Heard) -> int:
+def make(
+    missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, on_result: OnResult
+) -> int:
     """Make runs that no other process makes and keep what each comes to; how many these were.
 
     Those of other processes are waited for at the end, and made where these have died.
@@ -96,7 +98,7 @@ def make(missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, heard:
             waiting.append((run, True))
         else:
             n_made += outcome[1]
-            heard(run, outcome[0])
+            on_result(run, outcome[0])
 
     if jobs == 1:
         with kept_programs():
@@ -128,7 +130,7 @@ def make(missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, heard:
 
 
 def make_on_cluster(
-    missing: Sequence[SweepRun], out: Path, *, cluster: str, heard: Callable[[int], Heard]
+    missing: Sequence[SweepRun], out: Path, *, cluster: str, on_result: Callable[[int], OnResult]
 ) -> int:
     """Make runs on a Ray cluster and keep what each comes to; how many these were.
 
@@ -140,7 +142,7 @@ def make_on_cluster(
         cores = [machine["CPU"] for machine in every if machine.get("CPU")]
         gpus = int(sum(machine.get("GPU", 0) for machine in every))
         needs = {"num_gpus": 1} if gpus else {"num_cpus": min(cores)}
-        take_run = heard(gpus or len(cores))
+        take_run = on_result(gpus or len(cores))
         with open_claims(out) as claims:
             own = [run for run in missing if claim(claims, run.key, wait=False)]
             tasks = [(run, Path.cwd()) for run in own]
@@ -148,7 +150,7 @@ def make_on_cluster(
                 keep(out, own[place].key, result)
                 take_run(own[place], result)
         others = [run for run in missing if run not in own]
-        return len(own) + make(others, out, jobs=1, gpus=0, heard=take_run)
+        return len(own) + make(others, out, jobs=1, gpus=0, on_result=take_run)
     finally:
         if own:
             ray.shutdown()

@@ -18,7 +18,7 @@ from bayesrep.studies.reading import read_study
 from bayesrep.studies.selection import truncating
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.studies.study import Study
-from bayesrep.sweeps.run_spec import StudyOf
+from bayesrep.sweeps.run_spec import StudySpec
 from bayesrep.types import Floats, Ints
 
 ANSWERS_SEED = 0
@@ -26,12 +26,12 @@ ANSWERS_SEED = 0
 
 
 @lru_cache(maxsize=1)  # runs of one study follow one another
-def study_of(spec: StudyOf) -> Study:
+def study_of(spec: StudySpec) -> Study:
     """The study, with all of its answers."""
     return _make_study(spec)
 
 
-def _make_study(spec: StudyOf) -> Study:
+def _make_study(spec: StudySpec) -> Study:
     settings: dict[str, Any] = dict(spec.settings)
     if spec.kind == "folder":
         return read_study(spec.files[0])
@@ -44,7 +44,7 @@ def _make_study(spec: StudyOf) -> Study:
     return simulate_study(**settings)
 
 
-def add_contents(specs: Sequence[StudyOf]) -> tuple[StudyOf, ...]:
+def add_contents(specs: Sequence[StudySpec]) -> tuple[StudySpec, ...]:
     """Add a digest of contents to each study that is read; an unreadable one is refused."""
     return tuple(
         each if each.kind == "simulate" else replace(each, contents=contents(_make_study(each)))

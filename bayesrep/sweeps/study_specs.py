@@ -11,14 +11,14 @@ from bayesrep.sources import READERS
 from bayesrep.studies.scenarios import find_scenario
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.sweeps import toml
-from bayesrep.sweeps.run_spec import StudyOf, combinations
+from bayesrep.sweeps.run_spec import StudySpec, combinations
 from bayesrep.sweeps.toml import Check, GridPlace
 
 STUDY_KINDS = ("folder", "simulate", "source")
 LONGEST_COUNT = 10  # digits
 
 
-def studies_at(place: GridPlace, tables: Any) -> Iterator[StudyOf]:
+def studies_at(place: GridPlace, tables: Any) -> Iterator[StudySpec]:
     """The studies of the tables [[study]]."""
     if not isinstance(tables, list) or not tables:
         raise toml.refuse_value(place, tables, "tables [[study]]")
@@ -32,14 +32,14 @@ def studies_at(place: GridPlace, tables: Any) -> Iterator[StudyOf]:
         yield from find(entry_place, table, name)
 
 
-def _folders(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[StudyOf]:
+def _folders(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[StudySpec]:
     toml.check_names(place, table, ("folder", "name"))
     inside = place.child("folder")
     for value in toml.values(inside, table["folder"], toml.text):
-        yield StudyOf("folder", name or str(value), files=(toml.path(inside, value),))
+        yield StudySpec("folder", name or str(value), files=(toml.path(inside, value),))
 
 
-def _simulations(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[StudyOf]:
+def _simulations(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[StudySpec]:
     toml.check_names(place, table, ("simulate", "name"))
     inside, arguments = place.child("simulate"), table["simulate"]
     checks: dict[str, Check] = {
@@ -58,7 +58,7 @@ def _simulations(place: GridPlace, table: Mapping[str, Any], name: str) -> Itera
         for n in checks
         if n in arguments
     }
-    yield from (StudyOf("simulate", name or "simulated", each) for each in combinations(options))
+    yield from (StudySpec("simulate", name or "simulated", each) for each in combinations(options))
 
 
 def _annotators(place: GridPlace, value: Any) -> int | str:
@@ -86,7 +86,7 @@ def _kinds_of(annotation: Any) -> list[type]:
 _UNUSED_OPTIONS = ("name", "keep_workers")  # options of readers that change no number
 
 
-def _read(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[StudyOf]:
+def _read(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[StudySpec]:
     readers = tuple(name for name, reader in READERS.items() if reader.has_counts)
     source = str(toml.word(readers)(place.child("source"), table["source"]))
     parameters = inspect.signature(READERS[source].read).parameters.values()
@@ -106,6 +106,6 @@ def _read(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[Stu
         if n in table
     }
     yield from (
-        StudyOf("source", name or source, each, paths, source)
+        StudySpec("source", name or source, each, paths, source)
         for each in combinations(import_options)
     )

@@ -32,11 +32,11 @@ Check: TypeAlias = Callable[[GridPlace, Any], Value]
 """Takes the value that stands at a place, or refuses it."""
 
 
-def values(place: GridPlace, stated: Any, check: Check) -> tuple[Value, ...]:
+def values(place: GridPlace, entry: Any, check: Check) -> tuple[Value, ...]:
     """The values at a place, one or a list of them."""
-    if stated == []:
+    if entry == []:
         raise OptionError("grid-axis-empty", place=place)
-    listed: list[Any] = stated if isinstance(stated, list) else [stated]
+    listed: list[Any] = entry if isinstance(entry, list) else [entry]
     return tuple(check(place, each) for each in listed)
 
 
@@ -45,11 +45,11 @@ def optional(check: Check) -> Check:
     return lambda place, value: None if value == DEFAULT_WORD else check(place, value)
 
 
-def check_names(place: GridPlace, stated: Any, names: Sequence[str]) -> None:
+def check_names(place: GridPlace, entry: Any, names: Sequence[str]) -> None:
     """Refuse what is not a table, and names that nobody asks for."""
-    if not isinstance(stated, dict):
-        raise refuse_value(place, stated, "a table of names and values")
-    for name in stated:
+    if not isinstance(entry, dict):
+        raise refuse_value(place, entry, "a table of names and values")
+    for name in entry:
         if name not in names:
             hint = did_you_mean(name, names) or f"; there are {', '.join(names)}"
             raise OptionError("grid-key-unknown", place=place.child(name), hint=hint)

@@ -372,11 +372,11 @@ def sweep_files() -> Files:
     """The folder of a sweep whose runs are made, one of them in vain."""
     from bayesrep.sweeps import store
     from bayesrep.sweeps.execute import result_of
-    from bayesrep.sweeps.run_spec import StudyOf, SweepRun
+    from bayesrep.sweeps.run_spec import StudySpec, SweepRun
 
     sizes = (("annotators", 8), ("classifiers", 2), ("images", 20), ("seed", 1))
     methods = (("raw", None), ("naive", None), ("jackknife", 9))
-    runs = [SweepRun(StudyOf("simulate", "world", sizes), name, kept) for name, kept in methods]
+    runs = [SweepRun(StudySpec("simulate", "world", sizes), name, kept) for name, kept in methods]
 
     def swept(root: Path) -> None:
         store.begin(root / "out", root / "grid.toml", runs)

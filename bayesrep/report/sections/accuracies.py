@@ -38,7 +38,7 @@ DIAGNOSTIC_COLUMNS = (
 class Accuracies(Section):
     """Accuracies of every classifier by every method."""
 
-    methods: tuple[str, ...]  # methods, classifiers: as in `AccuracyEstimates`
+    methods: tuple[str, ...]  # methods and classifiers as in `AccuracyEstimates`
     classifiers: pl.DataFrame
     # [n + 1, C]: adjusted accuracy by naive matching with 0 ... n annotators; with none it is as
     # measured.

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bayesrep.collect.wordnet import descriptions
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.protocols.label_sets import LabelSets
-from bayesrep.protocols.people import OfLabels, People
+from bayesrep.protocols.people import LabelValues, People
 from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.predictions import Predictions
 
@@ -23,7 +23,7 @@ def as_sets(predictions: Predictions, people: People) -> LabelSets:
     return LabelSets(number > 0, names.image[named], names.label[named], len(predictions.classes))
 
 
-def objects_of(people: People) -> tuple[OfLabels, NDArray[np.int64]]:
+def objects_of(people: People) -> tuple[LabelValues, NDArray[np.int64]]:
     """Labels by which people call objects, and how many objects each image [N] has."""
     if people.names is None or people.number is None:
         raise StudyError("figure-needs-objects")
@@ -44,7 +44,7 @@ def escape_dollars(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def frequency_of(people: People) -> OfLabels:
+def frequency_of(people: People) -> LabelValues:
     """Return label selection frequencies; refuse people without them."""
     if people.frequency is None:
         raise StudyError("figure-needs-counts")
