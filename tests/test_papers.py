@@ -18,7 +18,7 @@ from bayesrep.estimators.finite_sample import (
 )
 from bayesrep.protocols import read_people
 from bayesrep.report import figure_catalogue, printed
-from bayesrep.report.figure_inputs import Given, Inputs
+from bayesrep.report.figure_inputs import FigurePaths, Inputs
 from bayesrep.report.figure_registry import FIGURES_BY_NAME
 from bayesrep.report.gallery import Pictures, grid
 from bayesrep.report.paper.tsipras2020.labels import label_numbers, labels_and_objects
@@ -98,7 +98,7 @@ def world(tmp_path_factory):
 
 
 def given(root):
-    return Given(
+    return FigurePaths(
         root / "study",
         labels=(root / "sets.csv",),
         humans=root / "humans.csv",

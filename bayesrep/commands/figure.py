@@ -9,7 +9,7 @@ from bayesrep.commands.options import add_datasets, add_shared, keep_compiled, s
 from bayesrep.commands.output import emit, new_file, report_missing_arguments, say
 
 if TYPE_CHECKING:
-    from bayesrep.report.figure_inputs import Given
+    from bayesrep.report.figure_inputs import FigurePaths
 
 EXAMPLE = "accuracies my-study posterior.nc --out figure.pdf"
 
@@ -56,11 +56,11 @@ def add_files(parser: ArgumentParser) -> None:
     option("--images", type=Path, metavar="FOLDER", help="pictures, by the study's names of images")
 
 
-def given_files(arguments: Namespace) -> "Given":
+def given_files(arguments: Namespace) -> "FigurePaths":
     """Collect the files given by `add_files`, with the study and the posterior."""
-    from bayesrep.report.figure_inputs import Given
+    from bayesrep.report.figure_inputs import FigurePaths
 
-    return Given(
+    return FigurePaths(
         arguments.study,
         getattr(arguments, "posterior", None),
         (arguments.reference, arguments.replication),

@@ -12,7 +12,7 @@ from typing import Any
 from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError
 from bayesrep.report import figure_catalogue, gallery
-from bayesrep.report.figure_inputs import Given, Inputs
+from bayesrep.report.figure_inputs import FigurePaths, Inputs
 from bayesrep.report.paper import (
     anzaku2022,
     figure2,
@@ -230,7 +230,7 @@ def chosen_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return dict(settings)
 
 
-def read_inputs(name: str, given_inputs: Given, *, inputs: Inputs | None = None) -> list[Any]:
+def read_inputs(name: str, given_inputs: FigurePaths, *, inputs: Inputs | None = None) -> list[Any]:
     """Read the inputs of a figure; refuse a missing or an unneeded one."""
     figure, needs = find_figure(name), _needs(name)
     wants_study = bool(set(needs) & set(figure_catalogue.STUDY_NEEDS) - {"posterior"})
