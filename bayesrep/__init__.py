@@ -110,7 +110,7 @@ __all__ = [
     "write_posterior",
 ]
 
-_ROOMS = {
+_ROOM_OF = {
     "answers": "describe_crowd intraclass_correlation",
     "checks": "check_agreement dependence_band diagnose",
     "errors": "BayesrepError ClusterError ConvergenceError ConvergenceWarning OptionError "
@@ -135,7 +135,7 @@ _ROOMS = {
     "vision": "predict",
 }
 _MODULE_OF_NAME = {
-    name: f"bayesrep.{room}" for room, names in _ROOMS.items() for name in names.split()
+    name: f"bayesrep.{room}" for room, names in _ROOM_OF.items() for name in names.split()
 }
 
 

@@ -24,7 +24,7 @@ from bayesrep.machine import cores
 
 
 def user_cache() -> Path:
-    """Where this user's programs keep what can be made again, ours in a folder of their own."""
+    """Return this user's cache folder for bayesrep."""
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bayesrep"
     except RuntimeError:  # Python's word for a user without a home
@@ -36,7 +36,7 @@ LEAST_COMPILATION = 0.1  # seconds; what takes less is compiled again as soon
 
 
 def programs_cache() -> Path:
-    """Where compiled programs are kept, for each kind of processor: machines share homes.
+    """Return the folder of compiled programs, one for each kind of processor and number of cores.
 
     And for each number of cores: XLA parts sums by them, which JAX's own key does not tell, and a
     program that was compiled for another number has other last digits.
@@ -47,8 +47,8 @@ def programs_cache() -> Path:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
-    said = next((line for line in lines if line.startswith(("flags", "Features"))), "")
-    features = said or platform.processor()
+    cpu_flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    features = cpu_flags or platform.processor()
     name = f"programs-{platform.machine()}-{zlib.crc32(features.encode()):08x}-{cores()}-cores"
     folder = user_cache() / name
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -88,19 +88,19 @@ def make_room(files: Iterable[Path], most: int) -> None:
         total -= size
 
 
-_LINUX = sys.platform == "linux"
-_WORKING_FOLDER, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
+_IS_LINUX = sys.platform == "linux"
+_WORKING_FOLDER, _SWAP_FLAG = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
 PLACED_FILES: ContextVar[list[Path] | None] = ContextVar("PLACED_FILES", default=None)
 """Files and folders that have taken their place, in order, where somebody wants to know."""
 
 
-_PARTIALS: set[Path] = set()
-"""What is being written by this process."""
+_PARTIAL_FILES: set[Path] = set()
+"""Files that this process is writing."""
 
 
 def remove_partials() -> None:
     """Remove what is being written, where the process ends before who writes it can."""
-    for partial in tuple(_PARTIALS):
+    for partial in tuple(_PARTIAL_FILES):
         _remove(partial)
 
 
@@ -108,7 +108,7 @@ def remove_partials() -> None:
 def replaced_file(target: Path) -> Generator[Path]:
     """A new file beside `target` that takes its place, whatever is there, if the block succeeds."""
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.partial")
-    _PARTIALS.add(partial)
+    _PARTIAL_FILES.add(partial)
     try:
         with writing_to(target, by_way_of=partial):
             yield partial
@@ -117,7 +117,7 @@ def replaced_file(target: Path) -> Generator[Path]:
                 _is_placed(target)
     finally:
         partial.unlink(missing_ok=True)
-        _PARTIALS.discard(partial)
+        _PARTIAL_FILES.discard(partial)
 
 
 def find_foreign(folder: Path, ours: Iterable[str]) -> list[str]:
@@ -138,7 +138,7 @@ def replaced_folder(target: Path) -> Generator[Path]:
     token = uuid.uuid4().hex[:8]
     partial = target.with_name(f".{target.name}.{token}.partial")
     previous = target.with_name(f".{target.name}.{token}.previous")
-    _PARTIALS.add(partial)
+    _PARTIAL_FILES.add(partial)
     try:
         with writing_to(target, by_way_of=partial):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -150,7 +150,7 @@ def replaced_folder(target: Path) -> Generator[Path]:
     finally:
         with _delay_signals():
             _remove(partial)
-        _PARTIALS.discard(partial)
+        _PARTIAL_FILES.discard(partial)
 
 
 def _exchange(target: Path, partial: Path, previous: Path) -> None:
@@ -171,11 +171,11 @@ def _exchange(target: Path, partial: Path, previous: Path) -> None:
 
 def _swap(one: Path, other: Path) -> bool:
     """Let two paths change places in one step; False where this system or its files cannot."""
-    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if _LINUX else None
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if _IS_LINUX else None
     if rename is None:
         return False
     return (
-        rename(_WORKING_FOLDER, os.fsencode(one), _WORKING_FOLDER, os.fsencode(other), _EXCHANGE)
+        rename(_WORKING_FOLDER, os.fsencode(one), _WORKING_FOLDER, os.fsencode(other), _SWAP_FLAG)
         == 0
     )
 
@@ -231,10 +231,10 @@ def _delay_signals() -> Generator[None]:
                 signal.raise_signal(number)
 
 
-ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What the system says where a file cannot grow, and most libraries pass on without its name."""
+NO_SPACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""System errors of a file that cannot grow; most libraries pass them on without its name."""
 _ERROR_NUMBER = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)")
-"""How Rust and HDF5 tell the system's number."""
+"""Form in which Rust and HDF5 print the system's error number."""
 
 
 @contextmanager
@@ -258,6 +258,6 @@ def _explain_unwritten(error: Exception, partial: Path) -> tuple[int, Path] | No
     if isinstance(named, str | os.PathLike) and isinstance(number, int):
         path = Path(named)
         return (number, path.relative_to(partial)) if path.is_relative_to(partial) else None
-    if number is None and (told := _ERROR_NUMBER.search(str(error))):
-        number = int(told[1] or told[2])
-    return (number, Path()) if number in ROOM else None
+    if number is None and (match := _ERROR_NUMBER.search(str(error))):
+        number = int(match[1] or match[2])
+    return (number, Path()) if number in NO_SPACE_ERRORS else None

@@ -1,4 +1,4 @@
-"""What kinds and sizes a value may have that is typed or read back.
+"""Kinds and ranges of values that are typed or read back.
 
 So that a slip of the keyboard is one line, not all memory.
 """
@@ -10,17 +10,17 @@ from bayesrep.errors import OptionError
 
 # The largest of what several places take.
 LARGEST_COUNT = 2**31 - 1  # of answers or attempts
-BOOTSTRAP = 100_000
-COMPONENTS = 64
-DRAWS = 1_000_000
-SEED = 2**63 - 1
-STARTS = 10_000
+MAX_BOOTSTRAP = 100_000
+MAX_COMPONENT_COUNT = 64
+MAX_TOTAL_DRAWS = 1_000_000
+MAX_SEED = 2**63 - 1
+MAX_STARTS = 10_000
 
 Kind = TypeVar("Kind")
 
 
 def is_of_kind(value: Any, kind: type[Kind]) -> TypeGuard[Kind]:
-    """Whether a value is of a kind: true is no number, and of `float` is any that a float holds."""
+    """Return whether a value is of a kind: a bool is no number, and a float must be finite."""
     if kind is float and isinstance(value, int | float):
         return type(value) is not bool and abs(value) <= float_info.max
     return isinstance(value, kind) and (kind is bool or type(value) is not bool)

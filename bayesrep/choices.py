@@ -19,7 +19,7 @@ Key: TypeAlias = Literal["auto", "id", "content"]
 Role: TypeAlias = Literal["reference", "replication"]
 PassTarget: TypeAlias = Literal["population", "items"]
 
-REPLICATES = 50
+FEW_REPLICATES = 50
 """Bootstrap replicates of intervals that are shown unasked: quick and rough."""
 PAPER_REPLICATES = 450
 """Those of Engstrom et al. (2020)."""

@@ -25,8 +25,8 @@ from bayesrep.atomic import PLACED_FILES, remove_partials
 from bayesrep.commands import import_command
 from bayesrep.commands.output import (
     DONE_STATUS,
-    FINDING,
-    MISTAKE,
+    FINDING_STATUS,
+    MISTAKE_STATUS,
     STANDARD_OUTPUT,
     open_streams,
     say,
@@ -45,7 +45,7 @@ class CommandGroup:
     steps: Mapping[str, str]
 
 
-HEADINGS: Mapping[str, Mapping[str, str]] = {
+HELP_HEADINGS: Mapping[str, Mapping[str, str]] = {
     "Start here": {
         "run": "from your tables to the report, in one go",
         "demo": "simulate a study, fit it, compare with the truth",
@@ -76,7 +76,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "completion": "a script that completes commands and options in bash, zsh or fish",
     },
 }
-"""What each command does, under the headings by which the help lists them."""
+"""Commands with their descriptions, under the headings of the help."""
 
 GROUPS: Mapping[str, CommandGroup] = {
     "collect": CommandGroup(
@@ -130,14 +130,14 @@ GROUPS: Mapping[str, CommandGroup] = {
 """The groups, whose commands are typed with the group's name before their own."""
 
 COMMANDS: Mapping[str, str] = {
-    **{name: text for commands in HEADINGS.values() for name, text in commands.items()},
+    **{name: text for commands in HELP_HEADINGS.values() for name, text in commands.items()},
     **{
         f"{name} {step}": text for name, each in GROUPS.items() for step, text in each.steps.items()
     },
 }
-"""What each command does, by its whole name; its module is the one of its name in `commands`."""
+"""Descriptions of commands by whole name; the module in `commands` has the same name."""
 
-MOVED: Mapping[str, str] = {
+MOVED_COMMANDS: Mapping[str, str] = {
     "plan": "collect plan",
     "match-images": "collect match",
     **{name: f"answers {name}" for name in ("clean", "count", "crowd", "dependence", "remeasure")},
@@ -147,8 +147,8 @@ MOVED: Mapping[str, str] = {
     "loo": "models loo",
     "mixtures": "models mixtures",
 }
-"""What commands that had no group are called now."""
-FORMATS = ("text", "markdown", "latex")
+"""Present names of commands that had no group before."""
+TEXT_FORMATS = ("text", "markdown", "latex")
 NOTHING_KEPT_TEXT = "nothing was written"
 
 
@@ -157,7 +157,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if refused := _refuse_name(words):
         say(refused)
-        return MISTAKE
+        return MISTAKE_STATUS
     try:
         arguments = _parse(words)
     except SystemExit as stop:
@@ -187,36 +187,36 @@ class _Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """As argparse does; but what it does not know is told in our words."""
+        """Parse as argparse does, but report unknown words in our own words."""
         words = list(sys.argv[1:] if args is None else args)
         self._refuse_unknown(words)
-        parsed, left = super().parse_known_args(words, namespace)
-        if left:
-            self.error(f"one argument too many: {plain_text(' '.join(left))}")
-        return parsed, left
+        parsed, rest = super().parse_known_args(words, namespace)
+        if rest:
+            self.error(f"one argument too many: {plain_text(' '.join(rest))}")
+        return parsed, rest
 
     def error(self, message: str) -> NoReturn:
-        """What is wrong in one line, where argparse prints the whole usage before it."""
-        self.exit(MISTAKE, f"{self.prog}: error: {message} ({self.prog} --help says more)\n")
+        """Refuse wrong words in one line, where argparse prints the whole usage before it."""
+        self.exit(MISTAKE_STATUS, f"{self.prog}: error: {message} ({self.prog} --help says more)\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse does; but of a word that is nearly one of the choices it says which."""
-        known = [] if action.choices is None else list(map(str, action.choices))
-        if isinstance(value, str) and value not in known and (hint := did_you_mean(value, known)):
+        """Check a choice as argparse does, and suggest the nearest one."""
+        valid = [] if action.choices is None else list(map(str, action.choices))
+        if isinstance(value, str) and value not in valid and (hint := did_you_mean(value, valid)):
             raise argparse.ArgumentError(action, f"there is no {value!r}{hint}")
         super()._check_value(action, value)
 
     def _refuse_unknown(self, words: Sequence[str]) -> None:
-        known = self._option_string_actions
+        options = self._option_string_actions
         for word in takewhile(lambda word: word != "--", words):
             name = word.split("=")[0]
-            if name.startswith("--") and not any(each.startswith(name) for each in known):
+            if name.startswith("--") and not any(each.startswith(name) for each in options):
                 named = [
                     each.metavar
                     for each in self._get_positional_actions()
                     if isinstance(each.metavar, str) and f"--{each.dest}" == name
                 ]
-                hint = f"; {named[0]} is given without it" if named else did_you_mean(name, known)
+                hint = f"; {named[0]} is given without it" if named else did_you_mean(name, options)
                 self.error(plain_text(f"there is no option {name}{hint}"))
 
 
@@ -229,18 +229,18 @@ def _find_name(words: Sequence[str]) -> str:
 
 
 def _refuse_name(words: Sequence[str]) -> str:
-    """What is said where the words name a command, or a step of a group, that there is not."""
+    """Refuse an unknown command, or an unknown step of a group."""
     name = _find_name(words)
     word = next(iter(words[len(name.split()) :]), "")
     if name in COMMANDS or not word or word.startswith("-"):
         return ""
     if name:
-        lacking, known, listing = f"step {word!r} of {name}", GROUPS[name].steps, f"bayesrep {name}"
+        lacking, names, listing = f"step {word!r} of {name}", GROUPS[name].steps, f"bayesrep {name}"
     else:
-        lacking, known, listing = f"command {word!r}", [*COMMANDS, *GROUPS], "bayesrep"
-        if word in MOVED:
-            return f"there is no {lacking}; it is now: bayesrep {MOVED[word]}"
-    return f"there is no {lacking}{did_you_mean(word, known) or f'; {listing} --help lists them'}"
+        lacking, names, listing = f"command {word!r}", [*COMMANDS, *GROUPS], "bayesrep"
+        if word in MOVED_COMMANDS:
+            return f"there is no {lacking}; it is now: bayesrep {MOVED_COMMANDS[word]}"
+    return f"there is no {lacking}{did_you_mean(word, names) or f'; {listing} --help lists them'}"
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
@@ -254,7 +254,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _listing_parser(name: str) -> argparse.ArgumentParser:
-    """What explains a group by its steps, or the program, whose name is "", by its commands."""
+    """Build the parser that explains a group by its steps, or the program ("") by its commands."""
     program = f"bayesrep {name}".rstrip()
     kind = "STEP" if name else "COMMAND"
     if name:
@@ -263,7 +263,7 @@ def _listing_parser(name: str) -> argparse.ArgumentParser:
         groups = {
             each: f"{group.text} ({', '.join(group.steps)})" for each, group in GROUPS.items()
         }
-        listed = _list_commands({**HEADINGS, "Groups of commands": groups})
+        listed = _list_commands({**HELP_HEADINGS, "Groups of commands": groups})
         text = f"How much of a benchmark's accuracy drop is real?\n\n{listed}"
     parser = _Parser(
         prog=program,
@@ -289,7 +289,7 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
     parser.add_argument(
-        "--format", choices=FORMATS, default="text", help="of what is printed (text)"
+        "--format", choices=TEXT_FORMATS, default="text", help="of what is printed (text)"
     )
     module.add(parser)
     parser.set_defaults(module=module, command=name)
@@ -331,45 +331,45 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _describe_interrupt(arguments: argparse.Namespace) -> str:
-    """What an interrupt leaves, once what was being written is gone."""
+    """Describe what an interrupt leaves, once the file being written is removed."""
     remove_partials()
     return f"interrupted; {_describe_kept(arguments)}"
 
 
 def _describe_kept(arguments: argparse.Namespace) -> str:
-    """What an interrupt leaves: what had been written to a place that was given, or what goes on.
+    """Describe what an interrupt leaves: files already written, or work that can be resumed.
 
     What is written besides, as into a cache, is nobody's concern.
     """
-    given = [each.absolute() for each in vars(arguments).values() if isinstance(each, Path)]
+    paths = [each.absolute() for each in vars(arguments).values() if isinstance(each, Path)]
     placed = [
-        p for p in PLACED_FILES.get() or () if any(p.absolute().is_relative_to(g) for g in given)
+        p for p in PLACED_FILES.get() or () if any(p.absolute().is_relative_to(g) for g in paths)
     ]
     describe: Callable[[argparse.Namespace], str] | None = getattr(
         arguments.module, "describe_kept", None
     )
-    told = describe(arguments) if describe else NOTHING_KEPT_TEXT
-    if told == NOTHING_KEPT_TEXT and placed:
+    text = describe(arguments) if describe else NOTHING_KEPT_TEXT
+    if text == NOTHING_KEPT_TEXT and placed:
         return f"{', '.join(map(str, placed))} had been written"
-    return told
+    return text
 
 
 def _report_refusal(error: Exception) -> int:
-    """Say what is wrong with the data, the options or a file; what else went wrong is ours."""
+    """Report an error in data, options or a file in one line; raise any other, which is a bug."""
     match error:
         case BayesrepError() | Warning():  # where PYTHONWARNINGS makes them errors
             say(reason(error))
-            return FINDING if isinstance(error, ConvergenceError) else MISTAKE
+            return FINDING_STATUS if isinstance(error, ConvergenceError) else MISTAKE_STATUS
         case BrokenPipeError(filename=name) if name == STANDARD_OUTPUT:
             return DONE_STATUS  # all was made, and who reads what is printed has enough
         case OSError():
             say(f"{getattr(error, 'filename', None) or 'a file'}: {reason(error)}")
-            return FINDING
+            return FINDING_STATUS
         case ValueError() if "for environment 'JAX_" in str(error):  # as JAX is imported
             say(f"{reason(error)}; unset it, or correct it")
-            return MISTAKE
+            return MISTAKE_STATUS
         case MemoryError():
             say(f"not enough memory for this: {reason(error)}")
-            return FINDING
+            return FINDING_STATUS
         case _:
             raise error

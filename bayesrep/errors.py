@@ -16,8 +16,8 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, LiteralString, Self
 
-SHOWN = 5  # how many offenders a message names before it only counts them
-LONGEST = 200  # how many letters of an offender it shows
+MAX_LISTED = 5  # how many offenders a message names before it only counts them
+MAX_LETTERS = 200  # how many letters of an offender it shows
 
 
 @cache
@@ -27,7 +27,7 @@ def sentences() -> Mapping[str, str]:
     `{path:word}` is the fact as a shell reads it, for what is to be typed.
     """
     text = Path(__file__).with_name("rules.toml").read_text(encoding="utf-8")
-    return {rule: said for room in tomllib.loads(text).values() for rule, said in room.items()}
+    return {rule: line for room in tomllib.loads(text).values() for rule, line in room.items()}
 
 
 class _Sentence(Formatter):
@@ -77,26 +77,26 @@ class Violation(str):
         return tuple(name for names in listed for name in names)
 
     def to_json(self) -> Mapping[str, Any]:
-        """What `of_json` makes the same violation of, in another process."""
+        """Return plain values from which `of_json` rebuilds the violation in another process."""
         listed = {n: each.names for n, each in self.facts.items() if isinstance(each, Listing)}
         return {"line": str(self), "rule": self.rule, "facts": self.facts, "listed": listed}
 
     @classmethod
-    def of_json(cls, told: Mapping[str, Any]) -> Self:
+    def of_json(cls, record: Mapping[str, Any]) -> Self:
         """A violation as another process has told it."""
-        listed = {n: Listing(told["facts"][n], names) for n, names in told["listed"].items()}
-        return cls._make(told["line"], told["rule"], {**told["facts"], **listed})
+        listed = {n: Listing(record["facts"][n], names) for n, names in record["listed"].items()}
+        return cls._make(record["line"], record["rule"], {**record["facts"], **listed})
 
     def add_place(self, place: object) -> Self:
-        """The same rule broken at a place that its line does not name: `place: line`."""
+        """Return the violation at a place that its line does not name: `place: line`."""
         return self.reword(f"{place}: {self}")
 
     def append_text(self, more: str) -> Self:
-        """The same with more at the end of its line."""
+        """Return the violation with more at the end of its line."""
         return self.reword(f"{self}{more}")
 
     def reword(self, line: str) -> Self:
-        """The same in another line."""
+        """Return the violation in another line."""
         return self._make(line, self.rule, self.facts)
 
 
@@ -109,7 +109,7 @@ def _plain_value(value: Any) -> Any:
 
 
 class BayesrepError(Exception):
-    """What the library refuses, in one line; anything else that is raised is a mistake of ours.
+    """Error that the library raises on purpose, in one line; any other exception is a bug.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class BayesrepError(Exception):
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What its sentence names."""
+        """Facts that its sentence names."""
         return self.violation.facts
 
     @property
@@ -149,7 +149,7 @@ class BayesrepError(Exception):
         return self.violation.offenders
 
     def add_place(self, place: object) -> Self:
-        """The same error at a place that its line does not name yet: `place: line`."""
+        """Return the error at a place that its line does not name yet: `place: line`."""
         return type(self)(self.violation.add_place(place))
 
 
@@ -206,16 +206,16 @@ class IdentificationWarning(EstimateWarning):
 
 
 def reason(error: BaseException) -> str:
-    """What an exception says in one line, for use inside a message of our own.
+    """Describe an exception in one line, for use inside a message of our own.
 
     What others raise is told by its first line. Our own messages are one line, and a line break in
     one is part of a name.
     """
     if isinstance(error, BayesrepError):
         return plain_text(str(error))
-    said = getattr(error, "strerror", None)
+    text = getattr(error, "strerror", None)
     try:
-        lines = (said if isinstance(said, str) and said.strip() else str(error)).split("\n")
+        lines = (text if isinstance(text, str) and text.strip() else str(error)).split("\n")
     except Exception:  # an exception of somebody else's that cannot say what it is
         lines = []
     return next((line.strip() for line in lines if line.strip()), type(error).__name__)
@@ -236,7 +236,7 @@ def refuse_any(refusal: Callable[[str], BayesrepError]) -> Generator[None]:
 
 
 def kind_and_reason(error: BaseException) -> str:
-    """The same with the exception's type, where the text alone may say little."""
+    """Describe an exception with its type, where the text alone may say little."""
     return f"{type(error).__name__}: {reason(error)}"
 
 
@@ -249,8 +249,8 @@ def quote_word(word: str) -> str:
     r"""A word as a shell reads it: with `$'\x0a'` for what a terminal must not see."""
     if word.isprintable():
         return shlex.quote(word)
-    shown = (c if c.isprintable() and c not in "\\'" else _in_bytes(c) for c in word)
-    return f"$'{''.join(shown)}'"
+    letters = (c if c.isprintable() and c not in "\\'" else _in_bytes(c) for c in word)
+    return f"$'{''.join(letters)}'"
 
 
 def _in_bytes(character: str) -> str:
@@ -281,21 +281,23 @@ class Listing(str):
 def listing(items: Iterable[object], noun: str = "image") -> Listing:
     """The first five offenders by name, and the number of all."""
     names = [str(item) for item in items]
-    more = f", ... ({len(names)} {noun}s)" if len(names) > SHOWN else ""
-    shown = ", ".join(repr(n if len(n) <= LONGEST else f"{n[:LONGEST]}...") for n in names[:SHOWN])
-    return Listing(f"{noun}{'s' if len(names) != 1 else ''} {shown}{more}", names)
+    more = f", ... ({len(names)} {noun}s)" if len(names) > MAX_LISTED else ""
+    names_shown = ", ".join(
+        repr(n if len(n) <= MAX_LETTERS else f"{n[:MAX_LETTERS]}...") for n in names[:MAX_LISTED]
+    )
+    return Listing(f"{noun}{'s' if len(names) != 1 else ''} {names_shown}{more}", names)
 
 
-def find_nearest(name: str, known: Iterable[str]) -> str | None:
+def find_nearest(name: str, candidates: Iterable[str]) -> str | None:
     """The one of some names that another was probably meant to be, whatever its case."""
     from difflib import get_close_matches
 
-    folded = {each.casefold().strip(): each for each in known if each != name}
+    folded = {each.casefold().strip(): each for each in candidates if each != name}
     close = get_close_matches(name.casefold().strip(), list(folded), n=1, cutoff=0.7)
     return folded[close[0]] if close else None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """The end of a message on an unknown name: nothing, or `; did you mean 'x'?`."""
-    meant = find_nearest(name, known)
+    meant = find_nearest(name, candidates)
     return "" if meant is None else f"; did you mean {meant!r}?"

@@ -1,4 +1,4 @@
-"""What of the machine this process may use, and what machine it is."""
+"""Resources of this machine that the process may use, and the machine's description."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 60
+TIMEOUT_S = 60
 """Seconds after which a program that tells of the machine is given up."""
 QUERIED_FIELDS = {
     "name": "name",
@@ -20,7 +20,7 @@ QUERIED_FIELDS = {
     "clock": "clocks.max.sm",
     "mig": "mig.mode.current",
 }
-"""What is asked of nvidia-smi about each GPU, by our name for it."""
+"""Fields that nvidia-smi is asked for about each GPU, by our names."""
 
 
 def cores() -> int:
@@ -49,10 +49,10 @@ def memory_bytes() -> int | None:
 
 def gpus() -> list[dict[str, str]]:
     """Each GPU as nvidia-smi tells of it, with the newest CUDA of its driver; none without it."""
-    said = _ask(
+    output = _ask(
         "nvidia-smi", f"--query-gpu={','.join(QUERIED_FIELDS.values())}", "--format=csv,noheader"
     )
-    rows = [[cell.strip() for cell in line.split(",")] for line in said.splitlines()]
+    rows = [[cell.strip() for cell in line.split(",")] for line in output.splitlines()]
     queried = [
         dict(zip(QUERIED_FIELDS, row, strict=True))
         for row in rows
@@ -66,8 +66,8 @@ def torch_sees() -> str | None:
     """Torch's version and whether it sees a GPU, asked in a process of its own; None without it."""
     if find_spec("torch") is None:
         return None
-    asked = "import torch; print(torch.__version__, torch.cuda.is_available())"
-    number, _, sees = _ask(sys.executable, "-c", asked).strip().partition(" ")
+    script = "import torch; print(torch.__version__, torch.cuda.is_available())"
+    number, _, sees = _ask(sys.executable, "-c", script).strip().partition(" ")
     return f"{number} {'sees a GPU' if sees == 'True' else 'sees no GPU'}" if number else "broken"
 
 
@@ -85,7 +85,7 @@ def versions(names: Iterable[str]) -> dict[str, str]:
 
 
 def machine_facts(packages: Iterable[str]) -> dict[str, Any]:
-    """What numbers are measured on: system, processor, GPUs, Python and packages."""
+    """Describe the machine: system, processor, GPUs, Python and packages."""
     return {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -104,7 +104,7 @@ def _ask(*command: str) -> str:
         return ""
     try:
         done = subprocess.run(
-            [program, *command[1:]], capture_output=True, text=True, timeout=PATIENCE, check=True
+            [program, *command[1:]], capture_output=True, text=True, timeout=TIMEOUT_S, check=True
         )
     except (OSError, ValueError, subprocess.SubprocessError):
         return ""

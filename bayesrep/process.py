@@ -23,11 +23,11 @@ from typing import Any, NoReturn
 
 from bayesrep.errors import plain_text, quote_word
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED_STATUS = 130  # what `run`'s command returns where it was interrupted: 128 + SIGINT
-SOON = 1.0  # seconds in which a command ends after a signal, or is ended
-OFTEN = 0.2  # seconds between looks for an interrupt that was swallowed
-OBJECTS = 100_000  # new ones, after which Python looks for cycles: JAX makes many, few in cycles
+GRACE_S = 1.0  # seconds in which a command ends after a signal, or is ended
+POLL_S = 0.2  # seconds between looks for an interrupt that was swallowed
+GC_THRESHOLD = 100_000  # new objects between searches for cycles: few of JAX's many are in any
 
 
 class _Stop:
@@ -56,10 +56,10 @@ class _Stop:
         """
         first, since, own = 0, 0.0, 0
         while True:
-            if select.select([arrivals], [], [], OFTEN if first else None)[0]:
+            if select.select([arrivals], [], [], POLL_S if first else None)[0]:
                 if not (arrived := arrivals.recv(1)):  # the command is done
                     return arrivals.close()
-                if (number := arrived[0]) not in SIGNALS:
+                if (number := arrived[0]) not in END_SIGNALS:
                     continue
                 if own:
                     own -= 1
@@ -67,9 +67,9 @@ class _Stop:
                     first, since = number, time.monotonic()
                 else:
                     self.end_process(first)
-            elif (waited := time.monotonic() - since) > SOON:
+            elif (waited := time.monotonic() - since) > GRACE_S:
                 self.end_process(first)
-            elif self.number and not self.raised or waited > SOON / 2 and not _being_handled():
+            elif self.number and not self.raised or waited > GRACE_S / 2 and not _being_handled():
                 # It was heard in an import, or swallowed.
                 self.raised, own = False, own + 1
                 _signal_main_thread(first)
@@ -82,7 +82,7 @@ class _Stop:
         os._exit(128 + number)
 
     def take_text(self) -> str | None:
-        """What is to be said of the interrupt, by who asks first."""
+        """Return the text about the interrupt to the first caller, None to later ones."""
         describe, self.describe = self.describe, None
         return None if describe is None else describe()
 
@@ -101,7 +101,7 @@ def _say(text: str) -> None:
 
 
 def _being_handled() -> bool:
-    """Whether the main thread is unwinding from a KeyboardInterrupt, or has done so."""
+    """Return whether the main thread is handling a KeyboardInterrupt, or has handled it."""
     every: Any = sys._current_exceptions()  # pyright: ignore[reportPrivateUsage]
     active = every.get(threading.main_thread().ident)
     error = active[1] if isinstance(active, tuple) else active  # a tuple until Python 3.11
@@ -146,12 +146,12 @@ def _typed_name(path: Path) -> str:
     installed = shutil.which(path.name)
     if installed is not None and Path(installed).absolute() == path.absolute():
         return path.name
-    here, whole = Path.cwd(), path.absolute()
-    return quote_word(str(whole.relative_to(here) if whole.is_relative_to(here) else whole))
+    folder, whole = Path.cwd(), path.absolute()
+    return quote_word(str(whole.relative_to(folder) if whole.is_relative_to(folder) else whole))
 
 
 def is_stopped() -> bool:
-    """Whether a signal has asked this process to end."""
+    """Return whether a signal has asked this process to end."""
     return bool(_stop.number)
 
 
@@ -161,13 +161,13 @@ def on_interrupt(describe: Callable[[], str]) -> None:
 
 
 def interrupt_text() -> str | None:
-    """That line; None where it has been said."""
+    """Return that line; None where it has been printed."""
     return _stop.take_text()
 
 
 def run(command: Callable[[], int]) -> NoReturn:
     """Run a command and end the process with the status that it returns."""
-    ours = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    ours = [number for number in END_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     for number in ours:  # what the parent ignores stays ignored: background jobs, nohup
         signal.signal(number, _stop)
     arrivals, sent = socket.socketpair()
@@ -176,7 +176,7 @@ def run(command: Callable[[], int]) -> NoReturn:
     watcher = threading.Thread(target=_stop.watch, args=(arrivals,), daemon=True)
     watcher.start()
     sys.unraisablehook = _ignore_interrupt
-    gc.set_threshold(OBJECTS)
+    gc.set_threshold(GC_THRESHOLD)
     try:
         status = command()
     except KeyboardInterrupt:  # before the command itself began
@@ -187,7 +187,7 @@ def run(command: Callable[[], int]) -> NoReturn:
     if not is_stopped():
         signal.set_wakeup_fd(-1)
         sent.close()
-        watcher.join(SOON)
+        watcher.join(GRACE_S)
         gc.freeze()  # Python would look through all that JAX holds once more: up to a second
         sys.exit(status)
     for stream in (sys.stdout, sys.stderr):

@@ -1,4 +1,4 @@
-"""What a long computation says on standard error."""
+"""Progress of a long computation, on standard error."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 
 class Stopwatch:
-    """Where the time goes: each stage ends when the next begins.
+    """Time spent in stages; each ends when the next begins.
 
     Spans of work that happens within stages, such as compilation, are counted by themselves.
 
@@ -40,20 +40,20 @@ class Stopwatch:
 
     def seconds(self) -> dict[str, float]:
         """Seconds of every stage until now, in the order in which they began."""
-        taken = dict.fromkeys([name for name, _ in self._stages], 0.0)
+        totals = dict.fromkeys([name for name, _ in self._stages], 0.0)
         ends = [*(begin for _, begin in self._stages[1:]), time.time()]
         for (name, begin), end in zip(self._stages, ends, strict=True):
-            taken[name] += end - begin
+            totals[name] += end - begin
             for other in dict.fromkeys(each for each, _, _ in self._spans):
                 own = [(max(b, begin), min(e, end)) for n, b, e in self._spans if n == other]
-                apart = _covered_length(own)
-                taken[name] -= apart
-                taken[other] = taken.get(other, 0.0) + apart
-        return {name: round(value, 3) for name, value in taken.items()}
+                covered = _covered_length(own)
+                totals[name] -= covered
+                totals[other] = totals.get(other, 0.0) + covered
+        return {name: round(value, 3) for name, value in totals.items()}
 
 
 def _covered_length(spans: Iterable[tuple[float, float]]) -> float:
-    """How much of a line intervals cover; those that end before they begin are empty."""
+    """Return the length that intervals cover; those that end before they begin are empty."""
     total, reached = 0.0, float("-inf")
     for begin, end in sorted(spans):
         total += max(end - max(begin, reached), 0.0)

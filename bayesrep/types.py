@@ -17,7 +17,7 @@ else:
     except ImportError:
 
         class _AnyShape:
-            """What stands for any array."""
+            """Annotation that accepts an array of any shape."""
 
             def __class_getitem__(cls, _: Any) -> Any:
                 return Any

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.collect import read_collection
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from bayesrep.studies.imagenet import synsets
 from experiments.results import save
 

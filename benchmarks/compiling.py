@@ -17,7 +17,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.compiling import check_compiler, compile_networks, forget_compiled
 from bayesrep.vision.devices import CPU_BATCH, Device

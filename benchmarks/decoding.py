@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import single_threaded
 from bayesrep.vision.pixels import decode

@@ -26,7 +26,7 @@ from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.estimators.em_spline import fit_parametric
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures
 from bayesrep.estimators.replicates import Replicates
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from experiments.results import save

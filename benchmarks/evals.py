@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from experiments.results import save
 
 SIZES = (1_000, 2_000, 4_000, 8_000, 16_000)

@@ -32,7 +32,7 @@ from bayesrep.inference.nuts import blank_target, build_sampler
 from bayesrep.inference.problem import pose, programs
 from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.inference.surrogate import surrogate_potential
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from experiments.results import save
 
 CHAINS = 4

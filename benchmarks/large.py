@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep.report.text import MISSING_TEXT, columns
+from bayesrep.report.table_format import MISSING_TEXT, columns
 from benchmarks._requirements import say
 from experiments.results import save
 

@@ -37,7 +37,7 @@ from bayesrep.inference.density import Density, build_density
 from bayesrep.inference.device import find_devices
 from bayesrep.inference.problem import pose, programs
 from bayesrep.models.options import JointOptions
-from bayesrep.report.text import MISSING_TEXT, columns
+from bayesrep.report.table_format import MISSING_TEXT, columns
 from bayesrep.studies.statistics import Cells
 from benchmarks import _textbook_models as models
 from benchmarks._requirements import (

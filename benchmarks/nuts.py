@@ -30,7 +30,7 @@ import bayesrep
 from bayesrep import Study, SufficientStatistics
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.inference.device import find_devices
-from bayesrep.report.text import MISSING_TEXT, columns
+from bayesrep.report.table_format import MISSING_TEXT, columns
 from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
 from experiments.results import save
 

@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any
 
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from experiments.results import save
 
 

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from bayesrep.lab import Design, published_world
-from bayesrep.lab.outcomes import average_outcomes
-from bayesrep.lab.spreading import spread_over
-from bayesrep.lab.studied import Studied
-from bayesrep.report.text import columns
+from bayesrep.lab.design_widths import SimulatedDesigns
+from bayesrep.lab.parallel import open_pool
+from bayesrep.lab.simulate_design import average_outcomes
+from bayesrep.report.table_format import columns
 from experiments.results import save
 
 ANSWERS = (5, 8, 10, 12, 15, 20, 25, 30, 40, 60)
@@ -32,16 +32,18 @@ CERTIFIED = Design(2_000, 10)
 def measured(designs: Sequence[Design], studies: int, certified: int) -> dict[str, Any]:
     """Seconds of both ways, and the ratio of their widths on the same studies."""
     world = published_world("imagenet-v2", CLASSIFIERS)
-    with spread_over() as spread:
-        studied = Studied(spread, [world], LENIENCY, 0)
+    with open_pool() as spread:
+        studied = SimulatedDesigns(spread, [world], LENIENCY, 0)
         begin = time.perf_counter()
         found = studied(designs, studies)
         normal = time.perf_counter() - begin
         studied([CERTIFIED], 2, "laplace")  # compiled
         begin = time.perf_counter()
-        (laplace,) = Studied(spread, [world], LENIENCY, 1_000)([CERTIFIED], certified, "laplace")
+        (laplace,) = SimulatedDesigns(spread, [world], LENIENCY, 1_000)(
+            [CERTIFIED], certified, "laplace"
+        )
         seconds = time.perf_counter() - begin
-        (same,) = Studied(spread, [world], LENIENCY, 1_000)([CERTIFIED], certified)
+        (same,) = SimulatedDesigns(spread, [world], LENIENCY, 1_000)([CERTIFIED], certified)
     return {
         "designs": len(designs),
         "studies": studies,

@@ -33,7 +33,7 @@ from bayesrep.protocols import (
     read_label_sets,
     read_predictions,
 )
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
 from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.predictions import Predictions

@@ -20,7 +20,7 @@ from typing import Any
 
 import bayesrep
 from bayesrep.posterior import write_posterior
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
 from experiments.results import save
 

@@ -22,7 +22,7 @@ import numpy as np
 
 import bayesrep
 from bayesrep.choices import Method
-from bayesrep.report.text import MISSING_TEXT, columns
+from bayesrep.report.table_format import MISSING_TEXT, columns
 from benchmarks._requirements import say
 from benchmarks.nuts import quiet_fit
 from experiments.results import save

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from bayesrep.errors import PredictionWarning
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from bayesrep.vision import ImageSource, predict_sets
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.images import list_images

@@ -36,7 +36,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import PredictionWarning
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from bayesrep.studies import folder
 from bayesrep.studies.imagenet import class_index, synsets
 from bayesrep.vision import predict

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import bayesrep
-from bayesrep.report.catalogue import FigureEntry, entries, in_words
-from bayesrep.report.figure_names import FIGURES, NamedFigure
-from bayesrep.report.picture import picture_bytes
+from bayesrep.report.figure import picture_bytes
+from bayesrep.report.figure_catalogue import FigureEntry, entries, in_words
+from bayesrep.report.figure_registry import FIGURES_BY_NAME, NamedFigure
 
 DOCS = Path(__file__).resolve().parent
 PICTURES = DOCS / "images" / "gallery"
@@ -91,14 +91,14 @@ def text() -> str:
         parts.append(shown(f"plot-{name}"))
     parts.append(PAPER)
     told = {entry.name: entry for entry in entries() if entry.name}
-    for name, figure in FIGURES.items():
+    for name, figure in FIGURES_BY_NAME.items():
         if of_a_study(figure):
             said = told[name].shows
             words = said[0].upper() + said[1:]
             code = f"```console\n$ {command(name, figure)}\n```"
             parts.append(f"### {name}\n\n{words}.\n\n{code}\n")
             parts.append(shown(name))
-    others = [told[name] for name, figure in FIGURES.items() if not of_a_study(figure)]
+    others = [told[name] for name, figure in FIGURES_BY_NAME.items() if not of_a_study(figure)]
     return "\n".join([*parts, END.lstrip() + "".join(map(row, others))])
 
 
@@ -120,7 +120,7 @@ def main() -> None:
     posterior = bayesrep.fit(study, method="nuts")  # of which there are chains to draw
     for name in PLOTS:
         save(getattr(bayesrep, f"plot_{name}")(study, posterior).spec, f"plot-{name}")
-    for name, figure in FIGURES.items():
+    for name, figure in FIGURES_BY_NAME.items():
         if of_a_study(figure):
             sys.stderr.write(f"{name}\n")
             save(drawn(name, figure, study, posterior), name)

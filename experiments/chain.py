@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 import bayesrep
 from bayesrep.report.estimates_text import populations_text
 from bayesrep.report.study_text import describe_study
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from bayesrep.sources import tables
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision.imports import load_timm

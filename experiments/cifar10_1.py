@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bayesrep.protocols import compare
 from bayesrep.report.protocols_text import comparison_table
-from bayesrep.report.robustness import robustness_figure
+from bayesrep.report.robustness_figures import robustness_figure
 from bayesrep.sources.cifar10_1 import read_answers
 from experiments.imagenetv2 import line_numbers, line_remark
 from experiments.results import save

@@ -20,7 +20,7 @@ from scipy.special import expit, ndtr
 import bayesrep
 from bayesrep.checks.classes import N_FAMILIES, class_shifts
 from bayesrep.checks.finding import ALPHA
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.study import Study
 from experiments.results import save
 

@@ -28,7 +28,7 @@ from bayesrep.protocols import (
 )
 from bayesrep.protocols.people import people_beside
 from bayesrep.report.matrices import matrices_figure
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
 from experiments.multilabel import imported, objects_file
 from experiments.results import save

@@ -30,7 +30,7 @@ import bayesrep
 from bayesrep import Study
 from bayesrep.errors import ConvergenceWarning
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.populations import PROCESSES, SimulatedWorld, draw_correct, make_world
 from bayesrep.studies.scenarios import find_scenario
 from experiments.ledger import resume

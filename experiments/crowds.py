@@ -29,7 +29,7 @@ from bayesrep.errors import ConvergenceWarning, EstimateWarning
 from bayesrep.estimators import EMSpline
 from bayesrep.estimators.replicates import bootstrap
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.annotated import AnnotatedSet
 from experiments.ledger import resume
 from experiments.results import RESULTS, save

@@ -21,7 +21,7 @@ import bayesrep
 from bayesrep import Study
 from bayesrep.errors import ConvergenceWarning
 from bayesrep.models.options import JointOptions
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from experiments import reannotation, two_crowds
 from experiments.results import save
 from experiments.studies import placebo_study

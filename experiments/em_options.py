@@ -19,8 +19,8 @@ import numpy as np
 from bayesrep.estimators import EMSpline, Jackknife, Naive
 from bayesrep.estimators.em_spline import fit_curves_given
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures
-from bayesrep.report.figures import BLUE, GREEN, PURPLE, RED, YELLOW, panels
-from bayesrep.report.text import columns, percent
+from bayesrep.report.style import Color, panels
+from bayesrep.report.table_format import columns, percent
 from experiments.results import recorded, save
 from experiments.studies import Chosen, simulated
 
@@ -75,11 +75,11 @@ def draw(found: dict[str, Any]) -> Any:
     """Root mean square error by size, a line of points for each method."""
     figure, (axes,) = panels(1)
     styles = {
-        "least-squares": PURPLE,
-        "everywhere": BLUE,
-        "binomial": RED,
-        "naive": YELLOW,
-        "jackknife": GREEN,
+        "least-squares": Color.PURPLE,
+        "everywhere": Color.BLUE,
+        "binomial": Color.RED,
+        "naive": Color.YELLOW,
+        "jackknife": Color.GREEN,
     }
     places = np.arange(len(found["sizes"]))
     for name in found["sizes"][0]["errors"]:

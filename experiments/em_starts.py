@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from bayesrep.estimators import EMSpline
 from bayesrep.estimators.mixtures import CellTable, complete_cells, fit_mixtures
-from bayesrep.report.figures import BLUE, GREEN, PURPLE, RED, YELLOW, panels, shades
-from bayesrep.report.text import columns, percent
+from bayesrep.report.style import Color, panels, shades
+from bayesrep.report.table_format import columns, percent
 from experiments.mixture_ends import (
     Ends,
     adjusted_accuracies,
@@ -43,11 +43,11 @@ REACHED = 0.01  # nats below the best optimum within which a fit counts as there
 FLOOR = 1e-3  # nats; less is drawn here
 DEFAULT = "10 starts + Newton"
 STRATEGIES = {
-    "published start": RED,
-    "best of 5, as published": YELLOW,
-    "10 starts": GREEN,
-    "1 start + Newton": PURPLE,
-    DEFAULT: BLUE,
+    "published start": Color.RED,
+    "best of 5, as published": Color.YELLOW,
+    "10 starts": Color.GREEN,
+    "1 start + Newton": Color.PURPLE,
+    DEFAULT: Color.BLUE,
 }
 
 
@@ -104,7 +104,7 @@ def draw(found: dict[str, Any]) -> Any:
     """Share of starts within so many nats, by rounds; change of the mean accuracy by nats."""
     figure, (share, change) = panels(2)
     names = [*map(str, ROUNDS), "Newton"]
-    for name, color in zip(names, [*shades(len(ROUNDS)), RED], strict=True):
+    for name, color in zip(names, [*shades(len(ROUNDS)), Color.RED], strict=True):
         short = np.sort(np.concatenate([np.ravel(s["after"][name]) for s in found["studies"]]))
         height = 100 * np.arange(1, len(short) + 1) / len(short)
         label = f"{int(name):,} rounds" if name.isdigit() else "then Newton"

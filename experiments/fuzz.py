@@ -26,7 +26,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from experiments.fuzzing.targets import TARGETS
 from experiments.fuzzing.worker import PRINTED
 from experiments.results import save

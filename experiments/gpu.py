@@ -20,7 +20,7 @@ import numpy as np
 import bayesrep
 from bayesrep.errors import BayesrepError
 from bayesrep.inference.device import find_devices
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from bayesrep.types import Floats
 from experiments.results import save
 

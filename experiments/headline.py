@@ -32,8 +32,8 @@ from bayesrep.errors import ConvergenceWarning
 from bayesrep.inference.prior import prior_predictive
 from bayesrep.models import MODELS
 from bayesrep.numerics.estimands import accuracy_line, ranks
-from bayesrep.report.figures import interval_points, panels
-from bayesrep.report.text import columns, percent
+from bayesrep.report.style import interval_points, panels
+from bayesrep.report.table_format import columns, percent
 from bayesrep.types import Floats
 from experiments.ledger import resume
 from experiments.odd_worlds import simulated

@@ -38,9 +38,9 @@ from bayesrep.checks.finding import Trust
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
 from bayesrep.models.options import JointOptions
 from bayesrep.numerics.estimands import accuracy_line
-from bayesrep.report.figures import legend_below, panels
 from bayesrep.report.methods import color_of
-from bayesrep.report.text import columns, percent
+from bayesrep.report.style import legend_below, panels
+from bayesrep.report.table_format import columns, percent
 from bayesrep.types import Floats
 from experiments.ledger import resume
 from experiments.results import RESULTS, save

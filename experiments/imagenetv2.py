@@ -16,8 +16,8 @@ import polars as pl
 
 from bayesrep.protocols import compare
 from bayesrep.report.protocols_text import comparison_table
-from bayesrep.report.robustness import robustness_figure
-from bayesrep.report.text import columns, percent
+from bayesrep.report.robustness_figures import robustness_figure
+from bayesrep.report.table_format import columns, percent
 from bayesrep.sources.imagenetv2 import read_answers
 from experiments.results import save
 

@@ -27,7 +27,7 @@ import numpy as np
 from tqdm import tqdm
 
 import bayesrep
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from experiments.results import save
 
 FIRST_SECONDS = 0.4  # the interpreter itself is started, and the command line imported

@@ -23,7 +23,7 @@ import numpy as np
 import bayesrep
 from bayesrep import Study
 from bayesrep.errors import ConvergenceWarning
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from experiments.ledger import resume
 from experiments.results import save
 

@@ -27,7 +27,7 @@ import bayesrep
 from bayesrep import Study, WorkerAnswers
 from bayesrep.errors import ConvergenceWarning
 from bayesrep.numerics.estimands import Z_975
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from experiments.ledger import resume
 from experiments.results import save
 

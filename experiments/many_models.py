@@ -29,10 +29,10 @@ import bayesrep
 from bayesrep.commands.options import names as of_names
 from bayesrep.errors import BayesrepError, PredictionError
 from bayesrep.protocols import MatchedAccuracy, fit_lines, match, read_predictions
-from bayesrep.protocols.matched import CRITERIA
-from bayesrep.report.figures import save_figure
+from bayesrep.protocols.matched import MATCH_ON
 from bayesrep.report.paper.anzaku2022 import confidence_scatter, matched_accuracy_figure
-from bayesrep.report.text import columns, rows_table
+from bayesrep.report.style import save_figure
+from bayesrep.report.table_format import columns, rows_table
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.vision import catalog_names
 from bayesrep.vision.architectures import Architecture, describe
@@ -147,7 +147,7 @@ def write(found: MatchedAccuracy, out: Path) -> None:
     found.confidence.write_csv(out / "confidence.csv")
     found.curves.write_csv(out / "curves.csv")
     save_figure(confidence_scatter(found.confidence), out / "confidence.png")
-    for criterion in CRITERIA:
+    for criterion in MATCH_ON:
         figure = matched_accuracy_figure(found.accuracies, criterion)
         save_figure(figure, out / f"matched-{criterion.replace('+', '-')}.png")
 

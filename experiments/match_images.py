@@ -29,7 +29,7 @@ import numpy as np
 
 from bayesrep.errors import EstimateWarning, IdentificationWarning
 from bayesrep.lab import METHODS, Matching, match_images, next_answers
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import deal_answers, selections
 from experiments.ledger import resume

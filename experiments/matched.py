@@ -17,13 +17,13 @@ import numpy as np
 import polars as pl
 
 from bayesrep.protocols import MatchedAccuracy, match
-from bayesrep.protocols.matched import CRITERIA
+from bayesrep.protocols.matched import MATCH_ON
 from bayesrep.report.paper.anzaku2022 import (
     confidence_figure,
     confidence_scatter,
     matched_accuracy_figure,
 )
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.predictions import Predictions
 from experiments.results import save
 
@@ -87,10 +87,10 @@ def mean_table(found: MatchedAccuracy) -> str:
     )
     wide = means.pivot("criterion", index="quantity", values="estimate")
     rows = [
-        [row["quantity"], *(percent(row[name], 2) for name in CRITERIA)]
+        [row["quantity"], *(percent(row[name], 2) for name in MATCH_ON)]
         for row in wide.iter_rows(named=True)
     ]
-    return columns(["mean over classifiers", *CRITERIA], rows)
+    return columns(["mean over classifiers", *MATCH_ON], rows)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -115,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(text)
     middle = found.confidence["classifier"][arguments.classifiers // 2]
     further = {
-        "confidence": confidence_figure(found.curves, middle, CRITERIA[0]),
+        "confidence": confidence_figure(found.curves, middle, MATCH_ON[0]),
         "scatter": confidence_scatter(found.confidence),
     }
     error = percent(float(np.sqrt(0.05 * 0.95 / arguments.studies)))
@@ -134,7 +134,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "confidence": found.confidence.to_dicts(),
         "coverage": covered.to_dicts(),
     }
-    figure = matched_accuracy_figure(found.accuracies, CRITERIA[0])
+    figure = matched_accuracy_figure(found.accuracies, MATCH_ON[0])
     save("matched", "python -m experiments.matched", numbers, text, figure, remarks, further)
     return 0
 

@@ -32,9 +32,9 @@ from bayesrep.protocols import (
     read_label_sets,
     read_people,
 )
-from bayesrep.report.figures import BLUE, GREY, INK, RED, legend_below, panels
 from bayesrep.report.protocols_text import multilabel_table
-from bayesrep.report.text import percent, rows_table
+from bayesrep.report.style import Color, legend_below, panels
+from bayesrep.report.table_format import percent, rows_table
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
 from experiments.results import save
 
@@ -51,15 +51,15 @@ def multilabel_figure(table: pl.DataFrame) -> Any:
     every = wide.filter(pl.col("subset") == "all").sort("top-1")
     figure, (left, right) = panels(2)
     x = 100 * every["top-1"].to_numpy()
-    left.plot(x, x, color=GREY, lw=1, ls="--", label="y = x")
-    for metric, color in (("multi-label", BLUE), ("top-5", RED)):
+    left.plot(x, x, color=Color.GREY, lw=1, ls="--", label="y = x")
+    for metric, color in (("multi-label", Color.BLUE), ("top-5", Color.RED)):
         if metric in every.columns:
             left.plot(x, 100 * every[metric].to_numpy(), "o", ms=3.5, color=color, label=metric)
     left.set_ylabel("accuracy (%)")
     order = every.select("classifier")
     for subset, fill in (("one label", "full"), ("several labels", "none")):
         rows = order.join(wide.filter(pl.col("subset") == subset), on="classifier", how="left")
-        for metric, color in (("top-1", INK), ("multi-label", BLUE)):
+        for metric, color in (("top-1", Color.INK), ("multi-label", Color.BLUE)):
             right.plot(
                 x,
                 100 * rows[metric].to_numpy(),

@@ -24,7 +24,7 @@ import bayesrep
 from bayesrep import Study
 from bayesrep.errors import ConvergenceWarning
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from bayesrep.types import Bools, Floats
 from experiments.hostile import of_posterior, score
 from experiments.ledger import resume

@@ -29,7 +29,7 @@ from bayesrep.errors import ConvergenceWarning
 from bayesrep.models.curves import complete_terms
 from bayesrep.models.options import JointOptions
 from bayesrep.numerics.bernstein import bernstein_basis
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.populations import PROCESSES, make_world
 from bayesrep.studies.scenarios import find_scenario
 from experiments.ledger import resume

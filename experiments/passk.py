@@ -27,8 +27,8 @@ from scipy.special import expit
 from bayesrep.estimators.pass_at_k import PassAtK, pass_at_k
 from bayesrep.estimators.unbiased import item_passes
 from bayesrep.numerics.rising import log_ratio, log_rising
-from bayesrep.report.figures import BLUE, GREY, RED, YELLOW, interval_points, legend_below, panels
-from bayesrep.report.text import columns, percent
+from bayesrep.report.style import Color, interval_points, legend_below, panels
+from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.attempts import Attempts
 from experiments.ledger import resume
 from experiments.results import save
@@ -47,7 +47,7 @@ WAYS = {
     "beta": "one beta",
     "power": "power law",
 }
-COLORS = dict(zip(WAYS, (BLUE, GREY, YELLOW, RED), strict=True))
+COLORS = dict(zip(WAYS, (Color.BLUE, Color.GREY, Color.YELLOW, Color.RED), strict=True))
 
 Rates = Callable[[np.random.Generator, int], np.ndarray]
 

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 import bayesrep
-from bayesrep.report.figures import BLUE, INK, panels
 from bayesrep.report.methods import label_of
-from bayesrep.report.text import columns, percent
+from bayesrep.report.style import Color, panels
+from bayesrep.report.table_format import columns, percent
 from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import placebo_replication
 from experiments.results import save
@@ -86,12 +86,12 @@ def draw(results: Sequence[dict[str, Any]], summary: dict[str, Any]) -> Any:
     """Each split's mean gap by every method, and their mean with two standard errors."""
     figure, (axes,) = panels(1)
     figure.set_size_inches(7.2, 3.2)
-    axes.axvline(0, color=INK, lw=1)
+    axes.axvline(0, color=Color.INK, lw=1)
     for height, name in enumerate(METHODS):
         gaps = [100 * result[name] for result in results]
         mean, error = (100 * summary[name][key] for key in ("mean_gap", "standard_error"))
-        axes.plot(gaps, [height] * len(gaps), "o", color=BLUE, alpha=0.35, ms=6)
-        axes.errorbar(mean, height, xerr=2 * error, fmt="o", color=BLUE, ms=8, lw=2)
+        axes.plot(gaps, [height] * len(gaps), "o", color=Color.BLUE, alpha=0.35, ms=6)
+        axes.errorbar(mean, height, xerr=2 * error, fmt="o", color=Color.BLUE, ms=8, lw=2)
     axes.set_yticks(range(len(METHODS)), [label_of(name) for name in METHODS])
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")

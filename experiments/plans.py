@@ -22,11 +22,11 @@ import numpy as np
 import bayesrep
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
 from bayesrep.lab import Design, Prices, plan, published_world, worlds_of
-from bayesrep.lab.outcomes import Outcome, average_outcomes, outcome
-from bayesrep.lab.planning import STUDIES
-from bayesrep.lab.worlds import LENIENCY, draw_study
+from bayesrep.lab.planning import PLAN_STUDIES
+from bayesrep.lab.populations import DEFAULT_LENIENCY, draw_study
+from bayesrep.lab.simulate_design import Outcome, average_outcomes, outcome
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from experiments.ledger import resume
 from experiments.results import save
 
@@ -44,13 +44,13 @@ def planned(number: int) -> dict[str, Any]:
     pilot = Design(PILOT, ANSWERS[number % 3], workers)
     width = WIDTHS[number // 3 % 3]
     truth = published_world("imagenet-v2", CLASSIFIERS)
-    study = draw_study(truth, pilot, leniency=LENIENCY, seed=9_000 + number)
+    study = draw_study(truth, pilot, leniency=DEFAULT_LENIENCY, seed=9_000 + number)
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, EstimateWarning):
             warnings.simplefilter("ignore", category)
         posterior = bayesrep.fit(study, method="laplace", seed=number, progress=False)
         fitted = Fitted(study, posterior)
-        worlds = worlds_of(fitted, count=STUDIES, classifiers=CLASSIFIERS, seed=number)
+        worlds = worlds_of(fitted, count=PLAN_STUDIES, classifiers=CLASSIFIERS, seed=number)
         found = plan(worlds, PRICES, width=width, workers=workers, answers=CHOICES, seed=number)
     return {
         "pilot_answers": pilot.answers,
@@ -73,7 +73,7 @@ def studied(plan_: Mapping[str, Any], number: int, study: int) -> dict[str, Any]
     seed = 100_000 + 1_000 * number + study
     return {
         "plan": number,
-        **outcome(truth, design, leniency=LENIENCY, seed=seed, way="laplace")._asdict(),
+        **outcome(truth, design, leniency=DEFAULT_LENIENCY, seed=seed, way="laplace")._asdict(),
     }
 
 

@@ -33,7 +33,7 @@ from bayesrep.protocols import (
 )
 from bayesrep.report.paper.tsipras2020.labels import label_numbers
 from bayesrep.report.printed import printed_numbers
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
 from bayesrep.sources.cifar10_1 import read_answers
 from bayesrep.sources.imagenetv2 import MATCHED_FREQUENCY, VALIDATION, read_test_set
 from bayesrep.studies.populations import published_accuracies

@@ -21,7 +21,7 @@ import polars as pl
 
 import bayesrep
 from bayesrep import Study, WorkerAnswers
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from bayesrep.sources.raw_answers import read_raw
 from experiments.results import save
 

@@ -22,8 +22,8 @@ from scipy.stats import betabinom, binom
 from bayesrep.estimators.em_spline import EMSpline, fit_curves_given
 from bayesrep.estimators.mixtures import CellTable, MixtureFit, complete_cells, fit_mixtures
 from bayesrep.numerics.beta_splines import published_grid, published_sum
-from bayesrep.report.figures import BLUE, GREY, RED, YELLOW, panels, shades
-from bayesrep.report.text import columns, percent
+from bayesrep.report.style import Color, panels, shades
+from bayesrep.report.table_format import columns, percent
 from experiments.results import recorded, save
 from experiments.studies import Chosen, add_options, choose
 
@@ -33,7 +33,7 @@ BETAS = ((8.0, 1.2), (17.0, 1.19), (5.0, 0.6), (40.0, 0.7), (2.0, 0.3), (0.5, 0.
 ANNOTATORS = 40
 COMPONENTS = (2, 3, 4)
 DRAWN = 3  # components, the paper's number
-LOSSES = {"least-squares": RED, "weighted": YELLOW, "binomial": BLUE}
+LOSSES = {"least-squares": Color.RED, "weighted": Color.YELLOW, "binomial": Color.BLUE}
 RULES: tuple[Any, ...] = ("exact", "published")
 _A, _B = (2.0, 8.0, 32.0), np.geomspace(0.2, 5.0, 60)
 
@@ -112,7 +112,7 @@ def draw(found: dict[str, Any]) -> Any:
             missed = [-100 * point[name] for point in line]
             label = f"a = {line[0]['a']:g}" if style == "-" else None
             mass.plot([point["b"] for point in line], missed, style, color=color, label=label)
-    mass.plot([], [], "--", color=GREY, label="total mass")
+    mass.plot([], [], "--", color=Color.GREY, label="total mass")
     mass.set(xscale="log", yscale="log", xlabel="b of Beta(a, b)", ylabel="missed mass (%)")
     for axis, ticks in ((mass.xaxis, (0.2, 0.5, 1, 2, 5)), (mass.yaxis, (0.1, 1, 10))):
         axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])

@@ -25,7 +25,7 @@ import bayesrep
 from bayesrep import Study
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
 from bayesrep.estimators.remeasured import remeasure_counts
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from experiments.ledger import resume
 from experiments.results import save
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import bayesrep
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.populations import PROCESSES
 from experiments.results import save
 

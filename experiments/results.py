@@ -9,7 +9,7 @@ from typing import Any
 
 from bayesrep.errors import EstimateWarning
 from bayesrep.machine import machine_facts
-from bayesrep.report.figures import save_figure
+from bayesrep.report.style import save_figure
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 PACKAGES = ("jax", "numpyro", "numpy", "arviz", "polars")

@@ -22,7 +22,7 @@ import numpy as np
 
 import bayesrep
 from bayesrep.numerics.convergence import mean_ess
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from bayesrep.types import Floats
 from experiments.ledger import resume
 from experiments.pages import run_page

@@ -24,8 +24,8 @@ import bayesrep
 from bayesrep import ConvergenceWarning, Study, SufficientStatistics
 from bayesrep.inference.prior import prior_predictive
 from bayesrep.models import MODELS
-from bayesrep.report.figures import BLUE, panels
-from bayesrep.report.text import columns
+from bayesrep.report.style import Color, panels
+from bayesrep.report.table_format import columns
 from bayesrep.studies.statistics import Cells
 from experiments.ledger import resume
 from experiments.results import save
@@ -190,7 +190,7 @@ def figure(table: Mapping[str, NDArray[np.int64]], limit: float) -> Any:
         for name, ranks in table.items():
             if name.split("[")[0] in kinds:
                 ecdf = np.searchsorted(np.sort(ranks), at, side="right") / len(ranks)
-                axis.plot(at, ecdf - (at + 1) / (RANKS + 1), color=BLUE, lw=0.8)
+                axis.plot(at, ecdf - (at + 1) / (RANKS + 1), color=Color.BLUE, lw=0.8)
         axis.axhspan(-limit, limit, color="0.9", zorder=0)
         axis.set_title(title, fontsize=10)
         axis.set_ylim(-2 * limit, 2 * limit)

@@ -20,9 +20,9 @@ from bayesrep import ConvergenceWarning
 from bayesrep.errors import EstimateWarning
 from bayesrep.numerics.estimands import accuracy_line, slope_standard_error
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.figures import BLUE, interval_points, panels
 from bayesrep.report.methods import color_of
-from bayesrep.report.text import MISSING_TEXT, columns, percent
+from bayesrep.report.style import Color, interval_points, panels
+from bayesrep.report.table_format import MISSING_TEXT, columns, percent
 from experiments.results import save
 
 BOOTSTRAP = 200
@@ -121,7 +121,7 @@ def table(found: Mapping[str, Any]) -> str:
 def draw(found: Mapping[str, Any]) -> Any:
     """Slopes with intervals, one method beside the other."""
     drawing, (axes,) = panels(1)
-    shades = {"joint": BLUE}
+    shades = {"joint": Color.BLUE}
     for place, (method, quantities) in enumerate(found["methods"].items()):
         value, low, high = quantities["slope"]
         color = shades.get(method, color_of(method))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import bayesrep
 from bayesrep.errors import StudyError, reason
-from bayesrep.report.paper.known import KnownStudy
+from bayesrep.report.paper.study_facts import StudyFacts
 from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import placebo_replication
 from bayesrep.studies.statistics import SufficientStatistics
@@ -24,7 +24,7 @@ from bayesrep.studies.study import Study
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Chosen(KnownStudy):
+class Chosen(StudyFacts):
     """A study whose truth is known, for a page of results.
 
     Attributes
@@ -83,7 +83,7 @@ def simulated(
     study = bayesrep.simulate_study(
         seed=seed, images=images, annotators=annotators, classifiers=classifiers
     )
-    known = KnownStudy.from_study(study, seed=seed)
+    known = StudyFacts.from_study(study, seed=seed)
     return Chosen(study, known.truth, known.true_gap, seed, label="simulated", command=command)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bayesrep.report.text import columns
+from bayesrep.report.table_format import columns
 from bayesrep.sources.imagenetv2 import read_answers
 from experiments.results import save
 from experiments.timm_results import read_results

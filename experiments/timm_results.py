@@ -22,8 +22,8 @@ from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import numbers
 from bayesrep.numerics.estimands import accuracy_line
 from bayesrep.protocols import fit_lines
-from bayesrep.report.robustness import robustness_figure
-from bayesrep.report.text import columns, percent, rows_table
+from bayesrep.report.robustness_figures import robustness_figure
+from bayesrep.report.table_format import columns, percent, rows_table
 from experiments.results import save
 
 FILES = {

@@ -29,7 +29,7 @@ import bayesrep
 from bayesrep import Study, WorkerAnswers
 from bayesrep.errors import ConvergenceWarning
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
 from bayesrep.sources.raw_answers import read_raw
 from experiments.crowds import averaged, held

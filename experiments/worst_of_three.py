@@ -26,7 +26,7 @@ from scipy.optimize import brentq
 from scipy.special import betainc
 from scipy.stats import beta as beta_law
 
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from experiments.results import save
 
 TASKS = 1_699

@@ -172,7 +172,7 @@ def test_whatever_the_numbers_no_sentence_says_more_than_they(parts, classifiers
     assert not re.search(r"None(?! of)", text)  # a number that is missing
     assert "nan" not in text
     shares = re.findall(r"(\d+) % \((\d+) to (\d+)\) of the drop", text)
-    assert len(shares) == text.count("%") == (drop.told_share is not None)
+    assert len(shares) == text.count("%") == (drop.clear_share is not None)
     for ends in shares:
         assert all(0 <= int(end) <= 100 for end in ends)
         assert drop.measured.is_above_zero

@@ -11,12 +11,12 @@ import zoo
 from refusals import refusal
 
 from bayesrep import cli, machine
-from bayesrep.bench import parts, right, speed, subjects, timing
+from bayesrep.bench import agreement, cases, measure, suite, timing
 from bayesrep.bench.advice import advice
+from bayesrep.bench.cases import Case, Subjects
 from bayesrep.bench.hlo import Launches, Loop, launches, read_loops
+from bayesrep.bench.output import bench_text
 from bayesrep.bench.roofline import bound_us
-from bayesrep.bench.show import bench_text
-from bayesrep.bench.subjects import Case, Subjects
 
 HLO = """HloModule jit_step, is_scheduled=true
 
@@ -56,7 +56,7 @@ case "$1" in
   *) echo "| NVIDIA-SMI 580.1    Driver Version: 580.1    CUDA Version: 13.0     |" ;;
 esac
 """
-TINY = subjects.Sizes(
+TINY = cases.Sizes(
     images=500,
     classifiers=3,
     cpu=(Case("surrogate", 3, 4), Case("full", 3, 4)),
@@ -106,13 +106,13 @@ def test_kernels_are_counted():
     ],
 )
 def test_how_far_results_are_apart(found, apart):
-    assert right.difference(found, [np.array([1.0, 2.0])]) == pytest.approx(apart)
+    assert agreement.difference(found, [np.array([1.0, 2.0])]) == pytest.approx(apart)
 
 
 def test_the_last_digit_of_32_bits_is_forgiven():
     wanted = np.array([1.0, 3.0], np.float32)
-    assert right.difference(np.nextafter(wanted, np.float32(9)), wanted) == 0.0
-    assert right.difference(wanted + np.float32(1e-5), wanted) > 1e-6
+    assert agreement.difference(np.nextafter(wanted, np.float32(9)), wanted) == 0.0
+    assert agreement.difference(wanted + np.float32(1e-5), wanted) > 1e-6
 
 
 class Made:
@@ -139,10 +139,10 @@ def studied(outcomes):
     ],
 )
 def test_a_wrong_device_is_noticed(monkeypatch, outcome, verdict):
-    monkeypatch.setattr(right, "_jobs", lambda subjects, device: {"one": None, "other": None})
+    monkeypatch.setattr(agreement, "_jobs", lambda subjects, device: {"one": None, "other": None})
     good = Made([1.0, 2.0])
     outcomes = {(name, key): good for name in ("cpu", "gpu") for key in ("one", "other")}
-    found = right.compare_devices(
+    found = agreement.compare_devices(
         studied({**outcomes, ("gpu", "other"): outcome}), {"cpu": 0, "gpu": 1}
     )
     assert found["verdict"] == verdict
@@ -152,7 +152,7 @@ def test_a_wrong_device_is_noticed(monkeypatch, outcome, verdict):
 def of_parts(monkeypatch, **other):
     """A run whose parts are these, all else empty, of a study that nobody makes."""
     told = {name: (name, other.get(name, lambda *_: {"rows": []})) for name in NAMES}
-    monkeypatch.setattr(parts, "PARTS", told)
+    monkeypatch.setattr(suite, "BENCH_PARTS", told)
     monkeypatch.setattr(Subjects, "of_size", lambda sizes: SimpleNamespace(sizes=sizes))
 
 
@@ -215,8 +215,8 @@ def test_a_program_that_cannot_be_compiled_leaves_the_others():
         "bad": timing.Job(broken, lambda: (np.ones(3),), cpu),
     }
     found = timing.compile_together(jobs)
-    assert speed.time_program(found["bad"]) == {"error": "ValueError: not this one"}
-    assert speed.time_program(found["good"])["us"] > 0
+    assert measure.time_program(found["bad"]) == {"error": "ValueError: not this one"}
+    assert measure.time_program(found["good"])["us"] > 0
     assert found["good"]().dtype == np.float64
 
 
@@ -259,8 +259,8 @@ def test_a_block_of_draws_is_traced(small, batch):
     import jax
 
     cpu = jax.devices("cpu")[0]
-    first = speed._first_states(small.joint_subject(), 2)
-    job = speed._block_job(small.joint_subject(), 2, first, cpu, batch=batch)
+    first = measure._first_states(small.joint_subject(), 2)
+    job = measure._block_job(small.joint_subject(), 2, first, cpu, batch=batch)
     with job.settings():
         _, made = jax.eval_shape(job.function, *job.arguments())
     assert made.num_steps.shape == ((2, 25) if batch else (25,))
@@ -268,13 +268,13 @@ def test_a_block_of_draws_is_traced(small, batch):
 
 def test_a_small_run(monkeypatch, small):
     """All but what takes long to compile."""
-    kept = {name: parts.PARTS[name] for name in ("right", "gradients", "roofline")}
-    monkeypatch.setattr(parts, "PARTS", kept)
+    kept = {name: suite.BENCH_PARTS[name] for name in ("right", "gradients", "roofline")}
+    monkeypatch.setattr(suite, "BENCH_PARTS", kept)
     monkeypatch.setattr(Subjects, "of_size", lambda sizes: small)
     monkeypatch.setattr("bayesrep.bench.roofline.CPU_SIZES", (64, 2**12))
-    monkeypatch.setattr(timing, "BUDGET", 0.01)
+    monkeypatch.setattr(timing, "BUDGET_SECONDS", 0.01)
     heard: list[str] = []
-    found = parts.run_bench(device="cpu", sizes=TINY, tell=heard.append)
+    found = suite.run_bench(device="cpu", sizes=TINY, tell=heard.append)
     assert heard[0] == "measuring: what machine this is"
     assert found["right"]["verdict"] == "right", found["right"]
     assert [row["kind"] for row in found["gradients"]["rows"]] == ["surrogate", "full"]
@@ -290,7 +290,7 @@ def test_a_small_run(monkeypatch, small):
 
 
 def test_shapes_are_those_asked_for():
-    wide = subjects.repeat_classifiers(zoo.study("tiny"), 7)
+    wide = cases.repeat_classifiers(zoo.study("tiny"), 7)
     assert len(wide.classifiers) == 7
     for cells in wide.cells.values():
         assert (cells.correct[:, 3:6] == cells.correct[:, :3]).all()

@@ -22,7 +22,7 @@ from bayesrep.errors import plain_text
 from bayesrep.posterior import read_posterior
 from bayesrep.report import demo as demo_room
 from bayesrep.report.estimates_text import spread
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.reading import check_study
 
 # The options of zoo.SHORT, whose compiled programs these share.

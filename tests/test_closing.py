@@ -12,7 +12,7 @@ from bayesrep.commands import completion
 from bayesrep.estimators.annotators import Linearity
 from bayesrep.estimators.components import fewest_components
 from bayesrep.numerics.rounding import write_points
-from bayesrep.report.closing import (
+from bayesrep.report.conclusion import (
     annotators_sentence,
     components_sentence,
     pairs_sentence,
@@ -20,7 +20,7 @@ from bayesrep.report.closing import (
 )
 from bayesrep.report.estimates_text import estimates_table, gaps_table, pairs_table, side_by_side
 from bayesrep.report.fits_text import remedies
-from bayesrep.report.text import FORMAT, MISSING_TEXT, columns, list_rows
+from bayesrep.report.table_format import MISSING_TEXT, TEXT_FORMAT, columns, list_rows
 
 
 def test_pairs_are_counted_and_the_closest_come_first():
@@ -104,9 +104,9 @@ def test_minus_signs_are_real_and_zero_has_none():
 
 @pytest.fixture
 def paper_format():
-    token = FORMAT.set("text")
-    yield FORMAT.set
-    FORMAT.reset(token)
+    token = TEXT_FORMAT.set("text")
+    yield TEXT_FORMAT.set
+    TEXT_FORMAT.reset(token)
 
 
 def test_tables_for_papers_escape_names(paper_format):
@@ -229,7 +229,7 @@ def test_completion_in_bash(capsys):
     assert complete(script, "bayesrep", "collect", "candidates", "--peo") == []
 
 
-@pytest.mark.parametrize("shell", completion.SHELLS)
+@pytest.mark.parametrize("shell", completion.SHELL_NAMES)
 def test_every_command_is_completed(capsys, shell):
     assert cli.main(["completion", shell]) == 0
     said = capsys.readouterr().out

@@ -19,15 +19,15 @@ from refusals import check, refusal
 import bayesrep
 from bayesrep import cli, commands, protocols
 from bayesrep.choices import AccuracyInterval, Empty, Kept, Key, PassTarget, Precision, Prior, Role
-from bayesrep.cli import COMMANDS, GROUPS, MOVED
+from bayesrep.cli import COMMANDS, GROUPS, MOVED_COMMANDS
 from bayesrep.commands import import_, import_command
 from bayesrep.errors import reason
 from bayesrep.estimators.annotators import extrapolate
 from bayesrep.estimators.components import compare_components
 from bayesrep.lab import METHODS, explore, match_images, next_batch, plan, rematch
 from bayesrep.models import MODELS
-from bayesrep.report.catalogue import PAPERS
 from bayesrep.report.demo import run_demo
+from bayesrep.report.figure_catalogue import PAPER_TITLES
 from bayesrep.report.sections import gather
 from bayesrep.sources import READERS, STATEMENTS, raw_answers
 from bayesrep.sources.sql import DIALECTS
@@ -72,7 +72,7 @@ WORDS = {
     ("papers multilabel", "interval"): protocols.INTERVALS,
     ("papers multilabel", "empty"): get_args(Empty),
     ("papers compare", "interval"): protocols.INTERVALS,
-    ("papers report", "paper"): tuple(PAPERS),
+    ("papers report", "paper"): tuple(PAPER_TITLES),
     ("papers passk", "target"): get_args(PassTarget),
 }
 OWN = {"humans", "sets", "posterior"}  # of these, what is typed is a file that is read first
@@ -176,9 +176,9 @@ def test_few_commands_and_groups():
 
 
 def test_an_old_name_is_answered_by_the_new_one(capsys):
-    assert set(MOVED).isdisjoint({*COMMANDS, *GROUPS})
-    assert set(MOVED.values()) <= set(COMMANDS)
-    for old, new in MOVED.items():
+    assert set(MOVED_COMMANDS).isdisjoint({*COMMANDS, *GROUPS})
+    assert set(MOVED_COMMANDS.values()) <= set(COMMANDS)
+    for old, new in MOVED_COMMANDS.items():
         status, (line,) = said(capsys, old, "x", "--out", "y")
         assert (status, line.endswith(f"bayesrep {new}")) == (2, True)
 

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from bayesrep.errors import OptionError
-from bayesrep.report.conditions import (
+from bayesrep.report.fail_if import (
     CLASSIFIER_QUANTITIES,
+    COMPARE_BY,
     JOINT_QUANTITIES,
-    OPERATORS,
     parse_condition,
 )
 
@@ -111,11 +111,11 @@ def test_a_verdict_takes_a_posterior():
         parse_condition("trust == no").finding({**NUMBERS, "trust": None})
 
 
-@given(st.floats(-100, 100), st.sampled_from(sorted(OPERATORS)))
+@given(st.floats(-100, 100), st.sampled_from(sorted(COMPARE_BY)))
 def test_every_operator_is_its_own(number, sign):
     text = f"adjusted_gap {sign} {number!r}"
     held = bool(parse_condition(text).finding(NUMBERS))
-    assert held == OPERATORS[sign](100 * THREE["value"], number)
+    assert held == COMPARE_BY[sign](100 * THREE["value"], number)
 
 
 @given(st.text(max_size=40))

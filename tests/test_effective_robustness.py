@@ -13,7 +13,7 @@ from scipy.special import expit, logit, ndtr, ndtri
 import bayesrep
 from bayesrep import StudyError, cli
 from bayesrep.protocols import Shift, measure_robustness, measure_shifts
-from bayesrep.report.robustness import robustness
+from bayesrep.report.robustness_figures import robustness
 from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.predictions import Predictions
 

@@ -10,10 +10,10 @@ import pytest
 import zoo
 
 import bayesrep
-from bayesrep.report.figures import interval_points, panels
 from bayesrep.report.paper import figure4, figure5, figure6, figure7, figure12, figure13, figure14
 from bayesrep.report.paper.figure5 import fractions
-from bayesrep.report.paper.known import KnownStudy
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import interval_points, panels
 from experiments import quadrature, results
 from experiments.studies import Chosen, simulated
 
@@ -48,7 +48,7 @@ def test_figure4(small: Chosen) -> None:
 
 
 def test_figure4_thins_to_the_fewest_annotators() -> None:
-    found = figure4.numbers(KnownStudy(zoo.study("ragged")))
+    found = figure4.numbers(StudyFacts(zoo.study("ragged")))
     shares = found["reference"]["shares"]
     assert found["annotators"] == 8
     assert len(shares) == 9

@@ -11,8 +11,8 @@ from refusals import refused
 
 from bayesrep.errors import StudyError
 from bayesrep.protocols import confusion, match
-from bayesrep.protocols.matched import CRITERIA
-from bayesrep.report.robustness import robustness_figure
+from bayesrep.protocols.matched import MATCH_ON
+from bayesrep.report.robustness_figures import robustness_figure
 from benchmarks import protocols as benchmark
 from experiments import cifar10_1, imagenetv2, matched, results, timm_published, timm_results
 from experiments import confusion as confusion_experiment
@@ -150,7 +150,7 @@ def test_the_matched_experiment_on_few_studies(written, monkeypatch):
     monkeypatch.setattr(matched, "one_pair", _small(matched.one_pair))
     assert matched.main(["--classifiers", "3", "--studies", "3"]) == 0
     numbers = written("matched")
-    assert {row["criterion"] for row in numbers["coverage"]} == set(CRITERIA)
+    assert {row["criterion"] for row in numbers["coverage"]} == set(MATCH_ON)
 
 
 def _small(make):
@@ -170,8 +170,8 @@ def test_figures_of_matched_accuracy_are_drawn():
     found = match(*matched.one_pair(0, (600, 150), 3, 10), runs=2, progress=False)
     name = found.confidence["classifier"][0]
     for figure in (
-        matched.matched_accuracy_figure(found.accuracies, CRITERIA[0]),
-        matched.confidence_figure(found.curves, name, CRITERIA[1]),
+        matched.matched_accuracy_figure(found.accuracies, MATCH_ON[0]),
+        matched.confidence_figure(found.curves, name, MATCH_ON[1]),
         matched.confidence_scatter(found.confidence),
     ):
         figure.savefig(BytesIO(), format="png")

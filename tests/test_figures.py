@@ -18,9 +18,9 @@ from bayesrep import cli
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators import analyse
 from bayesrep.estimators.annotators import compare_annotators
-from bayesrep.report import catalogue
-from bayesrep.report.figure_names import FIGURES, find_figure
-from bayesrep.report.figures import panels, save_figure
+from bayesrep.report import figure_catalogue
+from bayesrep.report.figure import FILE_SUFFIXES
+from bayesrep.report.figure_registry import FIGURES_BY_NAME, find_figure
 from bayesrep.report.paper import (
     figure2,
     figure3,
@@ -29,8 +29,8 @@ from bayesrep.report.paper import (
     figure11,
     figure12,
 )
-from bayesrep.report.paper.known import KnownStudy
-from bayesrep.report.picture import FORMATS
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import panels, save_figure
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # a small study
 
@@ -41,7 +41,7 @@ FEW = {
     "paper-13": {"bootstrap": 2, "quarters": (4,)},
     "paper-14": {"bootstrap": 2, "components": (2,)},
 }
-OF_A_STUDY = [name for name, figure in FIGURES.items() if figure.needs_study]
+OF_A_STUDY = [name for name, figure in FIGURES_BY_NAME.items() if figure.needs_study]
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def study_path(study, tmp_path_factory) -> Path:
 
 
 def drawn(name: str, study: bayesrep.Study) -> Any:
-    figure = FIGURES[name]
+    figure = FIGURES_BY_NAME[name]
     return figure.draw(*([study] if figure.needs_study else []), **FEW.get(name, {}))
 
 
@@ -78,14 +78,18 @@ def run(capsys, *arguments: Any) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize(
     "name",
-    [n for n, f in FIGURES.items() if not f.inputs or (f.needs_study and not f.needs_posterior)],
+    [
+        n
+        for n, f in FIGURES_BY_NAME.items()
+        if not f.inputs or (f.needs_study and not f.needs_posterior)
+    ],
 )
 def test_every_figure_without_a_truth_in_every_format(name, study, tmp_path):
     figure = drawn(name, study)
     assert not any("true" in label or "truth" in label for label in labels(figure))
-    for suffix in FORMATS:
+    for suffix in FILE_SUFFIXES:
         save_figure(figure, tmp_path / f"figure{suffix}")
-    pdf, svg, png = ((tmp_path / f"figure{suffix}").read_bytes() for suffix in FORMATS)
+    pdf, svg, png = ((tmp_path / f"figure{suffix}").read_bytes() for suffix in FILE_SUFFIXES)
     assert pdf.startswith(b"%PDF")
     assert b"/FontFile2" in pdf
     assert b"/Type3" not in pdf
@@ -99,9 +103,9 @@ def test_every_figure_without_a_truth_in_every_format(name, study, tmp_path):
 def test_drawn_again_a_figure_has_the_same_bytes(study, tmp_path, name):
     for again in (1, 2):
         figure = drawn(name, study)
-        for suffix in FORMATS:
+        for suffix in FILE_SUFFIXES:
             save_figure(figure, tmp_path / f"{again}{suffix}")
-    for suffix in FORMATS:
+    for suffix in FILE_SUFFIXES:
         first, second = ((tmp_path / f"{again}{suffix}").read_bytes() for again in (1, 2))
         assert first == second, suffix
 
@@ -113,18 +117,18 @@ def test_the_truth_of_a_simulated_study_is_drawn(name, simulated):
 
 def test_what_is_known(simulated, study):
     truth = simulated.truth
-    known = KnownStudy.from_study(simulated, seed=3)
+    known = StudyFacts.from_study(simulated, seed=3)
     assert known.seed == 3
     np.testing.assert_array_equal(known.truth, truth.adjusted_accuracy)
     gap = (truth.reference_accuracy - truth.adjusted_accuracy).mean()
     assert known.true_gap == pytest.approx(gap, abs=1e-15)
     assert (
-        KnownStudy.from_study(study).truth
-        is KnownStudy.from_study(study).true_gap
-        is KnownStudy.from_study(study).true_slope
+        StudyFacts.from_study(study).truth
+        is StudyFacts.from_study(study).true_gap
+        is StudyFacts.from_study(study).true_slope
         is None
     )
-    same = KnownStudy(study, np.asarray(known.reference_accuracy))
+    same = StudyFacts(study, np.asarray(known.reference_accuracy))
     assert same.true_gap == 0
     assert same.true_slope == pytest.approx(1)
     assert known.columns(known.study.classifiers[::-1]) == [3, 2, 1, 0]
@@ -168,12 +172,12 @@ def test_figure3_runs_from_the_candidates_to_the_reference():
 def test_figure4_needs_no_second_image():
     one = {"selected": [1], "shown": 2, "correct": np.array([[True]])}
     tiny = bayesrep.Study.from_arrays(reference=one, replication=one, classifiers=["a"])
-    assert figure4.numbers(KnownStudy(tiny))["reference"]["standard_error"] is None
-    FIGURES["paper-4"].draw(tiny)
+    assert figure4.numbers(StudyFacts(tiny))["reference"]["standard_error"] is None
+    FIGURES_BY_NAME["paper-4"].draw(tiny)
 
 
 def test_figures_5_and_12_show_the_classifiers_that_are_named(study):
-    known, name = KnownStudy(study), study.classifiers[0]
+    known, name = StudyFacts(study), study.classifiers[0]
     median = figure5.numbers(known)["median_classifier"]
     found = figure5.numbers(known, classifiers=[name])
     assert found["median_classifier"] == median
@@ -188,12 +192,12 @@ def test_figures_5_and_12_show_the_classifiers_that_are_named(study):
 def test_a_dollar_in_a_name_is_no_mathematics(tmp_path):
     study = zoo.cut(zoo.study("tiny"), images=200, classifiers=1)
     study = dataclasses.replace(study, classifiers=("a$\\frac$",))
-    save_figure(FIGURES["paper-5"].draw(study), tmp_path / "f.svg")
+    save_figure(FIGURES_BY_NAME["paper-5"].draw(study), tmp_path / "f.svg")
     assert "a$\\frac$" in (tmp_path / "f.svg").read_text(encoding="utf-8")
 
 
 def test_figure11_is_compare_annotators_and_estimates_interval(study):
-    found = figure11.numbers(KnownStudy(study, seed=5), bootstrap=40)
+    found = figure11.numbers(StudyFacts(study, seed=5), bootstrap=40)
     table = compare_annotators(study)
     naive = table["naive"].to_numpy().reshape(-1, 4)
     reference = table["reference_accuracy"].to_numpy().reshape(-1, 4)
@@ -205,7 +209,7 @@ def test_figure11_is_compare_annotators_and_estimates_interval(study):
         assert found["lower"][n - 1] == pytest.approx(low, abs=1e-13)
         assert found["upper"][n - 1] == pytest.approx(high, abs=1e-13)
     with refused(OptionError, "figure11-needs-replicates", {"bootstrap": 0}):
-        figure11.numbers(KnownStudy(study), bootstrap=0)
+        figure11.numbers(StudyFacts(study), bootstrap=0)
 
 
 def test_one_classifier_is_enough(study):
@@ -215,9 +219,9 @@ def test_one_classifier_is_enough(study):
     }
     one = dataclasses.replace(study, datasets=data, classifiers=study.classifiers[:1])
     for name in ("paper-5", "paper-7", "paper-12"):
-        FIGURES[name].draw(one).canvas.draw()
-    FIGURES["paper-6"].draw(one, bootstrap=2).canvas.draw()
-    FIGURES["paper-11"].draw(one, bootstrap=2).canvas.draw()
+        FIGURES_BY_NAME[name].draw(one).canvas.draw()
+    FIGURES_BY_NAME["paper-6"].draw(one, bootstrap=2).canvas.draw()
+    FIGURES_BY_NAME["paper-11"].draw(one, bootstrap=2).canvas.draw()
 
 
 def test_figure12_needs_three_annotators():
@@ -228,7 +232,7 @@ def test_figure12_needs_three_annotators():
     }
     study = bayesrep.Study.from_arrays(**of_two, classifiers=["a"])
     with refused(StudyError, "figure12-needs-annotators", {"annotators": 2, "fewest": 3}):
-        FIGURES["paper-12"].draw(study)
+        FIGURES_BY_NAME["paper-12"].draw(study)
 
 
 def test_the_list_names_every_figure(capsys):
@@ -236,9 +240,9 @@ def test_the_list_names_every_figure(capsys):
     assert status == 0
     status, listed, _ = run(capsys, "--list", "--json")
     figures = json.loads(listed)["figures"]
-    assert [each["name"] for each in figures if each["name"]] == list(FIGURES)
+    assert [each["name"] for each in figures if each["name"]] == list(FIGURES_BY_NAME)
     assert all(bool(each["name"]) != bool(each["why_not"]) for each in figures)
-    assert all(f" {name} " in f" {out} ".replace("\n", " ") for name in FIGURES)
+    assert all(f" {name} " in f" {out} ".replace("\n", " ") for name in FIGURES_BY_NAME)
     # Every number of every paper, in order.
     last = {"engstrom2020": 14, "anzaku2022": 8, "shankar2020": 5, "tsipras2020": 28}
     for paper, most in last.items():
@@ -271,7 +275,7 @@ def test_listing_imports_nothing_slow():
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
-TENTH = next(each.why for each in catalogue.of_paper("engstrom2020") if each.number == "10")
+TENTH = next(each.why for each in figure_catalogue.of_paper("engstrom2020") if each.number == "10")
 
 
 def of(figure, rule, **facts):
@@ -303,7 +307,7 @@ def of(figure, rule, **facts):
     ],
 )
 def test_settings_that_do_not_fit(tmp_path, study_path, name, settings, broken):
-    given = [study_path] if FIGURES[name].needs_study else []
+    given = [study_path] if FIGURES_BY_NAME[name].needs_study else []
     words = ["figure", name, *given, "--set", settings, "--out", tmp_path / "f.svg"]
     check(refusal(words), *broken)
 
@@ -327,7 +331,7 @@ def test_figures_2_and_3_with_the_users_numbers(capsys, tmp_path):
 @pytest.mark.parametrize("name", ["paper-2", "paper-4", "paper-11"])
 def test_the_command_writes_one_file(capsys, name, study_path, tmp_path):
     out = tmp_path / "figure.PDF"
-    given = [study_path] if FIGURES[name].needs_study else []
+    given = [study_path] if FIGURES_BY_NAME[name].needs_study else []
     few = ["--bootstrap", 3] if name == "paper-11" else []
     status, text, _ = run(capsys, name, *given, "--out", out, "--json", *few)
     assert status == 0
@@ -351,7 +355,7 @@ def test_the_command_passes_on_names_and_seeds(capsys, study, study_path, tmp_pa
 
     options = frozenset({"classifiers", "bootstrap", "seed"})
     figure = dataclasses.replace(find_figure("paper-5"), draw=draw, options=options)
-    monkeypatch.setitem(FIGURES, "paper-5", figure)
+    monkeypatch.setitem(FIGURES_BY_NAME, "paper-5", figure)
     arguments = ("--classifier", "a", "--classifier", "b", "--bootstrap", 7, "--seed", 4)
     assert run(capsys, "paper-5", study_path, "--out", tmp_path / "f.svg", *arguments)[0] == 0
     assert seen.pop("study").fingerprint() == study.fingerprint()
@@ -361,7 +365,7 @@ def test_the_command_passes_on_names_and_seeds(capsys, study, study_path, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "broken"),
     [
-        (("paper-15",), of("paper-15", "unknown-figure", choices=", ".join(FIGURES))),
+        (("paper-15",), of("paper-15", "unknown-figure", choices=", ".join(FIGURES_BY_NAME))),
         (("paper-10",), of("paper-10", "figure-not-drawn", explanation=TENTH)),
         (("paper-1", "STUDY"), of("paper-1", "figure-needs-input", needed="--images")),
         (

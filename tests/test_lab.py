@@ -16,7 +16,7 @@ from bayesrep.cli import main
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators.annotators import extrapolate
 from bayesrep.lab import explore, match_images, rematch
-from bayesrep.lab.masses import NODES, masses_of
+from bayesrep.lab.discretise import S_NODES, masses_of
 from bayesrep.lab.matching import chosen_masses, fitted_mixtures
 from bayesrep.lab.pipeline import simulate_matching
 from bayesrep.numerics.noisy_matching import BetaMixture, matching_bias, replication_mixture
@@ -285,12 +285,12 @@ def test_what_is_chosen_has_the_mean_that_theory_says(answers, careless):
     reference, pool = masses_of(beta(3, 2)), masses_of(beta(2, 2))
     chosen = chosen_masses(reference, pool, answers, careless=careless)
     assert chosen.sum() == pytest.approx(1)
-    left = float((reference - chosen) @ NODES)
+    left = float((reference - chosen) @ S_NODES)
     if careless == 0:
         assert left == pytest.approx(matching_bias(beta(3, 2), beta(2, 2), answers), abs=1e-4)
     coarse = chosen_masses(reference, pool, answers, bins=5, careless=careless)
     (row,) = explore(beta(3, 2), beta(2, 2), [answers], careless=careless).to_dicts()
-    assert float((reference - coarse) @ NODES) == pytest.approx(row["published"], abs=3e-4)
+    assert float((reference - coarse) @ S_NODES) == pytest.approx(row["published"], abs=3e-4)
     assert left == pytest.approx(row["fine"], abs=3e-4)
 
 

@@ -17,7 +17,7 @@ from bayesrep.models.curve_bases import CURVE_FAMILIES
 from bayesrep.posterior.files import build_posterior
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.sections import CurvesSection
-from bayesrep.report.sections.curves import GRID
+from bayesrep.report.sections.curves import S_COARSE
 from bayesrep.report.sections.section import Source
 
 DRAWS = 20
@@ -120,7 +120,7 @@ def test_the_report_draws_these_curves(study, model, groups):
         problem = pose(study, model=model, options=OPTIONS, groups=groups)
         draws = some_draws(problem)
         share = np.array([1.0]) if groups is None else np.array([1, 2]) / 3
-        wanted = np.asarray(problem.model.curves(draws, problem.options, GRID, share))
+        wanted = np.asarray(problem.model.curves(draws, problem.options, S_COARSE, share))
         posterior = as_posterior(problem, draws)
     drawn = CurvesSection.compute(Source(study, Fitted(study, posterior)))
     np.testing.assert_allclose(drawn.bands[0], wanted.mean(axis=0), rtol=1e-12)

@@ -19,9 +19,9 @@ from bayesrep.errors import BayesrepError, OptionError
 from bayesrep.inference import cells
 from bayesrep.posterior.files import arviz
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.figure_names import find_figure
-from bayesrep.report.notebook import VEGA_LITE
-from bayesrep.report.picture import on_paper
+from bayesrep.report.figure import on_paper
+from bayesrep.report.figure_registry import find_figure
+from bayesrep.report.notebook import VEGA_LITE_MIME
 from bayesrep.report.sections import gather
 
 
@@ -55,7 +55,7 @@ def plot(request, study, posterior):
 def test_a_plot_shows_itself_and_is_saved(plot, tmp_path):
     bundle = plot._repr_mimebundle_()
     assert bundle["image/png"].startswith(b"\x89PNG")
-    assert bundle[VEGA_LITE] == plot.spec
+    assert bundle[VEGA_LITE_MIME] == plot.spec
     for suffix in (".pdf", ".svg", ".png"):
         file = plot.save(tmp_path / f"figure{suffix}")
         assert file.stat().st_size > 1000
@@ -201,9 +201,9 @@ def test_the_report_is_shown_in_a_frame_and_saved(study, posterior, tmp_path):
 
 
 def test_the_room_of_that_name_stays_a_module():
-    import bayesrep.report.figures as figures
+    import bayesrep.report.style as figures
 
-    assert bayesrep.report.figures is figures
+    assert bayesrep.report.style is figures
     with refused(bayesrep.StudyError, "path-instead-of-study", {"path": "folder"}):
         bayesrep.report("folder")
 

@@ -101,7 +101,7 @@ ELSEWHERE = {
     "files/parquet.py write_parquet": "into memory, to be sealed",
     "files/netcdf.py open": "appends the seal to a file that has not taken its place yet",
     "files/trial.py open": "the digest of a file found sound; one cut short is no digest",
-    "lab/spreading.py open": "a line more of work that is kept; a line cut short is dropped",
+    "lab/parallel.py open": "a line more of work that is kept; a line cut short is dropped",
     "vision/gzipped.py open": "of a function that is given the partial file",
     "vision/cache.py write_text": "says what a cache holds; nothing reads it",
     "studies/writing.py write_text": "of functions that are given the new folder",
@@ -201,10 +201,10 @@ def test_other_errors_stay_what_they_are(tmp_path, other):
 def test_work_that_is_kept_never_loses_what_it_has(tmp_path, monkeypatch):
     """A last line that was cut is dropped, and what is there before stays whole meanwhile."""
     pytest.importorskip("jax")
-    from bayesrep.lab import spreading
+    from bayesrep.lab import parallel
 
     kept = tmp_path / "plan.jsonl"
-    with spreading.spread_over(jobs=1, kept=kept, identity="a") as spread:
+    with parallel.open_pool(jobs=1, kept=kept, identity="a") as spread:
         assert spread(str.upper, ["x", "y"], ["1", "2"]) == ["X", "Y"]
     whole = kept.read_text()
     kept.write_text(whole + '{"key": "3", "resu')
@@ -215,9 +215,9 @@ def test_work_that_is_kept_never_loses_what_it_has(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_text", full)
         with pytest.raises(OSError, match=str(kept)):
-            spreading.Spread(jobs=1, kept=kept, identity="a")
+            parallel.WorkPool(jobs=1, kept=kept, identity="a")
     assert kept.read_text().startswith(whole)
-    with spreading.spread_over(jobs=1, kept=kept, identity="a") as spread:
+    with parallel.open_pool(jobs=1, kept=kept, identity="a") as spread:
         assert spread(str.upper, ["?", "?"], ["1", "2"]) == ["X", "Y"]
     assert kept.read_text() == whole
 
@@ -333,7 +333,7 @@ def test_folders_change_places_in_one_step_where_the_system_can(tmp_path, monkey
     assert atomic._swap(tmp_path / "a", tmp_path / "b") == (sys.platform == "linux")
     assert (tmp_path / "b").is_dir() == (sys.platform == "linux")
     assert not atomic._swap(tmp_path / "nothing", tmp_path / "b")
-    monkeypatch.setattr(atomic, "_LINUX", False)
+    monkeypatch.setattr(atomic, "_IS_LINUX", False)
     assert not atomic._swap(tmp_path / "a", tmp_path / "b")
 
 

@@ -23,7 +23,7 @@ from bayesrep.inference.mode import find_mode, log_mass
 from bayesrep.inference.problem import pose
 from bayesrep.numerics.estimands import accuracy_line, errors_in_variables_line
 from bayesrep.posterior.verdict import Verdict
-from bayesrep.report.figure_names import find_figure
+from bayesrep.report.figure_registry import find_figure
 from bayesrep.studies.overlap import overlap_weight
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import bayesrep
-from bayesrep.errors import SHOWN, BayesrepError, Violation, listing, sentences
+from bayesrep.errors import MAX_LISTED, BayesrepError, Violation, listing, sentences
 
 ROOT = Path(bayesrep.__file__).parents[1]
 SOURCES = sorted((ROOT / "bayesrep").rglob("*.py"))
@@ -260,7 +260,7 @@ def test_rules_and_sentences_are_told_once():
 
 def test_a_violation_travels_to_other_processes():
     """With its offenders, as a pickle and as JSON; also when its line is told otherwise."""
-    offenders = [f"image {number}" for number in range(SHOWN + 2)]
+    offenders = [f"image {number}" for number in range(MAX_LISTED + 2)]
     plain = Violation("image-repeated", where="v1", images=listing(offenders))
     for violation in (plain, plain.add_place("a.csv"), Violation("no-posterior-to-compare")):
         sent = json.loads(json.dumps(violation.to_json()))

@@ -17,9 +17,9 @@ from bayesrep.estimators.finite_sample import (
     mean_frequencies,
 )
 from bayesrep.protocols import read_people
-from bayesrep.report import catalogue, printed
-from bayesrep.report.figure_inputs import Given, Inputs
-from bayesrep.report.figure_names import FIGURES
+from bayesrep.report import figure_catalogue, printed
+from bayesrep.report.figure_inputs import FigurePaths, Inputs
+from bayesrep.report.figure_registry import FIGURES_BY_NAME
 from bayesrep.report.gallery import Pictures, grid
 from bayesrep.report.paper.tsipras2020.labels import label_numbers, labels_and_objects
 from bayesrep.studies.contents import StudyContents
@@ -98,7 +98,7 @@ def world(tmp_path_factory):
 
 
 def given(root):
-    return Given(
+    return FigurePaths(
         root / "study",
         labels=(root / "sets.csv",),
         humans=root / "humans.csv",
@@ -110,7 +110,7 @@ def given(root):
 
 
 OF_ANSWERS = [
-    name for name in FIGURES if name.partition("-")[0] in ("anzaku", "shankar", "tsipras")
+    name for name in FIGURES_BY_NAME if name.partition("-")[0] in ("anzaku", "shankar", "tsipras")
 ]
 
 
@@ -121,7 +121,7 @@ def inputs(world):
 
 @pytest.mark.parametrize("name", OF_ANSWERS)
 def test_every_figure_of_answers_is_drawn(name, inputs):
-    figure = FIGURES[name]
+    figure = FIGURES_BY_NAME[name]
     few = {"runs": 2} if "runs" in figure.options else {}
     drawn = figure.draw(*(getattr(inputs, each) for each in figure.inputs), **few)
     drawn.canvas.draw()
@@ -139,11 +139,11 @@ def test_every_input_of_a_figure_is_what_its_entry_needs():
     reads |= {"sets": {"--labels"}, "both_sets": {"--labels"}, "pictures": {"--images"}}
     reads |= {"reference": {"labels", "top-5"}, "answers_to_both": {"labels"}, "humans": set()}
     reads |= {"study_or_answers": {"answers"}, "any_pictures": set()}
-    for entry in catalogue.entries():
+    for entry in figure_catalogue.entries():
         if entry.name:
-            possible = set().union(*(reads[each] for each in FIGURES[entry.name].inputs))
+            possible = set().union(*(reads[each] for each in FIGURES_BY_NAME[entry.name].inputs))
             assert set(entry.needs) <= possible, entry.name
-            for each in FIGURES[entry.name].inputs:
+            for each in FIGURES_BY_NAME[entry.name].inputs:
                 assert not reads[each] or reads[each] & set(entry.needs), (entry.name, each)
         else:
             assert entry.why
@@ -180,7 +180,7 @@ def test_labels_of_an_image_are_counted_once(world):
     assert label_numbers(holes, [0, 1]).tolist() == expected
 
 
-@pytest.mark.parametrize("paper", list(catalogue.PAPERS))
+@pytest.mark.parametrize("paper", list(figure_catalogue.PAPER_TITLES))
 def test_all_of_a_paper_on_one_page(paper, world, tmp_path, capsys):
     root, _ = world
     out = tmp_path / "page"
@@ -190,7 +190,7 @@ def test_all_of_a_paper_on_one_page(paper, world, tmp_path, capsys):
     arguments += ["--classes", root / "classes.csv", "--images", root / "pictures"]
     assert cli.main([str(each) for each in arguments]) == 0
     figures = json.loads(capsys.readouterr().out)["figures"]
-    assert len(figures) == sum(1 for _ in catalogue.of_paper(paper))
+    assert len(figures) == sum(1 for _ in figure_catalogue.of_paper(paper))
     page = (out / "index.html").read_text(encoding="utf-8")
     for each in figures:
         if each["file"]:
@@ -198,7 +198,7 @@ def test_all_of_a_paper_on_one_page(paper, world, tmp_path, capsys):
             assert f'src="{each["file"]}"' in page
         else:
             assert each["why_not"]
-    needed = {entry.name for entry in catalogue.of_paper(paper) if not entry.lacks(_there())}
+    needed = {entry.name for entry in figure_catalogue.of_paper(paper) if not entry.lacks(_there())}
     assert {each["name"] for each in figures if each["file"]} == needed - {""}
     assert "<b>r" not in page
     with (out / "numbers.csv").open(encoding="utf-8") as stream:
@@ -221,7 +221,7 @@ def test_keys_of_numbers_are_those_that_are_printed():
     assert len(known) == len(printed.printed_numbers())
     for paper, keys, needs, _ in printed._NUMBER_MAKERS:
         assert {(paper, key) for key in keys} <= known
-        assert all(part in {*catalogue.NEEDS, "--labels", "--objects", "--counts"}
+        assert all(part in {*figure_catalogue.STUDY_NEEDS, "--labels", "--objects", "--counts"}
                    for need in needs for part in need.split("|"))  # fmt: skip
 
 

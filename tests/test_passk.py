@@ -27,7 +27,7 @@ from bayesrep.numerics.solve_rates import (
     passed_items,
     rates_from_normal,
 )
-from bayesrep.report.pass_at_k import draw_pass_at_k
+from bayesrep.report.pass_at_k_text import draw_pass_at_k
 from bayesrep.studies.attempts import Attempts, read_attempts
 
 DRAWS = 1_000  # the fewest

@@ -15,20 +15,20 @@ from bayesrep.lab import (
     Law,
     Limits,
     Prices,
+    design_widths,
     designs,
     leniency_of,
     next_batch,
     plan,
     planning,
     published_world,
-    studied,
     worlds_of,
 )
-from bayesrep.lab.outcomes import Outcome, outcome
-from bayesrep.lab.spreading import spread_over
-from bayesrep.lab.worlds import adjusted_accuracies, draw_study
+from bayesrep.lab.parallel import open_pool
+from bayesrep.lab.populations import adjusted_accuracies, draw_study
+from bayesrep.lab.simulate_design import Outcome, outcome
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.planning import batch_text, plan_facts, plan_text
+from bayesrep.report.plan_text import batch_text, plan_facts, plan_text
 from experiments import plans
 
 PRICES = Prices(answer=0.03, image=0.10)
@@ -49,9 +49,9 @@ def invented(task):
 @pytest.fixture
 def fits(monkeypatch):
     """No fits: what they would find is invented."""
-    monkeypatch.setattr(studied, "_simulate_one", invented)
+    monkeypatch.setattr(design_widths, "_simulate_one", invented)
     monkeypatch.setattr(
-        studied, "_simulate_tasks", lambda tasks: [invented(task) for task in tasks]
+        design_widths, "_simulate_tasks", lambda tasks: [invented(task) for task in tasks]
     )
 
 
@@ -61,7 +61,7 @@ def planned(**options):
 
 def test_the_cheapest_design_is_found(fits):
     """A(n) = 2 + 8 / n at 0.06 n + 0.10 an image is cheapest at n = √(8 · 0.10 / (2 · 0.06))."""
-    found = planned(width=0.02, answers=(3, *planning.ANSWERS))
+    found = planned(width=0.02, answers=(3, *planning.ANSWER_OPTIONS))
     best = np.sqrt(8 * 0.10 / (2 * 0.06))  # 2.6: of 3, 5, 8, ... the first
     assert found.design.answers == 3 > best
     wanted = (2 + 8 / 3) / 0.02**2
@@ -74,11 +74,11 @@ def test_the_cheapest_design_is_found(fits):
     assert costs == sorted(costs)
     assert costs[0] == found.cost
     assert all(option.width <= 0.02 * 1.0005 for option in found.options)
-    assert found.certified == found.studies == planning.STUDIES
+    assert found.certified == found.studies == planning.PLAN_STUDIES
     # The parabola through five of nine numbers of answers, where fewest are, and studies' noise.
     assert found.correction == pytest.approx(1, abs=0.05)
     moneys = [option.cost for option in found.by_money]
-    np.testing.assert_allclose(np.array(moneys) / found.cost, designs.BUDGETS, rtol=0.01)
+    np.testing.assert_allclose(np.array(moneys) / found.cost, designs.BUDGET_SHARES, rtol=0.01)
     widths = [option.width for option in found.by_money]
     assert widths == sorted(widths, reverse=True)
     assert found.power[0.02] > found.power[0.005] > 0.05
@@ -194,8 +194,10 @@ def test_kept_work_is_not_done_again(fits, monkeypatch, tmp_path):
     whole = kept.read_text("utf-8")
     kept.write_text(whole[:-20], "utf-8")  # the last line cut short
     made = []
-    monkeypatch.setattr(studied, "_simulate_one", lambda task: made.append(task) or invented(task))
-    monkeypatch.setattr(studied, "_find_slope", None)
+    monkeypatch.setattr(
+        design_widths, "_simulate_one", lambda task: made.append(task) or invented(task)
+    )
+    monkeypatch.setattr(design_widths, "_find_slope", None)
     again = planned(width=0.02, kept=kept)
     assert (again.design, again.width, len(made)) == (first.design, first.width, 1)
     with refused(OptionError, "kept-work-of-another-plan", {"path": str(kept)}):
@@ -210,7 +212,7 @@ def test_kept_work_is_not_done_again(fits, monkeypatch, tmp_path):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_work_is_spread(jobs):
     told = []
-    with spread_over(jobs=jobs, told=told.append) as spread:
+    with open_pool(jobs=jobs, on_progress=told.append) as spread:
         assert spread(operator.neg, [1, 2, 3], ["a", "b", "c"]) == [-1, -2, -3]
         assert spread(operator.neg, [2, 5], ["b", "d"]) == [-2, -5]
     assert sum(told) == 5

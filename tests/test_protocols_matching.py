@@ -60,7 +60,7 @@ PATHS = {"few": (24, 12), "tries": (0, 12), "tree": (0, 0), "tries, then tree": 
 def test_matchings_are_among_those_published(monkeypatch, path, by_class):
     """Whatever way is taken; how likely each is, is for the statistics."""
     monkeypatch.setattr(matching, "_FEW_NEIGHBOURS", PATHS[path][0])
-    monkeypatch.setattr(matching, "_TRIES", PATHS[path][1])
+    monkeypatch.setattr(matching, "_MAX_TRIES", PATHS[path][1])
     source_labels, source, target_labels, target = small_sets(0)
     sources = dict(enumerate(zip(source_labels, source, strict=True)))
     targets = list(zip(target_labels, target, strict=True))
@@ -101,7 +101,7 @@ PROBABILITIES = st.lists(
 def test_what_holds_of_every_matching(source, target, epsilon, by_class, path, seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matching, "_FEW_NEIGHBOURS", PATHS[path][0])
-        patch.setattr(matching, "_TRIES", PATHS[path][1])
+        patch.setattr(matching, "_MAX_TRIES", PATHS[path][1])
         labels = [np.arange(len(each)) % 3 for each in (source, target)]
         near = neighbours(
             np.array(source), np.array(target), epsilon, tuple(labels) if by_class else None

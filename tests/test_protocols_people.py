@@ -17,7 +17,7 @@ from bayesrep.protocols import (
     people_beside,
     read_people,
 )
-from bayesrep.report.figure_names import FIGURES
+from bayesrep.report.figure_registry import FIGURES_BY_NAME
 from bayesrep.report.sections.people import PeopleAnswers
 from bayesrep.report.sections.section import Source
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
@@ -218,12 +218,12 @@ def test_figures_have_a_panel_for_each_thing_that_is_known(world):
     both = {name: folder / f"{name}.csv" for name in ("counts", "objects")}
     for tables, panels, sides in ((both, 4, 2), ({"counts": both["counts"]}, 2, 1)):
         people = read_people(predictions, **tables)
-        figure = FIGURES["people"].draw(predictions, people)
+        figure = FIGURES_BY_NAME["people"].draw(predictions, people)
         assert len(figure.axes) == panels
         shares = figure.axes[-1].get_yticklabels()
         table = compare_labels_with_people(predictions, people).filter(pl.col("figure") != "3a")
         assert [label.get_text() for label in shares] == table["statistic"].reverse().to_list()
-        assert len(FIGURES["judged"].draw(predictions, people).axes) == sides
+        assert len(FIGURES_BY_NAME["judged"].draw(predictions, people).axes) == sides
 
 
 def test_the_reports_section_has_every_number(world):

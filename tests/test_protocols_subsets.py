@@ -27,7 +27,7 @@ from bayesrep.protocols import (
     shankar2020,
 )
 from bayesrep.protocols.by_subset import ALL_IMAGES, of_classes
-from bayesrep.report.subsets import subsets_text
+from bayesrep.report.subsets_text import subsets_text
 from bayesrep.studies.contents import StudyContents
 from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.predictions import Predictions

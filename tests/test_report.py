@@ -25,15 +25,14 @@ from bayesrep.models import MODELS
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report import methods
 from bayesrep.report.answer import Drop, Estimate, answer_for, headline
-from bayesrep.report.figure_names import FIGURES
-from bayesrep.report.figures import save_figure
+from bayesrep.report.figure import FILE_SUFFIXES
+from bayesrep.report.figure_registry import FIGURES_BY_NAME
 from bayesrep.report.gallery import Pictures
 from bayesrep.report.methods import look_of
-from bayesrep.report.numbers import FORMAT, numbers_of
 from bayesrep.report.page import page, report_html, write_page
-from bayesrep.report.picture import FORMATS
+from bayesrep.report.page_json import REPORT_FORMAT, numbers_of
 from bayesrep.report.sections import (
-    SECTIONS,
+    SECTION_TYPES,
     Accuracies,
     Answer,
     Content,
@@ -45,12 +44,13 @@ from bayesrep.report.sections import (
     gather,
 )
 from bayesrep.report.sections.accuracies import classifier_sentences
-from bayesrep.report.sections.curves import GRID as CURVE_GRID
-from bayesrep.report.sections.frequencies import GRID, MixtureDraws, Shares
+from bayesrep.report.sections.curves import S_COARSE as CURVE_GRID
+from bayesrep.report.sections.frequencies import S_FINE, MixtureDraws, Shares
 from bayesrep.report.sections.image import posterior_by_count
 from bayesrep.report.sections.photographs import Photographs
 from bayesrep.report.sections.ranking import _neighbours
 from bayesrep.report.sections.section import Source
+from bayesrep.report.style import save_figure
 from bayesrep.report.wording import real_minus
 
 pytestmark = pytest.mark.filterwarnings(
@@ -122,7 +122,7 @@ def all_texts(value):
 
 
 def test_a_page_without_posterior_has_the_words_too(study):
-    lacking = dict.fromkeys(SECTIONS, Violation("no-posterior-given"))
+    lacking = dict.fromkeys(SECTION_TYPES, Violation("no-posterior-given"))
     other = replace(study, provenance={"words": "evaluation"})
     for text in read_aloud(page(Content(other, lacking))):
         assert not re.search(WORDS, text), text
@@ -263,7 +263,7 @@ def test_shares_and_densities_sum_to_one(content):
         assert part.observed.sum() == pytest.approx(1)
         assert part.predicted[0].sum() == pytest.approx(1)
         # The ends show the value beside them, since a density there may be infinite.
-        assert np.trapezoid(part.density[0], GRID) == pytest.approx(1, abs=0.06)
+        assert np.trapezoid(part.density[0], S_FINE) == pytest.approx(1, abs=0.06)
 
 
 def test_one_images_density_is_bayes_rule(content, posterior):
@@ -282,7 +282,7 @@ def test_one_images_density_is_bayes_rule(content, posterior):
             return float(w @ beta.pdf(s, a, b)) * comb(n, k) * s**k * (1 - s) ** (n - k)
 
         total_mass = quad(joint, 0, 1, limit=200)[0]
-        values.append(joint(GRID[at]) / total_mass)
+        values.append(joint(S_FINE[at]) / total_mass)
         means.append(quad(lambda s, joint=joint: s * joint(s), 0, 1, limit=200)[0] / total_mass)
     assert found == pytest.approx(np.mean(values), rel=0.02)
     assert content[Image].means["reference"][k] == pytest.approx(np.mean(means), rel=1e-6)
@@ -307,8 +307,8 @@ def test_curves_have_the_answers_of_their_cells(content, study):
     assert np.all((lower <= mean) & (mean <= upper))
     # The mean curve explains the answers at a count: its average over that count's frequencies.
     k = 8
-    mass = content[Frequencies].shares["replication"].density[0] * binom.pmf(k, 8, GRID)
-    fitted = np.sum(mass * np.interp(GRID, CURVE_GRID, counts.bands[0, 0])) / mass.sum()
+    mass = content[Frequencies].shares["replication"].density[0] * binom.pmf(k, 8, S_FINE)
+    fitted = np.sum(mass * np.interp(S_FINE, CURVE_GRID, counts.bands[0, 0])) / mass.sum()
     right = data.correct[data.selected == k, 0]
     assert fitted == pytest.approx(right.mean(), abs=4 * 0.5 / np.sqrt(len(right)))
 
@@ -394,7 +394,7 @@ def test_the_page_is_made_by_one_function(study, posterior, content):
 
 def test_the_numbers_are_a_twin_of_the_page(content):
     numbers = numbers_of(content)
-    assert numbers["format"] == FORMAT
+    assert numbers["format"] == REPORT_FORMAT
     assert json.loads(json.dumps(numbers, allow_nan=False)) == numbers
     drop = content[Answer].drop
     assert numbers["drop"]["remaining"]["value"] == pytest.approx(drop.remaining.value, abs=1e-5)
@@ -436,7 +436,7 @@ def test_images_are_shown_small_and_hold_nothing_of_their_files(study, tmp_path)
         picture = Pillow.new("RGB", (400, 300), (200, 10, 10))
         picture.save(tmp_path / f"{name}.jpg", comment=b"whose it is")
     content = gather(study, bootstrap=0, pictures=Pictures.in_folder(tmp_path))
-    shown = content[Photographs].shown
+    shown = content[Photographs].thumbnails
     assert 1 < len(shown) <= 15
     frequencies = [int(each.text.split()[-2]) for each in shown]
     assert frequencies == sorted(frequencies)
@@ -510,8 +510,10 @@ def test_a_missing_variable_leaves_out_what_takes_it(study, posterior):
 
 
 def test_every_method_has_a_name_and_a_colour():
-    assert {look_of(name) for name in MODELS} == {methods.POSTERIOR}
-    assert look_of("naive(annotators=3)") == methods.NAIVE._replace(label="naive(annotators=3)")
+    assert {look_of(name) for name in MODELS} == {methods.POSTERIOR_LOOK}
+    assert look_of("naive(annotators=3)") == methods.NAIVE_LOOK._replace(
+        label="naive(annotators=3)"
+    )
     assert look_of("bagging") == methods.OTHER_LOOK._replace(label="bagging")  # a further estimator
     for look in (look_of("em-spline"), look_of("bagging")):
         assert f"{look.css}: {look.light};" in methods.style()
@@ -523,23 +525,23 @@ def test_a_posterior_of_another_study_is_refused(posterior):
         gather(other, posterior, bootstrap=0)
 
 
-OF_POSTERIOR = [name for name, figure in FIGURES.items() if figure.needs_posterior]
+OF_POSTERIOR = [name for name, figure in FIGURES_BY_NAME.items() if figure.needs_posterior]
 
 
 @pytest.mark.parametrize("name", OF_POSTERIOR)
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")  # of ArviZ
 def test_figures_of_a_posterior_are_drawn(study, posterior, tmp_path, name):
-    figure = FIGURES[name]
+    figure = FIGURES_BY_NAME[name]
     options = {"bootstrap": 0} if "bootstrap" in figure.options else {}
     drawn = figure.draw(study, posterior, **options)
-    for suffix in FORMATS:
+    for suffix in FILE_SUFFIXES:
         save_figure(drawn, tmp_path / f"{name}{suffix}")
         assert (tmp_path / f"{name}{suffix}").stat().st_size > 3_000
 
 
 def test_a_curve_of_an_unknown_classifier_is_refused(study, posterior):
     with refused(StudyError, "classifiers-not-in-study") as error:
-        FIGURES["curves"].draw(study, posterior, classifiers=["vgg"])
+        FIGURES_BY_NAME["curves"].draw(study, posterior, classifiers=["vgg"])
     assert error.value.offenders == ("vgg",)
 
 
@@ -629,7 +631,7 @@ def test_two_thousand_classifiers_fit_into_ten_megabytes(content, tmp_path):
 
 
 def test_the_band_of_a_density_ends_on_its_axis_unless_it_is_many_times_as_high():
-    low = np.full(len(GRID), 1.0)
+    low = np.full(len(S_FINE), 1.0)
     for upper, highest in ((1.5, 1.5), (9.0, 2.0)):
         band = np.stack([low, low, upper * low])
         shares = Shares(np.array([0.0, 1.0]), np.ones(1), np.ones((3, 1)), band)

@@ -65,7 +65,7 @@ def test_tables_in_report_out_and_nothing_twice(capsys, tables, monkeypatch):
     assert status == 0
     assert {path.name for path in out.iterdir()} == {*MADE}
     assert {path.name for path in (out / "tables").iterdir()} == {f"{n}.csv" for n in TABLES}
-    pictures = {f"{name}{kind}" for name in command.FIGURES for kind in (".pdf", ".png")}
+    pictures = {f"{name}{kind}" for name in command.RUN_FIGURES for kind in (".pdf", ".png")}
     assert {path.name for path in (out / "figures").iterdir()} == pictures
     # The headline first, then whether to believe it; the stages are numbered.
     first, second = text.splitlines()[:2]
@@ -147,14 +147,14 @@ def finished(tables):
     """A folder in which all stages are done, though of fewer words than a real one."""
     out = tables / "finished"
     out.mkdir()
-    for place in command.STAGES.values():
+    for place in command.STAGE_FILES.values():
         file = out / place if "." in place else out / place / "part.csv"
         file.parent.mkdir(exist_ok=True)
         file.write_text(place)
     record = {
         "asked": command._describe_request(cli._parse(typed(tables))),
-        "seconds": dict.fromkeys(command.STAGES, 0.5),
-        "seals": {name: seal_files(out, place) for name, place in command.STAGES.items()},
+        "seconds": dict.fromkeys(command.STAGE_FILES, 0.5),
+        "seals": {name: seal_files(out, place) for name, place in command.STAGE_FILES.items()},
         "found": {
             **dict.fromkeys(command.RECORD_TYPES, ""),
             **{"answer": "Four points.", "sentences": ["Read on."], "matching": [], "trust": "yes"},
@@ -176,8 +176,8 @@ def finished(tables):
         ("tables/part.csv", "lost", ["tables", "figures", "report"]),
         ("tables/part.csv", "empty", ["tables", "figures", "report"]),
         ("posterior.nc", "empty", ["posterior", "tables", "figures", "report"]),
-        ("study/part.csv", "empty", [*command.STAGES]),
-        ("study", "lost", [*command.STAGES]),
+        ("study/part.csv", "empty", [*command.STAGE_FILES]),
+        ("study", "lost", [*command.STAGE_FILES]),
         ("tables/part.csv", "changed", []),
         ("posterior.nc", "changed", []),
     ],
@@ -189,7 +189,7 @@ def test_what_is_ruined_is_made_again_and_what_is_changed_is_named(
     heard = []
 
     def make(work, number, text, _):
-        name = [*command.STAGES][number - 1]
+        name = [*command.STAGE_FILES][number - 1]
         if name not in work.record["seconds"]:
             heard.append(name)
             work.record["seconds"][name] = 1.0
@@ -267,7 +267,7 @@ def test_a_record_that_is_not_ours_is_refused_in_one_line(capsys, tables, finish
         ({"seconds": [1.0]}, "seconds"),
         ({"seconds": {"study": float("1e999")}}, None),
         ({"found": {"answer": ""}}, "found"),
-        ({"seals": {name: {"../counts.csv": ""} for name in command.STAGES}}, "seals"),
+        ({"seals": {name: {"../counts.csv": ""} for name in command.STAGE_FILES}}, "seals"),
         ({"asked": {"contents": {}, "options": [], "version": "1"}}, "asked"),
     ],
 )
@@ -359,7 +359,7 @@ def test_folders_of_others_and_tables_without_predictions(tables, tmp_path):
 @pytest.mark.compiles
 def test_the_record_is_json_that_says_what_was_asked(tables):
     record = json.loads((tables / "out" / "run.json").read_text())
-    assert list(record["seconds"]) == list(command.STAGES)
+    assert list(record["seconds"]) == list(command.STAGE_FILES)
     assert record["asked"]["options"]["reference"] == "v1"
     assert record["asked"]["version"] == bayesrep.__version__
 

@@ -17,7 +17,7 @@ from bayesrep import PosteriorError, SufficientStatistics
 from bayesrep.checks import compare_fits
 from bayesrep.cli import main
 from bayesrep.posterior import read_posterior, write_posterior
-from bayesrep.report.figure_names import FIGURES
+from bayesrep.report.figure_registry import FIGURES_BY_NAME
 from bayesrep.report.sections import gather
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
@@ -68,7 +68,11 @@ USES = {
     "check_agreement": bayesrep.check_agreement,
     "diagnose": lambda study, posterior: bayesrep.diagnose(posterior, study),
     "report": lambda study, posterior: gather(study, posterior, bootstrap=0),
-    **{f"figure {name}": figure.draw for name, figure in FIGURES.items() if figure.needs_posterior},
+    **{
+        f"figure {name}": figure.draw
+        for name, figure in FIGURES_BY_NAME.items()
+        if figure.needs_posterior
+    },
 }
 
 

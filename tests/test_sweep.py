@@ -20,15 +20,15 @@ import bayesrep
 from bayesrep import cli
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.models import MODELS
-from bayesrep.sweeps import figures, folder, one, work
+from bayesrep.sweeps import execute, figures, scheduler, store
+from bayesrep.sweeps.coverage import advice_text, count_runs, scores, varying_axes
+from bayesrep.sweeps.execute import result_of
 from bayesrep.sweeps.grid import read_grid
-from bayesrep.sweeps.one import result_of
-from bayesrep.sweeps.runs import StudyOf, SweepRun
+from bayesrep.sweeps.run_spec import StudySpec, SweepRun
 from bayesrep.sweeps.studies import add_contents, contents, keep_answers, study_of
-from bayesrep.sweeps.tables import advice_text, count_runs, scores, varying_axes
 
 TINY = "simulate = { images = 500, annotators = 8, classifiers = 3, seed = 1 }"
-WORLD = StudyOf(
+WORLD = StudySpec(
     "simulate",
     "simulated",
     (("annotators", 8), ("classifiers", 3), ("images", 500), ("seed", 1)),
@@ -119,7 +119,7 @@ def test_options_are_those_of_models_that_have_them(grid):
     ]
     axes = {name for run in runs for name in run.axes()}
     fields = {name for model in MODELS.values() for name in vars(model.options())}
-    assert fields.isdisjoint((axes - {"panel", "slope"}) | set(folder.FOUND))
+    assert fields.isdisjoint((axes - {"panel", "slope"}) | set(store.RESULT_TYPES))
 
 
 def test_a_bootstrap_has_use_of_seeds(grid):
@@ -273,7 +273,7 @@ def test_the_command_is_refused_in_one_line(grid, tmp_path):
     check(refusal(["sweep", tmp_path / "x", "--out", "x"]), "input-file-unreadable")
     check(refusal(["sweep", "--table", tmp_path]), "sweep-folder-missing")
     check(refusal(["sweep", path, "--out", tmp_path]), "out-not-earlier-run")  # it holds the grid
-    folder.begin(tmp_path / "out", path, runs_of(path))
+    store.begin(tmp_path / "out", path, runs_of(path))
     check(refusal(["sweep", "--table", tmp_path / "out"]), "sweep-without-finished-runs")
 
 
@@ -341,10 +341,10 @@ def test_what_an_estimate_rests_on_is_said_in_the_table_too():
     result = result_of(run)
     assert "4 components have 11 parameters" in result["advice"]
     asked = {run.key: run.axes()}
-    runs, _ = folder.tables(asked, {run.key: result})
+    runs, _ = store.tables(asked, {run.key: result})
     (line,) = advice_text(runs)
     assert line.startswith("em-spline(components=4), 1 of 1 runs: ")
-    assert advice_text(folder.tables(asked, {run.key: {**result, "advice": ""}})[0]) == []
+    assert advice_text(store.tables(asked, {run.key: {**result, "advice": ""}})[0]) == []
     assert [count_runs(number) for number in (0, 1, 1200)] == ["0 runs", "1 run", "1,200 runs"]
 
 
@@ -405,10 +405,10 @@ COUNT = 50
 
 def equal_tables(one, other):
     """Both folders have the same bytes of estimates, and the same runs but for the time."""
-    assert (one / folder.ESTIMATES_TABLE).read_bytes() == (
-        other / folder.ESTIMATES_TABLE
+    assert (one / store.ESTIMATES_TABLE).read_bytes() == (
+        other / store.ESTIMATES_TABLE
     ).read_bytes()
-    runs = [pl.read_parquet(each / folder.RUNS_TABLE) for each in (one, other)]
+    runs = [pl.read_parquet(each / store.RUNS_TABLE) for each in (one, other)]
     same = [c for c in runs[0].columns if not c.startswith(("seconds", "ess_per_second"))]
     assert runs[0].select(same).equals(runs[1].select(same))
 
@@ -443,10 +443,10 @@ def test_a_sweep_that_is_killed_goes_on_and_ends_as_if_it_had_not_been(grid, tmp
     assert {name: (killed / "runs" / name).read_bytes() for name in kept} == kept
     assert swept(capsys, path, "--out", whole, "--no-progress")[0] == 0
     equal_tables(killed, whole)
-    before = (killed / folder.RUNS_TABLE).read_bytes()
+    before = (killed / store.RUNS_TABLE).read_bytes()
     status, out, err = swept(capsys, path, "--out", killed)
     assert (status, "0 made now" in out, "up to date" in err) == (0, True, True)
-    assert (killed / folder.RUNS_TABLE).read_bytes() == before
+    assert (killed / store.RUNS_TABLE).read_bytes() == before
 
 
 @pytest.mark.compiles
@@ -474,23 +474,23 @@ def test_a_grid_that_grew_is_continued_and_another_is_refused(grid, tmp_path, ca
     out = tmp_path / "out"
     small, more = grid("method = ['raw']"), grid("method = ['naive', 'raw']", name="more.toml")
     assert swept(capsys, small, "--out", out)[0] == 0
-    first = pl.read_parquet(out / folder.RUNS_TABLE)
+    first = pl.read_parquet(out / store.RUNS_TABLE)
     (file,) = (out / "runs").iterdir()
     (out / "runs" / f".{file.name}.0.partial").write_text("{")
     assert "2 runs, 1 made now" in swept(capsys, more, "--out", out)[1]
     assert {each.name[0] for each in (out / "runs").iterdir()} != {"."}
     assert not list((out / "runs").glob(".*"))
-    grown = pl.read_parquet(out / folder.RUNS_TABLE)
+    grown = pl.read_parquet(out / store.RUNS_TABLE)
     assert grown["method"].to_list() == ["naive", "raw"]
     assert grown.filter(method="raw")["seconds"].to_list() == first["seconds"].to_list()
     facts = {"out": str(out), "others": 1, "held": 2}
     check(refusal(["sweep", small, "--out", out]), "sweep-of-another-grid", facts)
     file.write_text(file.read_text()[:30])  # as a machine that lost its power leaves it
     assert "2 runs, 1 made now" in swept(capsys, more, "--out", out)[1]
-    monkeypatch.setattr(folder, "__version__", "99")
+    monkeypatch.setattr(store, "__version__", "99")
     found = refusal(["sweep", more, "--out", out])
     check(found, "sweep-of-another-version", {"current": "99", "version": bayesrep.__version__})
-    (out / folder.RECORD).write_text("[]")
+    (out / store.SWEEP_RECORD).write_text("[]")
     check(refusal(["sweep", more, "--out", out]), "out-not-earlier-run")
 
 
@@ -502,12 +502,12 @@ def test_a_run_that_fails_is_a_row_and_the_others_are_made(grid, tmp_path, capsy
     status, said, err = swept(capsys, path, "--out", out)
     assert status == 1
     assert err.endswith("bayesrep: 2 of 4 runs failed\n")
-    runs = pl.read_parquet(out / folder.RUNS_TABLE)
+    runs = pl.read_parquet(out / store.RUNS_TABLE)
     (why,) = set(runs.filter(annotators=9)["error"])
     assert "8" in why
     assert f"2 failed: {why}" in said
     assert runs["error"].null_count() == 2
-    estimates = pl.read_parquet(out / folder.ESTIMATES_TABLE)
+    estimates = pl.read_parquet(out / store.ESTIMATES_TABLE)
     assert set(estimates["run"]) == set(runs.filter(pl.col("error").is_null())["run"])
     assert swept(capsys, path, "--out", out)[0] == 1  # nothing is tried again
     table = scores(runs, estimates)
@@ -533,12 +533,12 @@ def test_a_run_that_fails_is_a_row_and_the_others_are_made(grid, tmp_path, capsy
 def test_a_damaged_run_is_made_again(grid, tmp_path, capsys, damage):
     path, out = grid("method = ['raw', 'naive']"), tmp_path / "out"
     assert swept(capsys, path, "--out", out)[0] == 0
-    wanted = pl.read_parquet(out / folder.ESTIMATES_TABLE)
-    file = sorted((out / folder.RUNS).iterdir())[0]
+    wanted = pl.read_parquet(out / store.ESTIMATES_TABLE)
+    file = sorted((out / store.RUNS_FOLDER).iterdir())[0]
     file.write_text(json.dumps(damage(json.loads(file.read_text("utf-8")))), encoding="utf-8")
-    assert len(folder.read_tables(out)[0]) == 1
+    assert len(store.read_tables(out)[0]) == 1
     assert swept(capsys, path, "--out", out)[0] == 0
-    assert pl.read_parquet(out / folder.ESTIMATES_TABLE).equals(wanted)
+    assert pl.read_parquet(out / store.ESTIMATES_TABLE).equals(wanted)
 
 
 @pytest.mark.parametrize(
@@ -553,7 +553,7 @@ def test_a_damaged_run_is_made_again(grid, tmp_path, capsys, damage):
     ],
 )
 def test_a_record_that_no_sweep_wrote_is_none(grid, tmp_path, change):
-    folder.write_json(tmp_path / folder.RECORD, {"version": "0", "runs": change})
+    store.write_json(tmp_path / store.SWEEP_RECORD, {"version": "0", "runs": change})
     check(refusal(["sweep", "--table", tmp_path]), "sweep-folder-missing")
     check(refusal(["sweep", grid("method = 'raw'"), "--out", tmp_path]), "out-not-earlier-run")
 
@@ -568,17 +568,17 @@ def test_a_sweep_that_was_stopped_before_its_record_goes_on(grid, tmp_path, caps
 
 
 def test_a_command_that_begins_while_another_looks_at_the_folder(tmp_path, monkeypatch):
-    out, runs, looked = tmp_path / "out", (), folder.find_foreign
+    out, runs, looked = tmp_path / "out", (), store.find_foreign
 
     def another_begins(*entries):
-        monkeypatch.setattr(folder, "find_foreign", looked)
-        folder.begin(out, tmp_path, runs)
+        monkeypatch.setattr(store, "find_foreign", looked)
+        store.begin(out, tmp_path, runs)
         return looked(*entries)
 
     out.mkdir()
-    monkeypatch.setattr(folder, "find_foreign", another_begins)
-    folder.begin(out, tmp_path, runs)
-    assert folder.read_results(out, ()) == {}
+    monkeypatch.setattr(store, "find_foreign", another_begins)
+    store.begin(out, tmp_path, runs)
+    assert store.read_results(out, ()) == {}
 
 
 @pytest.mark.compiles
@@ -611,10 +611,10 @@ def test_a_run_too_large_for_the_memory_is_a_row(grid, tmp_path, capsys, monkeyp
     def refuse(*_, **__):
         raise RuntimeError("RESOURCE_EXHAUSTED: 105 GiB wanted\nand where")
 
-    monkeypatch.setattr(one, "analyse", refuse)
+    monkeypatch.setattr(execute, "analyse", refuse)
     out = tmp_path / "out"
     assert swept(capsys, grid("method = 'raw'"), "--out", out)[0] == 1
-    (why,) = pl.read_parquet(out / folder.RUNS_TABLE)["error"]
+    (why,) = pl.read_parquet(out / store.RUNS_TABLE)["error"]
     assert why == "out of memory: RESOURCE_EXHAUSTED: 105 GiB wanted"
 
 
@@ -687,7 +687,7 @@ def test_scores_over_runs_by_hand():
             {"run": "c", **single, "estimate": 0.60, "lower": 0.5, "upper": 0.7},
         ],
         schema={
-            name: t for name, t in folder.ESTIMATES.items() if name not in ("sd", "classifier")
+            name: t for name, t in store.ESTIMATE_TYPES.items() if name not in ("sd", "classifier")
         },
     )
     assert varying_axes(runs) == ["method", "chains"]
@@ -705,29 +705,29 @@ def test_scores_over_runs_by_hand():
 
 def test_the_end_is_told_from_runs_of_the_same_method_and_size():
     large = replace(WORLD, settings=(("images", 9), ("seed", 1)))
-    size, other = (work.size_of(SweepRun(each, "nuts")) for each in (WORLD, large))
+    size, other = (scheduler.size_of(SweepRun(each, "nuts")) for each in (WORLD, large))
     assert size != other
-    assert size == work.size_of(SweepRun(WORLD, "nuts", 5, 1, (), (("components", 3),)))
-    done = [work.Done("nuts", size, each) for each in (100.0, 10.0, 20.0)]
-    done += [work.Done("naive", size, 1.0)]
+    assert size == scheduler.size_of(SweepRun(WORLD, "nuts", 5, 1, (), (("components", 3),)))
+    done = [scheduler.FinishedRun("nuts", size, each) for each in (100.0, 10.0, 20.0)]
+    done += [scheduler.FinishedRun("naive", size, 1.0)]
     left = [
         SweepRun(WORLD, "nuts"),
         SweepRun(WORLD, "nuts", 5),
         SweepRun(WORLD, "naive"),
         SweepRun(WORLD, "laplace"),
     ]
-    found = work.forecast(done, left, 1)
+    found = scheduler.forecast(done, left, 1)
     assert found == (15.0 * 2 + 1.0, {"laplace": 1})  # the first compiled
-    assert work.forecast(done, left, 2).seconds == found.seconds / 2
-    assert work.forecast(done, [SweepRun(large, "nuts")], 1).seconds == 15.0  # of any size
-    assert work.forecast([], left, 1) == (0.0, {"nuts": 2, "naive": 1, "laplace": 1})
+    assert scheduler.forecast(done, left, 2).seconds == found.seconds / 2
+    assert scheduler.forecast(done, [SweepRun(large, "nuts")], 1).seconds == 15.0  # of any size
+    assert scheduler.forecast([], left, 1) == (0.0, {"nuts": 2, "naive": 1, "laplace": 1})
 
 
 def test_processes_share_cores_and_gpus():
-    assert [work.cores_of(place, 2, {5, 1, 3}) for place in range(2)] == [[1, 5], [3]]
-    assert [work.cores_of(place, 3, [4, 6]) for place in range(3)] == [[4], [6], [4]]
-    assert [work.gpu_of(place, 2, {}) for place in range(3)] == ["0", "1", "0"]
-    assert [work.gpu_of(place, 2, {"CUDA_VISIBLE_DEVICES": "3,7"}) for place in (0, 1)] == [
+    assert [scheduler.cores_of(place, 2, {5, 1, 3}) for place in range(2)] == [[1, 5], [3]]
+    assert [scheduler.cores_of(place, 3, [4, 6]) for place in range(3)] == [[4], [6], [4]]
+    assert [scheduler.gpu_of(place, 2, {}) for place in range(3)] == ["0", "1", "0"]
+    assert [scheduler.gpu_of(place, 2, {"CUDA_VISIBLE_DEVICES": "3,7"}) for place in (0, 1)] == [
         "3",
         "7",
     ]
@@ -737,7 +737,7 @@ def test_a_study_that_has_changed_is_refused(grid, tmp_path):
     study, out = zoo.cut(zoo.study("tiny"), images=40), tmp_path / "out"
     study.write(tmp_path / "mine")
     path = grid(METHOD, study="folder = 'mine'")
-    folder.begin(out, path, runs_of(path))
+    store.begin(out, path, runs_of(path))
     zoo.cut(study, images=30).write(tmp_path / "mine", force=True)
     check(refusal(["sweep", path, "--out", out]), "sweep-of-changed-study", {"study": "mine"})
 
@@ -745,7 +745,7 @@ def test_a_study_that_has_changed_is_refused(grid, tmp_path):
 def test_the_study_of_a_run_is_made_as_simulate_makes_it():
     assert study_of(WORLD).fingerprint() == zoo.study("tiny").fingerprint()
     ragged = study_of(
-        StudyOf(
+        StudySpec(
             "simulate",
             "x",
             (("annotators", "8:9"), ("classifiers", 4), ("images", 600), ("seed", 0)),

@@ -11,8 +11,8 @@ from refusals import refused
 from small_networks import paint, save_weights
 
 import bayesrep
-from bayesrep.clusters import join_cluster
 from bayesrep.errors import ClusterError, PredictionWarning
+from bayesrep.ray_cluster import join_cluster
 from bayesrep.studies import folder
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import ImageSource, predict_sets

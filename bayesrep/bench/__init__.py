@@ -1,4 +1,4 @@
-"""Whether a GPU is seen, is right, and what it buys: `bayesrep bench`.
+"""Benchmark of a GPU: whether it is seen, correct, and faster: `bayesrep bench`.
 
 Programs of fits are compiled for every kind of device, their results compared (`right`) and timed
 (`gradients`, `draws`), beside what the device can do at most (`roofline`). `parts` has

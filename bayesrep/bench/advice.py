@@ -1,23 +1,23 @@
-"""What the numbers just measured say of where to run a fit."""
+"""Advice on where to run a fit, from the numbers just measured."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
-def advice(found: Mapping[str, Any]) -> str:
+def advice(results: Mapping[str, Any]) -> str:
     """One line: from how many chains another device is faster here."""
-    names = [each["device"] for each in found["devices"]]
+    names = [each["device"] for each in results["devices"]]
     others = [name for name in names if name != "cpu"]
     if not others or "cpu" not in names:
         only = ", ".join(names)
         return f"Only {only} was measured: there is nothing to choose between."
-    if found.get("right", {}).get("verdict") == "WRONG":
+    if results.get("right", {}).get("verdict") == "WRONG":
         return f"Use --device cpu: {', '.join(others)} does not compute what the CPU computes."
-    return " ".join(_draws_advice(found, name) for name in others)
+    return " ".join(_draws_advice(results, name) for name in others)
 
 
-def _draws_advice(found: Mapping[str, Any], name: str) -> str:
-    rows = found.get("draws", {}).get("rows", ())
+def _draws_advice(results: Mapping[str, Any], name: str) -> str:
+    rows = results.get("draws", {}).get("rows", ())
     speeds = {(r["device"], r["chains"]): r["draws_per_s"] for r in rows if "draws_per_s" in r}
     cpu = max((value for (device, _), value in speeds.items() if device == "cpu"), default=None)
     other = {chains: value for (device, chains), value in speeds.items() if device == name}

@@ -1,4 +1,4 @@
-"""How many kernels a compiled program launches, counted in its HLO."""
+"""Count the kernels that a compiled program launches, from its HLO."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,13 +9,13 @@ NO_KERNEL = frozenset(
     | {"add-dependency", "partition-id", "replica-id", "async-done", "copy-done", "fusion-done"}
 )
 """Instructions for which nothing is launched."""
-_HEAD = re.compile(r"(ENTRY )?%?([\w.\-]+) .*->.*\{\s*$")
-_INSTRUCTION = re.compile(r"\s+(?:ROOT )?%?[\w.\-]+ = .*?\s([a-z][\w\-]*)\(")
-_ENTRY = ""
+_COMPUTATION_HEAD = re.compile(r"(ENTRY )?%?([\w.\-]+) .*->.*\{\s*$")
+_INSTRUCTION_LINE = re.compile(r"\s+(?:ROOT )?%?[\w.\-]+ = .*?\s([a-z][\w\-]*)\(")
+_ENTRY_NAME = ""
 
 
 class Loop(NamedTuple):
-    """What one turn of a loop launches itself; the entry is the loop of depth 0.
+    """Kernels launched by one turn of a loop itself; the entry is the loop of depth 0.
 
     `turns` is 0 where the end depends on data: at each turn something looks whether to go on.
     """
@@ -26,26 +26,17 @@ class Loop(NamedTuple):
 
 
 class Launches(NamedTuple):
-    """What one call launches.
+    """Kernels and loops of one call."""
 
-    Attributes
-    ----------
-    kernels
-        Instructions that launch something; those of a loop as often as it turns, where that is
-        known, otherwise once.
-    loops
-        Loops of a known number of turns.
-    waits
-        Loops whose end depends on data.
-    """
-
+    # Instructions that launch something; those of a loop as often as it turns, where that is known,
+    # otherwise once
     kernels: int
-    loops: int = 0
-    waits: int = 0
+    loops: int = 0  # loops of a known number of turns
+    waits: int = 0  # loops whose end depends on data
 
 
 def launches(text: str) -> Launches:
-    """What a call of a compiled module launches, from what `Compiled.as_text()` prints."""
+    """Count the launches of one call of a compiled module, from its `Compiled.as_text()`."""
     entry, *inner = read_loops(text)
     kernels, times = entry.kernels, [1]
     for depth, turns, own in inner:
@@ -57,7 +48,7 @@ def launches(text: str) -> Launches:
 
 def read_loops(text: str) -> list[Loop]:
     """The entry of a compiled module and all loops in it, from the outside in."""
-    return list(_loops(_computations(text), [_ENTRY], depth=0, turns=1))
+    return list(_loops(_computations(text), [_ENTRY_NAME], depth=0, turns=1))
 
 
 def _computations(text: str) -> dict[str, list[str]]:
@@ -65,8 +56,8 @@ def _computations(text: str) -> dict[str, list[str]]:
     bodies: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.splitlines():
-        if head := _HEAD.match(line):
-            lines = bodies.setdefault(_ENTRY if head[1] else head[2], [])
+        if head := _COMPUTATION_HEAD.match(line):
+            lines = bodies.setdefault(_ENTRY_NAME if head[1] else head[2], [])
         elif line.startswith(" "):
             lines.append(line)
     return bodies
@@ -80,18 +71,18 @@ def _loops(
     waiting = list(names)
     while waiting:
         for line in computations.get(waiting.pop(), ()):
-            instruction = _INSTRUCTION.match(line)
+            instruction = _INSTRUCTION_LINE.match(line)
             if instruction is None or instruction[1] in NO_KERNEL:
                 continue
             if instruction[1] == "call":
                 waiting.append(_named_computation("to_apply", line))
             elif instruction[1] == "while":
-                known = re.search(r'known_trip_count":?\s*\{"?n"?:"?(\d+)', line)
+                trip_count = re.search(r'known_trip_count":?\s*\{"?n"?:"?(\d+)', line)
                 parts = [
                     _named_computation(key, line)
-                    for key in (("body",) if known else ("body", "condition"))
+                    for key in (("body",) if trip_count else ("body", "condition"))
                 ]
-                count = int(known[1]) if known else 0
+                count = int(trip_count[1]) if trip_count else 0
                 inside += _loops(computations, parts, depth=depth + 1, turns=count)
             else:
                 kernels += 1
@@ -101,4 +92,4 @@ def _loops(
 
 def _named_computation(key: str, line: str) -> str:
     match = re.search(rf"{key}=%?([\w.\-]+)", line)
-    return match[1] if match else _ENTRY + "?"
+    return match[1] if match else _ENTRY_NAME + "?"

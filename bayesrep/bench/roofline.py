@@ -1,4 +1,4 @@
-"""What a device can do at most: to copy, to multiply, to be called, to turn in a loop."""
+"""Measure a device's limits: copying, multiplying, being called, turning in a loop."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ from bayesrep.bench.timing import (
     least_seconds,
 )
 
-TURNS = 1_000
+N_TURNS = 1_000
 CPU_SIZES, OTHER_SIZES = (1_024, 2**25), (4_096, 2**28)
 """Rows of the matrices that are multiplied, and numbers that are copied."""
 
@@ -26,8 +26,8 @@ def roofline(devices: Mapping[str, Any]) -> dict[str, Any]:
     jobs = {
         (name, what): job for name, device in devices.items() for what, job in _jobs(device).items()
     }
-    made = compile_together(jobs)
-    return {"rows": [{"device": name, **_measure(made, name)} for name in devices]}
+    compiled = compile_together(jobs)
+    return {"rows": [{"device": name, **_measure(compiled, name)} for name in devices]}
 
 
 def _jobs(device: Any) -> dict[str, Job]:
@@ -44,8 +44,8 @@ def _jobs(device: Any) -> dict[str, Job]:
         "float32": Job(product, make_ones(rows, rows), device, 32),
         "copy": Job(lambda a: a + 1, make_ones(numbers), device, 32),
         "empty": Job(lambda a: a + 1, make_ones(8), device),
-        "known": Job(_turns_known, make_ones(64), device),
-        "waits": Job(_turns_by_data, make_ones(64), device),
+        "known": Job(_static_loop, make_ones(64), device),
+        "waits": Job(_dynamic_loop, make_ones(64), device),
     }
 
 
@@ -54,12 +54,12 @@ def _turn(a: Any) -> Any:
     return jnp.sin(jnp.roll(a, 1)) + 1
 
 
-def _turns_known(a: Any) -> Any:
-    return jax.lax.fori_loop(0, TURNS, lambda _, at: _turn(at), a)
+def _static_loop(a: Any) -> Any:
+    return jax.lax.fori_loop(0, N_TURNS, lambda _, matrix: _turn(matrix), a)
 
 
-def _turns_by_data(a: Any) -> Any:
-    """As many turns, but how many is in the data."""
+def _dynamic_loop(a: Any) -> Any:
+    """Turn a loop whose length is part of the data."""
 
     def onward(carry: Any) -> Any:
         return carry[0] < carry[2]
@@ -67,10 +67,10 @@ def _turns_by_data(a: Any) -> Any:
     def turn(carry: Any) -> Any:
         return carry[0] + 1, _turn(carry[1]), carry[2]
 
-    return jax.lax.while_loop(onward, turn, (0.0, a, TURNS * a[0]))[1]
+    return jax.lax.while_loop(onward, turn, (0.0, a, N_TURNS * a[0]))[1]
 
 
-def _measure(made: Mapping[tuple[str, str], Outcome], name: str) -> dict[str, Any]:
+def _measure(compiled: Mapping[tuple[str, str], Outcome], name: str) -> dict[str, Any]:
     rates: dict[str, Any] = {}
     errors: list[str] = []
     for what, scale, key in (
@@ -81,7 +81,7 @@ def _measure(made: Mapping[tuple[str, str], Outcome], name: str) -> dict[str, An
         ("known", "turn", "turn_known_us"),
         ("waits", "turn", "turn_waits_us"),
     ):
-        outcome = made[name, what]
+        outcome = compiled[name, what]
         try:
             if isinstance(outcome, Exception):
                 raise outcome
@@ -89,7 +89,7 @@ def _measure(made: Mapping[tuple[str, str], Outcome], name: str) -> dict[str, An
         except Exception as error:
             errors.append(f"{what}: {error_text(error)}")
             continue
-        amounts = {"us": 1e6 * took, "turn": 1e6 * took / TURNS, **_rates(outcome, took)}
+        amounts = {"us": 1e6 * took, "turn": 1e6 * took / N_TURNS, **_rates(outcome, took)}
         rates[key] = amounts[scale]
     return rates | ({"error": "; ".join(errors)} if errors else {})
 

@@ -19,9 +19,9 @@ from bayesrep.machine import cores
 
 PROGRAMS_AT_ONCE = 12
 """Programs that are compiled side by side, at most."""
-BUDGET = 0.3
+BUDGET_SECONDS = 0.3
 """Seconds that a measurement takes, about."""
-TRACING = Lock()
+TRACE_LOCK = Lock()
 """NumPyro's handlers are those of a process: one program at a time is traced."""
 Key = TypeVar("Key", bound=Hashable)
 
@@ -64,7 +64,7 @@ class CompiledJob:
         return self.program(*self.arguments)
 
     def facts(self) -> dict[str, Any]:
-        """For a row of numbers."""
+        """Return the facts for a row of numbers."""
         return {
             "compile_s": round(self.compile_s, 2),
             "kernels": self.launches.kernels,
@@ -91,7 +91,7 @@ def compile_job(job: Job) -> CompiledJob:
         options = compiler_options(quick=job.quick)  # those of a fit
         plain: Any = jax.jit(job.function, compiler_options=options)
         function = getattr(job.function, "jitted", plain)
-        with TRACING:
+        with TRACE_LOCK:
             lowered = function.lower(*arguments)
         begin = time.perf_counter()
         program = lowered.compile()
@@ -109,7 +109,7 @@ def _outcome(waiting: Future[CompiledJob]) -> Outcome:
 
 
 def _cost(program: Any, name: str) -> float | None:
-    """What the compiler counts; None where it does not."""
+    """Return the compiler's count of a cost; None where it has none."""
     try:
         costs = program.cost_analysis()
     except (NotImplementedError, jax.errors.JaxRuntimeError):
@@ -129,7 +129,7 @@ def cast(tree: Any, bits: int) -> Any:
     return jax.tree.map(cast_leaf, tree)
 
 
-def seconds_alone(call: Callable[[], Any]) -> float:
+def blocking_seconds(call: Callable[[], Any]) -> float:
     """Median time of calls that are waited for."""
     return statistics.median(_time_calls(call))
 
@@ -143,27 +143,27 @@ def _time_calls(call: Callable[[], Any]) -> list[float]:
     """Times of calls that are waited for, 3 to 30 as the budget allows."""
     once = _time_once(call)
     times: list[float] = []
-    for _ in range(int(np.clip(BUDGET / once, 3, 30))):
+    for _ in range(int(np.clip(BUDGET_SECONDS / once, 3, 30))):
         begin = time.perf_counter()
         jax.block_until_ready(call())
         times.append(time.perf_counter() - begin)
     return times
 
 
-def seconds_in_a_row(call: Callable[[], Any]) -> float:
+def queued_seconds(call: Callable[[], Any]) -> float:
     """Time of a call among many that are not waited for, as a program's steps are; best of three.
 
     On a GPU a call that is waited for takes the way to it and back besides.
     """
     once = _time_once(call)
-    count = int(np.clip(BUDGET / 3 / once, 1, 100))
+    count = int(np.clip(BUDGET_SECONDS / 3 / once, 1, 100))
     times: list[float] = []
     for _ in range(3):
         begin = time.perf_counter()
-        made: Any = None
+        result: Any = None
         for _ in range(count):
-            made = call()
-        jax.block_until_ready(made)
+            result = call()
+        jax.block_until_ready(result)
         times.append((time.perf_counter() - begin) / count)
     return min(times)
 
@@ -182,6 +182,6 @@ def peak_bytes(device: Any) -> int | None:
 
 
 def error_text(error: Exception) -> str:
-    """What went wrong, in one short line."""
+    """Describe an error in one short line."""
     first = next((line for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {first}"[:300]

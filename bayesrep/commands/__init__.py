@@ -1,4 +1,4 @@
-"""How it is asked for: one module a command, which holds all that is the command's own.
+"""Commands of the command line: one module each, which holds all that is the command's own.
 
 The modules of a group's commands lie in the group's folder. Each has `EXAMPLE`, the arguments with
 which its help ends; `add(parser)`, which says what the command takes; `run(arguments)`, which does

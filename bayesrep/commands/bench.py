@@ -19,9 +19,8 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.bench.parts import run_bench
-    from bayesrep.bench.show import bench_text
-    from bayesrep.bench.write import check_folder, write_numbers, write_pages
+    from bayesrep.bench.output import bench_text, check_folder, write_numbers, write_pages
+    from bayesrep.bench.suite import run_bench
 
     out = arguments.out
     if out:
@@ -43,8 +42,8 @@ def run(arguments: Namespace) -> int:
             return finding("whether devices compute what they should could not be told")
 
 
-_DEVICE = shapes.text("`cpu`, or another platform of JAX")
-_ERROR = {"error": shapes.conditional_name("where it failed", shapes.text("why, in one line"))}
+_DEVICE_FIELD = shapes.text("`cpu`, or another platform of JAX")
+_ERROR_KEY = {"error": shapes.conditional_name("where it failed", shapes.text("why, in one line"))}
 _MEASURED_WHEN = "where it did not fail"
 _COMPILE_FIELDS = {
     "compile_s": shapes.seconds("to compile, beside other programs"),
@@ -55,21 +54,21 @@ _COMPILE_FIELDS = {
         shapes.number("that the compiler counts as read and written", "bytes")
     ),
 }
-_FACTS = {
+_FACT_FIELDS = {
     name: shapes.conditional_name("where it was compiled", each)
     for name, each in _COMPILE_FIELDS.items()
 }
-_PEAK = shapes.conditional_name(
+_PEAK_FIELDS = shapes.conditional_name(
     "where the part did not fail",
     shapes.by_name(
         shapes.nullable(shapes.count()),
         "most memory until then in bytes, by device; null where not told",
     ),
 )
-_GRADIENTS = {
+_GRADIENT_FIELDS = {
     "rows": shapes.rows(
         {
-            "device": _DEVICE,
+            "device": _DEVICE_FIELD,
             "kind": shapes.word("full", "surrogate"),
             "classifiers": shapes.count(),
             "chains": shapes.count("in one call"),
@@ -87,15 +86,15 @@ _GRADIENTS = {
                     shapes.number("least for its bytes and operations", "microseconds")
                 ),
             ),
-            **_FACTS,
-            **_ERROR,
+            **_FACT_FIELDS,
+            **_ERROR_KEY,
         }
     ),
-    "peak_bytes": _PEAK,
-    **_ERROR,
+    "peak_bytes": _PEAK_FIELDS,
+    **_ERROR_KEY,
 }
 
-_RATES = {
+_RATE_FIELDS = {
     "bytes_per_s": shapes.number("copied", "bytes a second"),
     "float64_per_s": shapes.number("of a product of matrices", "operations a second"),
     "float32_per_s": shapes.number("likewise", "operations a second"),
@@ -124,7 +123,7 @@ FORMS: shapes.Forms = {
         ),
         "devices": shapes.rows(
             {
-                "device": _DEVICE,
+                "device": _DEVICE_FIELD,
                 "kind": shapes.text("its maker's name"),
                 "count": shapes.count(),
                 "runtime": shapes.text("such as the version of CUDA"),
@@ -143,19 +142,19 @@ FORMS: shapes.Forms = {
                 "rows": shapes.rows(
                     {
                         "what": shapes.text("is compared"),
-                        "device": _DEVICE,
+                        "device": _DEVICE_FIELD,
                         "difference": shapes.conditional_name(
                             _MEASURED_WHEN,
                             shapes.nullable(shapes.number("largest, relative; null: infinite")),
                         ),
                         "compile_s": shapes.conditional_name("beside the CPU", shapes.seconds()),
-                        **_ERROR,
+                        **_ERROR_KEY,
                     }
                 ),
-                **_ERROR,
+                **_ERROR_KEY,
             }
         ),
-        "gradients": shapes.thing(_GRADIENTS, "of the joint model, in 64 bits"),
+        "gradients": shapes.thing(_GRADIENT_FIELDS, "of the joint model, in 64 bits"),
         "draws": shapes.thing(
             {
                 "classifiers": shapes.conditional_name(
@@ -163,7 +162,7 @@ FORMS: shapes.Forms = {
                 ),
                 "rows": shapes.rows(
                     {
-                        "device": _DEVICE,
+                        "device": _DEVICE_FIELD,
                         "chains": shapes.count(),
                         "draws_per_s": shapes.conditional_name(
                             _MEASURED_WHEN, shapes.number("of all chains")
@@ -175,31 +174,31 @@ FORMS: shapes.Forms = {
                         "steps_a_draw": shapes.conditional_name(
                             _MEASURED_WHEN, shapes.number("of the longest trajectory")
                         ),
-                        **_FACTS,
-                        **_ERROR,
+                        **_FACT_FIELDS,
+                        **_ERROR_KEY,
                     }
                 ),
-                "peak_bytes": _PEAK,
-                **_ERROR,
+                "peak_bytes": _PEAK_FIELDS,
+                **_ERROR_KEY,
             }
         ),
         "roofline": shapes.thing(
             {
                 "rows": shapes.rows(
                     {
-                        "device": _DEVICE,
+                        "device": _DEVICE_FIELD,
                         **{
                             name: shapes.conditional_name(_MEASURED_WHEN, each)
-                            for name, each in _RATES.items()
+                            for name, each in _RATE_FIELDS.items()
                         },
-                        **_ERROR,
+                        **_ERROR_KEY,
                     },
                     "what devices can do",
                 ),
-                **_ERROR,
+                **_ERROR_KEY,
             }
         ),
-        "gradients_32": shapes.thing(_GRADIENTS, "of the joint model, in 32 bits"),
+        "gradients_32": shapes.thing(_GRADIENT_FIELDS, "of the joint model, in 32 bits"),
         "advice": shapes.text("where to run which fit, by these numbers"),
     }
 }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "counts.csv predictions.csv --reference v1 --replication v2"
 
-ROLES = ("reference", "replication", "candidates")
+DATASET_ROLES = ("reference", "replication", "candidates")
 
 
 def add(parser: ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="STUDY|FILE",
         help="a study's folder, or the tables that `bayesrep import tables` or `run` would take",
     )
-    for role in ROLES:
+    for role in DATASET_ROLES:
         option(f"--{role}", metavar="NAME", help=f"what the tables call the {role}")
     add_shared(parser, "--further")
 
@@ -46,7 +46,7 @@ def run(arguments: Namespace) -> int:
     if len(paths) > 1:
         strange = next(path for path in paths if not path.is_file())
         raise OptionError("check-path-not-file", path=strange)
-    if any(getattr(arguments, role) for role in (*ROLES, "further")):
+    if any(getattr(arguments, role) for role in (*DATASET_ROLES, "further")):
         raise OptionError("roles-given-with-study")
     return _check_folder(arguments, paths[0])
 
@@ -55,18 +55,18 @@ def _check_files(arguments: Namespace) -> int:
     from bayesrep.report.study_text import describe_study
     from bayesrep.sources.tables import check_tables
 
-    roles = {role: name for role in ROLES if (name := getattr(arguments, role))}
+    roles = {role: name for role in DATASET_ROLES if (name := getattr(arguments, role))}
     tables, problems = check_tables(arguments.paths, **roles, further=by_role(arguments.further))
     facts = {"files": [str(path) for path in arguments.paths], "broken": problems}
     if tables is None:
         return _report_violations(arguments, problems, facts, "the tables")
     counts_alone = tables.lacks("predictions")
-    said = _describe_counts(tables) if counts_alone else describe_study(tables.study())
+    description = _describe_counts(tables) if counts_alone else describe_study(tables.study())
     named = [word for role, name in roles.items() for word in (f"--{role}", name)]
     named += [word for text in arguments.further or () for word in ("--further", text)]
     then = ("import", "tables") if counts_alone else ("run",)
     following = process.command(*then, *arguments.paths, *named, "--out", "FOLDER")
-    text = f"{said}\nNo rule is broken.\nNext: {following}"
+    text = f"{description}\nNo rule is broken.\nNext: {following}"
     return emit(arguments, text, facts)
 
 
@@ -126,7 +126,7 @@ def _of_study(path: Path) -> _Told:
 
 
 def _of_answers(path: Path) -> _Told:
-    """What a folder holds to which counts are still to be added."""
+    """Describe a folder of answers to which counts are still to be added."""
     from bayesrep.studies.contents import StudyContents
 
     contents = StudyContents.open(path)

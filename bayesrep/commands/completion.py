@@ -12,8 +12,8 @@ from bayesrep.commands.output import emit
 
 EXAMPLE = "bash > bayesrep.bash"
 
-SHELLS = ("bash", "zsh", "fish")
-INSTALL: Mapping[str, str] = {
+SHELL_NAMES = ("bash", "zsh", "fish")
+INSTALL_TEXTS: Mapping[str, str] = {
     "bash": 'eval "$(bayesrep completion bash)"  # in ~/.bashrc',
     "zsh": 'eval "$(bayesrep completion zsh)"  # in ~/.zshrc, after compinit',
     "fish": "bayesrep completion fish > ~/.config/fish/completions/bayesrep.fish",
@@ -24,8 +24,8 @@ as the steps of a group, under ""."""
 
 
 def add(parser: ArgumentParser) -> None:
-    text = "; ".join(INSTALL.values())
-    parser.add_argument("shell", choices=SHELLS, help=f"to install: {text.replace('%', '%%')}")
+    text = "; ".join(INSTALL_TEXTS.values())
+    parser.add_argument("shell", choices=SHELL_NAMES, help=f"to install: {text.replace('%', '%%')}")
 
 
 def run(arguments: Namespace) -> int:
@@ -36,7 +36,7 @@ def run(arguments: Namespace) -> int:
 
 def script_of(shell: str, commands: Sequence[str]) -> str:
     """The script of a shell."""
-    from bayesrep.report.catalogue import entries
+    from bayesrep.report.figure_catalogue import entries
 
     options = {name: _options_of(name) for name in commands}
     for group, _, step in (name.partition(" ") for name in commands if " " in name):
@@ -63,7 +63,7 @@ def _options_of(command: str) -> Options:
 
 
 def _list_first(commands: Mapping[str, Options]) -> str:
-    """What may be typed after the program: commands of no group, and groups."""
+    """List the words that can follow the program's name: ungrouped commands, and groups."""
     return " ".join(name for name in commands if " " not in name)
 
 
@@ -117,13 +117,13 @@ def _fish(commands: Mapping[str, Options]) -> str:
     ]
     for name, options in commands.items():
         typed = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in name.split())
-        seen = f"complete -c bayesrep -n '{typed}'"
+        prefix = f"complete -c bayesrep -n '{typed}'"
         for option, words in options.items():
             choices = f" -a '{' '.join(words)}'" if words else ""
             if option:
-                lines.append(f"{seen} -l {option[2:]}" + (f" -x{choices}" if words else ""))
+                lines.append(f"{prefix} -l {option[2:]}" + (f" -x{choices}" if words else ""))
             elif words:
-                lines.append(f"{seen}{choices}")
+                lines.append(f"{prefix}{choices}")
     return "\n".join(lines)
 
 

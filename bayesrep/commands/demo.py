@@ -58,7 +58,7 @@ FORMS: shapes.Forms = {
                 **shapes.NULLABLE_ENDS,
             }
         ),
-        "fitted_by": shapes.word("laplace", "nuts", said="what made the draws"),
+        "fitted_by": shapes.word("laplace", "nuts", description="what made the draws"),
         "max_rhat": shapes.nullable(shapes.number("of chains; null of weighted draws")),
         "min_ess_bulk": shapes.number(),
         "min_ess_tail": shapes.number(),

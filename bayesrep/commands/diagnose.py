@@ -47,10 +47,10 @@ def run(arguments: Namespace) -> int:
 
 FORMS: shapes.Forms = {
     "": {
-        "trust": shapes.TRUST,
+        "trust": shapes.TRUST_FIELD,
         "assumption": shapes.text("what every answer rests on and no check can see"),
         "sentences": shapes.list_of(shapes.text(), "what is not as it should be, the worst first"),
-        "checks": shapes.CHECKS,
+        "checks": shapes.CHECK_ROWS,
         "predictions": shapes.nullable(
             shapes.rows(
                 {
@@ -94,7 +94,7 @@ FORMS: shapes.Forms = {
                 "what the prior moves; null where the posterior does not hold it",
             )
         ),
-        "dependence": shapes.DEPENDENCE,
+        "dependence": shapes.DEPENDENCE_FIELD,
         **shapes.LEFT_OUT_FIELD,
     }
 }

@@ -9,7 +9,7 @@ from bayesrep.commands.output import DONE_STATUS, emit, finding
 
 EXAMPLE = "my-study"
 
-CHOICES = ("metric", "filter", "scorer")
+CHOICE_OPTIONS = ("metric", "filter", "scorer")
 
 
 def add(parser: ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="PATH",
         help="a study, answers without counts, a table of attempts, or logs of evaluation tools",
     )
-    for name in CHOICES:
+    for name in CHOICE_OPTIONS:
         parser.add_argument(f"--{name}", metavar="NAME", help=f"of logs with several: the {name}")
 
 
@@ -31,7 +31,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.studies.allows import supports_adjustment
 
     metric, filters, scorer = (
-        () if (name := getattr(arguments, of)) is None else (name,) for of in CHOICES
+        () if (name := getattr(arguments, option)) is None else (name,) for option in CHOICE_OPTIONS
     )
     what, findings = examine_data(arguments.paths, LogChoices(metric, filters, scorer))
     sound = supports_adjustment(findings)
@@ -52,7 +52,7 @@ FORMS: shapes.Forms = {
         "allows": shapes.rows(
             {
                 "what": shapes.text("that may be wanted of the data"),
-                "state": shapes.word("yes", "with care", "no", said="whether it can be had"),
+                "state": shapes.word("yes", "with care", "no", description="whether it can be had"),
                 "because": shapes.text("what there is"),
                 "missing": shapes.text("what it would take; empty where nothing is missing"),
             }

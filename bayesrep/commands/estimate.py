@@ -38,7 +38,7 @@ def run(arguments: Namespace) -> int:
         matching_sentences,
     )
     from bayesrep.report.answer import measured_drop
-    from bayesrep.report.closing import estimate_sentence
+    from bayesrep.report.conclusion import estimate_sentence
     from bayesrep.report.estimates_text import gaps_text, side_by_side
 
     new_table(arguments)
@@ -61,9 +61,9 @@ def run(arguments: Namespace) -> int:
 
 FORMS: shapes.Forms = {
     "": {
-        "rows": shapes.rows(shapes.ACCURACIES),
-        "gaps": shapes.GAPS,
-        "matching": shapes.MATCHING,
+        "rows": shapes.rows(shapes.ACCURACY_FIELDS),
+        "gaps": shapes.GAP_ROWS,
+        "matching": shapes.MATCHING_ROWS,
         **shapes.LEFT_OUT_FIELD,
     }
 }

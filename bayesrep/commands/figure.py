@@ -9,7 +9,7 @@ from bayesrep.commands.options import add_datasets, add_shared, keep_compiled, s
 from bayesrep.commands.output import emit, new_file, report_missing_arguments, say
 
 if TYPE_CHECKING:
-    from bayesrep.report.figure_inputs import Given
+    from bayesrep.report.figure_inputs import FigurePaths
 
 EXAMPLE = "accuracies my-study posterior.nc --out figure.pdf"
 
@@ -56,11 +56,11 @@ def add_files(parser: ArgumentParser) -> None:
     option("--images", type=Path, metavar="FOLDER", help="pictures, by the study's names of images")
 
 
-def given_files(arguments: Namespace) -> "Given":
-    """What is given of `add_files`, with the study and the posterior."""
-    from bayesrep.report.figure_inputs import Given
+def given_files(arguments: Namespace) -> "FigurePaths":
+    """Collect the files given by `add_files`, with the study and the posterior."""
+    from bayesrep.report.figure_inputs import FigurePaths
 
-    return Given(
+    return FigurePaths(
         arguments.study,
         getattr(arguments, "posterior", None),
         (arguments.reference, arguments.replication),
@@ -76,26 +76,26 @@ def run(arguments: Namespace) -> int:
     if arguments.list:
         return _list(arguments)
     keep_compiled()
-    from bayesrep.report.figure_names import (
+    from bayesrep.report.figure_registry import (
         chosen_options,
         chosen_settings,
         find_figure,
         read_inputs,
     )
-    from bayesrep.report.figures import check_format, save_figure
+    from bayesrep.report.style import check_format, save_figure
     from bayesrep.studies.study_folder import StudyFolder
 
-    given = {"NAME": arguments.name, "--out": arguments.out}
-    if missing := [argument for argument, value in given.items() if value is None]:
+    chosen = {"NAME": arguments.name, "--out": arguments.out}
+    if missing := [argument for argument, value in chosen.items() if value is None]:
         return report_missing_arguments("figure", missing)
     options = chosen_options(
         arguments.name,
-        asked={
+        requested={
             "bootstrap": arguments.bootstrap,
             "classifiers": arguments.classifier,
             "classes": getattr(arguments, "class"),
         },
-        taken={"seed": arguments.seed, "progress": not arguments.no_progress},
+        defaults={"seed": arguments.seed, "progress": not arguments.no_progress},
     )
     options |= chosen_settings(arguments.name, dict(arguments.set))
     new_file(check_format(arguments.out), arguments)
@@ -109,56 +109,56 @@ def run(arguments: Namespace) -> int:
     return emit(arguments, f"Written to {arguments.out}", facts, left_out)
 
 
-def _is_unconverged(given: Any) -> bool:
-    """Whether something is a posterior, and one that has not converged."""
-    if not (hasattr(given, "groups") or hasattr(given, "children")):
+def _is_unconverged(path: Any) -> bool:
+    """Return whether an argument is a posterior that has not converged."""
+    if not (hasattr(path, "groups") or hasattr(path, "children")):
         return False
     from bayesrep.posterior.groups import find_group
 
-    group = find_group(given, "posterior")
+    group = find_group(path, "posterior")
     return group is not None and not group.attrs.get("converged")
 
 
 def _list(arguments: Namespace) -> int:
-    """Every figure, and whether a study has what it needs."""
-    from bayesrep.report import catalogue
+    """List every figure, and whether a study has what it needs."""
+    from bayesrep.report import figure_catalogue
 
     study = arguments.study or (Path(arguments.name) if arguments.name else None)
-    there = None
+    available = None
     if study is not None:
         from bayesrep.studies.study_folder import StudyFolder
 
         roles = (arguments.reference, arguments.replication)
-        there = StudyFolder(study).find_parts(roles) | files_given(arguments)
+        available = StudyFolder(study).find_parts(roles) | files_given(arguments)
     facts, lines = [], list[str]()
-    for paper in ("", *catalogue.PAPERS):
-        lines += ["", catalogue.PAPERS[paper], ""] if paper else []
-        rows = list(catalogue.of_paper(paper))
+    for paper in ("", *figure_catalogue.PAPER_TITLES):
+        lines += ["", figure_catalogue.PAPER_TITLES[paper], ""] if paper else []
+        rows = list(figure_catalogue.of_paper(paper))
         for entry in rows:
-            lacks = None if there is None or entry.why else entry.lacks(there)
-            needs = ", ".join(map(catalogue.in_words, entry.needs))
+            lacks = None if available is None or entry.why else entry.lacks(available)
+            needs = ", ".join(map(figure_catalogue.in_words, entry.needs))
             fact = {"name": entry.name or None, "paper": paper or None, "shows": entry.shows}
             fact |= {"number": entry.number or None, "needs": list(entry.needs)}
-            fact |= {"why_not": entry.why or None} | ({} if there is None else {"lacks": lacks})
+            fact |= {"why_not": entry.why or None} | ({} if available is None else {"lacks": lacks})
             facts.append(fact)
             number = f"{entry.number:>5}  " if paper else ""
             if entry.why:
                 lines.append(f"{number}{'-':<12}{entry.shows} (not drawn: {entry.why})")
                 continue
-            said = f"  [{needs}]" if needs else ""
+            status = f"  [{needs}]" if needs else ""
             if lacks is not None:
-                short = "it lacks " + ", ".join(map(catalogue.in_words, lacks))
-                said = f"  [{short if lacks else 'yes'}]"
-            lines.append(f"{number}{entry.name:<12}{entry.shows}{said}")
-    lines += ["", *(f"{need}: {text}" for need, text in catalogue.NEEDS.items())]
+                short = "it lacks " + ", ".join(map(figure_catalogue.in_words, lacks))
+                status = f"  [{short if lacks else 'yes'}]"
+            lines.append(f"{number}{entry.name:<12}{entry.shows}{status}")
+    lines += ["", *(f"{need}: {text}" for need, text in figure_catalogue.STUDY_NEEDS.items())]
     return emit(arguments, "\n".join(lines), {"figures": facts})
 
 
 def files_given(arguments: Namespace) -> set[str]:
     """The options, and the posterior, that are given."""
     names = ("labels", "humans", "objects", "counts", "classes", "images")
-    given = {f"--{name}" for name in names if getattr(arguments, name)}
-    return given | ({"posterior"} if getattr(arguments, "posterior", None) else set())
+    option_names = {f"--{name}" for name in names if getattr(arguments, name)}
+    return option_names | ({"posterior"} if getattr(arguments, "posterior", None) else set())
 
 
 FIGURE_FIELDS = {

@@ -16,7 +16,7 @@ from bayesrep.progress import Stopwatch
 
 EXAMPLE = "my-study --out posterior.nc"
 
-CHAINS, ENOUGH_DRAWS = 4, 800
+DEFAULT_CHAINS, ENOUGH_DRAWS = 4, 800
 """Chains where none are asked for, and draws of all below which their worth is told."""
 
 
@@ -118,9 +118,9 @@ def run(arguments: Namespace) -> int:
 
 
 def _warn_of_short_chains(arguments: Namespace) -> str:
-    """Say that chains as short as asked can hardly pass the checks; empty where they can."""
+    """Warn that so short chains can hardly pass the checks; empty where they can."""
     of_chains = arguments.method == "nuts" or arguments.chains or arguments.warmup
-    total = (arguments.chains or CHAINS) * (arguments.draws or ENOUGH_DRAWS)
+    total = (arguments.chains or DEFAULT_CHAINS) * (arguments.draws or ENOUGH_DRAWS)
     if not of_chains or arguments.draws is None or total >= ENOUGH_DRAWS:
         return ""
     return (
@@ -130,9 +130,9 @@ def _warn_of_short_chains(arguments: Namespace) -> str:
 
 
 def _answer(study: "bayesrep.Study", tree: Any) -> str:
-    """What the fit says of the drop, as the report begins."""
+    """State the fit's result on the drop, in the words that begin the report."""
     from bayesrep.posterior.fitted import Fitted
-    from bayesrep.report.closing import drop_sentence
+    from bayesrep.report.conclusion import drop_sentence
     from bayesrep.summary.tables import gaps
 
     return drop_sentence(study, gaps(Fitted(study, tree)))

@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from bayesrep.studies.contents import StudyContents
 
 EXAMPLE = "tables counts.csv predictions.csv --reference v1 --replication v2 --out my-study"
-SOURCES = {**READERS, **STATEMENTS}
+SOURCE_READERS = {**READERS, **STATEMENTS}
 # Each of some readers.
-OPTIONS = ("reference", "replication", "candidates", "further", "name", "seed", "version")
+SOURCE_OPTIONS = ("reference", "replication", "candidates", "further", "name", "seed", "version")
 OF_LOGS = ("metric", "filter", "scorer", "judges", "solvers", "counts", "threshold", "key")
-MOST_NAMES = 10  # of classifiers that are all named
-COLUMNS = ("item", "model", "score", "dataset")
-FLAGS = ("repeats", "common")
-STATEMENT = ("dialect", "annotations", "predictions")
+MAX_CLASSIFIER_NAMES = 10  # of classifiers that are all named
+COLUMN_OPTIONS = ("item", "model", "score", "dataset")
+FLAG_OPTIONS = ("repeats", "common")
+STATEMENT_OPTIONS = ("dialect", "annotations", "predictions")
 # Each of every reader: what is read, and how it is written.
-FRAME = ("files", "out", "force", "keep_workers", "selection")
+FRAME_OPTIONS = ("files", "out", "force", "keep_workers", "selection")
 
 
 def add(parser: ArgumentParser) -> None:
@@ -49,9 +49,9 @@ def add(parser: ArgumentParser) -> None:
         "-h", "--help", action=_Help, help="show this help message, or the named source's, and exit"
     )
     more = "bayesrep import SOURCE --help says what each source is and takes."
-    parser.epilog = f"{_list_examples(*SOURCES)}\n\n{more}"
-    known = tuple(SOURCES)
-    parser.add_argument("source", choices=known, metavar="SOURCE", help=", ".join(known))
+    parser.epilog = f"{_list_examples(*SOURCE_READERS)}\n\n{more}"
+    sources = tuple(SOURCE_READERS)
+    parser.add_argument("source", choices=sources, metavar="SOURCE", help=", ".join(sources))
     _add_options(parser, None)
 
 
@@ -63,16 +63,16 @@ class _Help(Action):
 
     def __call__(self, parser: ArgumentParser, namespace: Namespace, *_: Any) -> NoReturn:
         source = getattr(namespace, "source", None)
-        shown = parser if source is None else _parser_of(source)
-        shown.print_help()
+        source_parser = parser if source is None else _parser_of(source)
+        source_parser.print_help()
         parser.exit()
 
 
 def _parser_of(source: str) -> ArgumentParser:
-    """What explains one source: its own options only."""
+    """Build the parser that explains one source: its own options only."""
     parser = ArgumentParser(
         prog=f"bayesrep import {source}",
-        description=fill(SOURCES[source].text, max(get_terminal_size().columns - 2, 40)),
+        description=fill(SOURCE_READERS[source].text, max(get_terminal_size().columns - 2, 40)),
         epilog=_list_examples(source),
         formatter_class=RawDescriptionHelpFormatter,
     )
@@ -82,7 +82,7 @@ def _parser_of(source: str) -> ArgumentParser:
 
 def _list_examples(*sources: str) -> str:
     """An example of each source, as the help ends with them."""
-    lines = [f"  bayesrep import {each} {SOURCES[each].example}" for each in sources]
+    lines = [f"  bayesrep import {each} {SOURCE_READERS[each].example}" for each in sources]
     return "\n".join([f"example{'s' if len(sources) > 1 else ''}:", *lines])
 
 
@@ -91,18 +91,18 @@ def _options_of(source: str) -> set[str]:
     if source in STATEMENTS:
         return set(signature(STATEMENTS[source].state).parameters)
     reader = READERS[source]
-    taken = {name.replace("_", "-") for name in signature(reader.read).parameters}
-    taken |= {"files", "out", "words"}
-    return taken | {"selection"} if reader.has_counts else taken
+    option_names = {name.replace("_", "-") for name in signature(reader.read).parameters}
+    option_names |= {"files", "out", "words"}
+    return option_names | {"selection"} if reader.has_counts else option_names
 
 
 def _add_options(parser: ArgumentParser, source: str | None) -> None:
     """Add the options of all sources, or of one alone."""
-    taken = None if source is None else _options_of(source)
+    option_names = None if source is None else _options_of(source)
 
     def adding(add: Callable[..., Action]) -> Callable[..., None]:
         def option(name: str, **details: Any) -> None:
-            if taken is None or name.removeprefix("--") in taken:
+            if option_names is None or name.removeprefix("--") in option_names:
                 add(name, **details)
 
         return option
@@ -112,7 +112,7 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
     option("files", type=Path, nargs="*", metavar="FILE", help=of_some)
     _add_own(option)
     _add_logs(adding(parser.add_argument_group("logs of evaluations (evals)").add_argument))
-    if taken is None or "files" in taken:
+    if option_names is None or "files" in option_names:
         add_shared(parser, "--no-progress", "--force")
 
 
@@ -197,7 +197,7 @@ def _add_logs(option: Callable[..., None]) -> None:
         "lm-evaluation-harness are known by their names)",
     )
     # Where a table or JSON has what is read.
-    for name in COLUMNS:
+    for name in COLUMN_OPTIONS:
         option(
             f"--{name}",
             metavar="COLUMN",
@@ -219,25 +219,27 @@ def _group(text: str) -> tuple[str, tuple[str, ...]]:
 def run(arguments: Namespace) -> int:
     from bayesrep.sources.importing import refuse_unknown_options
 
-    source, given = arguments.source, _given_options(arguments)
+    source, options = arguments.source, _given_options(arguments)
     if source in STATEMENTS:
-        return _print_statement(arguments, STATEMENTS[source].state, given)
+        return _print_statement(arguments, STATEMENTS[source].state, options)
+    # Without --out, logs are only surveyed: users see what they hold before naming data sets.
     reader = READERS[source]
     survey = reader.survey if arguments.out is None else None
     if not arguments.files or (arguments.out is None and survey is None):
         raise OptionError("import-needs-file-and-out", source=source)
-    refuse_unknown_options(source, given, signature(reader.read).parameters)
+    refuse_unknown_options(source, options, signature(reader.read).parameters)
     if survey is not None:
-        return _print_survey(arguments, survey, given)
-    return _import(arguments, given)
+        return _print_survey(arguments, survey, options)
+    return _import(arguments, options)
 
 
-def _import(arguments: Namespace, given: Mapping[str, Any]) -> int:
+def _import(arguments: Namespace, options: Mapping[str, Any]) -> int:
     """Write what the files hold, and say what that is."""
     from bayesrep.sources.importing import import_files
     from bayesrep.studies.study_folder import StudyFolder
 
     source, out = arguments.source, arguments.out
+    # A folder that awaits counts is completed; any other existing folder needs --force.
     if not (READERS[source].adds_counts and StudyFolder(out).awaits_counts):
         new_folder(out, arguments)
     imported = import_files(
@@ -249,7 +251,7 @@ def _import(arguments: Namespace, given: Mapping[str, Any]) -> int:
         selections=_selections(arguments.selection or ()),
         words=arguments.words,
         progress=not arguments.no_progress,
-        **given,
+        **options,
     )
     lines, fingerprint = _describe_imported(imported, out)
     if imported.attempts:
@@ -260,9 +262,9 @@ def _import(arguments: Namespace, given: Mapping[str, Any]) -> int:
     return emit(arguments, text, facts)
 
 
-def _written_options(given: Mapping[str, Any]) -> Iterator[str]:
+def _written_options(options: Mapping[str, Any]) -> Iterator[str]:
     """Options of how logs are read, as they are typed."""
-    for name, value in given.items():
+    for name, value in options.items():
         if name == "group":
             for group, tasks in value.items():
                 yield from ("--group", f"{group}={','.join(tasks)}")
@@ -272,7 +274,7 @@ def _written_options(given: Mapping[str, Any]) -> Iterator[str]:
 
 def _given_options(arguments: Namespace) -> dict[str, Any]:
     """The options of sources that are given, by name."""
-    names = (*OPTIONS, *OF_LOGS, *COLUMNS, *FLAGS, *STATEMENT)
+    names = (*SOURCE_OPTIONS, *OF_LOGS, *COLUMN_OPTIONS, *FLAG_OPTIONS, *STATEMENT_OPTIONS)
     options: dict[str, Any] = {name: getattr(arguments, name) for name in names}
     options["group"] = dict(arguments.group) if arguments.group else None
     options["further"] = by_role(arguments.further)
@@ -280,7 +282,7 @@ def _given_options(arguments: Namespace) -> dict[str, Any]:
 
 
 def _describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str], str | None]:
-    """What was written and what is missing, in lines; and the fingerprint of a study."""
+    """List the files written and those missing, and a study's fingerprint."""
     from bayesrep.report.study_text import describe_study
 
     if contents.lacks("counts"):
@@ -289,17 +291,17 @@ def _describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str],
         return _without_predictions(contents, out), None
     study = contents.study()
     lines, names = [describe_study(study)], study.classifiers
-    if len(names) <= MOST_NAMES:  # a column of a table may not be meant as one
+    if len(names) <= MAX_CLASSIFIER_NAMES:  # a column of a table may not be meant as one
         lines.append(f"  {words_of(study).classifiers}: {', '.join(map(plain_text, names))}")
     return [*lines, f"Written to {out}"], study.fingerprint()
 
 
-def _selections(given: Sequence[str]) -> dict[str, Any]:
+def _selections(texts: Sequence[str]) -> dict[str, Any]:
     """Rules by data set, of NAME=RULE or NAME=FILE."""
     from bayesrep.sources.selection_table import read_selection
 
     rules: dict[str, Any] = {}
-    for text in given:
+    for text in texts:
         name, equals, rule = text.partition("=")
         if not (name and equals and rule):
             raise OptionError("selection-not-name-rule", argument=text)
@@ -311,31 +313,33 @@ def _selections(given: Sequence[str]) -> dict[str, Any]:
 
 
 def _print_statement(
-    arguments: Namespace, state: Callable[..., str], given: Mapping[str, Any]
+    arguments: Namespace, state: Callable[..., str], options: Mapping[str, Any]
 ) -> int:
     """Print the statement for a database."""
     if arguments.dialect is None:
         raise OptionError("sql-dialect-missing", choices=", ".join(DIALECTS))
-    frame = [name for name in FRAME if getattr(arguments, name)]
-    if foreign := [*frame, *(each for each in given if each not in signature(state).parameters)]:
+    # A statement is printed, nothing is written: options of files have no meaning here.
+    frame = [name for name in FRAME_OPTIONS if getattr(arguments, name)]
+    if foreign := [*frame, *(each for each in options if each not in signature(state).parameters)]:
         raise OptionError("sql-takes-no-option", option=foreign[0])
-    text = state(**given)
+    text = state(**options)
     return emit(arguments, text.rstrip("\n"), {"statement": text})
 
 
 def _print_survey(
-    arguments: Namespace, survey: Callable[..., Any], given: Mapping[str, Any]
+    arguments: Namespace, survey: Callable[..., Any], options: Mapping[str, Any]
 ) -> int:
     """Print what files hold, for who does not know yet how to call it."""
-    from bayesrep.report.text import list_rows
+    from bayesrep.report.table_format import list_rows
 
-    if foreign := [name for name in given if name not in signature(survey).parameters]:
+    if foreign := [name for name in options if name not in signature(survey).parameters]:
         raise OptionError("option-needs-out", option=foreign[0])
-    table, groups = survey(arguments.files, progress=not arguments.no_progress, **given)
+    table, groups = survey(arguments.files, progress=not arguments.no_progress, **options)
 
     def joined_names(name: str) -> Callable[[Mapping[str, Any]], str]:
         return lambda row: ", ".join(row[name]) or "-"
 
+    # Columns that are empty for every log are left out of the table.
     some = [name for name in ("metrics", "filters", "scorers") if table[name].list.len().sum()]
     text = list_rows(
         table,
@@ -350,14 +354,15 @@ def _print_survey(
     models = list(dict.fromkeys(name for row in table["models"] for name in row))
     lines = [text, f"Models: {', '.join(models)}"]
     lines += [f"Group {name}: {listing(tasks, 'task')}" for name, tasks in groups.items()]
-    words = (*arguments.files, *_written_options(given))
+    # The options of the survey are repeated, so that the next command reads the same rows.
+    words = (*arguments.files, *_written_options(options))
     named = ("--reference", "NAME", "--replication", "NAME", "--out", "STUDY")
     lines.append(f"Next: {process.command('import', arguments.source, *words, *named)}")
     return emit(arguments, "\n".join(lines), {"datasets": table.to_dicts(), "groups": groups})
 
 
 def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
-    """What was written of answers alone, and what is to be done next."""
+    """Describe an import of answers alone, and the next step."""
     names = " and ".join(plain_text(each.dataset) for each in contents.answers)
     count = len(contents.answers[0].classifiers)
     following = f"Next: {process.command('papers', 'compare', out)}"
@@ -378,7 +383,7 @@ def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
 
 
 def _without_predictions(contents: "StudyContents", out: Path) -> list[str]:
-    """What was written of tables of counts, and what is to be done next."""
+    """Describe an import of counts alone, and the next step."""
     datasets, words = contents.datasets, named_words(contents.provenance)
     counted = ", ".join(
         f"{plain_text(data.name)} ({len(data.images):,} {words.images})"

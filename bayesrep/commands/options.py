@@ -19,13 +19,13 @@ from bayesrep.choices import AccuracyInterval, Role
 from bayesrep.commands.output import new_table, say
 from bayesrep.errors import OptionError, StudyError, reason
 
-ROLES: tuple[Role, ...] = get_args(Role)
+ROLE_NAMES: tuple[Role, ...] = get_args(Role)
 
 
 def seed(text: str) -> int:
     """A whole number that every generator of random numbers takes."""
-    if not (text.isdecimal() and int(text) <= bounds.SEED):
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 0 to {bounds.SEED}")
+    if not (text.isdecimal() and int(text) <= bounds.MAX_SEED):
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 0 to {bounds.MAX_SEED}")
     return int(text)
 
 
@@ -133,18 +133,18 @@ SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
 }
 
 
-def add_shared(parser: ArgumentParser, *wanted: str) -> None:
+def add_shared(parser: ArgumentParser, *option_names: str) -> None:
     """Add some of the arguments that mean the same to every command that takes them."""
-    for name in wanted:
+    for name in option_names:
         parser.add_argument(name, **SHARED_ARGUMENTS[name])
 
 
-def by_role(given: list[str] | None) -> dict[str, str] | None:
+def by_role(pairs: list[str] | None) -> dict[str, str] | None:
     """Names of further data sets by role, of ROLE=NAME."""
-    if given is None:
+    if pairs is None:
         return None
     names: dict[str, str] = {}
-    for text in given:
+    for text in pairs:
         role, equals, name = (part.strip() for part in text.partition("="))
         if not (role and equals and name):
             raise OptionError("further-not-role-name", argument=text)
@@ -161,7 +161,7 @@ def add_length(parser: ArgumentParser, noun: str) -> None:
 
 
 def length(arguments: Namespace) -> int | None:
-    """How many rows to print; None where the table decides."""
+    """Return the number of rows to print; None where the table decides."""
     if arguments.top is not None and arguments.top < 1:
         raise OptionError("top-rows-below-one", top=arguments.top)
     return sys.maxsize if arguments.all else arguments.top
@@ -184,7 +184,7 @@ def refuse_foreign(arguments: Namespace, only_for: Mapping[str, Sequence[str]]) 
 
 def add_datasets(parser: ArgumentParser) -> None:
     """Add the names of both data sets, of which the answers are enough."""
-    for role in ROLES:
+    for role in ROLE_NAMES:
         text = f"the data set, where the study names no {role}"
         parser.add_argument(f"--{role}", default=role, metavar="NAME", help=text)
 
@@ -196,8 +196,8 @@ def given_options(arguments: Namespace, function: Callable[..., Any]) -> dict[st
     """
     parameters = inspect.signature(function).parameters.values()
     options = [each.name for each in parameters if each.default is not each.empty]
-    asked = {name: getattr(arguments, name, None) for name in options}
-    return {name: value for name, value in asked.items() if value is not None}
+    values = {name: getattr(arguments, name, None) for name in options}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def read_fitted(arguments: Namespace) -> "tuple[bayesrep.Study, Any]":
@@ -210,7 +210,7 @@ def read_fitted(arguments: Namespace) -> "tuple[bayesrep.Study, Any]":
 
 
 def read_draws(path: Path) -> Any:
-    """What `bayesrep.read_posterior` reads, without ArviZ, which takes a second to import."""
+    """Read the draws as `bayesrep.read_posterior` does, without ArviZ, a second's import."""
     keep_compiled()  # what is asked of a posterior may compile
     from bayesrep.posterior import read_tree
 

@@ -1,4 +1,4 @@
-"""What a command prints and where it writes: nothing else in the package prints.
+"""Output of commands, and the files they write: nothing else in the package prints.
 
 Results go to standard output, all else to standard error.
 """
@@ -20,13 +20,13 @@ from bayesrep.files.strict_json import replace_non_finite
 from bayesrep.studies.folder import ENTRIES, MANIFEST
 
 DONE_STATUS = 0
-FINDING = 1  # the command did its work, and what it found is bad; or the machine failed it
+FINDING_STATUS = 1  # the command did its work, and what it found is bad; or the machine failed it
 STANDARD_OUTPUT = "standard output"
-MISTAKE = 2  # wrong usage, a bad option, data or a file that cannot be used
+MISTAKE_STATUS = 2  # wrong usage, a bad option, data or a file that cannot be used
 
 
 def describe_kept_work(place: Path | None) -> str:
-    """What an interrupt leaves of work that is kept at a place, where it had begun."""
+    """Describe what an interrupt leaves of work stored at a place, once it has begun."""
     if place is None or not place.exists() or (place.is_dir() and not any(place.iterdir())):
         return "nothing was written"
     return f"the same command goes on from {place}"
@@ -136,7 +136,7 @@ TYPED_SIGNS: Mapping[str, str] = {
     **{"−": "-", "–": "-", "±": "+/-", "×": "x", "≤": "<=", "≥": ">=", "…": "...", "→": "->"},
     **{"²": "^2", "³": "^3", "√": "sqrt ", "·": "*", "∝": "~"},
 }
-"""What is typed for characters of ours that a terminal's encoding may lack."""
+"""Replacements for characters of ours that a terminal's encoding may lack."""
 
 
 def open_streams() -> None:
@@ -167,7 +167,7 @@ def _close_to_nothing(number: int) -> None:
 
 
 def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
-    """What stands for characters that cannot be encoded, as a handler of `codecs`."""
+    """Replace characters that cannot be encoded, as a handler of `codecs`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lost = error.object[error.start : error.end]
@@ -196,40 +196,40 @@ def say(message: str, program: str = "bayesrep") -> None:
 def write_as(form: str) -> None:
     """Print what this command says as text, Markdown or LaTeX."""
     if form != "text":
-        from bayesrep.report.text import FORMAT, WRITTEN_TABLES
+        from bayesrep.report.table_format import TEXT_FORMAT, WRITTEN_TABLES
 
-        FORMAT.set(form)
+        TEXT_FORMAT.set(form)
         WRITTEN_TABLES.set([])
 
 
 def progress_line(text: str) -> None:
-    """What is being done, on standard error, beside the bars."""
+    """Write a line of progress on standard error, beside the bars."""
     print(plain_text(text), file=sys.stderr, flush=True)
 
 
 def finding(message: str) -> int:
-    """Say what is bad; the exit status of it."""
+    """Print a finding; return its exit status."""
     say(message)
-    return FINDING
+    return FINDING_STATUS
 
 
 def report_missing_arguments(command: str, names: Sequence[str]) -> int:
-    """Say which arguments a command cannot do without; the exit status of it."""
+    """Print which arguments are missing; return the exit status."""
     say(f"{', '.join(names)} must be given", f"bayesrep {command}")
-    return MISTAKE
+    return MISTAKE_STATUS
 
 
 def show_each_once() -> Callable[..., None]:
-    """What shows a command's warnings, each in one line and once, as `warnings.showwarning`.
+    """Build a `warnings.showwarning` that shows each warning once, in one line.
 
     What a library will change some day is for us to heed, not for who runs a command.
     """
-    said: set[str] = set()
+    texts: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *_: Any) -> None:
         line = f"{category.__name__}: {message}"
-        if not issubclass(category, FutureWarning | DeprecationWarning) and line not in said:
-            said.add(line)
+        if not issubclass(category, FutureWarning | DeprecationWarning) and line not in texts:
+            texts.add(line)
             say(line)
 
     return show
@@ -256,13 +256,13 @@ def emit(
 
 
 def _output_text(arguments: Namespace, text: str, facts: Mapping[str, Any]) -> str:
-    """What standard output gets: the facts as JSON, or the text, which steers no terminal."""
+    """Return the text for standard output: JSON facts, or text without control sequences."""
     if arguments.json:
         return as_json(arguments.command, facts)
     for path in (str(each) for each in vars(arguments).values() if isinstance(each, Path)):
         text = text.replace(path, plain_text(path))  # a line break in it is not an end of a line
     if vars(arguments).get("format", "text") != "text":
-        from bayesrep.report.text import write_sentences
+        from bayesrep.report.table_format import write_sentences
 
         text = write_sentences(text)
     return "\n".join(map(plain_text, text.split("\n")))

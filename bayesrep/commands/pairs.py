@@ -28,9 +28,9 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.report.closing import pairs_sentence
+    from bayesrep.report.conclusion import pairs_sentence
     from bayesrep.report.estimates_text import pairs_table
-    from bayesrep.report.pairs import pairs_between
+    from bayesrep.report.select_pairs import pairs_between
 
     top = length(arguments)
     study, posterior = read_fitted(arguments)

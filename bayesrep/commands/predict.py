@@ -23,12 +23,12 @@ from bayesrep.errors import OptionError, PredictionWarning, listing
 
 EXAMPLE = "--images val/ --dataset v1 --study my-study --classifiers resnet50"
 
-_EVALUATING = ("classes", "keep", "batch_size", "precision", "compile", "workers", "weights")
+_IMAGE_OPTIONS = ("classes", "keep", "batch_size", "precision", "compile", "workers", "weights")
 # been evaluated, and temperatures and ensembles are of what is kept.
-_USELESS = {
+_NO_USE = {
     "--images": ("calibrate_on", "ensembles"),
     "--suite": ("dataset", "labels", "among", "calibrate_on", "ensembles"),
-    "--from-logits": (*_EVALUATING, "cache", "ray", "catalog"),
+    "--from-logits": (*_IMAGE_OPTIONS, "cache", "ray", "catalog"),
 }
 
 
@@ -175,19 +175,20 @@ def run(arguments: Namespace) -> int:
 
 
 def _missing_arguments(arguments: Namespace) -> list[str]:
-    """What is asked for must be clear: one kind of images, their data set, and the classifiers."""
-    given = [
-        kind for kind in _USELESS if getattr(arguments, kind[2:].replace("-", "_")) is not None
+    """Refuse an unclear request: one kind of images, their data set, and classifiers are needed."""
+    chosen = [
+        kind for kind in _NO_USE if getattr(arguments, kind[2:].replace("-", "_")) is not None
     ]
-    if len(given) > 1:
-        raise OptionError("predict-of-several-kinds", options=" and ".join(given))
+    if len(chosen) > 1:
+        raise OptionError("predict-of-several-kinds", options=" and ".join(chosen))
+    # Options that the chosen kind of images ignores are refused, not silently dropped.
     useless = (
-        [name for name in _USELESS.get(given[0], ()) if getattr(arguments, name)] if given else []
+        [name for name in _NO_USE.get(chosen[0], ()) if getattr(arguments, name)] if chosen else []
     )
     if useless:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in useless)
-        raise OptionError("predict-option-without-use", options=options, kind=given[0])
-    missing = [] if given else ["--images"]
+        raise OptionError("predict-option-without-use", options=options, kind=chosen[0])
+    missing = [] if chosen else ["--images"]
     if arguments.suite is None and arguments.dataset is None:
         missing.append("--dataset")
     if arguments.study is None:
@@ -198,7 +199,7 @@ def _missing_arguments(arguments: Namespace) -> list[str]:
 
 
 def _predict(arguments: Namespace) -> dict[str, Any]:
-    """What was done, by data set."""
+    """Run the predictions; return their reports by data set."""
     from bayesrep import vision
 
     progress = not arguments.no_progress
@@ -207,6 +208,7 @@ def _predict(arguments: Namespace) -> dict[str, Any]:
         options |= {"ensembles": _by_name(arguments.ensembles or [])}
         where = (arguments.from_logits, arguments.dataset, arguments.study)
         return {arguments.dataset: vision.predict_from_logits(*where, **options)}
+    # Names come from the command line and the catalog; a name in both is taken once.
     arguments.classifiers = _classifiers(arguments)
     if arguments.suite is not None:
         options = given_options(arguments, vision.predict_sets)
@@ -228,12 +230,12 @@ def _by_name(ensembles: Sequence[tuple[str, list[str]]]) -> dict[str, list[str]]
 def _text(report: Any) -> str:
     from bayesrep.report.protocols_text import predictions_table
 
-    said = [*_choice(report), _account(report), *report.changes()]
-    return "\n".join([predictions_table(report.table), *said])
+    lines = [*_choice(report), _account(report), *report.changes()]
+    return "\n".join([predictions_table(report.table), *lines])
 
 
 def _account(report: Any) -> str:
-    """Say what became of every file that was found."""
+    """Report the outcome of every file."""
     passed, answered = report.passed_over, report.table["images"].max()
     kinds = "; ".join(f"{why}: {listing(names, 'file')}" for why, names in passed.items())
     return (
@@ -281,7 +283,7 @@ def _write_results(arguments: Namespace, reports: Mapping[str, Any]) -> None:
 
 
 def _choice(report: Any) -> list[str]:
-    """Say which classes answers are among, and how many images show none of them."""
+    """Report the classes that answers are restricted to, and how many images show none of them."""
     if not report.among:
         return []
     left_out = f"; {report.outside:,} images of other classes are passed over"
@@ -295,21 +297,23 @@ def _classifiers(arguments: Namespace) -> list[str]:
     given_names = arguments.classifiers or []
     if not arguments.catalog:
         return given_names
-    known, vanished = catalog_names(arguments.catalog)
+    all_names, vanished = catalog_names(arguments.catalog)
     for entry in vanished:
         say(f"{entry.classifier}: {entry.note}")
-    return [*given_names, *(name for name in known if name not in given_names)]
+    return [*given_names, *(name for name in all_names if name not in given_names)]
 
 
 def _list_catalogs(arguments: Namespace) -> int:
-    from bayesrep.report.text import columns
+    from bayesrep.report.table_format import columns
     from bayesrep.vision.catalogs import CATALOGS, catalog_names, read_catalog
 
     parts: list[str] = []
     facts: dict[str, Any] = {}
     for name, source in CATALOGS.items():
-        known, _ = catalog_names(name)
-        entries = [(each, each.timm if each.timm in known else None) for each in read_catalog(name)]
+        all_names, _ = catalog_names(name)
+        entries = [
+            (each, each.timm if each.timm in all_names else None) for each in read_catalog(name)
+        ]
         rows = [[entry.classifier, timm or "-", entry.note] for entry, timm in entries]
         parts.append(f"{name}: {source}\n\n{columns(['in the paper', 'in timm', ''], rows)}")
         facts[name] = [
@@ -329,7 +333,7 @@ def describe_kept(arguments: Namespace) -> str:
     return describe_kept(arguments.study, arguments.dataset, arguments.classifiers)
 
 
-_STAGES = {
+_STAGE_FIELDS = {
     "classifiers": shapes.count("that answered together; in all"),
     "images": shapes.count("that went by; in all passes"),
     **{
@@ -355,7 +359,7 @@ _CLASSIFIER_FIELDS = {
     "dropped": shapes.nullable(shapes.count("that are no longer there")),
     "status": shapes.text("done, already done, judged again, or why there is nothing"),
 }
-_PREDICTED = {
+_PREDICTED_FIELDS = {
     "failures": shapes.rows(
         {
             "image": shapes.text(),
@@ -369,22 +373,22 @@ _PREDICTED = {
     "found": shapes.count("files: evaluated, failed or passed over"),
     "passed_over": shapes.by_name(shapes.count("files"), "by the reason why they are"),
     "passes": shapes.list_of(
-        shapes.thing(_STAGES), "where the time of each pass over the images went"
+        shapes.thing(_STAGE_FIELDS), "where the time of each pass over the images went"
     ),
-    "stages": shapes.thing(_STAGES, "of all passes"),
+    "stages": shapes.thing(_STAGE_FIELDS, "of all passes"),
 }
 
 FORMS: shapes.Forms = {
     "": {
         "rows": shapes.rows(_CLASSIFIER_FIELDS, "a row a classifier"),
-        **_PREDICTED,
+        **_PREDICTED_FIELDS,
         **shapes.LEFT_OUT_FIELD,
     },
     "with `--suite`": {
         "rows": shapes.rows(
             {"dataset": shapes.text(), **_CLASSIFIER_FIELDS}, "a row a classifier and data set"
         ),
-        "sets": shapes.by_name(shapes.thing(_PREDICTED), "what was done, by data set"),
+        "sets": shapes.by_name(shapes.thing(_PREDICTED_FIELDS), "what was done, by data set"),
         **shapes.LEFT_OUT_FIELD,
     },
     "with `--list`": {

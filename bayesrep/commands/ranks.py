@@ -19,7 +19,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.report.closing import ranks_sentence
+    from bayesrep.report.conclusion import ranks_sentence
     from bayesrep.report.estimates_text import ranks_table
 
     top = length(arguments)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import bayesrep
-from bayesrep.choices import REPLICATES
+from bayesrep.choices import FEW_REPLICATES
 from bayesrep.commands import shapes
 from bayesrep.commands.options import (
     add_shared,
@@ -19,7 +19,7 @@ from bayesrep.commands.output import emit, finding, new_file
 from bayesrep.errors import OptionError, plain_text
 
 if TYPE_CHECKING:
-    from bayesrep.report.conditions import Condition
+    from bayesrep.report.fail_if import Condition
 
 EXAMPLE = "my-study posterior.nc --out report.html"
 
@@ -29,7 +29,9 @@ def add(parser: ArgumentParser) -> None:
     add_shared(parser, "study")
     option("posterior", type=Path, nargs="?", metavar="posterior.nc", help="of `fit`")
     option("--out", type=Path, required=True, metavar="report.html", help="page to write")
-    option("--bootstrap", type=int, metavar="B", help=f"replicates for intervals ({REPLICATES})")
+    option(
+        "--bootstrap", type=int, metavar="B", help=f"replicates for intervals ({FEW_REPLICATES})"
+    )
     option(
         "--fail-if",
         action="append",
@@ -54,8 +56,8 @@ def run(arguments: Namespace) -> int:
     _ = bayesrep.read_study  # imports it
     with import_in_thread("numpyro"):
         study = bayesrep.read_study(arguments.study)
-    from bayesrep.report.numbers import numbers_of
     from bayesrep.report.page import write_page
+    from bayesrep.report.page_json import numbers_of
     from bayesrep.report.sections import gather
 
     file = arguments.posterior
@@ -93,12 +95,12 @@ def _conditions(texts: Sequence[str]) -> "list[Condition]":
     """Read before any work; most reports have none."""
     if not texts:
         return []
-    from bayesrep.report.conditions import parse_condition
+    from bayesrep.report.fail_if import parse_condition
 
     return [parse_condition(text) for text in texts]
 
 
-_COLUMN = shapes.list_of(shapes.nullable(shapes.number()))
+_NUMBER_COLUMN = shapes.list_of(shapes.nullable(shapes.number()))
 FORMS: shapes.Forms = {
     "": {
         "out": shapes.OUT_FILE,
@@ -141,16 +143,16 @@ FORMS: shapes.Forms = {
                 "where there are any",
                 "properties": {"classifier": shapes.list_of(shapes.text())},
                 "required": ["classifier"],
-                "additionalProperties": _COLUMN,
+                "additionalProperties": _NUMBER_COLUMN,
             }
         ),
         "trust": shapes.nullable(
             shapes.thing(
                 {
-                    "verdict": shapes.TRUST,
+                    "verdict": shapes.TRUST_FIELD,
                     "assumption": shapes.text("what every answer rests on and no check can see"),
                     "sentences": shapes.list_of(shapes.text(), "what is not as it should be"),
-                    "checks": shapes.CHECKS,
+                    "checks": shapes.CHECK_ROWS,
                 }
             )
         ),
@@ -158,7 +160,7 @@ FORMS: shapes.Forms = {
             shapes.thing(
                 {
                     "classifier": shapes.list_of(shapes.text()),
-                    **{name: _COLUMN for name in ("rank", "lower", "upper", "measured")},
+                    **{name: _NUMBER_COLUMN for name in ("rank", "lower", "upper", "measured")},
                 },
                 "by columns",
             )

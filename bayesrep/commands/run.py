@@ -17,7 +17,7 @@ from typing import Any, get_args
 import bayesrep
 from bayesrep import process
 from bayesrep.atomic import replaced_file
-from bayesrep.choices import REPLICATES, Method
+from bayesrep.choices import FEW_REPLICATES, Method
 from bayesrep.commands import shapes
 from bayesrep.commands.options import (
     add_shared,
@@ -40,19 +40,19 @@ from bayesrep.files.seals import are_seals, digest_file, digest_value, find_brok
 
 EXAMPLE = "counts.csv predictions.csv --reference v1 --replication v2 --out my-folder"
 
-RECORD = "run.json"
-FIGURES = ("answer", "accuracies", "frequencies", "curves")
-STAGES: Mapping[str, str] = {
+RUN_RECORD = "run.json"
+RUN_FIGURES = ("answer", "accuracies", "frequencies", "curves")
+STAGE_FILES: Mapping[str, str] = {
     "study": "study",
     "posterior": "posterior.nc",
     "tables": "tables",
     "figures": "figures",
     "report": "report.html",
 }
-"""What is made one after the other, and its name in the folder."""
+"""Stages in order, with the names that each makes in the folder."""
 MAYBE_EMPTY = ("figures",)
 """Stages that may make no file: where there is no answer, there is nothing to draw."""
-MADE_NAMES = (*STAGES.values(), "checkpoint", RECORD)
+MADE_NAMES = (*STAGE_FILES.values(), "checkpoint", RUN_RECORD)
 """Names in the folder that are ours, and are removed where all is to be made anew."""
 RECORD_TYPES: Mapping[str, type] = {
     **dict.fromkeys(("answer", "trust", "verdict", "assumption"), str),
@@ -61,10 +61,10 @@ RECORD_TYPES: Mapping[str, type] = {
     "sentences": list,
     "matching": list,
 }
-"""What the tables say, of which the record keeps what is printed."""
-TRUST = ("yes", "with care", "no")
-LATER = ("numpyro", "scipy.stats", "xarray")
-"""What later stages import for long."""
+"""Entries of the answer that the record keeps, with their types."""
+TRUST_WORDS = ("yes", "with care", "no")
+LATER_MODULES = ("numpyro", "scipy.stats", "xarray")
+"""Modules of later stages that are slow to import."""
 
 
 def add(parser: ArgumentParser) -> None:
@@ -86,7 +86,9 @@ def add(parser: ArgumentParser) -> None:
         choices=get_args(Method),
         help="auto: laplace, which takes seconds, and nuts where its weights do not hold (auto)",
     )
-    option("--bootstrap", type=int, metavar="B", help=f"replicates for intervals ({REPLICATES})")
+    option(
+        "--bootstrap", type=int, metavar="B", help=f"replicates for intervals ({FEW_REPLICATES})"
+    )
     add_shared(parser, "--no-progress", "--seed")
     option("--force", action="store_true", help="make everything anew, in place of what is there")
 
@@ -95,7 +97,7 @@ def run(arguments: Namespace) -> int:
     record = _begin_record(arguments, _describe_request(arguments))
     is_begun = bool(record["seconds"])
     changed = _examine(arguments.out, record)
-    if len(record["seconds"]) == len(STAGES):
+    if len(record["seconds"]) == len(STAGE_FILES):
         state = "" if changed else f"{arguments.out} is up to date; "
         say(f"{state}nothing was made again")
         return _print_answer(arguments, record)
@@ -120,7 +122,7 @@ def describe_kept(arguments: Namespace) -> str:
 
 
 def _describe_request(arguments: Namespace) -> dict[str, Any]:
-    """What decides everything that is made: the tables' contents and the options."""
+    """Identify a request: everything it makes depends on the tables' contents and the options."""
     names = ("reference", "replication", "candidates", "further", "method", "bootstrap", "seed")
     options = {name: getattr(arguments, name) for name in names}
     contents: dict[str, str] = {}
@@ -134,25 +136,26 @@ def _describe_request(arguments: Namespace) -> dict[str, Any]:
     return {"contents": contents, "options": options, "version": bayesrep.__version__}
 
 
-def _begin_record(arguments: Namespace, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _begin_record(arguments: Namespace, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The record of an earlier run of the same, or a new one."""
-    out, new = arguments.out, {"asked": asked, "seconds": {}, "seals": {}}
-    if out.exists() and not (out / RECORD).is_file():
+    out, new = arguments.out, {"asked": settings, "seconds": {}, "seals": {}}
+    if out.exists() and not (out / RUN_RECORD).is_file():
         if not out.is_dir() or any(out.iterdir()):
             raise OptionError("out-not-earlier-run", out=out)
+    # A record of the same request is resumed; any difference has to be confirmed by --force.
     elif out.exists():
         from bayesrep.files import strict_json
 
         old: Any = None
         try:
-            old = strict_json.read(out / RECORD)
+            old = strict_json.read(out / RUN_RECORD)
             strange = _find_strange_entry(old)
-            differs = [strange] if strange else _differences(old["asked"], asked)
+            differs = [strange] if strange else _differences(old["asked"], settings)
             if not strange and not old["seconds"]:  # killed in the first stage
                 differs = []
-                old["asked"] = asked
+                old["asked"] = settings
         except BayesrepError:
-            differs = [f"{RECORD} cannot be read"]
+            differs = [f"{RUN_RECORD} cannot be read"]
         if not differs and not arguments.force:
             return old
         if not arguments.force:
@@ -165,24 +168,25 @@ def _begin_record(arguments: Namespace, asked: Mapping[str, Any]) -> dict[str, A
 
 
 def _find_strange_entry(record: Any) -> str | None:
-    """What of a record is not as this command writes it, as a clause."""
+    """Find an entry of a record that this command would not have written; return it as a clause."""
     if not isinstance(record, dict):
-        return f"{RECORD} is not a record of run"
-    asked, seconds, seals, answer = (
+        return f"{RUN_RECORD} is not a record of run"
+    settings, seconds, seals, answer = (
         record.get(name) for name in ("asked", "seconds", "seals", "found")
     )
+    # The record is read back as input: each entry is checked, so that a damaged file is named.
     sound = {
-        "asked": isinstance(asked, dict)
-        and isinstance(asked.get("options"), dict)
-        and isinstance(asked.get("version"), str)
-        and _are_texts(asked.get("contents")),
+        "asked": isinstance(settings, dict)
+        and isinstance(settings.get("options"), dict)
+        and isinstance(settings.get("version"), str)
+        and _are_texts(settings.get("contents")),
         "seconds": isinstance(seconds, dict)
-        and all(name in STAGES and _is_time(each) for name, each in seconds.items()),
+        and all(name in STAGE_FILES and _is_time(each) for name, each in seconds.items()),
         "seals": isinstance(seals, dict)
         and isinstance(seconds, dict)
         and seals.keys() == seconds.keys()
         and all(
-            name in STAGES and are_seals(s, STAGES[name]) and (s or name in MAYBE_EMPTY)
+            name in STAGE_FILES and are_seals(s, STAGE_FILES[name]) and (s or name in MAYBE_EMPTY)
             for name, s in seals.items()
         ),
         "found": answer is None
@@ -190,12 +194,12 @@ def _find_strange_entry(record: Any) -> str | None:
         or isinstance(answer, dict)
         and answer.keys() == RECORD_TYPES.keys()
         and all(isinstance(answer[name], kind) for name, kind in RECORD_TYPES.items())
-        and all(isinstance(said, str) for said in [*answer["sentences"], *answer["matching"]])
-        and answer["trust"] in TRUST
+        and all(isinstance(line, str) for line in [*answer["sentences"], *answer["matching"]])
+        and answer["trust"] in TRUST_WORDS
         and record.get("found_seal") == digest_value(answer),
     }
     wrong = next((name for name, holds in sound.items() if not holds), None)
-    return None if wrong is None else f"what {RECORD} holds as {wrong!r} is not of run"
+    return None if wrong is None else f"what {RUN_RECORD} holds as {wrong!r} is not of run"
 
 
 def _are_texts(value: Any) -> bool:
@@ -207,38 +211,39 @@ def _is_time(value: Any) -> bool:
 
 
 def _examine(out: Path, record: dict[str, Any]) -> bool:
-    """Whether a file is not as it was made; what is lost is forgotten, to be made again.
+    """Check whether a file is as it was made; forget lost ones, so that they are made again.
 
     With all that comes after it. What somebody has changed is left as it is, and said.
     """
     broken = {name: find_broken(out, sealed) for name, sealed in record["seals"].items()}
-    again = next((n for n in STAGES if n not in broken or broken[n].lost), None)
-    late = () if again is None else [*STAGES][[*STAGES].index(again) :]
+    # A stage that lost a file is made again, and so is everything computed from it.
+    again = next((n for n in STAGE_FILES if n not in broken or broken[n].lost), None)
+    late = () if again is None else [*STAGE_FILES][[*STAGE_FILES].index(again) :]
     for name in late:
         record["seconds"].pop(name, None)
         record["seals"].pop(name, None)
     for name, each in broken.items():
-        left = "is made anew" if name in late else "is left as it is (--force makes all anew)"
+        note = "is made anew" if name in late else "is left as it is (--force makes all anew)"
         for file in each.changed:
-            say(f"{out / file} has changed since it was made, and {left}")
+            say(f"{out / file} has changed since it was made, and {note}")
     return any(each.changed for each in broken.values())
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """What is asked for otherwise than before, a clause each."""
+    """List the settings that differ from an earlier request, a clause each."""
     before, now = old["contents"], new["contents"]
-    told = [
+    differences = [
         f"{Path(name).name} {'has changed' if name in before else 'is new'}"
         for name in now
         if before.get(name) != now[name]
     ]
-    told += [f"{Path(name).name} is left out" for name in before if name not in now]
+    differences += [f"{Path(name).name} is left out" for name in before if name not in now]
     for name, value in new["options"].items():
         if (was := old["options"].get(name)) != value:
-            told.append(f"--{name} was {_show_option(was)} and is {_show_option(value)}")
+            differences.append(f"--{name} was {_show_option(was)} and is {_show_option(value)}")
     if old["version"] != new["version"]:
-        told.append(f"it is of version {old['version']}, and this is {new['version']}")
-    return told
+        differences.append(f"it is of version {old['version']}, and this is {new['version']}")
+    return differences
 
 
 def _show_option(value: Any) -> str:
@@ -257,7 +262,7 @@ def _remove(out: Path) -> None:
 
 
 def _write(out: Path, record: Mapping[str, Any]) -> None:
-    with replaced_file(out / RECORD) as partial:
+    with replaced_file(out / RUN_RECORD) as partial:
         partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
@@ -277,17 +282,18 @@ class _Work:
 
     def stage(self, number: int, text: str, make: Callable[[], None]) -> None:
         """Do a stage unless it was done, and say so."""
-        name, seconds = [*STAGES][number - 1], self.record["seconds"]
+        name, seconds = [*STAGE_FILES][number - 1], self.record["seconds"]
         if name in seconds:
-            self.say(f"[{number}/{len(STAGES)}] {text}: done before")
+            self.say(f"[{number}/{len(STAGE_FILES)}] {text}: done before")
             return
-        self.say(f"[{number}/{len(STAGES)}] {text} ...")
+        self.say(f"[{number}/{len(STAGE_FILES)}] {text} ...")
+        # The record is written only after the stage: an interrupt repeats the whole stage.
         begin = time.monotonic()
         make()
         seconds[name] = round(time.monotonic() - begin, 1)
-        self.record["seals"][name] = seal_files(self.out, STAGES[name])
+        self.record["seals"][name] = seal_files(self.out, STAGE_FILES[name])
         _write(self.out, self.record)
-        self.say(f"[{number}/{len(STAGES)}] {text}: {seconds[name]:.1f} s")
+        self.say(f"[{number}/{len(STAGE_FILES)}] {text}: {seconds[name]:.1f} s")
 
     def say(self, text: str) -> None:
         if self.watch:
@@ -301,8 +307,9 @@ class _Work:
 
         names = ("reference", "replication", "candidates")
         options = {name: getattr(self.arguments, name) for name in names}
-        with import_in_thread(*LATER):
-            made = import_files(
+        # Slow imports of later stages overlap with reading the files.
+        with import_in_thread(*LATER_MODULES):
+            imported = import_files(
                 "tables",
                 self.arguments.files,
                 self.out / "study",
@@ -311,13 +318,13 @@ class _Work:
                 further=by_role(self.arguments.further),
                 **options,
             )
-        if made.lacks("predictions"):
+        if imported.lacks("predictions"):
             raise OptionError("tables-without-predictions")
-        self.study = made.study()
+        self.study = imported.study()
 
     @cached_property
     def study(self) -> bayesrep.Study:
-        """As this run has read it, or an earlier one has written it."""
+        """The study, read by this run or from an earlier one's folder."""
         return bayesrep.read_study(self.out / "study")
 
     def fit(self) -> None:
@@ -336,12 +343,12 @@ class _Work:
 
     @cached_property
     def posterior(self) -> Any:
-        """As this run has made it, or an earlier one has written it."""
+        """The posterior, fitted by this run or read from an earlier one's file."""
         return read_draws(self.out / "posterior.nc")
 
     @cached_property
     def points(self) -> Any:
-        """What every method says; waits for it, where it is in the making."""
+        """Return every method's estimates; wait while they are being computed."""
         return self.point_estimates.result()
 
     @cached_property
@@ -349,6 +356,7 @@ class _Work:
         """The point estimates in the making, in a thread that no end of the process waits for."""
         from bayesrep.estimators import METHODS, analyse
 
+        # A daemon thread, not an executor: the interpreter would wait for an executor at its end.
         future: Future[Any] = Future()
         study, seed = self.study, self.arguments.seed or 0
 
@@ -363,14 +371,14 @@ class _Work:
 
     @property
     def _bootstrap(self) -> int:
-        return REPLICATES if self.arguments.bootstrap is None else self.arguments.bootstrap
+        return FEW_REPLICATES if self.arguments.bootstrap is None else self.arguments.bootstrap
 
     def tabulate(self) -> None:
         from bayesrep.atomic import replaced_folder
         from bayesrep.checks.diagnosis import examine
         from bayesrep.estimators import classifier_table, gap_table, matching_sentences
         from bayesrep.posterior.fitted import Fitted
-        from bayesrep.report.closing import drop_sentence
+        from bayesrep.report.conclusion import drop_sentence
 
         tables = {
             "estimates": classifier_table(self.points),
@@ -388,6 +396,7 @@ class _Work:
             answer["answer"] = drop_sentence(self.study, gaps)
         except bayesrep.ConvergenceError as error:
             answer |= {"answer": f"No answer: {reason(error)}", "converged": False}
+        # The check of agreement between classifiers takes longest; `diagnose` makes it on request.
         fitted = Fitted(self.study, self.posterior)
         diagnosis = examine(self.posterior, fitted, with_agreement=False)
         answer["trust"] = diagnosis.trust
@@ -404,14 +413,14 @@ class _Work:
 
     def draw(self) -> None:
         from bayesrep.atomic import replaced_folder
-        from bayesrep.report.figure_names import chosen_options, find_figure
-        from bayesrep.report.figures import save_figure
+        from bayesrep.report.figure_registry import chosen_options, find_figure
+        from bayesrep.report.style import save_figure
 
-        drawn = FIGURES if self.record["found"]["converged"] else ()
+        figures = RUN_FIGURES if self.record["found"]["converged"] else ()
         with replaced_folder(self.out.resolve() / "figures") as folder:
-            for name in drawn:
-                taken = {"seed": self.arguments.seed, "points": self.points}
-                options = chosen_options(name, asked={}, taken=taken)
+            for name in figures:
+                draw_options = {"seed": self.arguments.seed, "points": self.points}
+                options = chosen_options(name, requested={}, defaults=draw_options)
                 try:
                     figure = find_figure(name).draw(self.study, self.posterior, **options)
                 except BayesrepError as error:
@@ -433,16 +442,17 @@ def _print_answer(arguments: Namespace, record: Mapping[str, Any]) -> int:
     from bayesrep.report.fits_text import remedies
 
     out, answer = arguments.out, record["found"]
-    study, posterior = out / STAGES["study"], out / STAGES["posterior"]
+    study, posterior = out / STAGE_FILES["study"], out / STAGE_FILES["posterior"]
     sentences: Sequence[str] = answer["sentences"]
-    held = (
+    entries = (
         [
             f"{out}/tables/      adjusted accuracies, gaps, ranks and pairs as CSV",
-            f"{out}/figures/     {', '.join(FIGURES)} as PDF and PNG",
+            f"{out}/figures/     {', '.join(RUN_FIGURES)} as PDF and PNG",
         ]
         if answer["converged"]
         else [f"{out}/tables/      point estimates as CSV"]
     )
+    # After a failed fit the useful next command is the diagnosis, not a table.
     following = (
         process.command("pairs", study, posterior)
         if answer["converged"]
@@ -457,7 +467,7 @@ def _print_answer(arguments: Namespace, record: Mapping[str, Any]) -> int:
         *map(plain_text, answer["matching"]),
         "",
         f"{out}/report.html  everything on one page; open it in a browser",
-        *held,
+        *entries,
         f"{study}, {posterior}  for any other command, such as",
         f"  {following}",
     ]
@@ -471,7 +481,7 @@ FORMS: shapes.Forms = {
     "": {
         "out": shapes.OUT_FILE,
         "answer": shapes.text("what the fit says of the drop"),
-        "trust": shapes.TRUST,
+        "trust": shapes.TRUST_FIELD,
         "verdict": shapes.text("the same as a sentence"),
         "sentences": shapes.list_of(shapes.text(), "what is not as it should be, the worst first"),
         "assumption": shapes.text("what every answer rests on and no check can see"),

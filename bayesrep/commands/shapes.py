@@ -1,4 +1,4 @@
-"""What `--json` prints, as JSON Schema (draft 2020-12) in plain dictionaries.
+"""Schemas of `--json` output, as JSON Schema (draft 2020-12) in plain dictionaries.
 
 Here is what the `FORMS` of commands are made of, and what several of them share. The page of the
 documentation and the files beside it are made from `FORMS`, and the tests hold what commands print
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, get_args
 from bayesrep.choices import Role
 from bayesrep.commands import import_command
 
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
+JSON_SCHEMA_DRAFT = "https://json-schema.org/draft/2020-12/schema"
 Schema: TypeAlias = Mapping[str, Any]
 Forms: TypeAlias = Mapping[str, Mapping[str, Schema]]
 """What is in the object that a command prints, by when: where what is asked for decides about the
@@ -22,100 +22,100 @@ names, there are several. Every object has `format` too, which `schema_of` adds.
 
 def schema_of(command: str) -> Schema:
     """The schema of all that a command prints with `--json`, as a document of its own."""
-    stated = {"format": {"type": "string", "const": f"bayesrep {command} 1"}}
+    fixed = {"format": {"type": "string", "const": f"bayesrep {command} 1"}}
     forms: Forms = import_command(command).FORMS
-    each = [thing({**stated, **names}, said) for said, names in forms.items()]
+    each = [thing({**fixed, **names}, description) for description, names in forms.items()]
     whole = each[0] if len(each) == 1 else {"anyOf": each}
-    return {"$schema": DRAFT, "title": f"bayesrep {command} --json", **whole}
+    return {"$schema": JSON_SCHEMA_DRAFT, "title": f"bayesrep {command} --json", **whole}
 
 
-def _schema(kind: str, said: str, unit: str = "") -> Schema:
+def _schema(kind: str, description: str, unit: str = "") -> Schema:
     unit_of = {"unit": unit} if unit else {}
-    return {"type": kind, **unit_of, **({"description": said} if said else {})}
+    return {"type": kind, **unit_of, **({"description": description} if description else {})}
 
 
-def text(said: str = "") -> Schema:
+def text(description: str = "") -> Schema:
     """Words, or a name."""
-    return _schema("string", said)
+    return _schema("string", description)
 
 
-def file(said: str = "") -> Schema:
+def file(description: str = "") -> Schema:
     """The path of a file or folder, as it was given."""
-    return _schema("string", said, "file")
+    return _schema("string", description, "file")
 
 
-def flag(said: str = "") -> Schema:
+def flag(description: str = "") -> Schema:
     """True or false."""
-    return _schema("boolean", said)
+    return _schema("boolean", description)
 
 
-def count(said: str = "") -> Schema:
-    """How many: a whole number from 0."""
-    return {**_schema("integer", said), "minimum": 0}
+def count(description: str = "") -> Schema:
+    """A count: a whole number from 0."""
+    return {**_schema("integer", description), "minimum": 0}
 
 
-def number(said: str = "", unit: str = "") -> Schema:
+def number(description: str = "", unit: str = "") -> Schema:
     """Any number."""
-    return _schema("number", said, unit)
+    return _schema("number", description, unit)
 
 
-def fraction(said: str = "") -> Schema:
+def fraction(description: str = "") -> Schema:
     """A share, or a difference of shares: 0.01 is one percent, or one point."""
-    return number(said, "fraction")
+    return number(description, "fraction")
 
 
-def probability(said: str = "") -> Schema:
-    """From 0 to 1."""
-    return {**number(said, "fraction"), "minimum": 0, "maximum": 1}
+def probability(description: str = "") -> Schema:
+    """A probability, 0 to 1."""
+    return {**number(description, "fraction"), "minimum": 0, "maximum": 1}
 
 
-def seconds(said: str = "") -> Schema:
+def seconds(description: str = "") -> Schema:
     """A time."""
-    return {**number(said, "seconds"), "minimum": 0}
+    return {**number(description, "seconds"), "minimum": 0}
 
 
-def nats(said: str = "") -> Schema:
+def nats(description: str = "") -> Schema:
     """A log density or likelihood."""
-    return number(said, "nats")
+    return number(description, "nats")
 
 
-def money(said: str = "") -> Schema:
-    """In the currency in which prices were given."""
-    return number(said, "money")
+def money(description: str = "") -> Schema:
+    """An amount in the currency of the prices."""
+    return number(description, "money")
 
 
-def word(*words: str, said: str = "") -> Schema:
+def word(*words: str, description: str = "") -> Schema:
     """One of these words."""
-    return {**_schema("string", said), "enum": list(words)}
+    return {**_schema("string", description), "enum": list(words)}
 
 
-def thing(names: Mapping[str, Schema], said: str = "") -> Schema:
+def thing(names: Mapping[str, Schema], description: str = "") -> Schema:
     """An object with these names and no others."""
     return {
-        **_schema("object", said),
+        **_schema("object", description),
         "properties": dict(names),
         "required": [name for name, schema in names.items() if "when" not in schema],
         "additionalProperties": False,
     }
 
 
-def by_name(each: Schema, said: str = "") -> Schema:
+def by_name(each: Schema, description: str = "") -> Schema:
     """An object whose names are the data's own."""
-    return {**_schema("object", said), "additionalProperties": each}
+    return {**_schema("object", description), "additionalProperties": each}
 
 
-def list_of(each: Schema, said: str = "") -> Schema:
+def list_of(each: Schema, description: str = "") -> Schema:
     """A list."""
-    return {**_schema("array", said), "items": each}
+    return {**_schema("array", description), "items": each}
 
 
-def rows(names: Mapping[str, Schema], said: str = "") -> Schema:
+def rows(names: Mapping[str, Schema], description: str = "") -> Schema:
     """A table, as a list with an object a row."""
-    return list_of(thing(names), said)
+    return list_of(thing(names), description)
 
 
 def nullable(schema: Schema) -> Schema:
-    """The same, or null."""
+    """A schema that also allows null."""
     whole = {**schema, "type": [schema["type"], "null"]}
     return {**whole, "enum": [*schema["enum"], None]} if "enum" in schema else whole
 
@@ -128,13 +128,13 @@ def conditional_name(when: str, schema: Schema) -> Schema:
 def ends(each: Schema | None = None) -> dict[str, Schema]:
     """The columns lower and upper of an interval, of fractions where nothing else is said."""
     end = fraction() if each is None else each
-    said = "{} end of the 95 % interval"
-    return {name: {**end, "description": said.format(name)} for name in ("lower", "upper")}
+    end_text = "{} end of the 95 % interval"
+    return {name: {**end, "description": end_text.format(name)} for name in ("lower", "upper")}
 
 
-def table(names: Mapping[str, Schema], said: str = "") -> dict[str, Schema]:
-    """What a command prints that makes one table of a study."""
-    return {"rows": rows(names, said), **LEFT_OUT_FIELD}
+def table(names: Mapping[str, Schema], description: str = "") -> dict[str, Schema]:
+    """Schema of a command that prints one table of a study."""
+    return {"rows": rows(names, description), **LEFT_OUT_FIELD}
 
 
 # What several commands print.
@@ -146,7 +146,7 @@ LEFT_OUT_FIELD = {
     )
 }
 NULLABLE_ENDS = ends(nullable(fraction()))
-TRUST = word("yes", "with care", "no", said="whether to use the adjusted accuracies")
+TRUST_FIELD = word("yes", "with care", "no", description="whether to use the adjusted accuracies")
 FIT_REMARKS = {
     "components_choice": text("why there are more than two components; empty of two"),
     "tried": text("what was done before the draws held, and how it failed; empty where nothing"),
@@ -155,7 +155,7 @@ STUDY_WRITTEN = {
     "out": OUT_FILE,
     "fingerprint": nullable(text("of the study; null where it still lacks counts or predictions")),
 }
-ACCURACIES = {
+ACCURACY_FIELDS = {
     "method": text(),
     "classifier": text(),
     "reference_accuracy": fraction(),
@@ -165,7 +165,7 @@ ACCURACIES = {
     "bias_corrected_gap": nullable(fraction("reference less adjusted accuracy")),
     "selection_gap": nullable(fraction("adjusted less replication accuracy")),
 }
-GAPS = rows(
+GAP_ROWS = rows(
     {
         "method": text(),
         "quantity": text(
@@ -177,7 +177,7 @@ GAPS = rows(
     },
     "means over classifiers, and the line of adjusted on reference accuracies",
 )
-MATCHING = rows(
+MATCHING_ROWS = rows(
     {
         "method": text(),
         "annotators": count("n', to which images were thinned"),
@@ -196,15 +196,15 @@ MATCHING = rows(
     },
     "naive matching and the jackknife: which images they take",
 )
-CHECKS = rows(
+CHECK_ROWS = rows(
     {
         "check": text(),
         "value": text("what was found"),
         "wanted": text("what would be fine"),
-        "trust": TRUST,
+        "trust": TRUST_FIELD,
     }
 )
-DEPENDENCE = nullable(
+DEPENDENCE_FIELD = nullable(
     rows(
         {
             "dependence": number("correlation of the answers about an image"),
@@ -224,7 +224,7 @@ DROPPED_ROWS = rows(
     },
     "what each rule left out",
 )
-EFFECT = rows(
+EFFECT_ROWS = rows(
     {
         "dataset": text(),
         "before": fraction("mean selection frequency over images"),
@@ -243,7 +243,7 @@ COUNT_FIELDS = {
     "error_workers": nullable(fraction("and over workers")),
 }
 GAP_LEFT = fraction("reference's mean selection frequency less that of the images chosen")
-CONFUSION = {
+CONFUSION_FIELDS = {
     "participant": text(),
     "label": text(),
     "answer": text(),

@@ -50,17 +50,17 @@ def run(arguments: Namespace) -> int:
     measured = measured_drop(study)
     answer = plain_text(answer_for(study, drop_of(gaps, measured)))
     # Notes cost time to compute: only where they are shown, or in the JSON.
-    told = arguments.notes or arguments.json
+    with_notes = arguments.notes or arguments.json
     of_classes = judge_classes(fitted)
-    band, notes = _judge_assumptions(study, posterior, fitted) if told else (None, [])
+    band, notes = _judge_assumptions(study, posterior, fitted) if with_notes else (None, [])
     text = (
         f"{estimates_table(table, top, words)}\n\nMean over {words.classifiers} and line:\n\n"
         f"{gaps_text(gaps, clear=measured.is_above_zero)}\n"
         f"{answer}\n{populations_text(gaps, words)}\n"
         f"This assumes that {list_assumptions(posterior, fitted)}"
     )
-    text += "." if told else "; --notes says more."
-    notes += [each.sentence for each in of_classes if told or each.trust != "yes"]
+    text += "." if with_notes else "; --notes says more."
+    notes += [each.sentence for each in of_classes if with_notes or each.trust != "yes"]
     text += "".join(f"\n{plain_text(note)}" for note in notes)
     # The fit's own advice comes first; few annotators are named only without it.
     if advice := str(fitted.group.attrs.get("advice", "")):
@@ -96,15 +96,15 @@ FORMS: shapes.Forms = {
     "": {
         "rows": shapes.rows(
             {
-                **shapes.ACCURACIES,
+                **shapes.ACCURACY_FIELDS,
                 "rhat": shapes.nullable(shapes.number()),
                 "ess_bulk": shapes.nullable(shapes.number()),
                 "ess_tail": shapes.nullable(shapes.number()),
             },
             "a row a classifier",
         ),
-        "gaps": shapes.GAPS,
-        "dependence": shapes.DEPENDENCE,
+        "gaps": shapes.GAP_ROWS,
+        "dependence": shapes.DEPENDENCE_FIELD,
         **shapes.LEFT_OUT_FIELD,
     }
 }

@@ -13,13 +13,13 @@ from bayesrep.commands.output import DONE_STATUS, emit, finding, new_file, progr
 from bayesrep.errors import OptionError
 
 if TYPE_CHECKING:
-    from bayesrep.sweeps.one import Result
-    from bayesrep.sweeps.runs import SweepRun
-    from bayesrep.sweeps.work import Forecast
+    from bayesrep.sweeps.execute import Result
+    from bayesrep.sweeps.run_spec import SweepRun
+    from bayesrep.sweeps.scheduler import Forecast
 
 EXAMPLE = "grid.toml --out sweep"
 
-OFTEN = 1.0  # seconds between lines of progress, at least
+REPORT_SECONDS = 1.0  # seconds between lines of progress, at least
 
 
 def add(parser: ArgumentParser) -> None:
@@ -42,10 +42,10 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    given = [each for each in ("grid", "table", "figure") if getattr(arguments, each) is not None]
-    if len(given) != 1 or (given == ["grid"] and arguments.out is None):
+    modes = [each for each in ("grid", "table", "figure") if getattr(arguments, each) is not None]
+    if len(modes) != 1 or (modes == ["grid"] and arguments.out is None):
         raise OptionError("sweep-takes-grid-or-folder")
-    return {"grid": _make_runs, "table": _print_table, "figure": _draw_figure}[given[0]](arguments)
+    return {"grid": _make_runs, "table": _print_table, "figure": _draw_figure}[modes[0]](arguments)
 
 
 def describe_kept(arguments: Namespace) -> str:
@@ -62,35 +62,36 @@ def _make_runs(arguments: Namespace) -> int:
         raise OptionError("sweep-jobs-below-one", jobs=arguments.jobs)
     from concurrent.futures.process import BrokenProcessPool
 
-    from bayesrep.sweeps import folder, studies, work
+    from bayesrep.sweeps import scheduler, store, studies
     from bayesrep.sweeps.grid import read_grid
 
     grid = read_grid(arguments.grid)
     runs = grid.runs(studies.add_contents(grid.studies))
     out = arguments.out
-    folder.begin(out, arguments.grid, runs)
+    store.begin(out, arguments.grid, runs)
     # A stopped sweep goes on: only runs without a result are made.
-    done = folder.read_results(out, (each.key for each in runs))
+    done = store.read_results(out, (each.key for each in runs))
     missing = [each for each in runs if each.key not in done]
 
-    def watch(jobs: int) -> work.Heard:
+    def watch(jobs: int) -> scheduler.OnResult:
         return _Watch(runs, done, jobs, show=not arguments.no_progress).take_run
 
-    made = 0
+    n_made = 0
     if missing and arguments.ray is not None:
-        made = work.make_on_cluster(missing, out, cluster=arguments.ray, heard=watch)
+        n_made = scheduler.make_on_cluster(missing, out, cluster=arguments.ray, on_result=watch)
     elif missing:
-        gpus = work.count_gpus()
+        # By default one process for each GPU: fits on one device would share its memory.
+        gpus = scheduler.count_gpus()
         jobs = min(arguments.jobs or max(gpus, 1), len(missing))
         try:
-            made = work.make(missing, out, jobs=jobs, gpus=gpus, heard=watch(jobs))
+            n_made = scheduler.make(missing, out, jobs=jobs, gpus=gpus, on_result=watch(jobs))
         except BrokenProcessPool:
             return finding(f"a process was ended from outside; {describe_kept(arguments)}")
     else:
         say(f"{out} is up to date; nothing was made again")
     # Tables are written of all results, old and new.
-    of_runs, estimates = folder.write_tables(out)
-    from bayesrep.sweeps.tables import count_runs, remarks_text, scores, scores_facts, scores_text
+    of_runs, estimates = store.write_tables(out)
+    from bayesrep.sweeps.coverage import count_runs, remarks_text, scores, scores_facts, scores_text
 
     table = scores(of_runs, estimates)
     failed = int(of_runs["error"].count())
@@ -98,13 +99,13 @@ def _make_runs(arguments: Namespace) -> int:
         scores_text(table),
         "",
         *remarks_text(of_runs),
-        f"{count_runs(len(runs))}, {made} made now: {out}/{folder.RUNS_TABLE} and "
-        f"{out}/{folder.ESTIMATES_TABLE}",
+        f"{count_runs(len(runs))}, {n_made} made now: {out}/{store.RUNS_TABLE} and "
+        f"{out}/{store.ESTIMATES_TABLE}",
     ]
     facts: dict[str, Any] = {
         "out": str(out),
         "runs": len(runs),
-        "made": made,
+        "made": n_made,
         "failed": failed,
         "rows": scores_facts(table),
     }
@@ -113,23 +114,23 @@ def _make_runs(arguments: Namespace) -> int:
 
 
 def _print_table(arguments: Namespace) -> int:
-    from bayesrep.sweeps.folder import read_tables
-    from bayesrep.sweeps.tables import count_runs, remarks_text, scores, scores_facts, scores_text
+    from bayesrep.sweeps.coverage import count_runs, remarks_text, scores, scores_facts, scores_text
+    from bayesrep.sweeps.store import read_tables
 
-    runs, estimates, asked = read_tables(arguments.table)
+    runs, estimates, axes_by_key = read_tables(arguments.table)
     table = scores(runs, estimates)
     more = [*remarks_text(runs)]
-    if len(runs) < asked:
-        more.append(f"{len(runs)} of {count_runs(asked)} finished")
+    if len(runs) < axes_by_key:
+        more.append(f"{len(runs)} of {count_runs(axes_by_key)} finished")
     text = "\n".join([scores_text(table), *([""] if more else []), *more])
-    facts = {"runs": asked, "finished": len(runs), "rows": scores_facts(table)}
+    facts = {"runs": axes_by_key, "finished": len(runs), "rows": scores_facts(table)}
     return emit(arguments, text, facts)
 
 
 def _draw_figure(arguments: Namespace) -> int:
-    from bayesrep.report.figures import check_format, save_figure
+    from bayesrep.report.style import check_format, save_figure
     from bayesrep.sweeps.figures import sweep_figure
-    from bayesrep.sweeps.folder import read_tables
+    from bayesrep.sweeps.store import read_tables
 
     out = arguments.out or arguments.figure / "figure.png"
     new_file(check_format(out), arguments)
@@ -139,12 +140,12 @@ def _draw_figure(arguments: Namespace) -> int:
 
 
 class _Watch:
-    """Says on standard error how far it is, and when it will end."""
+    """Progress on standard error, with the expected end."""
 
     def __init__(
         self, runs: "Sequence[SweepRun]", done: "Mapping[str, Result]", jobs: int, *, show: bool
     ) -> None:
-        from bayesrep.sweeps.work import finished_run
+        from bayesrep.sweeps.scheduler import finished_run
 
         self.left = {each.key: each for each in runs if each.key not in done}
         self.done = [finished_run(each, done[each.key]) for each in runs if each.key in done]
@@ -152,19 +153,20 @@ class _Watch:
         values: dict[str, set[str]] = {}
         for name, value in (pair for each in runs for pair in each.axes().items()):
             values.setdefault(name, set()).add(str(value))
-        self.named = [name for name, of in values.items() if name == "method" or len(of) > 1]
+        # Axes with one value everywhere would repeat in every line.
+        self.named = [name for name, some in values.items() if name == "method" or len(some) > 1]
         if show and self.done:
             progress_line(f"[{len(self.done)}/{self.total}] done before")
 
     def take_run(self, run: "SweepRun", result: "Result") -> None:
         """Take a finished run."""
-        from bayesrep.sweeps.folder import describe_place
-        from bayesrep.sweeps.work import finished_run, forecast
+        from bayesrep.sweeps.scheduler import finished_run, forecast
+        from bayesrep.sweeps.store import describe_place
 
         self.left.pop(run.key)
         self.done.append(finished_run(run, result))
         now = time.monotonic()
-        if not self.show or (self.left and now - self.said < OFTEN):
+        if not self.show or (self.left and now - self.said < REPORT_SECONDS):
             return
         self.said = now
         took = f"{self.done[-1].seconds:.1f} s"
@@ -175,13 +177,13 @@ class _Watch:
         progress_line(f"[{len(self.done)}/{self.total}] {place}: {took}{failed}{ends}")
 
 
-def _ends(left: "Forecast") -> str:
-    """When it will end, as far as that is known."""
-    at = time.strftime("%H:%M", time.localtime(time.time() + left.seconds))
-    untimed = ", ".join(f"{count} of {method}" for method, count in left.untimed.items())
+def _ends(remaining: "Forecast") -> str:
+    """State the expected end, as far as it is known."""
+    end = time.strftime("%H:%M", time.localtime(time.time() + remaining.seconds))
+    untimed = ", ".join(f"{count} of {method}" for method, count in remaining.untimed.items())
     if untimed:
-        return f"; {_span(left.seconds)} left and {untimed}, of which none is timed yet"
-    return f"; {_span(left.seconds)} left, until {at}"
+        return f"; {_span(remaining.seconds)} left and {untimed}, of which none is timed yet"
+    return f"; {_span(remaining.seconds)} left, until {end}"
 
 
 def _span(seconds: float) -> str:
@@ -191,7 +193,7 @@ def _span(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-_SWEPT = shapes.rows(
+_SWEPT_ROWS = shapes.rows(
     {
         "axes": shapes.by_name(
             shapes.text(), "the method, and what varies in the grid beside seeds"
@@ -229,12 +231,12 @@ FORMS: shapes.Forms = {
         "runs": shapes.count("of the grid"),
         "made": shapes.count("by this command; the others were finished, or made by another"),
         "failed": shapes.count("refused by the library"),
-        "rows": _SWEPT,
+        "rows": _SWEPT_ROWS,
     },
     "with `--table`": {
         "runs": shapes.count("of the grid"),
         "finished": shapes.count(),
-        "rows": _SWEPT,
+        "rows": _SWEPT_ROWS,
     },
     "with `--figure`": {"out": shapes.OUT_FILE},
 }

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from bayesrep import bounds
-from bayesrep.choices import REPLICATES
+from bayesrep.choices import FEW_REPLICATES
 from bayesrep.choices import BootstrapInterval as Interval
 from bayesrep.errors import EstimateWarning, InterpolationWarning, OptionError
 from bayesrep.estimators.annotator_match import AnnotatorMatch, usual_annotators
@@ -65,7 +65,7 @@ class Analysis:
         jackknife's over annotators; NaN where it has none.
     error
         Standard errors over images, by the bootstrap; NaN where there is none. The jackknife has
-        them in any case, of `REPLICATES` replicates, if there are images to resample: it multiplies
+        them in any case, of `FEW_REPLICATES`, if there are images to resample: it multiplies
         the images' noise by the number of annotators.
     drop_error
         The standard error of the drop as measured, likewise.
@@ -167,7 +167,7 @@ def analyse(
     if not resampled or not isinstance(study, Study):
         return list(analyses.values())
     # All methods see the same replicates, so that their differences are comparable.
-    blocks = bootstrap_images(study, statistics, size=bootstrap or REPLICATES, seed=seed)
+    blocks = bootstrap_images(study, statistics, size=bootstrap or FEW_REPLICATES, seed=seed)
     replicates = _apply(resampled, blocks, seed=seed, progress=progress)
     values = {name: quantities(*accuracies) for name, accuracies in replicates.items()}
     for name, value in values.items():
@@ -245,7 +245,7 @@ def check_bootstrap(bootstrap: int) -> None:
     """Raise OptionError where the number of replicates is impossible."""
     if bootstrap < 0 or bootstrap == 1:
         raise OptionError("bootstrap-too-small", bootstrap=bootstrap)
-    bounds.refuse_above("bootstrap", bootstrap, bounds.BOOTSTRAP)
+    bounds.refuse_above("bootstrap", bootstrap, bounds.MAX_BOOTSTRAP)
 
 
 def _point_estimate(

@@ -64,7 +64,7 @@ def compare_components(
     if not components:
         raise OptionError("no-number-of-components")
     for size in components:  # one by one: `max` would run through a range of any length
-        bounds.refuse_above("components", size, bounds.COMPONENTS)
+        bounds.refuse_above("components", size, bounds.MAX_COMPONENT_COUNT)
     table = complete_cells(Replicates.from_study(study))
     total = table.images.sum(axis=-1)[:, 0]
     if folds < 2 or total.min() < folds:

@@ -34,7 +34,7 @@ def mean_frequencies(study: Study, *, bootstrap: int = N_REPLICATES, seed: int =
     """
     if bootstrap < 1:
         raise OptionError("interval-without-replicates", bootstrap=bootstrap)
-    bounds.refuse_above("bootstrap", bootstrap, bounds.BOOTSTRAP)
+    bounds.refuse_above("bootstrap", bootstrap, bounds.MAX_BOOTSTRAP)
     rows = []
     for number, (role, data) in enumerate(study.datasets.items()):
         values, images = np.unique(data.selected / data.shown, return_counts=True)
@@ -86,7 +86,7 @@ def half_the_images(study: Study, *, repeats: int = N_HALVES, seed: int = 0) -> 
     """
     if repeats < 1:
         raise OptionError("halves-below-one", repeats=repeats)
-    bounds.refuse_above("repeats", repeats, bounds.BOOTSTRAP)
+    bounds.refuse_above("repeats", repeats, bounds.MAX_BOOTSTRAP)
     sizes = [len(study.datasets[role].images) for role in REQUIRED_ROLES]
     if min(sizes) < 2 or not study.classifiers:
         raise StudyError("halves-without-images-or-classifier")

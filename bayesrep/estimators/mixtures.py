@@ -187,8 +187,8 @@ def check_sizes(components: int, starts: int, where: str = "") -> None:
         raise OptionError(
             "components-or-starts-below-one", where=where, components=components, starts=starts
         )
-    bounds.refuse_above(f"{where}components", components, bounds.COMPONENTS)
-    bounds.refuse_above(f"{where}starts", starts, bounds.STARTS)
+    bounds.refuse_above(f"{where}components", components, bounds.MAX_COMPONENT_COUNT)
+    bounds.refuse_above(f"{where}starts", starts, bounds.MAX_STARTS)
 
 
 def refit_mixtures(study: MixtureFit, table: CellTable) -> MixtureFit:

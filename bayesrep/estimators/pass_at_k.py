@@ -235,7 +235,7 @@ def pass_at_k(
         )
     if draws < 1_000:
         raise OptionError("pass-draws-too-few", draws=draws)
-    bounds.refuse_above("draws", draws, bounds.DRAWS)
+    bounds.refuse_above("draws", draws, bounds.MAX_TOTAL_DRAWS)
     _check_models(models, int(k_values.max()))
     posteriors: list[tuple[Attempts, RatesPosterior]] = []
     # Models are fitted one by one: their items need not be the same.

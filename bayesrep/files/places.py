@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from bayesrep.errors import SHOWN
+from bayesrep.errors import MAX_LISTED
 
 TEXTUAL = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".xlsx")
 """Endings of tables that have a header and lines, of whatever kind."""
@@ -51,15 +51,15 @@ class Place:
         places = wrong.arg_true().to_list()
         told = [str(place + self.first) for place in self._number_among_all(places)]
         if values is not None:
-            held = values.gather(places[:SHOWN]).to_list()
-            told[:SHOWN] = [
+            held = values.gather(places[:MAX_LISTED]).to_list()
+            told[:MAX_LISTED] = [
                 f"{number} ({_show_value(value)})"
-                for number, value in zip(told[:SHOWN], held, strict=True)
+                for number, value in zip(told[:MAX_LISTED], held, strict=True)
             ]
         if len(told) == 1:
             return f"{self.noun} {told[0]}"
-        more = f", ... ({len(told):,} {self.noun}s)" if len(told) > SHOWN else ""
-        return f"{self.noun}s {', '.join(told[:SHOWN])}{more}"
+        more = f", ... ({len(told):,} {self.noun}s)" if len(told) > MAX_LISTED else ""
+        return f"{self.noun}s {', '.join(told[:MAX_LISTED])}{more}"
 
 
 def _show_value(value: object) -> str:

@@ -333,8 +333,8 @@ def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> 
     if chains < 1 or warmup < 10 or draws < 10:
         raise OptionError("chains-or-draws-too-few", chains=chains, warmup=warmup, draws=draws)
     bounds.refuse_above("chains", chains, 4_096)
-    bounds.refuse_above("warmup", warmup, bounds.DRAWS)
-    bounds.refuse_above("draws", draws, bounds.DRAWS)
+    bounds.refuse_above("warmup", warmup, bounds.MAX_TOTAL_DRAWS)
+    bounds.refuse_above("draws", draws, bounds.MAX_TOTAL_DRAWS)
     if feedback not in get_args(Feedback):
         raise OptionError("unknown-feedback", feedback=feedback)
     if method not in get_args(Method):

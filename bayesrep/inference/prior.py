@@ -58,7 +58,7 @@ def prior_predictive(
     """
     if draws < 1:
         raise OptionError("prior-draws-below-one", draws=draws)
-    bounds.refuse_above("draws", draws, bounds.DRAWS)
+    bounds.refuse_above("draws", draws, bounds.MAX_TOTAL_DRAWS)
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     with own_settings():
         data = problem.data()

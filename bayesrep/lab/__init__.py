@@ -1,10 +1,9 @@
-"""How a replication is made: planning it, choosing its images, and the bias that is left."""
+"""Design of replications: planning, choosing images, and the bias that matching leaves."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bayesrep.lab.batches import Purchase, next_batch
     from bayesrep.lab.designs import Law, Limits, Option, Prices
     from bayesrep.lab.matching import (
         Chosen,
@@ -14,11 +13,12 @@ if TYPE_CHECKING:
         remaining_gap,
     )
     from bayesrep.lab.matching_methods import METHODS
-    from bayesrep.lab.outcomes import Outcome
+    from bayesrep.lab.next_purchase import Purchase, next_batch
     from bayesrep.lab.pipeline import explore
     from bayesrep.lab.planning import Plan, plan
+    from bayesrep.lab.populations import Design, leniency_of, published_world, worlds_of
     from bayesrep.lab.rematching import Rematched, rematch
-    from bayesrep.lab.worlds import Design, leniency_of, published_world, worlds_of
+    from bayesrep.lab.simulate_design import Outcome
 
 __all__ = [
     "METHODS",
@@ -48,15 +48,15 @@ __all__ = [
 _DEFINED_IN = {
     name: module
     for module, names in {
-        "batches": "Purchase next_batch",
+        "next_purchase": "Purchase next_batch",
         "designs": "Law Limits Option Prices",
         "matching": "Chosen Matching match_images next_answers remaining_gap",
         "matching_methods": "METHODS",
-        "outcomes": "Outcome",
+        "simulate_design": "Outcome",
         "pipeline": "explore",
         "planning": "Plan plan",
         "rematching": "Rematched rematch",
-        "worlds": "Design leniency_of published_world worlds_of",
+        "populations": "Design leniency_of published_world worlds_of",
     }.items()
     for name in names.split()
 }

@@ -1,4 +1,4 @@
-"""What designs cost, and which of those within some limits reaches a width for the least money.
+"""Cost designs, and find the cheapest one within some limits that reaches a width.
 
 For every number of answers n the width of an interval follows a law,
 
@@ -15,18 +15,18 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.worlds import Design
+from bayesrep.lab.populations import Design
 
 LEAST_IMAGES = 20
-MOST_IMAGES = 20_000
+MAX_SIMULATED_IMAGES = 20_000
 """Images of a simulated study, at most; beyond, the law holds."""
-BUDGETS = (0.25, 0.5, 1.0, 2.0, 4.0)
-_ROUNDING = 1.0005
+BUDGET_SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)
+_ROUNDING_MARGIN = 1.0005
 
 
 @dataclass(frozen=True)
 class Prices:
-    """What things cost, in any currency.
+    """Prices of answers and images, in any currency.
 
     Parameters
     ----------
@@ -44,16 +44,16 @@ class Prices:
             raise OptionError("negative-cost", answer_cost=self.answer, image_cost=self.image)
 
     def of_image(self, answers: float) -> float:
-        """What one more image of each data set costs."""
+        """Return the cost of one more image of each data set."""
         return 2 * answers * self.answer + self.image
 
     def cost_of(self, design: Design) -> float:
-        """What a study costs."""
+        """Return the cost of a study."""
         return design.images * self.of_image(design.answers)
 
 
 class Law(NamedTuple):
-    """How the width of the mean gap's interval depends on images, given the answers about each.
+    """Law of the mean gap's interval width over images, for a fixed number of answers about each.
 
     width² = A / images + B
     """
@@ -67,13 +67,13 @@ class Law(NamedTuple):
         return float(np.sqrt(self.slope / images + self.floor))
 
     def width_without_workers(self, images: float) -> float:
-        """The same without what workers leave."""
+        """Width of the interval without the workers' part."""
         return float(np.sqrt(self.slope / images))
 
     def images(self, width: float) -> float:
-        """How many give this width; infinite where none do."""
-        left = np.square(width) - self.floor
-        return float(self.slope / left) if left > 0 else np.inf
+        """Return the number of images with this width; infinite where none reaches it."""
+        remainder = np.square(width) - self.floor
+        return float(self.slope / remainder) if remainder > 0 else np.inf
 
 
 class Option(NamedTuple):
@@ -85,7 +85,7 @@ class Option(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What bounds a plan: most images of each data set, and most money."""
+    """Limits of a plan: most images of each data set, and most money."""
 
     images: float = np.inf
     budget: float = np.inf
@@ -98,34 +98,24 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True)
 class Aim:
-    """What a plan is to reach.
+    """Aim of a plan: a width, or the narrowest interval for the money."""
 
-    Attributes
-    ----------
-    prices, limits
-        What things cost, and what there is at most.
-    width
-        Width of the mean gap's 95 % interval; None: the narrowest for the money.
-    like
-        Design that all others share crowds and workers with.
-    """
-
-    prices: Prices
+    prices: Prices  # of answers and images
     limits: Limits
-    width: float | None
-    like: Design
+    width: float | None  # width of the mean gap's 95 % interval; None: the narrowest for the money
+    like: Design  # design that all others share crowds and workers with
 
     def is_reached(self, width: float) -> bool:
-        """Whether an interval is as narrow as was asked."""
-        return self.width is None or width <= self.width * _ROUNDING
+        """Return whether an interval is as narrow as was asked."""
+        return self.width is None or width <= self.width * _ROUNDING_MARGIN
 
     def option(self, law: Law) -> Option:
         """The cheapest design with so many answers; the largest where none reaches the width."""
         most = self.limits.images_at(self.prices, law.answers)
-        wanted = most if self.width is None else min(law.images(self.width), most)
-        if not np.isfinite(wanted):  # no number of images gives it: what many would
-            wanted = most = MOST_IMAGES
-        images = max(LEAST_IMAGES, int(np.floor(wanted) if wanted == most else np.ceil(wanted)))
+        number = most if self.width is None else min(law.images(self.width), most)
+        if not np.isfinite(number):  # no number of images gives it: what many would
+            number = most = MAX_SIMULATED_IMAGES
+        images = max(LEAST_IMAGES, int(np.floor(number) if number == most else np.ceil(number)))
         design = replace(self.like, images=images, answers=law.answers)
         return Option(design, self.prices.cost_of(design), law.width(images))
 
@@ -147,7 +137,7 @@ class Aim:
     def by_money(self, laws: Sequence[Law], cost: float) -> list[Option]:
         """The narrowest design for several budgets around a cost."""
         options: list[Option] = []
-        for share in BUDGETS if cost > 0 else ():
+        for share in BUDGET_SHARES if cost > 0 else ():
             within = Limits(self.limits.images, share * cost)
             affordable = [
                 law for law in laws if within.images_at(self.prices, law.answers) >= LEAST_IMAGES

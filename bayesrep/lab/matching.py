@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.choices import REPLICATES
+from bayesrep.choices import FEW_REPLICATES
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators.mixtures import (
     CellTable,
@@ -34,7 +34,7 @@ from bayesrep.estimators.mixtures import (
     fit_mixtures,
     refit_mixtures,
 )
-from bayesrep.lab.masses import NODES, chance_of_counts, given_counts, masses_of
+from bayesrep.lab.discretise import S_NODES, chance_of_counts, given_counts, masses_of
 from bayesrep.lab.matching_methods import (
     METHODS,
     MatchedCells,
@@ -47,12 +47,12 @@ from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.numerics.rounding import largest_remainders
 from bayesrep.types import Floats, Ints
 
-MOST_ANSWERS = 1_000
+MAX_POOL_ANSWERS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """What one method chooses, and what is known of it beforehand.
+    """Images chosen by one method, with what is expected of them.
 
     Attributes
     ----------
@@ -97,12 +97,12 @@ class Matching:
     @property
     def reference_mean(self) -> float:
         """Mean selection frequency of the reference, noise taken out."""
-        return float(self.densities[0] @ NODES)
+        return float(self.densities[0] @ S_NODES)
 
     @property
     def pool_mean(self) -> float:
         """The density of the pool."""
-        return float(self.densities[1] @ NODES)
+        return float(self.densities[1] @ S_NODES)
 
 
 def match_images(
@@ -113,7 +113,7 @@ def match_images(
     classes: tuple[NDArray[np.str_], NDArray[np.str_]] | None = None,
     least: float = 0.0,
     components: int = 2,
-    replicates: int = REPLICATES,
+    replicates: int = FEW_REPLICATES,
     seed: int = 0,
 ) -> Matching:
     """Choose images from a pool by every method.
@@ -166,14 +166,14 @@ def match_images(
     replicas = refit_mixtures(fit, _resample_images(table, replicates, random))
     every = [_densities(fit, 0)]
     every += [_densities(replicas, version) for version in range(replicates)]
-    means = np.stack([given_counts(cells.k, cells.n, second) @ NODES for _, second in every])
+    means = np.stack([given_counts(cells.k, cells.n, second) @ S_NODES for _, second in every])
     # Candidates that are too seldom selected, on average, are not to be chosen.
     left_out = means[0] < least
     cells = replace(cells, pool=np.where(left_out, 0, cells.pool))
     class_of = np.where(left_out[cell_of], -1, class_of)
-    if (cells.pool.sum(axis=1) < cells.wanted).any():
+    if (cells.pool.sum(axis=1) < cells.targets).any():
         raise StudyError("too-few-frequent-candidates", size=size, least=least)
-    wanted = np.array([first @ NODES for first, _ in every])
+    target_means = np.array([first @ S_NODES for first, _ in every])
     chosen: dict[str, Chosen] = {}
     # Each method says how many images of each cell to take; chance rounds and draws them.
     for name, method in METHODS.items():
@@ -181,7 +181,7 @@ def match_images(
         whole = round_numbers(numbers, cells, random)
         rate = numbers / np.maximum(cells.pool, 1)
         # The gap left under the fit and under each replicate: estimate and interval.
-        gaps = wanted - means @ whole.sum(axis=0) / whole.sum()
+        gaps = target_means - means @ whole.sum(axis=0) / whole.sum()
         lower, upper = np.quantile(gaps[1:], (0.025, 0.975))
         images = draw_images(whole, cell_of, class_of, random)
         distance = _distance(whole.sum(axis=0), cells, *every[0])
@@ -221,7 +221,7 @@ def match_published(
 
 
 def remaining_gap(matching: Matching, answers: int, *, size: int, pool: int) -> dict[str, float]:
-    """What each method would leave of the gap, were every image of both asked so often.
+    """Compute each method's remaining gap, were every image of both sets asked so often.
 
     Parameters
     ----------
@@ -244,12 +244,12 @@ def remaining_gap(matching: Matching, answers: int, *, size: int, pool: int) -> 
     OptionError
         If there are no answers, or fewer candidates than are to be chosen.
     """
-    if not 1 <= answers <= MOST_ANSWERS or not 1 <= size <= pool:
-        raise OptionError("answers-or-size-out-of-range", most_answers=MOST_ANSWERS)
-    return gaps_left_between(*matching.densities, answers, size=size, pool=pool)
+    if not 1 <= answers <= MAX_POOL_ANSWERS or not 1 <= size <= pool:
+        raise OptionError("answers-or-size-out-of-range", most_answers=MAX_POOL_ANSWERS)
+    return remaining_gaps(*matching.densities, answers, size=size, pool=pool)
 
 
-def gaps_left_between(
+def remaining_gaps(
     reference: Floats,
     candidates: Floats,
     answers: int,
@@ -258,20 +258,20 @@ def gaps_left_between(
     pool: int,
     careless: float = 0,
 ) -> dict[str, float]:
-    """What each method leaves of the gap between two densities: masses around `NODES`."""
-    says = chance_of_counts(answers, careless)  # [cell, node]
-    held = largest_remainders(says @ candidates, pool)
-    share = says @ reference
+    """Compute each method's remaining gap between two densities, as masses around `S_NODES`."""
+    p_count = chance_of_counts(answers, careless)  # [cell, node]
+    counts = largest_remainders(p_count @ candidates, pool)
+    share = p_count @ reference
     k, n = np.arange(answers + 1), np.full(answers + 1, answers)
-    cells = MatchedCells(k, n, held[None], share[None] / share.sum(), np.array([size]))
-    given = says * candidates
-    given /= np.maximum(given.sum(axis=1, keepdims=True), 1e-300)
-    means, wanted = given @ NODES, float(reference @ NODES)
+    cells = MatchedCells(k, n, counts[None], share[None] / share.sum(), np.array([size]))
+    posterior = p_count * candidates
+    posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), 1e-300)
+    means, target = posterior @ S_NODES, float(reference @ S_NODES)
     chosen = {
-        name: method(cells, reference, candidates, given)[0] for name, method in METHODS.items()
+        name: method(cells, reference, candidates, posterior)[0] for name, method in METHODS.items()
     }
     return {
-        name: wanted - float(numbers.sum(axis=0) @ means / numbers.sum())
+        name: target - float(numbers.sum(axis=0) @ means / numbers.sum())
         for name, numbers in chosen.items()
     }
 
@@ -279,18 +279,18 @@ def gaps_left_between(
 def chosen_masses(
     reference: Floats, candidates: Floats, answers: int, *, bins: int | None = None, careless: float
 ) -> Floats:
-    """What is chosen of candidates without end: masses around `NODES`, which sum to one."""
-    k, says = np.arange(answers + 1), chance_of_counts(answers, careless)  # [count, node]
+    """Compute the density of images chosen from unlimited candidates; masses sum to one."""
+    k, p_count = np.arange(answers + 1), chance_of_counts(answers, careless)  # [count, node]
     which = k if bins is None else np.minimum(bins * k // max(answers, 1), bins - 1)
-    wanted, there = (np.bincount(which, says @ masses) for masses in (reference, candidates))
-    rate = np.divide(wanted, there, out=np.zeros_like(wanted), where=there > 1e-300)
-    return candidates * (rate[which] @ says)
+    target, pool = (np.bincount(which, p_count @ masses) for masses in (reference, candidates))
+    rate = np.divide(target, pool, out=np.zeros_like(target), where=pool > 1e-300)
+    return candidates * (rate[which] @ p_count)
 
 
 def next_answers(
     matching: Matching, pool: tuple[Ints, Ints], *, count: int, most: int, seed: int = 0
 ) -> Ints:
-    """Which images of the pool are worth another answer: those that would be chosen so far.
+    """Select the images of the pool worth another answer: those that would be chosen so far.
 
     An answer about an image that could not be chosen anyway changes nothing. Asked round by
     round, a few answers each, half as many answers leave as little as all do that are asked of
@@ -330,20 +330,20 @@ def next_answers(
 
 def _table(reference: tuple[Ints, Ints], pool: tuple[Ints, Ints]) -> CellTable:
     """All counts of both, for EM."""
-    selected, shown = all_counts(np.concatenate([reference[1], pool[1]]))
-    images = np.zeros((2, 1, len(shown)))
+    selected, n_shown = all_counts(np.concatenate([reference[1], pool[1]]))
+    images = np.zeros((2, 1, len(n_shown)))
     for role, (k, n) in enumerate((reference, pool)):
-        np.add.at(images[role, 0], np.searchsorted(shown, n) + k, 1)
-    return CellTable(selected, shown, images, np.zeros((1, len(shown), 0)))
+        np.add.at(images[role, 0], np.searchsorted(n_shown, n) + k, 1)
+    return CellTable(selected, n_shown, images, np.zeros((1, len(n_shown), 0)))
 
 
 def _resample_images(table: CellTable, replicates: int, random: np.random.Generator) -> CellTable:
     """Bootstrap replicates of the images of both."""
-    drawn = [
+    samples = [
         random.multinomial(int(images.sum()), images / images.sum(), size=replicates)
         for images in table.images[:, 0]
     ]
-    images = np.stack(drawn).astype(np.float64)
+    images = np.stack(samples).astype(np.float64)
     empty = np.zeros((replicates, len(table.selected), 0))
     return CellTable(table.selected, table.shown, images, empty)
 
@@ -355,4 +355,4 @@ def _densities(fit: MixtureFit, version: int) -> tuple[Floats, Floats]:
 
 def _distance(numbers: Floats, cells: MatchedCells, reference: Floats, pool: Floats) -> float:
     mean = numbers @ given_counts(cells.k, cells.n, pool) / numbers.sum()
-    return float(np.abs(np.cumsum(mean - reference))[:-1] @ np.diff(NODES))
+    return float(np.abs(np.cumsum(mean - reference))[:-1] @ np.diff(S_NODES))

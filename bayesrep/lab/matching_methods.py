@@ -1,4 +1,4 @@
-"""How many images of every count each method takes, and which ones chance draws then."""
+"""Number of images of every count that each method takes, and their random selection."""
 
 import warnings
 from collections.abc import Iterator
@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrep.errors import EstimateWarning, StudyError
-from bayesrep.lab.masses import GRID, NODES
+from bayesrep.lab.discretise import N_MASSES, S_NODES
 from bayesrep.numerics.rounding import largest_remainders
 from bayesrep.types import Floats, Ints
 
-BINS = 5
-COARSE = 50  # places at which the linear program compares distributions
-MEAN = 10.0
+N_BINS = 5
+N_COARSE = 50  # places at which the linear program compares distributions
+MEAN_WEIGHT = 10.0
 """Weight of the difference of the means beside the distance of the distributions."""
-TINY = 1e-9
+MIN_SHARE = 1e-9
 """Shares below this are zero to the linear program."""
 
 
@@ -41,7 +41,7 @@ class MatchedCells:
     n: Ints
     pool: Ints
     reference: Floats
-    wanted: Ints
+    targets: Ints
 
 
 def list_cells(
@@ -68,23 +68,23 @@ def list_cells(
     )
     counted = np.zeros((len(names), len(kinds)))
     np.add.at(counted, (own, own_cell), 1)
-    held = np.zeros(counted.shape, dtype=np.int64)
-    known = class_of >= 0
-    np.add.at(held, (class_of[known], cell_of[known]), 1)
-    wanted = np.full(len(names), size)
-    candidates = held.sum(axis=1)
-    scarce = candidates < wanted
+    counts = np.zeros(counted.shape, dtype=np.int64)
+    has_class = class_of >= 0
+    np.add.at(counts, (class_of[has_class], cell_of[has_class]), 1)
+    targets = np.full(len(names), size)
+    candidates = counts.sum(axis=1)
+    scarce = candidates < targets
     if few := names[scarce].tolist():
-        of = "" if classes is None else f" of {'; '.join(few[:5])} ({len(few)} in all)"
+        class_text = "" if classes is None else f" of {'; '.join(few[:5])} ({len(few)} in all)"
         has = ", ".join(f"{number:,}" for number in candidates[scarce][:5])
-        raise StudyError("too-few-pool-images", size=size, classes=of, held=has)
+        raise StudyError("too-few-pool-images", size=size, classes=class_text, held=has)
     share = counted / counted.sum(axis=1, keepdims=True)
-    return MatchedCells(kinds[:, 0], kinds[:, 1], held, share, wanted), cell_of, class_of
+    return MatchedCells(kinds[:, 0], kinds[:, 1], counts, share, targets), cell_of, class_of
 
 
 def match_published_bins(cells: MatchedCells, *_: Floats) -> tuple[Floats, int]:
-    """As many from every of five bins of k / n as the reference has there."""
-    return _match_bins(cells, np.minimum((BINS * cells.k) // cells.n, BINS - 1))
+    """Choose as many from each of five bins of k / n as the reference has there."""
+    return _match_bins(cells, np.minimum((N_BINS * cells.k) // cells.n, N_BINS - 1))
 
 
 def _match_every_frequency(cells: MatchedCells, *_: Floats) -> tuple[Floats, int]:
@@ -92,22 +92,22 @@ def _match_every_frequency(cells: MatchedCells, *_: Floats) -> tuple[Floats, int
 
 
 def _match_bins(cells: MatchedCells, bins: Ints) -> tuple[Floats, int]:
-    """As many of every bin and class as the reference has there, and how many had to be moved."""
+    """Choose as many of every bin and class as the reference has; also count those moved."""
     count = int(bins.max()) + 1
     inside = np.eye(count)[bins]  # [cell, bin]
     numbers, moved = np.zeros(cells.pool.shape), 0
-    for place, (held, share) in enumerate(zip(cells.pool, cells.reference, strict=True)):
-        there = (held @ inside).astype(np.int64)
-        wanted = largest_remainders(share @ inside, int(cells.wanted[place]))
-        taken = np.minimum(wanted, there)
-        for short in np.flatnonzero(wanted > there):
-            missing = int(wanted[short] - there[short])
+    for place, (counts, share) in enumerate(zip(cells.pool, cells.reference, strict=True)):
+        available = (counts @ inside).astype(np.int64)
+        required = largest_remainders(share @ inside, int(cells.targets[place]))
+        matched = np.minimum(required, available)
+        for short in np.flatnonzero(required > available):
+            missing = int(required[short] - available[short])
             moved += missing
             for other in _neighbouring_bins(int(short), count):
-                more = min(missing, int(there[other] - taken[other]))
-                taken[other] += more
+                more = min(missing, int(available[other] - matched[other]))
+                matched[other] += more
                 missing -= more
-        numbers[place] = held * (taken / np.maximum(there, 1))[bins]
+        numbers[place] = counts * (matched / np.maximum(available, 1))[bins]
     return numbers, moved
 
 
@@ -118,17 +118,17 @@ def _neighbouring_bins(place: int, count: int) -> Iterator[int]:
 
 
 def _posterior(
-    cells: MatchedCells, reference: Floats, _: Floats, given: Floats
+    cells: MatchedCells, reference: Floats, _: Floats, posterior: Floats
 ) -> tuple[Floats, int]:
     """The numbers whose expected distribution is nearest to the reference's."""
-    total = float(cells.wanted.sum())
-    at = np.linspace(0, GRID - 1, COARSE + 1).astype(np.int64)[1:-1]
-    widths = np.diff(np.concatenate([[0], (NODES[at][1:] + NODES[at][:-1]) / 2, [1]]))
+    total = float(cells.targets.sum())
+    edges = np.linspace(0, N_MASSES - 1, N_COARSE + 1).astype(np.int64)[1:-1]
+    widths = np.diff(np.concatenate([[0], (S_NODES[edges][1:] + S_NODES[edges][:-1]) / 2, [1]]))
     # Rows of |A x − b|: the distribution functions, and last the means.
-    rows = np.vstack([np.cumsum(given, axis=1)[:, at].T, given @ NODES])
-    rows[rows < TINY] = 0
-    target = np.append(np.cumsum(reference)[at], reference @ NODES)
-    cost = np.append(widths, MEAN)
+    rows = np.vstack([np.cumsum(posterior, axis=1)[:, edges].T, posterior @ S_NODES])
+    rows[rows < MIN_SHARE] = 0
+    target = np.append(np.cumsum(reference)[edges], reference @ S_NODES)
+    cost = np.append(widths, MEAN_WEIGHT)
     groups, kinds = cells.pool.shape
     sides = len(target)
     places = sparse.csr_array(np.tile(rows, groups))
@@ -141,7 +141,7 @@ def _posterior(
         "A_ub": above,
         "b_ub": np.concatenate([target, -target]),
         "A_eq": equal,
-        "b_eq": cells.wanted / total,
+        "b_eq": cells.targets / total,
         "bounds": [(0, most / total) for most in cells.pool.ravel().tolist()] + [(0, None)] * sides,
     }
     # Every class has enough images, so that there is a solution; a solver may give up all the same.
@@ -171,19 +171,19 @@ pool's given each cell."""
 def round_numbers(numbers: Floats, cells: MatchedCells, random: np.random.Generator) -> Ints:
     """Whole numbers with the same sums by class, each in expectation what it was."""
     whole = np.zeros(numbers.shape, dtype=np.int64)
-    for place, (row, held) in enumerate(zip(numbers, cells.pool, strict=True)):
-        total = int(cells.wanted[place])
+    for place, (row, counts) in enumerate(zip(numbers, cells.pool, strict=True)):
+        total = int(cells.targets[place])
         ends = np.concatenate([[0], np.cumsum(row)])
         ends *= total / ends[-1]
         # Systematic sampling: a comb of whole steps at a random place.
         whole[place] = np.diff(np.floor(ends + random.random()).astype(np.int64))
-        over = whole[place] - held
+        over = whole[place] - counts
         while (over > 0).any():  # by rounding, where all of a cell are taken
             most = int(np.argmax(over))
             other = int(np.argmin(over))
             whole[place, most] -= 1
             whole[place, other] += 1
-            over = whole[place] - held
+            over = whole[place] - counts
     return whole
 
 
@@ -194,5 +194,5 @@ def draw_images(whole: Ints, cell_of: Ints, class_of: Ints, random: np.random.Ge
     by_key = np.argsort(key, kind="stable")
     ordered = key[by_key]
     rank = np.arange(len(ordered)) - np.searchsorted(ordered, ordered)
-    wanted = np.where(ordered >= 0, whole.ravel()[np.maximum(ordered, 0)], 0)
-    return np.sort(order[by_key[rank < wanted]])
+    required = np.where(ordered >= 0, whole.ravel()[np.maximum(ordered, 0)], 0)
+    return np.sort(order[by_key[rank < required]])

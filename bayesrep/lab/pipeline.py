@@ -14,27 +14,27 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.masses import masses_of
-from bayesrep.lab.matching import MOST_ANSWERS, gaps_left_between
+from bayesrep.lab.discretise import masses_of
+from bayesrep.lab.matching import MAX_POOL_ANSWERS, remaining_gaps
 from bayesrep.numerics.noisy_matching import BetaMixture, matching_bias
 from bayesrep.types import Floats
 
-ANSWERS = (1, 3, 5, 10, 20, 40, 80)
+EXPLORED_ANSWERS = (1, 3, 5, 10, 20, 40, 80)
 SAMPLED_IMAGES = 200_000
-SIZE, POOL = 10_000, 100_000
+N_TARGET, N_POOL = 10_000, 100_000
 """Images to choose, and candidates, of methods that may run out of these."""
 
 
 def explore(
     reference: BetaMixture,
     pool: BetaMixture,
-    answers: Sequence[int] = ANSWERS,
+    answers: Sequence[int] = EXPLORED_ANSWERS,
     *,
     careless: float = 0.0,
     sampled: int = SAMPLED_IMAGES,
     seed: int = 0,
 ) -> pl.DataFrame:
-    """What matching on several numbers of answers leaves, by every method.
+    """Compute the gap that matching leaves by every method, over several numbers of answers.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ def explore(
     OptionError
         If a number is out of range, or a population is not a mixture of betas.
     """
-    if not answers or min(answers) < 1 or max(answers) > MOST_ANSWERS:
+    if not answers or min(answers) < 1 or max(answers) > MAX_POOL_ANSWERS:
         raise OptionError(
-            "explored-answers-out-of-range", most_answers=MOST_ANSWERS, answers=list(answers)
+            "explored-answers-out-of-range", most_answers=MAX_POOL_ANSWERS, answers=list(answers)
         )
     if not 0 <= careless < 1:
         raise OptionError("careless-share-out-of-range", careless=careless)
@@ -79,21 +79,21 @@ def explore(
     single = len(pool.a) == 1 and careless == 0
     rows: list[dict[str, float | None]] = []
     for n in answers:
-        left = gaps_left_between(
-            masses_of(reference), masses_of(pool), n, size=SIZE, pool=POOL, careless=careless
+        gaps = remaining_gaps(
+            masses_of(reference), masses_of(pool), n, size=N_TARGET, pool=N_POOL, careless=careless
         )
         if careless == 0:  # exact, and of a pool without end
-            left["fine"] = matching_bias(reference, pool, n)
+            gaps["fine"] = matching_bias(reference, pool, n)
         gap, error = simulate_matching(
             reference, pool, n, careless=careless, size=sampled, seed=seed
         )
-        means = reference.mean, reference.mean - left["fine"]
+        means = reference.mean, reference.mean - gaps["fine"]
         measured = [(1 - careless) * mean + careless / 2 for mean in means]
         rows.append(
             {
                 "answers": n,
                 "weight": n / (n + float(pool.a[0] + pool.b[0])) if single else None,
-                **{name: round(value, 9) + 0.0 for name, value in left.items()},  # no -0
+                **{name: round(value, 9) + 0.0 for name, value in gaps.items()},  # no -0
                 "simulated": gap,
                 "error": error,
                 "measured_reference": measured[0],
@@ -112,21 +112,21 @@ def simulate_matching(
     size: int = SAMPLED_IMAGES,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """What matching on every count leaves, by sampled images and answers; its standard error."""
+    """Simulate matching on every count: the remaining gap and its standard error."""
     rng = np.random.default_rng([seed, n])
     s1, k1 = _measure_images(rng, reference, n, careless, size)
     s, k = _measure_images(rng, pool, n, careless, size)
     share = np.bincount(k1, minlength=n + 1) / size
-    held = np.bincount(k, minlength=n + 1)
+    n_k = np.bincount(k, minlength=n + 1)
     sums = np.bincount(k, s, minlength=n + 1)
     squares = np.bincount(k, np.square(s), minlength=n + 1)
-    seen = held > 0
-    mean = np.where(seen, sums / np.maximum(held, 1), 0.0)
-    weight = np.where(seen, share, 0.0)
+    observed = n_k > 0
+    mean = np.where(observed, sums / np.maximum(n_k, 1), 0.0)
+    weight = np.where(observed, share, 0.0)
     weight /= weight.sum()
-    within = np.maximum(squares / np.maximum(held, 1) - np.square(mean), 0) / np.maximum(held, 1)
-    left = s1 - mean[k1]
-    error = np.sqrt(left.var() / size + np.square(weight) @ within)
+    within = np.maximum(squares / np.maximum(n_k, 1) - np.square(mean), 0) / np.maximum(n_k, 1)
+    residual = s1 - mean[k1]
+    error = np.sqrt(residual.var() / size + np.square(weight) @ within)
     return float(s1.mean() - weight @ mean), float(error)
 
 

@@ -23,36 +23,36 @@ import numpy as np
 from scipy.stats import norm
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.designs import LEAST_IMAGES, Aim, Law, Limits, Option, Prices, law_of
-from bayesrep.lab.outcomes import Outcome, average_outcomes
-from bayesrep.lab.spreading import spread_over
-from bayesrep.lab.studied import (
-    CROWDS,
+from bayesrep.lab.design_widths import (
+    CROWD_SIZES,
     STUDIES_OF_CROWDS,
-    Certified,
-    Studied,
+    CertifiedDesign,
+    SimulatedDesigns,
     certify_option,
     find_laws,
     identity_of,
-    left_by_workers,
     simulated_numbers,
+    worker_parts,
 )
-from bayesrep.lab.worlds import LENIENCY, Design
+from bayesrep.lab.designs import LEAST_IMAGES, Aim, Law, Limits, Option, Prices, law_of
+from bayesrep.lab.parallel import open_pool
+from bayesrep.lab.populations import DEFAULT_LENIENCY, Design
+from bayesrep.lab.simulate_design import Outcome, average_outcomes
 from bayesrep.progress import progress_bar
 from bayesrep.studies.populations import Populations
 
-MOST_ANSWERS = 200
-ANSWERS = (5, 8, 10, 15, 20, 30, 40, 60)
+MAX_PLAN_ANSWERS = 200
+ANSWER_OPTIONS = (5, 8, 10, 15, 20, 30, 40, 60)
 """Numbers of answers to choose from; fewer leave much of p(s) to its assumed shape."""
-STUDIES = 12
+PLAN_STUDIES = 12
 """Simulated studies of the design that is chosen."""
-DIFFERENCES = (0.0025, 0.005, 0.01, 0.02)
-Z = float(norm.ppf(0.975))
+TRUE_DIFFERENCES = (0.0025, 0.005, 0.01, 0.02)
+Z_95 = float(norm.ppf(0.975))
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What to collect, and what to expect of it.
+    """Plan of a replication, with its expected results.
 
     Attributes
     ----------
@@ -113,9 +113,9 @@ def plan(
     limits: Limits | None = None,
     workers: int | None = None,
     crowds: int = 1,
-    leniency: float = LENIENCY,
-    answers: Sequence[int] = ANSWERS,
-    studies: int = STUDIES,
+    leniency: float = DEFAULT_LENIENCY,
+    answers: Sequence[int] = ANSWER_OPTIONS,
+    studies: int = PLAN_STUDIES,
     seed: int = 0,
     jobs: int | None = None,
     cluster: str | None = None,
@@ -147,7 +147,7 @@ def plan(
     seed
         Seed of all that is random.
     jobs, cluster, kept
-        As `bayesrep.lab.spreading.Spread` takes them.
+        As `bayesrep.lab.parallel.WorkPool` takes them.
     progress
         Show a bar on standard error.
 
@@ -176,25 +176,25 @@ def plan(
     pieces = len(simulated_numbers(numbers)) + 2 * STUDIES_OF_CROWDS + studies
     with progress_bar(pieces, "piece", show=progress) as bar:
         options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "kept": kept}
-        with spread_over(identity=bound, told=bar.advance, **options) as spread:
+        with open_pool(identity=bound, on_progress=bar.advance, **options) as spread:
             # First the law of each number of answers, then what workers add, then the plan itself.
-            studied = Studied(spread, worlds, leniency, seed)
+            studied = SimulatedDesigns(spread, worlds, leniency, seed)
             bar.stage("designs")
             laws = find_laws(studied, numbers, aim)
             bar.stage("workers")
-            left = left_by_workers(studied, workers)
+            worker_part = worker_parts(studied, workers)
             if each is not None:
-                laws = [law._replace(floor=left[crowds] / each) for law in laws]
+                laws = [law._replace(floor=worker_part[crowds] / each) for law in laws]
             bar.stage("the plan")
             certified = certify_option(studied, aim.cheapest(laws), studies)
-    return _conclude(aim, laws, left, certified, studies)
+    return _conclude(aim, laws, worker_part, certified, studies)
 
 
 def _conclude(
     aim: Aim,
     laws: Sequence[Law],
-    left: Mapping[int, float],
-    certified: Certified,
+    worker_part: Mapping[int, float],
+    certified: CertifiedDesign,
     studies: int,
 ) -> Plan:
     """The plan, by laws that fits of the chosen design correct."""
@@ -206,12 +206,13 @@ def _conclude(
     if like.workers is not None:
         # It varies severalfold from study to study, so those of the trial size count, too.
         # Normal approximations cannot tell.
-        known = len(certified.outcomes) if certified.certified > 1 else 0
+        n_certified = len(certified.outcomes) if certified.certified > 1 else 0
         added = max(float(np.mean([each.added for each in certified.outcomes])), 0.0)
         pooled = np.average(
-            [added * like.workers, left[like.crowds]], weights=[known, STUDIES_OF_CROWDS]
+            [added * like.workers, worker_part[like.crowds]],
+            weights=[n_certified, STUDIES_OF_CROWDS],
         )
-        floor, left = pooled / like.workers, {**left, like.crowds: float(pooled)}
+        floor, worker_part = pooled / like.workers, {**worker_part, like.crowds: float(pooled)}
     laws = [law._replace(slope=ratio * law.slope, floor=floor) for law in laws]
     # The design is chosen again, of as many answers; outcomes were simulated at another size.
     law = law_of(laws, certified.design)
@@ -243,7 +244,7 @@ def _conclude(
         laws=laws,
         options=aim.options(laws),
         by_money=aim.by_money(laws, chosen.cost),
-        crowds=_crowds(alone, left, like.in_all, chosen.design.answers),
+        crowds=_crowds(alone, worker_part, like.in_all, chosen.design.answers),
         power=_power(expected.pair_width),
     )
 
@@ -255,8 +256,8 @@ def possible_answers(
     limits: Limits,
     workers: int | None = None,
     crowds: int = 1,
-    answers: Sequence[int] = ANSWERS,
-    studies: int = STUDIES,
+    answers: Sequence[int] = ANSWER_OPTIONS,
+    studies: int = PLAN_STUDIES,
 ) -> list[int]:
     """The numbers of answers that a plan may choose from; arguments and errors are `plan`'s."""
     if width is None and not np.isfinite(limits.budget):
@@ -267,8 +268,8 @@ def possible_answers(
         raise OptionError("budget-or-images-too-small")
     if studies < 2:
         raise OptionError("planned-studies-below-two", studies=studies)
-    if not answers or min(answers) < 2 or max(answers) > MOST_ANSWERS:
-        raise OptionError("planned-answers-out-of-range", most_answers=MOST_ANSWERS)
+    if not answers or min(answers) < 2 or max(answers) > MAX_PLAN_ANSWERS:
+        raise OptionError("planned-answers-out-of-range", most_answers=MAX_PLAN_ANSWERS)
     most = np.inf if workers is None else workers // crowds
     if not (numbers := sorted({n for n in answers if n <= most})):
         raise OptionError(
@@ -287,15 +288,15 @@ def possible_answers(
 
 
 def _crowds(
-    alone: float, left: Mapping[int, float], workers: int | None, answers: int
+    alone: float, worker_part: Mapping[int, float], workers: int | None, answers: int
 ) -> list[tuple[str, int | None, float]]:
     """Widths with other crowds, of so many workers in all."""
-    sizes = CROWDS if workers is None else (workers // 2, workers, 2 * workers)
+    sizes = CROWD_SIZES if workers is None else (workers // 2, workers, 2 * workers)
     rows: list[tuple[str, int | None, float]] = [("every answer another worker's", None, alone)]
     for size in sizes:
         for crowds, label in ((1, "one crowd for both"), (2, "a crowd for each")):
             if size // crowds >= answers:
-                width = np.sqrt(alone**2 + left[crowds] / (size // crowds))
+                width = np.sqrt(alone**2 + worker_part[crowds] / (size // crowds))
                 rows.append((label, size, float(width)))
     return rows
 
@@ -304,5 +305,5 @@ def _power(pair_width: float) -> dict[float, float]:
     """Power to tell two classifiers apart, by their difference; empty with one classifier."""
     if not np.isfinite(pair_width):
         return {}
-    sd = pair_width / (2 * Z)
-    return {d: float(norm.cdf(d / sd - Z) + norm.cdf(-d / sd - Z)) for d in DIFFERENCES}
+    sd = pair_width / (2 * Z_95)
+    return {d: float(norm.cdf(d / sd - Z_95) + norm.cdf(-d / sd - Z_95)) for d in TRUE_DIFFERENCES}

@@ -1,4 +1,4 @@
-"""Whether the bias of matching shows in the answers by which a replication was matched.
+"""Test whether the bias of matching shows in the answers by which a replication was matched.
 
 Engstrom et al. (2020), appendix D: a pool of candidates is matched to the reference again, on fewer
 answers than there are, and what was held out says what came of it.
@@ -28,7 +28,7 @@ from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats, Ints
 
-EASY = 2, 4
+EASY_RULE = 2, 4
 """D.3's easy candidates: that so many of so many held-out answers select."""
 LEAST_ANSWERS = 5
 """Answers by which images are matched: with so many every bin has counts at the same places."""
@@ -36,7 +36,7 @@ LEAST_ANSWERS = 5
 
 @dataclass(frozen=True, eq=False)
 class Rematched:
-    """What matching again shows; frequencies and accuracies are fractions.
+    """Results of matching again; frequencies and accuracies are fractions.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ def rematch(
     ]
     # The pool of easy candidates needs answers to select by and others to judge by.
     easy = None
-    if least >= answers + EASY[1]:
+    if least >= answers + EASY_RULE[1]:
         easy = [
             _deal_versions(reference, candidates, answers, size, classes, rng, easy=True)
             for _ in range(deals)
@@ -141,12 +141,12 @@ def rematch(
 
 @dataclass(frozen=True, eq=False)
 class _Deal:
-    """What one deal chose, and what both kinds of answers say: frequencies, by image."""
+    """Results of one random deal: images chosen, and frequencies by both kinds of answers."""
 
     rows: Ints
     sources: int
     matched: Floats
-    held: Floats
+    held_out: Floats
     reference_matched: Floats
     reference_held: Floats
     full_rows: Ints  # matched on all of the reference's answers, where these are more
@@ -167,22 +167,22 @@ def _deal_versions(
         for data in (candidates, reference)
     )
     rest, reference_rest = (data.shown - answers for data in (candidates, reference))
-    kept = np.arange(len(candidates.images))
+    rows = np.arange(len(candidates.images))
     if easy:
         yes = candidates.selected - matched
-        kept = np.flatnonzero(rng.hypergeometric(yes, rest - yes, EASY[1]) >= EASY[0])
-    pool = matched[kept], np.full(len(kept), answers)
-    of = None if classes is None else (classes[0], classes[1][kept])
+        rows = np.flatnonzero(rng.hypergeometric(yes, rest - yes, EASY_RULE[1]) >= EASY_RULE[0])
+    pool = matched[rows], np.full(len(rows), answers)
+    class_of = None if classes is None else (classes[0], classes[1][rows])
 
-    def choose_images(selected: Ints, shown: Ints) -> Ints:
+    def choose_images(selected: Ints, n: Ints) -> Ints:
         seed = int(rng.integers(2**31))
-        return kept[match_published((selected, shown), pool, size=size, classes=of, seed=seed)]
+        return rows[match_published((selected, n), pool, size=size, classes=class_of, seed=seed)]
 
     return _Deal(
         rows=choose_images(reference_matched, np.full(len(reference_matched), answers)),
-        sources=len(kept),
+        sources=len(rows),
         matched=matched / answers,
-        held=(candidates.selected - matched) / rest,
+        held_out=(candidates.selected - matched) / rest,
         reference_matched=reference_matched / answers,
         reference_held=(reference.selected - reference_matched) / reference_rest,
         full_rows=choose_images(reference.selected, reference.shown),
@@ -216,9 +216,9 @@ def _held_out_table(
         )
         for by, of_reference, name in sides:
             means = np.array([each.mean() for each in of_reference])
-            taken = [(d.full_rows if full else d.rows, getattr(d, name)) for d in deals]
-            sampled = np.array([values[rows_].mean() for rows_, values in taken])
-            spread = np.mean([values[rows_].var() / len(rows_) for rows_, values in taken])
+            deal_rows = [(d.full_rows if full else d.rows, getattr(d, name)) for d in deals]
+            sampled = np.array([values[rows_].mean() for rows_, values in deal_rows])
+            spread = np.mean([values[rows_].var() / len(rows_) for rows_, values in deal_rows])
             spread += np.mean([each.var() / len(each) for each in of_reference])
             rows.append(
                 {
@@ -240,23 +240,26 @@ def _by_source(deals: list[_Deal], easy: list[_Deal], candidates: AnnotatedSet) 
         right = candidates.correct.mean(axis=1)
     rows: list[dict[str, object]] = []
     base: dict[str, float] = {}
-    for source, of in (("all candidates", deals), ("easy candidates", easy)):
+    for source, source_deals in (("all candidates", deals), ("easy candidates", easy)):
         row: dict[str, object] = {
             "source": source,
-            "candidates": float(np.mean([deal.sources for deal in of])),
+            "candidates": float(np.mean([deal.sources for deal in source_deals])),
         }
         for fact in ("frequency", "accuracy"):
             if fact == "accuracy" and right is None:
                 row |= {fact: None, f"{fact}_difference": None, f"{fact}_error": None}
                 continue
-            values = [deal.matched if fact == "frequency" else right for deal in of]
+            values = [deal.matched if fact == "frequency" else right for deal in source_deals]
             means = np.array(
-                [np.asarray(v)[deal.rows].mean() for v, deal in zip(values, of, strict=True)]
+                [
+                    np.asarray(v)[deal.rows].mean()
+                    for v, deal in zip(values, source_deals, strict=True)
+                ]
             )
             images = np.mean(
                 [
                     np.asarray(v)[deal.rows].var() / len(deal.rows)
-                    for v, deal in zip(values, of, strict=True)
+                    for v, deal in zip(values, source_deals, strict=True)
                 ]
             )
             mean = float(means.mean())
@@ -264,7 +267,7 @@ def _by_source(deals: list[_Deal], easy: list[_Deal], candidates: AnnotatedSet) 
             row |= {
                 fact: mean,
                 f"{fact}_difference": mean - base[fact],
-                f"{fact}_error": float(np.sqrt(2 * images)) if of is easy else 0.0,
+                f"{fact}_error": float(np.sqrt(2 * images)) if source_deals is easy else 0.0,
             }
         rows.append(row)
     return pl.DataFrame(rows)

@@ -15,7 +15,7 @@ from bayesrep.errors import OptionError, ProtocolWarning, StudyError, listing
 from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import durations, is_missing, parse_flags
-from bayesrep.protocols.comparison import Side, accuracy_rows, side_of
+from bayesrep.protocols.comparison import Participants, accuracy_rows, side_of
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.sources.matching import explain_absence
 from bayesrep.studies.predictions import Predictions
@@ -72,9 +72,9 @@ def compare_subsets(
     if reference.classifiers != replication.classifiers:
         raise StudyError("classifiers-differ-between-datasets")
     people = (None, None) if humans is None else humans
-    given = (None, None) if sets is None else sets
+    label_sets = (None, None) if sets is None else sets
     both = (reference, replication)
-    sides = [side_of(*each) for each in zip(both, people, given, strict=True)]
+    sides = [side_of(*each) for each in zip(both, people, label_sets, strict=True)]
     # By label sets nothing is known of a data set without any.
     if sets is not None:
         sides = [
@@ -119,10 +119,10 @@ def compare_subsets(
     return pl.concat(tables).with_columns(changes)
 
 
-def _hide_correctness(side: Side) -> Side:
-    """The same participants, of whose answers nobody knows which are right."""
+def _hide_correctness(side: Participants) -> Participants:
+    """Return the participants as if none of their answers could be judged."""
     nothing = np.zeros_like(side.answered)
-    return Side(side.names, nothing, nothing)
+    return Participants(side.names, nothing, nothing)
 
 
 def of_classes(
@@ -170,9 +170,9 @@ def read_image_subsets(path: str | Path, *predictions: Predictions) -> dict[str,
         flags = all((parse_flags(each).is_not_null() | is_missing(each)).all() for each in cells)
         values = [column] if flags else sorted({v for part in parts for v in part[column] if v})
         for value in values:
-            wanted = parse_flags(pl.col(column)) if flags else pl.col(column) == value
+            selected = parse_flags(pl.col(column)) if flags else pl.col(column) == value
             masks = tuple(
-                _mask(part.filter(wanted), each)
+                _mask(part.filter(selected), each)
                 for part, each in zip(parts, predictions, strict=True)
             )
             members[f"{column}: {value}" if value in members else value] = masks
@@ -249,5 +249,5 @@ def missed_by_all(data: Predictions, sets: LabelSets) -> Bools:
     sets
         The right labels; images without one are left out.
     """
-    asked = sets.select_images() & data.answered.any(axis=0)
-    return asked & ~(sets.contain(data.first) & data.answered).any(axis=0)
+    eligible = sets.select_images() & data.answered.any(axis=0)
+    return eligible & ~(sets.contain(data.first) & data.answered).any(axis=0)

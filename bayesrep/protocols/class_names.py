@@ -10,10 +10,10 @@ def class_numbers(
     names: Iterable[str], classes: Sequence[str], where: str, noun: str
 ) -> dict[str, int]:
     """The number of every class named in a file; names that are not classes are refused."""
-    known = {name: number for number, name in enumerate(classes)}
+    numbers = {name: number for number, name in enumerate(classes)}
     if tuple(classes) == synsets():
-        known |= {str(number): number for number in range(len(classes))}
-    number_of = {name: known.get(name) for name in dict.fromkeys(names)}
+        numbers |= {str(number): number for number in range(len(classes))}
+    number_of = {name: numbers.get(name) for name in dict.fromkeys(names)}
     if unknown := [name for name, number in number_of.items() if number is None]:
         are = "is not a class" if len(unknown) == 1 else "are not classes"
         raise StudyError(

@@ -19,25 +19,18 @@ from bayesrep.types import Bools
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """All participants on one data set.
+class Participants:
+    """All participants on one data set."""
 
-    Attributes
-    ----------
-    names
-        Names of the C participants, classifiers first.
-    right, answered : bool [C, N]
-        Whether there is a right answer, and one at all, on each image that counts.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # names of the C participants, classifiers first
+    # Whether there is a right answer, and one at all, on each image that counts [C, N].
     right: Bools
     answered: Bools
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What `compare` finds.
+    """Result of `compare`.
 
     Attributes
     ----------
@@ -54,7 +47,7 @@ class Comparison:
 
     accuracies: pl.DataFrame
     lines: pl.DataFrame
-    sides: tuple[Side, ...]
+    sides: tuple[Participants, ...]
 
     def pairs(self) -> pl.DataFrame:
         """Compare every two participants on either data set.
@@ -112,10 +105,10 @@ def compare(
     if reference.classes != replication.classes or reference.classifiers != replication.classifiers:
         raise StudyError("classifiers-or-classes-differ")
     people = (None, None) if humans is None else humans
-    given = (None, None) if sets is None else sets
+    label_sets = (None, None) if sets is None else sets
     sides = tuple(
         side_of(data, persons, labels)
-        for data, persons, labels in zip((reference, replication), people, given, strict=True)
+        for data, persons, labels in zip((reference, replication), people, label_sets, strict=True)
     )
     # Participants are classifiers first, then people, on both sides alike.
     machines = len(reference.classifiers)
@@ -133,7 +126,7 @@ def compare(
     return Comparison(accuracies, lines if machines > 1 else lines.clear(), sides)
 
 
-def side_of(data: Predictions, people: Predictions | None, sets: LabelSets | None) -> Side:
+def side_of(data: Predictions, people: Predictions | None, sets: LabelSets | None) -> Participants:
     """All participants on one data set; see `compare` for what counts and what is right."""
     if people is not None:
         data = beside(data, people)
@@ -143,7 +136,7 @@ def side_of(data: Predictions, people: Predictions | None, sets: LabelSets | Non
         right = sets.contain(data.first)
     if not answered.any():
         raise StudyError("no-image-to-compare", dataset=data.dataset)
-    return Side(data.classifiers, right & answered, answered)
+    return Participants(data.classifiers, right & answered, answered)
 
 
 def accuracy_rows(

@@ -1,4 +1,4 @@
-"""What is taken for what, and what occurs together, by class or by superclass.
+"""Confusions and co-occurrences, by class or by superclass.
 
 Tsipras et al. (2020), section 5.2 and appendix C.4: superclasses that are often taken for each
 other by classifiers and people alike are those whose objects share images.
@@ -26,7 +26,7 @@ def confusion(
     *,
     interval: str = "jeffreys",
 ) -> pl.DataFrame:
-    """How often each participant answers what to images of each class or superclass.
+    """Compute how often each participant answers each label to images of each class or superclass.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def confusion_difference(
     other: str,
     groups: NDArray[np.str_] | None = None,
 ) -> pl.DataFrame:
-    """How much more often one participant takes one for another than a second participant does.
+    """Compute by how much one participant's confusion rates exceed a second participant's.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def co_occurrence(
     empty: str = "exclude",
     interval: str = "jeffreys",
 ) -> pl.DataFrame:
-    """How often an image of one class or superclass also shows another label.
+    """Compute how often an image of one class or superclass also shows another label.
 
     Parameters
     ----------
@@ -149,9 +149,9 @@ def co_occurrence(
     # Several labels of one superclass on one image are one occurrence.
     pairs = np.unique(image * size + label)
     image, label = pairs // size, pairs % size
-    shown = codes[predictions.labels]
-    counts = _pair_counts(shown[image], label, np.ones(len(image), np.bool_), size)
-    images = np.bincount(shown[sets.select_images(empty) & (shown >= 0)], minlength=size)
+    labels = codes[predictions.labels]
+    counts = _pair_counts(labels[image], label, np.ones(len(image), np.bool_), size)
+    images = np.bincount(labels[sets.select_images(empty) & (labels >= 0)], minlength=size)
     return _cells(names, counts, interval, images)
 
 

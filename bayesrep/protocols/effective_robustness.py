@@ -57,7 +57,7 @@ class Shift:
 
 @dataclass(frozen=True, eq=False)
 class EffectiveRobustness:
-    """What `measure_robustness` finds.
+    """Result of `measure_robustness`.
 
     Attributes
     ----------
@@ -97,15 +97,15 @@ def measure_shifts(answers: Sequence[Predictions], *, seed: int = 0) -> list[Shi
         for each, child in zip(answers, children, strict=True)
     ]
     return [
-        Shift(each.dataset, means[0], mean, (draws[0], drawn))
-        for each, mean, drawn in zip(answers[1:], means[1:], draws[1:], strict=True)
+        Shift(each.dataset, means[0], mean, (draws[0], replicates))
+        for each, mean, replicates in zip(answers[1:], means[1:], draws[1:], strict=True)
     ]
 
 
 def measure_robustness(
     shifts: Sequence[Shift], classifiers: Sequence[str], *, baseline: Sequence[str] | None = None
 ) -> EffectiveRobustness:
-    """How far each classifier is from the baseline's line on each data set.
+    """Compute each classifier's distance from the baseline's line on each data set.
 
     Parameters
     ----------
@@ -147,8 +147,8 @@ def _robustness_rows(
 ) -> pl.DataFrame:
     used = on_line & can_be_shown(shift.reference, shift.accuracy, scale)
     expected = expect_accuracies(shift.reference, shift.accuracy, used, scale)
-    drawn = shift.draws[1] - expect_accuracies(*shift.draws, used, scale)
-    lower, upper = np.quantile(drawn, INTERVAL, axis=0)
+    residuals = shift.draws[1] - expect_accuracies(*shift.draws, used, scale)
+    lower, upper = np.quantile(residuals, INTERVAL, axis=0)
     table = pl.DataFrame(
         {
             "classifier": list(classifiers),

@@ -1,4 +1,4 @@
-"""What people answered to the same images, and what has been published of it."""
+"""People's answers to the same images, and those that have been published."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -12,8 +12,8 @@ from bayesrep.files.values import texts
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
 
-_COLUMNS = ("image", "labeler", "answer")
-_CROWD_KIT = {"task": "image", "worker": "labeler", "label": "answer"}
+_ANSWER_COLUMNS = ("image", "labeler", "answer")
+_CROWD_KIT_NAMES = {"task": "image", "worker": "labeler", "label": "answer"}
 
 
 def read_humans(path: str | Path, *predictions: Predictions) -> tuple[Predictions, ...]:
@@ -40,14 +40,14 @@ def read_humans(path: str | Path, *predictions: Predictions) -> tuple[Prediction
         Naming the file and the images, labelers or answers: unknown ones, or two answers of one
         labeler to one image.
     """
-    table, where = read_only(path, ("dataset", *_COLUMNS, *_CROWD_KIT))
+    table, where = read_only(path, ("dataset", *_ANSWER_COLUMNS, *_CROWD_KIT_NAMES))
     # crowd-kit's names of columns are understood, too.
     if "labeler" not in table.columns:
-        new = {old: new for old, new in _CROWD_KIT.items() if old in table.columns}
+        new = {old: new for old, new in _CROWD_KIT_NAMES.items() if old in table.columns}
         table = table.rename({o: n for o, n in new.items() if n not in table.columns})
-    require(table, _COLUMNS, where)
-    held = [name for name in ("dataset", *_COLUMNS) if name in table.columns]
-    rows = pl.DataFrame([texts(table[name], where) for name in held])
+    require(table, _ANSWER_COLUMNS, where)
+    present = [name for name in ("dataset", *_ANSWER_COLUMNS) if name in table.columns]
+    rows = pl.DataFrame([texts(table[name], where) for name in present])
     rows = rows.with_columns(pl.arange(1, pl.len() + 1).alias("row"))
     labelers = rows["labeler"].unique(maintain_order=True).to_list()
     # Every answer must be about an image of exactly one of the data sets.
@@ -109,12 +109,12 @@ def beside(predictions: Predictions, humans: Predictions) -> Predictions:
     StudyError
         Where nobody answered any image of the data set, or a name is taken.
     """
-    seen = np.any(humans.answered, axis=0)
-    if not seen.any():
+    answered = np.any(humans.answered, axis=0)
+    if not answered.any():
         raise StudyError("no-human-answers", dataset=predictions.dataset)
-    if taken := sorted(set(predictions.classifiers) & set(humans.classifiers)):
-        raise StudyError("labeler-named-as-classifier", labelers=listing(taken, "labeler"))
-    machines = np.where(np.expand_dims(seen, 1), predictions.answers[:, :, :1], NO_ANSWER)
+    if duplicates := sorted(set(predictions.classifiers) & set(humans.classifiers)):
+        raise StudyError("labeler-named-as-classifier", labelers=listing(duplicates, "labeler"))
+    machines = np.where(np.expand_dims(answered, 1), predictions.answers[:, :, :1], NO_ANSWER)
     return Predictions(
         predictions.dataset,
         predictions.images,

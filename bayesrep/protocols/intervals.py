@@ -26,7 +26,7 @@ def _nodes(count: int) -> tuple[Floats, Floats]:
 
 
 _MANY_NODES, _MANY_WEIGHTS = _nodes(128)
-_NODES, _WEIGHTS = _nodes(32)  # for pairs, of which there are tens of thousands
+_PAIR_NODES, _PAIR_WEIGHTS = _nodes(32)  # for pairs, of which there are tens of thousands
 
 
 def proportion_interval(
@@ -107,8 +107,8 @@ def independent_difference(
     other = betaincinv(c[..., None], d[..., None], _MANY_NODES)  # [..., node], the narrower one
 
     def probability_below(difference: Floats) -> Floats:
-        at = np.clip(difference[..., None] + other, 0, 1)
-        return betainc(a[..., None], b[..., None], at) @ _MANY_WEIGHTS
+        upper = np.clip(difference[..., None] + other, 0, 1)
+        return betainc(a[..., None], b[..., None], upper) @ _MANY_WEIGHTS
 
     spread = np.sqrt(_beta_variance(a, b) + _beta_variance(c, d))
     low, high = (
@@ -165,25 +165,25 @@ def paired_difference(
 
 def _first_conditional(b: Floats, c: Floats, rest: Floats) -> Callable[[Floats], Floats]:
     """P(q (2 t - 1) <= difference) by P(t <= ...) over the quantiles of q."""
-    q = betaincinv((b + c)[..., None], rest[..., None], _NODES)
+    q = betaincinv((b + c)[..., None], rest[..., None], _PAIR_NODES)
     q = np.maximum(q, np.finfo(float).tiny)
 
     def probability_below(difference: Floats) -> Floats:
-        at = (1 + np.clip(difference[..., None] / q, -1, 1)) / 2
-        return betainc(b[..., None], c[..., None], at) @ _WEIGHTS
+        upper = (1 + np.clip(difference[..., None] / q, -1, 1)) / 2
+        return betainc(b[..., None], c[..., None], upper) @ _PAIR_WEIGHTS
 
     return probability_below
 
 
 def _below_by_share(b: Floats, c: Floats, rest: Floats) -> Callable[[Floats], Floats]:
     """P(q (2 t - 1) <= difference) by P(q <= ...) over the quantiles of t."""
-    r = 2 * betaincinv(b[..., None], c[..., None], _NODES) - 1
+    r = 2 * betaincinv(b[..., None], c[..., None], _PAIR_NODES) - 1
     r = np.where(r == 0, np.finfo(float).tiny, r)
 
     def probability_below(difference: Floats) -> Floats:
-        at = np.clip(difference[..., None] / r, 0, 1)
-        under = betainc((b + c)[..., None], rest[..., None], at)
-        return np.where(r > 0, under, 1 - under) @ _WEIGHTS
+        upper = np.clip(difference[..., None] / r, 0, 1)
+        under = betainc((b + c)[..., None], rest[..., None], upper)
+        return np.where(r > 0, under, 1 - under) @ _PAIR_WEIGHTS
 
     return probability_below
 
@@ -200,16 +200,16 @@ def _quantile(
     A library's root finder would hold the nodes of every integral once per step.
     """
     low, high = np.full_like(mean, -1.0), np.full_like(mean, 1.0)
-    last, at = mean, np.clip(mean + ndtri(tail) * spread, -1, 1)
-    last_excess, excess = below(last) - tail, below(at) - tail
+    last, x = mean, np.clip(mean + ndtri(tail) * spread, -1, 1)
+    last_excess, excess = below(last) - tail, below(x) - tail
     enough = _QUANTILE_TOLERANCE * spread
     for _ in range(100):
-        low, high = np.where(excess <= 0, at, low), np.where(excess > 0, at, high)
-        if np.all((high - low < enough) | (np.abs(at - last) < enough) | ~np.isfinite(excess)):
+        low, high = np.where(excess <= 0, x, low), np.where(excess > 0, x, high)
+        if np.all((high - low < enough) | (np.abs(x - last) < enough) | ~np.isfinite(excess)):
             break
         with np.errstate(divide="ignore", invalid="ignore"):
-            secant = at - excess * (at - last) / (excess - last_excess)
-        last, last_excess = at, excess
-        at = np.where((secant > low) & (secant < high), secant, (low + high) / 2)
-        excess = below(at) - tail
-    return at
+            secant = x - excess * (x - last) / (excess - last_excess)
+        last, last_excess = x, excess
+        x = np.where((secant > low) & (secant < high), secant, (low + high) / 2)
+        excess = below(x) - tail
+    return x

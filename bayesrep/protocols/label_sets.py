@@ -36,7 +36,7 @@ from bayesrep.sources.matching import explain_absence
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools
 
-_VALIDATION = re.compile(r"ILSVRC2012_val_(\d{8})")
+_VALIDATION_NAME = re.compile(r"ILSVRC2012_val_(\d{8})")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,21 +68,21 @@ class LabelSets:
 
     @property
     def sizes(self) -> NDArray[np.integer[Any]]:
-        """How many labels are right on each image [N]."""
+        """Count the right labels of each image [N]."""
         return np.bincount(self.image, minlength=len(self.known))
 
     def select_images(self, empty: str = "exclude") -> Bools:
         """The images [N] that count: with `empty="wrong"` those without a right label, too."""
-        if empty not in (known := get_args(Empty)):
-            raise OptionError("unknown-empty-handling", empty=empty, choices=", ".join(known))
+        if empty not in (choices := get_args(Empty)):
+            raise OptionError("unknown-empty-handling", empty=empty, choices=", ".join(choices))
         return self.known & (self.sizes > 0) if empty == "exclude" else self.known
 
     def contain(self, answers: ArrayLike) -> Bools:
-        """Whether each answer [..., N] is among the right labels of its image."""
-        given = np.asarray(answers)
+        """Return whether each answer [..., N] is among the right labels of its image."""
+        numbers = np.asarray(answers)
         keys = self.image * self.classes + self.label  # increasing
-        wanted = np.arange(given.shape[-1], dtype=np.int64) * self.classes + given
-        return (np.append(keys, -1)[np.searchsorted(keys, wanted)] == wanted) & (given >= 0)
+        query = np.arange(numbers.shape[-1], dtype=np.int64) * self.classes + numbers
+        return (np.append(keys, -1)[np.searchsorted(keys, query)] == query) & (numbers >= 0)
 
 
 def read_label_sets(paths: Sequence[str | Path], predictions: Predictions) -> LabelSets:
@@ -161,8 +161,8 @@ def _other_images_error(paths: Sequence[str | Path], predictions: Predictions) -
 
 def _explain_file(path: Path, predictions: Predictions) -> str:
     if path.suffix.lower() == ".json":
-        held = strict_json.read(path)
-        table = pl.DataFrame({"image": list(held) if isinstance(held, dict) else []})
+        content = strict_json.read(path)
+        table = pl.DataFrame({"image": list(content) if isinstance(content, dict) else []})
     else:
         table = _read_rows(path)
     return explain_absence(predictions.images.tolist(), table)
@@ -171,7 +171,7 @@ def _explain_file(path: Path, predictions: Predictions) -> str:
 def _read(paths: Sequence[str | Path], predictions: Predictions) -> LabelSets | None:
     """The label sets of a data set's images, None where no image has one."""
     places = {normalize_name(name): row for row, name in enumerate(predictions.images.tolist())}
-    known = np.zeros(len(places), dtype=np.bool_)
+    has_labels = np.zeros(len(places), dtype=np.bool_)
     pairs: list[tuple[int, int]] = []
     categories: dict[str, Bools] = {}
     for path in map(Path, paths):
@@ -183,22 +183,22 @@ def _read(paths: Sequence[str | Path], predictions: Predictions) -> LabelSets | 
         ]
         labels = (label for _, each in sets for label in each)
         numbers = class_numbers(labels, predictions.classes, str(path), "label")
-        if twice := [image for image, _ in sets if known[places[image]]]:
+        if twice := [image for image, _ in sets if has_labels[places[image]]]:
             raise StudyError("second-label-set", path=path, images=listing(twice))
-        known[[places[image] for image, _ in sets]] = True
+        has_labels[[places[image] for image, _ in sets]] = True
         pairs += [(places[image], numbers[label]) for image, each in sets for label in each]
-    if not known.any():
+    if not has_labels.any():
         return None
-    if not known.all():
-        missing = predictions.images[~known].tolist()
+    if not has_labels.all():
+        missing = predictions.images[~has_labels].tolist()
         warnings.warn(
             f"{_list_paths(paths)}: no label set of {listing(missing)} of {predictions.dataset!r}; "
-            f"accuracies are those on the other {known.sum():,}",
+            f"accuracies are those on the other {has_labels.sum():,}",
             ProtocolWarning,
             stacklevel=3,
         )
     image, label = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    return LabelSets(known, image, label, len(predictions.classes), categories)
+    return LabelSets(has_labels, image, label, len(predictions.classes), categories)
 
 
 def _sets(
@@ -226,7 +226,7 @@ def _in_order(
     path: Path, content: list[Any], predictions: Predictions
 ) -> Iterator[tuple[str, Any]]:
     for image in predictions.images.tolist():
-        match = _VALIDATION.search(image)
+        match = _VALIDATION_NAME.search(image)
         if match is None:
             continue
         number = int(match.group(1))

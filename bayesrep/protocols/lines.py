@@ -24,9 +24,9 @@ _FROM_SCALE: Mapping[str, Callable[[Floats], Floats]] = {
     "probit": ndtr,
     "logit": expit,
 }
-SCALES = tuple(_TO_SCALE)
-REPLICATES = 1000
-_BLOCK = 50  # replicates whose weights are held at a time
+SCALE_NAMES = tuple(_TO_SCALE)
+LINE_REPLICATES = 1000
+_BLOCK_REPLICATES = 50  # replicates whose weights are held at a time
 
 
 def resampled_accuracies(
@@ -47,14 +47,14 @@ def resampled_accuracies(
         NaN for who answered nothing.
     """
     rng = np.random.default_rng(seed)
-    hits, seen = (each.astype(np.float32) for each in (right & answered, answered))
+    hits, counted = (each.astype(np.float32) for each in (right & answered, answered))
     full = bool(answered.all())
-    draws = np.empty((REPLICATES, len(right)))
-    for begin in range(0, REPLICATES, _BLOCK):
-        weights = rng.standard_exponential((_BLOCK, right.shape[1]), dtype=np.float32)
-        total = weights.sum(axis=1, keepdims=True) if full else weights @ seen.T
+    draws = np.empty((LINE_REPLICATES, len(right)))
+    for begin in range(0, LINE_REPLICATES, _BLOCK_REPLICATES):
+        weights = rng.standard_exponential((_BLOCK_REPLICATES, right.shape[1]), dtype=np.float32)
+        total = weights.sum(axis=1, keepdims=True) if full else weights @ counted.T
         with np.errstate(invalid="ignore", divide="ignore"):
-            draws[begin : begin + _BLOCK] = weights @ hits.T / total
+            draws[begin : begin + _BLOCK_REPLICATES] = weights @ hits.T / total
     return draws
 
 
@@ -83,13 +83,13 @@ def fit_lines(
     """
     x, y = np.asarray(reference, float), np.asarray(replication, float)
     rows: list[dict[str, object]] = []
-    for scale in SCALES:
+    for scale in SCALE_NAMES:
         used = can_be_shown(x, y, scale)
-        drawn = None
+        lines = None
         if draws is not None:
-            drawn = tuple(transform_accuracies(each[:, used], scale) for each in draws)
+            lines = tuple(transform_accuracies(each[:, used], scale) for each in draws)
         line = _line(
-            transform_accuracies(x[used], scale), transform_accuracies(y[used], scale), drawn
+            transform_accuracies(x[used], scale), transform_accuracies(y[used], scale), lines
         )
         rows += [{"scale": scale, **row} for row in line]
     gap = x - y
@@ -174,7 +174,7 @@ def line_band(
     at
         [P] reference accuracies.
     scale
-        One of `SCALES`, on which the line is straight.
+        One of `SCALE_NAMES`, on which the line is straight.
 
     Returns
     -------

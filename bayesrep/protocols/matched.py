@@ -29,14 +29,14 @@ from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.types import Floats
 
-CRITERIA = ("label+probability", "probability")  # algorithms 1 and 2
+MATCH_ON = ("label+probability", "probability")  # algorithms 1 and 2
 LARGEST_RUNS = 10_000
-BINS = np.linspace(0, 1, 21)  # of the curves, by confidence
+BIN_EDGES = np.linspace(0, 1, 21)  # of the curves, by confidence
 
 
 @dataclass(frozen=True, eq=False)
 class MatchedAccuracy:
-    """What `match` finds.
+    """Result of `match`.
 
     Attributes
     ----------
@@ -115,18 +115,18 @@ def match(
         Where an option is out of range.
     """
     _check(reference, replication, epsilon, runs)
-    known = {name: number for number, name in enumerate(replication.classifiers)}
+    place = {name: number for number, name in enumerate(replication.classifiers)}
     rows: list[dict[str, Any]] = []
     curves: list[pl.DataFrame] = []
-    with progress_bar(len(known), "classifier", show=progress) as bar:
+    with progress_bar(len(place), "classifier", show=progress) as bar:
         for number, classifier in enumerate(reference.classifiers):
-            pair = _Pair(_judge_one(reference, number), _judge_one(replication, known[classifier]))
+            pair = _Pair(_judge_one(reference, number), _judge_one(replication, place[classifier]))
             # The seed comes from the classifier's name, so that others do not change its matchings.
             state = np.random.SeedSequence([seed, zlib.crc32(classifier.encode())])
-            for criterion, child in zip(CRITERIA, state.spawn(len(CRITERIA)), strict=True):
+            for criterion, child in zip(MATCH_ON, state.spawn(len(MATCH_ON)), strict=True):
                 seeds = child.generate_state(runs, dtype=np.uint64).tolist()
                 # Each run matches every image to one of similar confidence, or to none.
-                partners = pair.matchings(epsilon, seeds, by_class=criterion == CRITERIA[0])
+                partners = pair.matchings(epsilon, seeds, by_class=criterion == MATCH_ON[0])
                 key = {"criterion": criterion, "classifier": classifier}
                 rows += [{**key, **row} for row in pair.quantities(partners)]
                 curves.append(pair.curves(partners).select(*_literals(key), pl.all()))
@@ -208,8 +208,8 @@ class _Pair:
     ) -> NDArray[np.integer[Any]]:
         """The source of every target in every run [R, T]."""
         classes = (self.source.label, self.target.label) if by_class else None
-        near = neighbours(self.source.confidence, self.target.confidence, epsilon, classes)
-        return np.stack([match_at_random(*near, seed) for seed in seeds])
+        candidates = neighbours(self.source.confidence, self.target.confidence, epsilon, classes)
+        return np.stack([match_at_random(*candidates, seed) for seed in seeds])
 
     def quantities(self, partners: NDArray[np.integer[Any]]) -> Iterator[dict[str, Any]]:
         """Estimates, their scatter over runs, and effective counts to make intervals from."""
@@ -235,10 +235,10 @@ class _Pair:
         mean, scatter = _over_runs(first - second, run, len(partners))
         paired = [float(cell * size) for cell in (*cells, 1 - sum(cells))]
         yield {"quantity": "matched_gap", "estimate": mean, "run_sd": scatter, "paired": paired}
-        row, left = np.nonzero(~matched)
-        times = np.bincount(left, minlength=len(self.target))
-        size = times.sum() ** 2 / np.sum(times**2) if len(left) else 0.0
-        right = self.target.right[left]
+        row, unmatched = np.nonzero(~matched)
+        times = np.bincount(unmatched, minlength=len(self.target))
+        size = times.sum() ** 2 / np.sum(times**2) if len(unmatched) else 0.0
+        right = self.target.right[unmatched]
         yield _share("unmatched_accuracy", *_over_runs(right, row, len(partners)), size)
         share = 1 - matched.mean(axis=1)
         yield _share("fraction_unmatched", share.mean(), _sd(share), len(self.target))
@@ -280,7 +280,7 @@ def _sd(values: Floats) -> float:
 
 
 def _effective(values: Floats, source: Any, target: Any, run: Any) -> float:
-    """How many independent pairs would tell the mean as exactly as these, which share images.
+    """Compute the number of independent pairs with the variance of these, which share images.
 
     Cameron, Gelbach and Miller (2011), equation 2.11, with clusters of source and target images.
     """
@@ -299,18 +299,19 @@ def _effective(values: Floats, source: Any, target: Any, run: Any) -> float:
 
 
 def _curve(data: _Judged, weights: Floats) -> pl.DataFrame:
-    number = np.clip(np.searchsorted(BINS, data.confidence, side="right") - 1, 0, len(BINS) - 2)
+    places = np.searchsorted(BIN_EDGES, data.confidence, side="right") - 1
+    number = np.clip(places, 0, len(BIN_EDGES) - 2)
     images, confidence, right = (
-        np.bincount(number, weights * values, minlength=len(BINS) - 1)
+        np.bincount(number, weights * values, minlength=len(BIN_EDGES) - 1)
         for values in (np.ones(len(data)), data.confidence, data.right)
     )
     some = images > 1e-9
     images = np.where(some, images, np.nan)
-    width = np.diff(BINS)
+    width = np.diff(BIN_EDGES)
     table = pl.DataFrame(
         {
-            "low": BINS[:-1],
-            "high": BINS[1:],
+            "low": BIN_EDGES[:-1],
+            "high": BIN_EDGES[1:],
             "images": images,
             "density": images / max(weights.sum(), 1e-300) / width,
             "confidence": confidence / images,

@@ -23,7 +23,7 @@ from bayesrep.types import Floats
 
 UNMATCHED_NUMBER = -1
 _FEW_NEIGHBOURS = 24  # so few neighbours are looked at one by one
-_TRIES = 12  # draws that may hit a taken one before the tree is asked
+_MAX_TRIES = 12  # draws that may hit a taken one before the tree is asked
 
 Integers = NDArray[np.integer[Any]]
 
@@ -45,10 +45,10 @@ def neighbours(
     begins = np.searchsorted(sorted_classes, kinds, side="left")
     ends = np.searchsorted(sorted_classes, kinds, side="right")
     for begin, end, mine in zip(begins, ends, np.split(by_class, starts[1:]), strict=True):
-        values, wanted = source[order[begin:end]], target[mine]
+        values, targets = source[order[begin:end]], target[mine]
         # Both sums grow with the source, so that a search for them decides ties as published.
-        low[mine] = begin + np.searchsorted(values + epsilon, wanted, side="left")
-        high[mine] = begin + np.searchsorted(values - epsilon, wanted, side="right")
+        low[mine] = begin + np.searchsorted(values + epsilon, targets, side="left")
+        high[mine] = begin + np.searchsorted(values - epsilon, targets, side="right")
     return order, low, high
 
 
@@ -58,31 +58,31 @@ def match_at_random(order: Integers, low: Integers, high: Integers, seed: int) -
     The order and ranges of the sources are those of `neighbours`.
     """
     draw = random.Random(seed).random
-    taken = bytearray(len(order))
-    free = _Free(len(order))
+    used = bytearray(len(order))
+    free = _FreePlaces(len(order))
     places = []
     for begin, end in zip(low.tolist(), high.tolist(), strict=True):
         width = end - begin
         place = UNMATCHED_NUMBER
         if width > _FEW_NEIGHBOURS:
-            for _ in range(_TRIES):
+            for _ in range(_MAX_TRIES):
                 place = begin + int(draw() * width)
-                if not taken[place]:
+                if not used[place]:
                     break
             else:
                 place = free.random(begin, end, places, draw())
         elif width:
-            left = [at for at in range(begin, end) if not taken[at]]
-            if left:
-                place = left[int(draw() * len(left))]
+            free_places = [i for i in range(begin, end) if not used[i]]
+            if free_places:
+                place = free_places[int(draw() * len(free_places))]
         if place >= 0:
-            taken[place] = 1
+            used[place] = 1
         places.append(place)
     numbers = np.asarray(places, dtype=np.int64)
     return np.where(numbers >= 0, order[numbers], UNMATCHED_NUMBER)
 
 
-class _Free:
+class _FreePlaces:
     """A Fenwick tree that counts the sources not taken; told of them only when it is asked."""
 
     def __init__(self, size: int) -> None:
@@ -98,14 +98,14 @@ class _Free:
                 self._take(place)
         self._known = len(places)
         before = self._count_before(begin)
-        left = self._count_before(end) - before
-        return self._find(before + int(uniform * left)) if left else UNMATCHED_NUMBER
+        n_free = self._count_before(end) - before
+        return self._find(before + int(uniform * n_free)) if n_free else UNMATCHED_NUMBER
 
     def _take(self, place: int) -> None:
-        at = place + 1
-        while at <= self._size:
-            self._counts[at] -= 1
-            at += at & -at
+        node = place + 1
+        while node <= self._size:
+            self._counts[node] -= 1
+            node += node & -node
 
     def _count_before(self, place: int) -> int:
         total = 0
@@ -116,10 +116,10 @@ class _Free:
 
     def _find(self, rank: int) -> int:
         """The place with `rank` free ones before it."""
-        at, step = 0, self._top
+        node, step = 0, self._top
         while step:
-            if at + step <= self._size and self._counts[at + step] <= rank:
-                at += step
-                rank -= self._counts[at]
+            if node + step <= self._size and self._counts[node + step] <= rank:
+                node += step
+                rank -= self._counts[node]
             step >>= 1
-        return at
+        return node

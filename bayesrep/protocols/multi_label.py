@@ -22,13 +22,13 @@ from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools, Floats, Ints
 
 LARGEST_TRIALS = 100_000  # random orders of all classes are held at once
-_PARTS = ("all", "one label", "several labels")
-_CATEGORY = "category: "
+_PART_NAMES = ("all", "one label", "several labels")
+_CATEGORY_PREFIX = "category: "
 
 
 @dataclass(frozen=True, eq=False)
 class _Metric:
-    """What is counted, over which images: right and images [C, N], right only where images."""
+    """Numerator and denominator of a metric: right and images [C, N], right only where images."""
 
     name: str
     right: Bools
@@ -92,34 +92,34 @@ def multilabel(
     StudyError
         Where no image is left, or a subset takes a name of this table's own.
     """
-    kept = sets.select_images(empty)
+    included = sets.select_images(empty)
     if trials < 1:
         raise OptionError("trials-below-one", trials=trials)
     refuse_above("trials", trials, LARGEST_TRIALS)
     chosen = class_subsets(predictions.classes) if subsets is None else subsets
-    if taken := [name for name in chosen if name in _PARTS]:
-        raise StudyError("table-subset-name-taken", subsets=listing(taken, "subset"))
-    if not kept.any():
+    if reserved := [name for name in chosen if name in _PART_NAMES]:
+        raise StudyError("table-subset-name-taken", subsets=listing(reserved, "subset"))
+    if not included.any():
         raise StudyError("no-image-with-right-label", dataset=predictions.dataset)
-    metrics = list(_metrics(predictions, sets, kept))
+    metrics = list(_metrics(predictions, sets, included))
     parts = _image_parts(predictions, sets, chosen)
     right, images = (
         np.stack([[(values & part).sum(axis=1) for part in parts.values()] for values in each])
         for each in ([m.right for m in metrics], [m.images for m in metrics])
     )  # [metric, part, classifier]
     p_value = np.full(right.shape, np.nan)
-    drawn = _random_classes(predictions.labels, len(predictions.classes), trials, seed)
+    random_labels = _random_classes(predictions.labels, len(predictions.classes), trials, seed)
     for number, metric in enumerate(metrics):
-        p_value[number, len(_PARTS) : len(_PARTS) + len(chosen)] = _class_bootstrap(
-            metric, predictions.labels, drawn, chosen
+        p_value[number, len(_PART_NAMES) : len(_PART_NAMES) + len(chosen)] = _class_bootstrap(
+            metric, predictions.labels, random_labels, chosen
         )
     return _table(
         predictions, [m.name for m in metrics], list(parts), right, images, p_value, interval
     )
 
 
-def _metrics(predictions: Predictions, sets: LabelSets, kept: Bools) -> Iterator[_Metric]:
-    images = predictions.answered & kept
+def _metrics(predictions: Predictions, sets: LabelSets, included: Bools) -> Iterator[_Metric]:
+    images = predictions.answered & included
     first = predictions.correct & images
     good = sets.contain(predictions.first) & images
     yield _Metric("top-1", first, images)
@@ -138,9 +138,9 @@ def _image_parts(
     sizes = sets.sizes
     masks = (np.ones(len(sizes), np.bool_), sizes == 1, sizes > 1)
     return {
-        **dict(zip(_PARTS, masks, strict=True)),
+        **dict(zip(_PART_NAMES, masks, strict=True)),
         **{name: mask[predictions.labels] for name, mask in subsets.items()},
-        **{f"{_CATEGORY}{name}": mask for name, mask in sets.categories.items()},
+        **{f"{_CATEGORY_PREFIX}{name}": mask for name, mask in sets.categories.items()},
     }
 
 
@@ -160,7 +160,7 @@ def _class_bootstrap(
     ranks: Ints,
     subsets: Mapping[str, Bools],
 ) -> Floats:
-    """How often random classes change the accuracy as much as a subset does: [subset, C]."""
+    """Compute how often random classes change the accuracy as much as a subset: [subset, C]."""
     classes = ranks.shape[1]
     right, images = (_by_class(values, labels, classes) for values in (metric.right, metric.images))
     present = np.bincount(labels, minlength=classes) > 0
@@ -171,8 +171,8 @@ def _class_bootstrap(
             size = int((mask & present).sum())
             if size in (0, present.sum()):
                 continue
-            drawn = (ranks < size).astype(np.float64)
-            change = np.abs((drawn @ right.T) / (drawn @ images.T) - overall)
+            resampled = (ranks < size).astype(np.float64)
+            change = np.abs((resampled @ right.T) / (resampled @ images.T) - overall)
             own = np.abs(right[:, mask].sum(axis=1) / images[:, mask].sum(axis=1) - overall)
             # Rounding must not make a draw of the subset itself count as a smaller change.
             as_large = (change >= own - 1e-12).sum(axis=0)

@@ -1,4 +1,4 @@
-"""Which of two participants is better on the same images: McNemar's test and a posterior."""
+"""Compare two participants on the same images: McNemar's test and a posterior."""
 
 from collections.abc import Sequence
 
@@ -35,11 +35,11 @@ def holm(p_values: ArrayLike) -> Floats:
 
     Holm (1979). A NaN is not a test and stays.
     """
-    given = np.asarray(p_values, float)
-    order = np.argsort(given)  # NaN last
-    count = int(np.isfinite(given).sum())
-    adjusted = np.full(given.shape, np.nan)
-    steps = given[order[:count]] * np.arange(count, 0, -1)
+    values = np.asarray(p_values, float)
+    order = np.argsort(values)  # NaN last
+    count = int(np.isfinite(values).sum())
+    adjusted = np.full(values.shape, np.nan)
+    steps = values[order[:count]] * np.arange(count, 0, -1)
     adjusted[order[:count]] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return adjusted
 
@@ -65,11 +65,11 @@ def compare_pairs(names: Sequence[str], right: Bools, answered: Bools) -> pl.Dat
         intervals are each for one pair). Null without images.
     """
     # Sums of 0s and 1s are exact in float32 up to 2^24 images.
-    hit, seen = (right & answered).astype(np.float32), answered.astype(np.float32)
+    hit, counted = (right & answered).astype(np.float32), answered.astype(np.float32)
     first, second = np.triu_indices(len(names), k=1)
     both = (hit @ hit.T)[first, second].astype(np.int64)
-    hits = (hit @ seen.T).astype(np.int64)
-    images = (seen @ seen.T)[first, second].astype(np.int64)
+    hits = (hit @ counted.T).astype(np.int64)
+    images = (counted @ counted.T)[first, second].astype(np.int64)
     b, c = hits[first, second] - both, hits.T[first, second] - both
     neither = images - both - b - c
     none = images == 0

@@ -1,4 +1,4 @@
-"""What people say of the images of a test set: labels that they select, and objects they see.
+"""People's answers about a test set's images: labels that they select, objects they see.
 
 Tsipras et al. (2020), sections 4 and 5, from two tables that `bayesrep collect` writes: how often
 people select each label of an image (the *contains* tasks), and which objects it shows, with the
@@ -23,34 +23,24 @@ from bayesrep.sources.matching import explain_absence
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Floats
 
-COUNTS = ("image", "label", "selected", "shown")
-OBJECTS = ("image", "label", "selected", "object", "names", "objects", "main_label")
+COUNT_COLUMNS = ("image", "label", "selected", "shown")
+OBJECT_COLUMNS = ("image", "label", "selected", "object", "names", "objects", "main_label")
 
 
 @dataclass(frozen=True, eq=False)
-class OfLabels:
-    """A value for some labels of some of N images.
+class LabelValues:
+    """A value for some labels of some of N images."""
 
-    Attributes
-    ----------
-    keys : int64 [L]
-        image · K + label, increasing.
-    values : [L]
-        Value of each label.
-    classes
-        K.
-    """
-
-    keys: NDArray[np.int64]
-    values: NDArray[Any]
-    classes: int
+    keys: NDArray[np.int64]  # image · K + label [L], increasing
+    values: NDArray[Any]  # value of each label [L]
+    classes: int  # K, number of classes
 
     def values_of(self, labels: ArrayLike, missing: Any) -> NDArray[Any]:
         """The values of labels [..., N], which may be -1; `missing` where none is known."""
-        given = np.asarray(labels)
-        wanted = np.arange(given.shape[-1], dtype=np.int64) * self.classes + given
-        place = np.searchsorted(self.keys, wanted)
-        is_known = (np.append(self.keys, -1)[place] == wanted) & (given >= 0)
+        numbers = np.asarray(labels)
+        keys = np.arange(numbers.shape[-1], dtype=np.int64) * self.classes + numbers
+        place = np.searchsorted(self.keys, keys)
+        is_known = (np.append(self.keys, -1)[place] == keys) & (numbers >= 0)
         return np.where(is_known, np.append(self.values, missing)[place], missing)
 
     @property
@@ -66,46 +56,29 @@ class OfLabels:
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """What people say of the N images of one data set.
+    """People's answers about the N images of one data set."""
 
-    Attributes
-    ----------
-    frequency : OfLabels or None
-        How often each label is selected.
-    shown : OfLabels or None
-        How many annotators were asked about each of these.
-    object : OfLabels or None
-        The object, from 1, that each label is said of; 0 where nobody selected it, or with none.
-    names : OfLabels or None
-        Whether a label is the one by which most people call its object.
-    chosen : OfLabels or None
-        How many select each label as that of an object.
-    number, main : int [N] or None
-        Objects of each image, 0 where it was not classified; the main one's label, or -1.
-    first : OfLabels or None
-        The share of annotators who say that a label is the main object's, where that is known.
-    mains : OfLabels or None
-        How many say so.
-    mean_objects : float64 [N] or None
-        How many objects annotators see, on average; NaN where nobody was asked.
-    agreement : float64 [N] or None
-        The share of annotators who see so many objects as most do; NaN where nobody was asked.
-    """
-
-    frequency: OfLabels | None = None
-    shown: OfLabels | None = None
-    object: OfLabels | None = None
-    names: OfLabels | None = None
-    chosen: OfLabels | None = None
+    frequency: LabelValues | None = None  # how often each label is selected
+    shown: LabelValues | None = None  # how many annotators were asked about each of these
+    # The object, from 1, that each label is said of; 0 where nobody selected it, or with none
+    object: LabelValues | None = None
+    names: LabelValues | None = (
+        None  # whether a label is the one by which most people call its object
+    )
+    chosen: LabelValues | None = None  # how many select each label as that of an object
+    # Objects of each image [N], 0 where it was not classified; then the main one's label, or -1.
     number: NDArray[np.int64] | None = None
     main: NDArray[np.int64] | None = None
-    first: OfLabels | None = None
-    mains: OfLabels | None = None
+    # The share of annotators who say that a label is the main object's, where that is known
+    first: LabelValues | None = None
+    mains: LabelValues | None = None  # number of annotators who say so
+    # [N]: how many objects annotators see, on average; NaN where nobody was asked
     mean_objects: Floats | None = None
+    # [N]: the share of annotators who see so many objects as most do; NaN where nobody was asked
     agreement: Floats | None = None
 
     def with_annotators(self, annotators: int, *, seed: int) -> "People":
-        """How often labels are selected by so many of the annotators, drawn of each label's own.
+        """Draw at most so many annotators of each label, without replacement.
 
         Annotators of an image's labels are not the same people: labels are asked about in grids of
         their own. So each label's are drawn alone (hypergeometrically); labels that fewer were
@@ -115,13 +88,16 @@ class People:
             raise StudyError("drawn-annotators-need-counts")
         if annotators < 1:
             raise StudyError("drawn-annotators-below-one", annotators=annotators)
-        of, shown = self.frequency, self.shown.values
-        selected, fewer = np.rint(of.values * shown).astype(np.int64), np.minimum(shown, annotators)
-        drawn = np.random.default_rng(seed).hypergeometric(selected, shown - selected, fewer)
+        frequency, n = self.frequency, self.shown.values
+        selected, fewer = (
+            np.rint(frequency.values * n).astype(np.int64),
+            np.minimum(n, annotators),
+        )
+        resampled = np.random.default_rng(seed).hypergeometric(selected, n - selected, fewer)
         return replace(
             self,
-            frequency=OfLabels(of.keys, drawn / fewer, of.classes),
-            shown=OfLabels(of.keys, fewer, of.classes),
+            frequency=LabelValues(frequency.keys, resampled / fewer, frequency.classes),
+            shown=LabelValues(frequency.keys, fewer, frequency.classes),
         )
 
 
@@ -147,51 +123,51 @@ def read_people(
     """
     size, parts = len(predictions.classes), {}
     if counts is not None:
-        table, keys = _rows(counts, COUNTS, predictions)
-        selected, shown = (
+        table, keys = _rows(counts, COUNT_COLUMNS, predictions)
+        selected, n_shown = (
             whole_numbers(table[name], str(counts)).to_numpy() for name in ("selected", "shown")
         )
-        if not ((shown > 0) & (selected >= 0) & (selected <= shown)).all():
+        if not ((n_shown > 0) & (selected >= 0) & (selected <= n_shown)).all():
             raise StudyError("label-counts-not-within-shown", path=counts)
-        parts["frequency"] = OfLabels(keys, selected / shown, size)
-        parts["shown"] = OfLabels(keys, shown, size)
+        parts["frequency"] = LabelValues(keys, selected / n_shown, size)
+        parts["shown"] = LabelValues(keys, n_shown, size)
     if objects is not None:
-        table, keys = _rows(objects, OBJECTS, predictions)
-        of, selected = (
+        table, keys = _rows(objects, OBJECT_COLUMNS, predictions)
+        object_numbers, selected = (
             whole_numbers(table[name], str(objects), missing=True).fill_null(unasked)
             for name, unasked in (("object", 0), ("selected", 1))
         )
         # Of an image that was clear nobody had to be asked: its own label is that of its object.
         table = table.with_columns(selected)
-        parts["object"] = OfLabels(keys, of.to_numpy(), size)
-        parts["names"] = OfLabels(keys, all_flags(table["names"], str(objects)).to_numpy(), size)
-        parts["chosen"] = OfLabels(keys, table["selected"].to_numpy(), size)
+        parts["object"] = LabelValues(keys, object_numbers.to_numpy(), size)
+        parts["names"] = LabelValues(keys, all_flags(table["names"], str(objects)).to_numpy(), size)
+        parts["chosen"] = LabelValues(keys, table["selected"].to_numpy(), size)
         number, main = np.zeros((2, len(predictions.images)), dtype=np.int64)
         main -= 1
         names = normalize_names(table["main_label"])
-        known = class_numbers(names.unique().to_list(), predictions.classes, str(objects), "label")
+        codes = class_numbers(names.unique().to_list(), predictions.classes, str(objects), "label")
         number[keys // size] = whole_numbers(table["objects"], str(objects)).to_numpy()
-        main[keys // size] = names.replace_strict(known, return_dtype=pl.Int64).to_numpy()
+        main[keys // size] = names.replace_strict(codes, return_dtype=pl.Int64).to_numpy()
         parts |= {"number": number, "main": main}
         if {"main", "shown"} <= set(table.columns):
-            asked = table["shown"].is_not_null()
-            table, keys = table.filter(asked), keys[asked.to_numpy()]
-            given, of = (
+            judged = table["shown"].is_not_null()
+            table, keys = table.filter(judged), keys[judged.to_numpy()]
+            n_main, n_presented = (
                 whole_numbers(table[name], str(objects)).to_numpy() for name in ("main", "shown")
             )
-            if not ((of > 0) & (given >= 0) & (given <= of)).all():
+            if not ((n_presented > 0) & (n_main >= 0) & (n_main <= n_presented)).all():
                 raise StudyError("main-not-within-shown", path=objects)
-            parts["first"] = OfLabels(keys, given / of, size)
-            parts["mains"] = OfLabels(keys, given, size)
+            parts["first"] = LabelValues(keys, n_main / n_presented, size)
+            parts["mains"] = LabelValues(keys, n_main, size)
             mean = np.full(len(predictions.images), np.nan)
             images = keys // size
             chosen = np.bincount(images, table["selected"].to_numpy(), minlength=len(mean))
-            mean[images] = chosen[images] / of
+            mean[images] = chosen[images] / n_presented
             parts["mean_objects"] = mean
             if "agreed" in table.columns:
                 agreement = np.full(len(predictions.images), np.nan)
                 agreed = whole_numbers(table["agreed"], str(objects)).to_numpy()
-                agreement[keys // size] = agreed / of
+                agreement[keys // size] = agreed / n_presented
                 parts["agreement"] = agreement
     return People(**parts)
 
@@ -203,7 +179,7 @@ def _rows(
     table = read_only(path, ("dataset", "image", "label", "main_label")).frame
     require(table, columns, str(path))
     named = [name for name in ("dataset", "image", "label") if name in table.columns]
-    table = given = table.with_columns(normalize_names(pl.col(named)))
+    table = named_table = table.with_columns(normalize_names(pl.col(named)))
     if "dataset" in table.columns:
         table = table.filter(pl.col("dataset") == predictions.dataset)
     places = {name: row for row, name in enumerate(predictions.images.tolist())}
@@ -214,16 +190,16 @@ def _rows(
             path=path,
             dataset=predictions.dataset,
             example=str(predictions.images[0]),
-            hint=explain_absence(predictions.images.tolist(), given),
+            hint=explain_absence(predictions.images.tolist(), named_table),
         )
     if (twice := table.filter(table.select("image", "label").is_duplicated())).height:
         names = listing(twice["image"].unique(maintain_order=True).to_list())
         raise StudyError("label-twice-for-image", path=path, images=names)
-    known = class_numbers(
+    codes = class_numbers(
         table["label"].unique().to_list(), predictions.classes, str(path), "label"
     )
     image = table["image"].replace_strict(places, return_dtype=pl.Int64).to_numpy()
-    label = table["label"].replace_strict(known, return_dtype=pl.Int64).to_numpy()
+    label = table["label"].replace_strict(codes, return_dtype=pl.Int64).to_numpy()
     keys = image * len(predictions.classes) + label
     order = np.argsort(keys)
     return table[order], keys[order]
@@ -248,26 +224,26 @@ def people_beside(predictions: Predictions, people: People) -> Predictions:
         Images about which people were not asked, or of which they selected no label, are answered
         by nobody.
     """
-    own, said = predictions.labels, dict[str, NDArray[np.int64]]()
+    own, named = predictions.labels, dict[str, NDArray[np.int64]]()
     if people.frequency is not None:
-        of = people.frequency
+        frequency = people.frequency
         best = np.full(len(own), -1, dtype=np.int64)
         # In increasing order, the own label last of those that are equal, the last one stays.
-        order = np.lexsort((of.label == np.asarray(own)[of.image], of.values))
-        order = order[of.values[order] > 0]
-        best[of.image[order]] = of.label[order]
-        said["people, selecting"] = best
+        order = np.lexsort((frequency.label == np.asarray(own)[frequency.image], frequency.values))
+        order = order[frequency.values[order] > 0]
+        best[frequency.image[order]] = frequency.label[order]
+        named["people, selecting"] = best
     if people.main is not None:
-        said["people, choosing"] = people.main
-    answers = np.stack(list(said.values()))[:, :, None]
+        named["people, choosing"] = people.main
+    answers = np.stack(list(named.values()))[:, :, None]
     humans = Predictions(
-        predictions.dataset, predictions.images, predictions.classes, own, tuple(said), answers
+        predictions.dataset, predictions.images, predictions.classes, own, tuple(named), answers
     )
     return beside(predictions, humans)
 
 
-def own_and_other(frequency: OfLabels, own: ArrayLike) -> tuple[Floats, Floats]:
-    """How often each image's own label is selected, and the best of the others."""
+def own_and_other(frequency: LabelValues, own: ArrayLike) -> tuple[Floats, Floats]:
+    """Return each image's selection frequency of its own label, and the best of the others."""
     labels = np.asarray(own)
     best = np.full(len(labels), np.nan)
     other = frequency.label != labels[frequency.image]

@@ -1,4 +1,4 @@
-"""What people see on images, and what they say of predictions: shares with their intervals.
+"""Shares of images by people's answers, and of predictions, with intervals.
 
 A label that nobody selects is never one that is selected as often as another, not even as the
 own label where nobody selects that either.
@@ -19,13 +19,13 @@ from bayesrep.protocols.people import People, own_and_other
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools, Floats
 
-TOP = 5
+TOP_K = 5
 
 
 def compare_labels_with_people(
     predictions: Predictions, people: People, *, interval: str = "jeffreys"
 ) -> pl.DataFrame:
-    """What people see on the images.
+    """Compute shares of images by what people see on them.
 
     Parameters
     ----------
@@ -50,18 +50,19 @@ def compare_labels_with_people(
     rows = list(_image_statistics(predictions, people))
     if not rows:
         raise StudyError("seen-by-people-unknown")
-    is_so, of = (np.array([int(row[place]) for row in rows]) for place in (2, 3))
+    is_so, n_images = (np.array([int(row[place]) for row in rows]) for place in (2, 3))
     names = {"statistic": [row[0] for row in rows], "figure": [row[1] for row in rows]}
-    return _shares(names, is_so, of, interval)
+    return _shares(names, is_so, n_images, interval)
 
 
 def _shares(
-    names: Mapping[str, Any], images: NDArray[Any], of: NDArray[Any], interval: str
+    names: Mapping[str, Any], images: NDArray[Any], total: NDArray[Any], interval: str
 ) -> pl.DataFrame:
     """Names, and shares of images with their intervals."""
-    lower, upper = proportion_interval(images, of, interval)
+    lower, upper = proportion_interval(images, total, interval)
     with np.errstate(invalid="ignore"):
-        numbers = {"of": of, "images": images, "share": images / of, "lower": lower, "upper": upper}
+        numbers = {"of": total, "images": images, "share": images / total}
+        numbers |= {"lower": lower, "upper": upper}
     return pl.DataFrame({**names, **numbers}).fill_nan(None)
 
 
@@ -71,11 +72,11 @@ def _image_statistics(
     """Statistic, figure, images of which it is so, images that count."""
     own = predictions.labels
     if people.frequency is not None:
-        of = people.frequency
-        mine, best = own_and_other(of, own)
-        asked = ~np.isnan(mine)
-        both = asked & ~np.isnan(best)
-        yield "the own label is selected by nobody", "25", (mine[asked] == 0).sum(), asked.sum()
+        freq = people.frequency
+        mine, best = own_and_other(freq, own)
+        judged = ~np.isnan(mine)
+        both = judged & ~np.isnan(best)
+        yield "the own label is selected by nobody", "25", (mine[judged] == 0).sum(), judged.sum()
         for text, figure, share in (
             ("another label is selected as often", "7", 1.0),
             ("another label is selected half as often", "23a", 0.5),
@@ -83,8 +84,8 @@ def _image_statistics(
             is_so = _as_often(best[both], mine[both], share)
             yield text, figure, is_so.sum(), both.sum()
         if people.number is not None:
-            one = asked & (people.number == 1)
-            several = np.bincount(of.image[of.values > 0], minlength=len(own))[one] > 1
+            one = judged & (people.number == 1)
+            several = np.bincount(freq.image[freq.values > 0], minlength=len(own))[one] > 1
             text = "with one object, several labels are selected"
             yield text, "8", several.sum(), one.sum()
     if people.number is not None and people.main is not None and people.chosen is not None:
@@ -107,7 +108,7 @@ def _image_statistics(
 def compare_predictions_with_people(
     predictions: Predictions, people: People, *, interval: str = "jeffreys"
 ) -> pl.DataFrame:
-    """What people say of every classifier's predictions.
+    """Compute shares of every classifier's predictions by what people say of them.
 
     Parameters
     ----------
@@ -132,13 +133,13 @@ def compare_predictions_with_people(
     rows = list(_prediction_statistics(predictions, people))
     if not rows:
         raise StudyError("seen-by-people-unknown")
-    right, of = (np.stack([row[place] for row in rows], axis=1).ravel() for place in (2, 3))
+    right, n_images = (np.stack([row[place] for row in rows], axis=1).ravel() for place in (2, 3))
     names = {
         "classifier": np.repeat(predictions.classifiers, len(rows)),
         "statistic": [row[0] for row in rows] * len(predictions.classifiers),
         "figure": [row[1] for row in rows] * len(predictions.classifiers),
     }
-    return _shares(names, right, of, interval)
+    return _shares(names, right, n_images, interval)
 
 
 def _prediction_statistics(
@@ -147,13 +148,13 @@ def _prediction_statistics(
     """Statistic, figure, and of every classifier the images of which it is so, and that count."""
     answered, own, first = predictions.answered, predictions.labels, predictions.first
 
-    def count_images(is_so: Bools, of: Bools) -> tuple[Any, Any]:
-        return (is_so & of).sum(axis=1), np.broadcast_to(of, is_so.shape).sum(axis=1)
+    def count_images(is_so: Bools, subset: Bools) -> tuple[Any, Any]:
+        return (is_so & subset).sum(axis=1), np.broadcast_to(subset, is_so.shape).sum(axis=1)
 
     if people.number is not None and people.object is not None and people.main is not None:
-        said = people.object.values_of(first, 0)
+        object_numbers = people.object.values_of(first, 0)
         named = (
-            np.zeros_like(said)
+            np.zeros_like(object_numbers)
             if people.names is None
             else people.names.values_of(first, missing=0)
         )
@@ -161,17 +162,23 @@ def _prediction_statistics(
             ("several objects", people.number > 1),
             ("one object", people.number == 1),
         ):
-            of = answered & images
-            yield f"{name}: right by the own label", "4a", *count_images(predictions.correct, of)
-            yield f"{name}: right by any object", "4b", *count_images(named > 0, of)
+            both = answered & images
+            yield (
+                f"{name}: right by the own label",
+                "4a",
+                *count_images(predictions.correct, both),
+            )
+            yield f"{name}: right by any object", "4b", *count_images(named > 0, both)
         another = answered & (people.number > 0) & (people.main != own)
         text = "another main label: right by the"
         yield f"{text} own label", "6", *count_images(predictions.correct, another)
         yield f"{text} main label", "6", *count_images(first == people.main, another)
-        if predictions.answers.shape[2] >= TOP:
+        if predictions.answers.shape[2] >= TOP_K:
             mine = people.object.values_of(own, 0)
-            corrected = predictions.correct_within(TOP) & ~predictions.correct & (people.number > 0)
-            different = (said > 0) & (mine > 0) & (said != mine)
+            corrected = (
+                predictions.correct_within(TOP_K) & ~predictions.correct & (people.number > 0)
+            )
+            different = (object_numbers > 0) & (mine > 0) & (object_numbers != mine)
             text = "top-5 corrections that are two objects"
             yield text, "22", *count_images(different, answered & corrected)
     if people.frequency is not None:
@@ -183,7 +190,7 @@ def _prediction_statistics(
         yield "mistakes selected by half or more", "10", *count_images(theirs >= 0.5, wrong)
 
 
-def _as_often(of: Floats, own: Floats, share: float = 1.0) -> Bools:
-    """Whether labels are selected, and so many times as often as the own ones (NaN: not asked)."""
+def _as_often(values: Floats, own: Floats, share: float = 1.0) -> Bools:
+    """Return whether labels are selected, so many times as often as own ones (NaN: not asked)."""
     with np.errstate(invalid="ignore"):
-        return (of > 0) & (of >= share * own)
+        return (values > 0) & (values >= share * own)

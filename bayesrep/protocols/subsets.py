@@ -21,15 +21,15 @@ from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.studies.imagenet import CLASSES, synsets
 from bayesrep.types import Bools
 
-SUPERCLASS = "superclass"
-_ANIMALS, _DOGS = slice(0, 398), slice(151, 269)
+SUPERCLASS_COLUMN = "superclass"
+_ANIMAL_CLASSES, _DOG_CLASSES = slice(0, 398), slice(151, 269)
 _OTHER_ORGANISMS = [981, 982, 983, 985, 986, *range(991, 998)]  # people, plants, fungi
 
 
 def imagenet_subsets() -> dict[str, Bools]:
     """The subsets of Shankar et al. (2020), each a mask over ImageNet's classes."""
     organisms, dogs = np.zeros((2, CLASSES), dtype=np.bool_)
-    organisms[_ANIMALS] = organisms[_OTHER_ORGANISMS] = dogs[_DOGS] = True
+    organisms[_ANIMAL_CLASSES] = organisms[_OTHER_ORGANISMS] = dogs[_DOG_CLASSES] = True
     return {"objects": ~organisms, "organisms": organisms, "dogs": dogs, "without dogs": ~dogs}
 
 
@@ -109,7 +109,7 @@ def _superclasses(file: Path) -> pl.DataFrame:
     if not isinstance(mapping, Mapping):
         raise StudyError("no-superclass-mapping", file=file)
     rows = [(str(number), str(name)) for name, members in mapping.items() for number in members]
-    return pl.DataFrame(rows, schema=["class", SUPERCLASS], orient="row")
+    return pl.DataFrame(rows, schema=["class", SUPERCLASS_COLUMN], orient="row")
 
 
 def class_subsets(

@@ -1,4 +1,4 @@
-"""What a person looks at: printed tables and figures.
+"""Printed tables, figures and pages: everything that a person looks at.
 
 The room itself can be called: `bayesrep.report(study, posterior)` is `bayesrep.report.notebook`'s.
 """

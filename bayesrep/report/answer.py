@@ -1,4 +1,4 @@
-"""How much of a drop is real, in words: which sentence is true is decided by the intervals."""
+"""State in words how much of a drop is real; the intervals decide which sentence is true."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,38 +27,27 @@ class Estimate:
 
     @property
     def is_above_zero(self) -> bool:
-        """Whether the number and its whole interval are above 0."""
+        """Return whether the number and its whole interval are above 0."""
         return self.lower is not None and min(self.lower, self.value) > 0
 
     @property
     def is_below_zero(self) -> bool:
-        """Whether the number and its whole interval are below 0."""
+        """Return whether the number and its whole interval are below 0."""
         return self.upper is not None and max(self.upper, self.value) < 0
 
 
 @dataclass(frozen=True)
 class Drop:
-    """A mean accuracy drop divided by one method.
+    """A mean accuracy drop divided by one method."""
 
-    Attributes
-    ----------
-    measured
-        Reference less replication accuracy. Its interval is over samples of images.
-    remaining
-        What is left at equal selection frequencies, the bias-corrected gap.
-    selection
-        What selection explains, the selection gap.
-    share
-        ``selection`` relative to ``measured``.
-    """
-
+    # Reference less replication accuracy. Its interval is over samples of images.
     measured: Estimate
-    remaining: Estimate
-    selection: Estimate
-    share: Estimate
+    remaining: Estimate  # what is left at equal selection frequencies, the bias-corrected gap
+    selection: Estimate  # what selection explains, the selection gap
+    share: Estimate  # ``selection`` relative to ``measured``
 
     @property
-    def told_share(self) -> Estimate | None:
+    def clear_share(self) -> Estimate | None:
         """The share, where drop, selection and remainder are all clear; it lies in [0, 1]."""
         clear = (
             self.measured.is_above_zero
@@ -71,7 +60,7 @@ class Drop:
 
 
 def is_share(estimate: Estimate) -> bool:
-    """Whether a number, and its interval if there is one, is the share of a whole."""
+    """Return whether a number, with its interval if it has one, lies within 0 and 1."""
     ends = (estimate.lower, estimate.value, estimate.upper)
     return all(0 <= end <= 1 for end in ends if end is not None)
 
@@ -113,8 +102,8 @@ def headline(drop: Drop, *, classifiers: int, words: Words = IMAGES) -> str:
         return "No clear drop in accuracy"
     size = f"{write_points(measured.value, _digits(measured))}-point drop"
     if remaining.lower is None:
-        left = write_points(remaining.value, 1)
-        return f"A {size}; by an estimate without interval, {left} points remain"
+        n_digits = write_points(remaining.value, 1)
+        return f"A {size}; by an estimate without interval, {n_digits} points remain"
     if remaining.is_below_zero:
         return f"Selection more than explains the {size}"
     if not remaining.is_above_zero:
@@ -126,7 +115,7 @@ def headline(drop: Drop, *, classifiers: int, words: Words = IMAGES) -> str:
     if not selection.is_above_zero:
         least = write_points(remaining.lower, _digits(remaining))
         return f"The {size} is real: at least {least} points remain after adjusting for selection"
-    if (share := drop.told_share) is None:
+    if (share := drop.clear_share) is None:
         return f"Part of the {size} is selection, and part remains"
     return f"{_interval(share, 0, unit=' %')} of the {size} is selection"
 
@@ -184,7 +173,7 @@ def answer(
 
 
 def _resolution(measured: Estimate, images: tuple[int, int], words: Words) -> str:
-    """Which drops so few images cannot show."""
+    """State the smallest drop that so few images can resolve."""
     if measured.lower is None or measured.upper is None:
         return ""
     half = (measured.upper - measured.lower) / 2
@@ -227,7 +216,7 @@ def _division(drop: Drop, they: str) -> str:
         )
     if not selection.is_above_zero:
         return f"The drop is real: {_points(remaining)} remain after adjusting for selection."
-    share = drop.told_share
+    share = drop.clear_share
     of_it = "" if share is None else f", {_interval(share, 0, unit=' %')} of the drop"
     return (
         f"Of these, {_interval(selection, _digits(selection))} are selection{of_it}; "
@@ -255,16 +244,16 @@ def _negate(estimate: Estimate) -> Estimate:
 
 
 def _points(estimate: Estimate) -> str:
-    """In percent points, with the interval, or with a word on its absence."""
+    """Format an estimate in percent points, with its interval, or a word on its absence."""
     return _interval(estimate, _digits(estimate), unit=" points", none="(no interval)")
 
 
 def _interval(estimate: Estimate, digits: int, *, unit: str = "", none: str = "") -> str:
-    told = f"{write_points(estimate.value, digits)}{unit}"
+    text = f"{write_points(estimate.value, digits)}{unit}"
     if estimate.lower is None or estimate.upper is None:
-        return f"{told} {none}"
+        return f"{text} {none}"
     return (
-        f"{told} ({write_points(estimate.lower, digits)} to {write_points(estimate.upper, digits)})"
+        f"{text} ({write_points(estimate.lower, digits)} to {write_points(estimate.upper, digits)})"
     )
 
 

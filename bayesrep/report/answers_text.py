@@ -1,4 +1,4 @@
-"""What answers and those who gave them are printed as."""
+"""Printed text about answers and the annotators who gave them."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from bayesrep.errors import plain_text
-from bayesrep.report.text import Cell, list_rows, percent
+from bayesrep.report.table_format import Cell, list_rows, percent
 from bayesrep.studies.shown import number
 from bayesrep.studies.words import IMAGES, Words
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:  # most tables are made without JAX
 
 
 def crowd_text(crowd: "CrowdDescription", words: Words = IMAGES) -> str:
-    """What `bayesrep.describe_crowd` found; of single workers only how many answer oddly."""
-    shown: dict[str, Cell] = {
+    """Print the result of `bayesrep.describe_crowd`; of workers only how many answer oddly."""
+    cells: dict[str, Cell] = {
         "data set": "{dataset}",
         words.images: "{images:,}",
         "answers": "{answers:,}",
@@ -29,7 +29,7 @@ def crowd_text(crowd: "CrowdDescription", words: Words = IMAGES) -> str:
         "correlation": "{correlation:.3f}",
         "worth answers": "{effective_answers:,.0f}",
     }
-    lines = [list_rows(crowd.datasets, shown), "", plain_text(crowd.sentence)]
+    lines = [list_rows(crowd.datasets, cells), "", plain_text(crowd.sentence)]
     lines += [
         f"{plain_text(row['dataset'])}: {words.workers} select {percent(abs(row['drift']), 2)} "
         f"points {'more' if row['drift'] > 0 else 'less'} often at the end of their answers than "
@@ -38,21 +38,21 @@ def crowd_text(crowd: "CrowdDescription", words: Words = IMAGES) -> str:
         if row["drift"] is not None
     ]
     named = {"always_yes": "always yes", "always_no": "always no", "at_random": "at random"}
-    for way, told in named.items():
+    for way, label in named.items():
         odd = crowd.workers.filter(pl.col(way) > 0.5)
         if len(odd):
             share = float(odd["answers"].sum()) / float(crowd.workers["answers"].sum())
             lines.append(
                 f"{number(len(odd), words.worker)} probably "
-                f"answer{'s' if len(odd) == 1 else ''} {told}: {percent(share, 1)} % of all "
+                f"answer{'s' if len(odd) == 1 else ''} {label}: {percent(share, 1)} % of all "
                 "answers."
             )
     return "\n".join(lines)
 
 
 def aggregators_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
-    """What `bayesrep.answers.aggregate_answers` found."""
-    shown: dict[str, Cell] = {
+    """Print the result of `bayesrep.answers.aggregate_answers`."""
+    cells: dict[str, Cell] = {
         "data set": "{dataset}",
         "by": "{method}",
         "mean": "{mean:2p}",
@@ -61,14 +61,14 @@ def aggregators_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
         "as k/n": "{agreement:2p}",
     }
     return (
-        f"{list_rows(table, shown)}\n\nAggregators look for one true answer per {words.image}; the "
-        "analysis takes the selection frequency, which has none."
+        f"{list_rows(table, cells)}\n\nAggregators look for one true answer per {words.image}; "
+        "the analysis takes the selection frequency, which has none."
     )
 
 
 def answers_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
-    """What a table of answers holds, what was left out of it, and what is in the way of a study."""
-    shown: dict[str, Cell] = {
+    """Describe a table of answers: its contents, what was left out, what a study still lacks."""
+    cells: dict[str, Cell] = {
         "data set": "{dataset}",
         "images": "{images:,}",
         "questions": "{questions:,}",
@@ -76,7 +76,7 @@ def answers_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
         "answers": "{answers:,}",
         "yes": "{yes:2p}",
     }
-    lines = [list_rows(table, shown), ""]
+    lines = [list_rows(table, cells), ""]
     lines += [
         f"Left out, {why}: {number(count, 'answer')}." for why, count in left_out.items() if count
     ]
@@ -100,8 +100,8 @@ LEAST_ERROR = 1e-4
 
 
 def counted_text(datasets: pl.DataFrame) -> str:
-    """What `bayesrep.answers.count_answers` found of every data set."""
-    shown: dict[str, Cell] = {
+    """Print the result of `bayesrep.answers.count_answers` for every data set."""
+    cells: dict[str, Cell] = {
         "data set": "{dataset}",
         "images": "{images:,}",
         "answers": "{answers:,}",
@@ -110,7 +110,7 @@ def counted_text(datasets: pl.DataFrame) -> str:
         "s.e. images": "{error_images:2p}",
         "s.e. workers": "{error_workers:2p}",
     }
-    text, largest = list_rows(datasets, shown), max(datasets["error_workers"].to_list())
+    text, largest = list_rows(datasets, cells), max(datasets["error_workers"].to_list())
     if largest < LEAST_ERROR:
         return text
     return (
@@ -120,7 +120,7 @@ def counted_text(datasets: pl.DataFrame) -> str:
 
 
 def cleaned_text(cleaned: "Cleaned") -> str:
-    """What rules of quality control left out, and what that did to the mean frequencies."""
+    """Report which answers quality control left out, and how the mean frequencies moved."""
     dropped: dict[str, Cell] = {
         "rule": "{rule}",
         "workers": "{workers:,}",

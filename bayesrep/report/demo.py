@@ -22,46 +22,32 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.report import vega
 from bayesrep.report.answer import answer_for, drop_of, measured_drop
 from bayesrep.report.estimates_text import method_table, spread
+from bayesrep.report.figure import on_paper, save_picture
 from bayesrep.report.methods import label_of
 from bayesrep.report.page import write_page
-from bayesrep.report.picture import on_paper, save_picture
 from bayesrep.report.sections import gather
 from bayesrep.report.sections.accuracies_figure import posterior_figure
 from bayesrep.report.sections.section import quiet
-from bayesrep.report.text import columns, percent
+from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.studies.study import Study
 from bayesrep.summary.tables import accuracies, gaps
 
-MARK = "demo.json"
-TRUTH = "truth"
-STEPS = 3
+DEMO_FILE = "demo.json"
+TRUTH_FOLDER = "truth"
+N_STEPS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """Everything the demo found.
+    """Everything the demo found."""
 
-    Attributes
-    ----------
-    study, fitted
-        The simulated study and its fit.
-    points
-        The point estimates of all methods.
-    table
-        One row per method and classifier, with the truth beside.
-    methods
-        One row per method: mean gap, error, coverage.
-    answer
-        What the joint model says of the drop, and what is true, in words.
-    """
-
-    study: Study
+    study: Study  # the simulated study; `fitted` is its fit
     fitted: Fitted
-    points: Sequence[Analysis]
-    table: pl.DataFrame
-    methods: pl.DataFrame
-    answer: str
+    points: Sequence[Analysis]  # the point estimates of all methods
+    table: pl.DataFrame  # one row per method and classifier, with the truth beside
+    methods: pl.DataFrame  # one row per method: mean gap, error, coverage
+    answer: str  # what the joint model says of the drop, and what is true, in words
 
 
 def run_demo(
@@ -76,18 +62,18 @@ def run_demo(
     say = tell or (lambda _: None)
     long, short = ("half a minute", "a few seconds") if quick else ("a minute", "a quarter of one")
     say(
-        f"[1/{STEPS}] simulating {images:,} + {images:,} images, 36 annotators each, "
+        f"[1/{N_STEPS}] simulating {images:,} + {images:,} images, 36 annotators each, "
         f"{classifiers} classifiers: a second or two"
     )
     study = simulate_study(seed=seed, images=images, classifiers=classifiers)
-    say(f"[2/{STEPS}] fitting the joint model: {long}, of which a half compiles")
+    say(f"[2/{N_STEPS}] fitting the joint model: {long}, of which a half compiles")
     posterior = inspect.unwrap(fit)(study, seed=seed, progress=progress)  # no ArviZ for a file
     fitted = Fitted(study, posterior).require_convergence()
     truth = _truth(study)
     answer = _headline(study, fitted, truth)
     for line in answer.splitlines():
         say(f"      {line}")
-    say(f"[3/{STEPS}] the published estimates, {PAPER_REPLICATES} bootstrap replicates: {short}")
+    say(f"[3/{N_STEPS}] the published estimates, {PAPER_REPLICATES} bootstrap replicates: {short}")
     with quiet():
         points = analyse(study, METHODS, bootstrap=PAPER_REPLICATES, seed=seed, progress=progress)
     rows = pl.concat([classifier_table(points), accuracies(fitted)], how="diagonal_relaxed")
@@ -126,7 +112,7 @@ def _methods(study: Study, table: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFr
     gap = float(table["true_gap"].mean())  # type: ignore[arg-type]
     raw = float(np.mean(study.reference.correct) - np.mean(study.replication.correct))
     explained = 1 - gap / raw if clear and 0 <= gap <= raw else None
-    truth = {"method": TRUTH, "mean_gap": gap, "share_explained": explained}
+    truth = {"method": TRUTH_FOLDER, "mean_gap": gap, "share_explained": explained}
     return pl.concat([methods, pl.DataFrame([truth])], how="diagonal_relaxed")
 
 
@@ -140,7 +126,7 @@ def demo_text(demo: Demo) -> str:
     model = demo.fitted.record.name
     # The model alone has an interval here.
     interval = demo.table.filter(pl.col("method") == model)
-    shown = wide.join(
+    table = wide.join(
         interval.select("classifier", "reference_accuracy", "lower", "upper"), on="classifier"
     )
     rows = [
@@ -150,10 +136,10 @@ def demo_text(demo: Demo) -> str:
             f"{percent(row['lower'])} to {percent(row['upper'])}",
             percent(row["true_adjusted_accuracy"]),
         ]
-        for row in shown.iter_rows(named=True)
+        for row in table.iter_rows(named=True)
     ]
     named = [label_of(name) for name in (*METHODS, model)]
-    header = ["classifier", "reference", *named, "95 % interval", TRUTH]
+    header = ["classifier", "reference", *named, "95 % interval", TRUTH_FOLDER]
     diagnosis = examine(demo.fitted.posterior, demo.fitted, with_agreement=False)
     return "\n".join(
         [
@@ -210,7 +196,8 @@ def demo_facts(demo: Demo) -> dict[str, Any]:
 
 def check_demo_folder(out: Path) -> None:
     """Refuse, before any work, a folder that holds something other than an earlier demo."""
-    if out.exists() and not (out / MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
+    foreign = not out.is_dir() or any(out.iterdir())
+    if out.exists() and not (out / DEMO_FILE).is_file() and foreign:
         raise OptionError("out-not-earlier-demo", out=out)
 
 
@@ -227,4 +214,4 @@ def write_demo(demo: Demo, out: Path) -> None:
             save_picture(figure, folder / f"adjusted-accuracy{suffix}")
         content = gather(demo.study, demo.fitted.posterior, points=demo.points)
         write_page(content, folder / "report.html")
-        (folder / MARK).write_text(facts + "\n", encoding="utf-8")
+        (folder / DEMO_FILE).write_text(facts + "\n", encoding="utf-8")

@@ -9,8 +9,8 @@ import polars as pl
 from bayesrep.errors import plain_text
 from bayesrep.report.answer import Estimate, is_share
 from bayesrep.report.methods import label_of
-from bayesrep.report.pairs import closest_pairs
-from bayesrep.report.text import (
+from bayesrep.report.select_pairs import closest_pairs
+from bayesrep.report.table_format import (
     MISSING_TEXT,
     Cell,
     Row,
@@ -26,15 +26,15 @@ if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.estimators.annotators import Linearity
 
 
-STEEPEST = 10.0
+MAX_SLOPE = 10.0
 """Slope of a line through classifiers, about 1 in every benchmark, beyond which it says nothing."""
-SHOWN_ROWS = 10
+TEXT_ROWS = 10
 """Rows of a long table that are shown unless more are asked for."""
 
 
-def spread(count: int, wanted: int = 10) -> list[int]:
+def spread(count: int, n_rows: int = 10) -> list[int]:
     """At most ``wanted`` positions spread evenly over ``count``."""
-    return sorted(set(np.linspace(0, count - 1, min(count, wanted)).round().astype(int).tolist()))
+    return sorted(set(np.linspace(0, count - 1, min(count, n_rows)).round().astype(int).tolist()))
 
 
 def side_by_side(table: pl.DataFrame, top: int | None, words: Words = IMAGES) -> str:
@@ -53,37 +53,37 @@ def side_by_side(table: pl.DataFrame, top: int | None, words: Words = IMAGES) ->
     def accuracy_cell(method: str) -> Cell:
         return lambda row: percent(row["of"][method]["adjusted_accuracy"])
 
-    shown: dict[str, Cell] = {words.classifier: "{classifier}", "reference": "{reference:1p}"}
-    shown |= {label_of(method): accuracy_cell(method) for method in methods}
-    known = table.filter(pl.col("method") == methods[-1])["lower"].null_count() < len(names)
-    if known:
+    cells: dict[str, Cell] = {words.classifier: "{classifier}", "reference": "{reference:1p}"}
+    cells |= {label_of(method): accuracy_cell(method) for method in methods}
+    has_intervals = table.filter(pl.col("method") == methods[-1])["lower"].null_count() < len(names)
+    if has_intervals:
         last = methods[-1]
-        shown[f"95 % ({label_of(last)})"] = lambda row: ends(
+        cells[f"95 % ({label_of(last)})"] = lambda row: ends(
             row["of"][last]["lower"], row["of"][last]["upper"]
         )
     every = list(rows.values())
     chosen = _choose_places(len(every), top)
     more = remaining(len(chosen), len(every), words.classifiers)
-    return list_rows([every[i] for i in chosen], shown) + more
+    return list_rows([every[i] for i in chosen], cells) + more
 
 
 def _choose_places(count: int, top: int | None) -> list[int]:
     """Places of the classifiers that are shown: the first so many, or some spread over all."""
-    return spread(count, SHOWN_ROWS) if top is None else list(range(min(top, count)))
+    return spread(count, TEXT_ROWS) if top is None else list(range(min(top, count)))
 
 
-def remaining(shown: int, total: int, nouns: str) -> str:
+def remaining(n_shown: int, total: int, nouns: str) -> str:
     """Say that not all rows are shown, and how to see them; empty where all are."""
     return (
         ""
-        if shown >= total
-        else f"\n{shown} of {total:,} {nouns}; --all shows them, --csv writes them."
+        if n_shown >= total
+        else f"\n{n_shown} of {total:,} {nouns}; --all shows them, --csv writes them."
     )
 
 
 def estimates_table(table: pl.DataFrame, top: int | None, words: Words = IMAGES) -> str:
     """Rows of `bayesrep.summarize`, accuracies in percent; those that `side_by_side` would show."""
-    shown: dict[str, Cell] = {
+    cells: dict[str, Cell] = {
         words.classifier: "{classifier}",
         "method": _label,
         "reference": "{reference_accuracy:1p}",
@@ -95,7 +95,7 @@ def estimates_table(table: pl.DataFrame, top: int | None, words: Words = IMAGES)
         "ESS": _effective,
     }
     chosen = _choose_places(len(table), top)
-    return list_rows(table[chosen], shown) + remaining(len(chosen), len(table), words.classifiers)
+    return list_rows(table[chosen], cells) + remaining(len(chosen), len(table), words.classifiers)
 
 
 def _label(row: Row) -> str:
@@ -115,21 +115,21 @@ def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
     """
 
     def share(row: Row) -> str:
-        told = row["share_explained"]
-        return _with_interval(told, "0p") if clear and _tells_share(told) else MISSING_TEXT
+        value = row["share_explained"]
+        return _with_interval(value, "0p") if clear and _tells_share(value) else MISSING_TEXT
 
     def tells(row: Row) -> bool:
         slope = row["slope"]["estimate"]
-        return slope is None or abs(slope) <= STEEPEST
+        return slope is None or abs(slope) <= MAX_SLOPE
 
-    shown: dict[str, Cell] = {
+    cells: dict[str, Cell] = {
         "method": _label,
         "bias-corrected gap (points)": lambda row: _with_interval(row["bias_corrected_gap"]),
         "selection gap (points)": lambda row: _with_interval(row["selection_gap"]),
         "share explained (%)": share,
         "slope": lambda row: _with_interval(row["slope"], ".3f") if tells(row) else MISSING_TEXT,
     }
-    return list_rows(group_quantities(table, "method"), shown)
+    return list_rows(group_quantities(table, "method"), cells)
 
 
 def _tells_share(row: Row) -> bool:
@@ -138,7 +138,7 @@ def _tells_share(row: Row) -> bool:
 
 
 def gaps_text(table: pl.DataFrame, *, clear: bool) -> str:
-    """What `gaps_table` shows, and why it leaves shares out, where it does."""
+    """Explain the columns of `gaps_table`, and why a share is missing."""
     missing = explain_missing_shares(table, clear=clear)
     # In Markdown a line right under a table were a row of it.
     return f"{gaps_table(table, clear=clear)}\n" + (f"\n{missing}" if missing else "")
@@ -156,26 +156,26 @@ def explain_missing_shares(table: pl.DataFrame, *, clear: bool) -> str:
 
 def _with_interval(row: Row, form: str = "2p") -> str:
     """An estimate with its interval, if it has one."""
-    told = cell_text(row, f"{{estimate:{form}}}")
+    text = cell_text(row, f"{{estimate:{form}}}")
     interval = cell_text(row, f"({{lower:{form}}} to {{upper:{form}}})")
-    return told if interval == MISSING_TEXT else f"{told} {interval}"
+    return text if interval == MISSING_TEXT else f"{text} {interval}"
 
 
 def populations_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
-    """What `bayesrep.summarize_gaps` says of the reference's population, in one line."""
+    """Summarize in one line what `bayesrep.summarize_gaps` finds for the image populations."""
     by = {row["quantity"]: row for row in table.iter_rows(named=True)}
     gap = _with_interval(by["population_gap"])
-    told = f"For other {words.images} of the same populations: gap {gap}"
+    text = f"For other {words.images} of the same populations: gap {gap}"
     if by["population_slope"]["estimate"] is not None:
-        told += f", slope {_with_interval(by['population_slope'], '.3f')}"
-    return f"{told}.".replace("-", "\N{MINUS SIGN}")
+        text += f", slope {_with_interval(by['population_slope'], '.3f')}"
+    return f"{text}.".replace("-", "\N{MINUS SIGN}")
 
 
 def ranks_table(table: pl.DataFrame, top: int | None = None, words: Words = IMAGES) -> str:
     """The first rows of `bayesrep.rank_classifiers`; of one classifier, that there are none."""
     if len(table) == 1:
         return _only_classifier_sentence(str(table["classifier"][0]), words)
-    shown: dict[str, Cell] = {
+    cells: dict[str, Cell] = {
         words.classifier: "{classifier}",
         "adjusted": "{adjusted_accuracy:1p}",
         "rank": "{rank:.1f}",
@@ -184,9 +184,9 @@ def ranks_table(table: pl.DataFrame, top: int | None = None, words: Words = IMAG
         "on replication": "{replication_rank:g}",
         "first (%)": "{best:0p}",
     }
-    size = SHOWN_ROWS if top is None else top
+    size = TEXT_ROWS if top is None else top
     more = remaining(min(size, len(table)), len(table), words.classifiers)
-    return list_rows(table.head(size), shown) + more
+    return list_rows(table.head(size), cells) + more
 
 
 def _only_classifier_sentence(name: str, words: Words) -> str:
@@ -199,7 +199,7 @@ def pairs_table(
     """The closest rows of `bayesrep.compare_classifiers`, differences in points."""
     if len(classifiers) == 1:
         return _only_classifier_sentence(classifiers[0], words)
-    shown: dict[str, Cell] = {
+    cells: dict[str, Cell] = {
         words.classifier: "{classifier}",
         "other": "{other}",
         "as measured": "{raw_difference:2p}",
@@ -207,16 +207,16 @@ def pairs_table(
         "95 % interval": "{lower:2p} to {upper:2p}",
         "better (%)": "{probability:1p}",
     }
-    size = SHOWN_ROWS if top is None else top
+    size = TEXT_ROWS if top is None else top
     closest = closest_pairs(table, size)
-    return list_rows(closest, shown) + remaining(len(closest), len(table), "pairs")
+    return list_rows(closest, cells) + remaining(len(closest), len(table), "pairs")
 
 
-def images_table(table: pl.DataFrame, words: Words = IMAGES, shown: int = 10) -> str:
+def images_table(table: pl.DataFrame, words: Words = IMAGES, n_shown: int = 10) -> str:
     """The images of `bayesrep.describe_images` hardest for classifiers, and for people."""
     machines, people = (
         list_rows(
-            rows.head(shown),
+            rows.head(n_shown),
             {
                 words.image: "{image}",
                 "selected": "{selected}/{shown}",
@@ -244,7 +244,7 @@ def components_table(table: pl.DataFrame) -> str:
     def starred_value(name: str) -> Cell:
         return lambda row: f"{row[name]:.2f}{'*' if row[name] == row[f'best_{name}'] else ' '}"
 
-    shown: dict[str, Cell] = {
+    cells: dict[str, Cell] = {
         "data set": "{dataset}",
         "K": "{components}",
         "log likelihood": "{log_likelihood:.2f}",
@@ -254,7 +254,7 @@ def components_table(table: pl.DataFrame) -> str:
         "degenerate": "{degenerate}",
         "converged": lambda row: "yes" if row["converged"] else "no",
     }
-    return list_rows(best, shown)
+    return list_rows(best, cells)
 
 
 def annotators_table(table: pl.DataFrame, line: "Linearity | None", words: Words = IMAGES) -> str:
@@ -263,12 +263,12 @@ def annotators_table(table: pl.DataFrame, line: "Linearity | None", words: Words
         (pl.col("reference_accuracy") - pl.col(name)).mean().alias(name)
         for name in ("naive", "jackknife")
     )
-    shown: dict[str, Cell] = {
+    cells: dict[str, Cell] = {
         words.annotators: "{annotators}",
         "naive": "{naive:2p}",
         "jackknife": "{jackknife:2p}",
     }
-    means = list_rows(table.group_by("annotators", maintain_order=True).agg(*gaps), shown)
+    means = list_rows(table.group_by("annotators", maintain_order=True).agg(*gaps), cells)
     text = [f"Mean bias-corrected gap over {words.classifiers}, in points:", means]
     if line is not None:
         reference = float(table["reference_accuracy"].mean())  # type: ignore[arg-type]
@@ -288,24 +288,24 @@ def annotators_table(table: pl.DataFrame, line: "Linearity | None", words: Words
     return "\n".join(text)
 
 
-def forward_table(told: pl.DataFrame, words: Words = IMAGES) -> str:
-    """What the naive estimate would say with other numbers of annotators."""
-    shown: dict[str, Cell] = {
+def forward_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
+    """Tabulate naive estimates extrapolated to other numbers of annotators."""
+    cells: dict[str, Cell] = {
         words.annotators: "{annotators}",
         "naive": "{gap:2p}",
         "too much": "{left:2p}",
     }
-    last = told.to_dicts()[-1]
+    last = table.to_dicts()[-1]
     return (
         f"The naive gap by EM + spline, and by how much it is above the gap without noise:\n"
-        f"{list_rows(told, shown)}\n\nWith {last['annotators']:,} {words.annotators} the naive "
+        f"{list_rows(table, cells)}\n\nWith {last['annotators']:,} {words.annotators} the naive "
         f"estimate would still be {percent(abs(last['left']), 2)} points off."
     )
 
 
 def method_table(methods: pl.DataFrame) -> str:
     """One row per method of the demo: mean gap beside the truth, and what it is off by."""
-    shown: dict[str, Cell] = {
+    cells: dict[str, Cell] = {
         "method": _label,
         "gap (points)": "{mean_gap:2p}",
         "95 % interval": "{lower:2p} to {upper:2p}",
@@ -313,4 +313,4 @@ def method_table(methods: pl.DataFrame) -> str:
         "explained (% of the drop)": "{share_explained:0p}",
         "intervals right (%)": "{coverage:0p}",
     }
-    return list_rows(methods.with_columns(pl.col("mean_error") * 100), shown)
+    return list_rows(methods.with_columns(pl.col("mean_error") * 100), cells)

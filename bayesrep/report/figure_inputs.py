@@ -1,4 +1,4 @@
-"""What figures are drawn of: the files that a user gives, and what is read from them."""
+"""Inputs of figures: the files that a user gives, and the objects read from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -21,46 +21,36 @@ from bayesrep.studies.study_folder import StudyFolder
 
 
 @dataclass(frozen=True)
-class Given:
-    """What the user gives for figures: files, none of which is read before it is needed.
+class FigurePaths:
+    """Paths that the user gives for figures; none is read before it is needed."""
 
-    Attributes
-    ----------
-    study, posterior
-        A study's folder and a posterior's file.
-    roles
-        Names of the reference and the replication, where the study does not say.
-    labels, humans, objects, counts, classes, images
-        Label sets, people's answers, what people see and select, groups of classes, a folder of
-        images.
-    by
-        The column of `classes`.
-    """
-
-    study: Path | None = None
+    study: Path | None = None  # a study's folder
     posterior: Path | None = None
+    # Names of the reference and the replication, where the study does not say
     roles: tuple[str, str] = REQUIRED_ROLES
+    # Label sets, people's answers, the objects they see and the labels they select, groups of
+    # classes, a folder of images.
     labels: tuple[Path, ...] = ()
     humans: Path | None = None
     objects: Path | None = None
     counts: Path | None = None
     classes: Path | None = None
     images: Path | None = None
-    by: str | None = None
+    by: str | None = None  # the column of `classes`
 
     def names(self) -> set[str]:
-        """Which are given, as a user names them."""
-        known = {"study", "posterior"}
+        """Return the inputs that were given, by the names a user types."""
+        positional = {"study", "posterior"}
         values = {part.name: getattr(self, part.name) for part in fields(self)}
-        given = {name for name, value in values.items() if value and name not in ("roles", "by")}
-        return {name if name in known else f"--{name}" for name in given}
+        filled = {name for name, value in values.items() if value and name not in ("roles", "by")}
+        return {name if name in positional else f"--{name}" for name in filled}
 
 
 class Inputs:
-    """What figures are drawn of, read once each from what is given."""
+    """Objects that figures are drawn from, each read once."""
 
-    def __init__(self, given: Given) -> None:
-        self.given = given
+    def __init__(self, given_inputs: FigurePaths) -> None:
+        self.given = given_inputs
 
     @cached_property
     def study(self) -> Study:
@@ -80,17 +70,17 @@ class Inputs:
 
     @cached_property
     def answers_with_confidence(self) -> Sequence[Predictions]:
-        """The same with their probabilities."""
+        """Answers to both data sets, with their probabilities."""
         return read_predictions(self._path, self.given.roles, ranks=1, confidence=True)
 
     @property
     def study_or_answers(self) -> Study | Sequence[Predictions]:
         """The study or, where it awaits counts or others are answered too, all answers."""
-        there = StudyFolder(self._path)
-        if there.awaits_counts or set(there.predicted_datasets) - set(there.roles.values()):
+        folder = StudyFolder(self._path)
+        if folder.awaits_counts or set(folder.predicted_datasets) - set(folder.roles.values()):
             # All are drawn: the replication need not be named.
-            names = there.dataset_names(self.given.roles)
-            unnamed = {REQUIRED_ROLES[1]} - set(there.predicted_datasets)
+            names = folder.dataset_names(self.given.roles)
+            unnamed = {REQUIRED_ROLES[1]} - set(folder.predicted_datasets)
             return read_every_answer(self._path, [each for each in names if each not in unnamed])
         return self.study
 
@@ -101,7 +91,7 @@ class Inputs:
 
     @cached_property
     def people(self) -> People:
-        """What people see and select."""
+        """Read people's answers: the objects they see and the labels they select."""
         return read_people(self.reference, counts=self.given.counts, objects=self.given.objects)
 
     @cached_property
@@ -136,7 +126,7 @@ class Inputs:
 
     @property
     def any_pictures(self) -> gallery.Pictures | None:
-        """The same, if it is given."""
+        """Pictures of the reference's images, where a folder is given."""
         return None if self.given.images is None else self.pictures
 
     @property

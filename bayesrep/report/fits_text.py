@@ -1,4 +1,4 @@
-"""What checks say of a fit, what to do about it, and which of several predicts best."""
+"""Printed checks of a fit, the next steps they suggest, and the comparison of fits."""
 
 import re
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ import polars as pl
 
 from bayesrep.checks.finding import CHECKS, LEGEND
 from bayesrep.errors import plain_text, quote_word
-from bayesrep.report.text import align_columns
+from bayesrep.report.table_format import align_columns
 from bayesrep.studies.words import IMAGES, Words
 
 if TYPE_CHECKING:  # most tables are made without JAX
@@ -21,7 +21,7 @@ def diagnosis_text(
     posterior: str = "posterior.nc",
     words: Words = IMAGES,
 ) -> str:
-    """What `bayesrep.diagnose` says: the verdict, sentences, commands, and the table of checks."""
+    """Print the result of `bayesrep.diagnose`: verdict, sentences, commands and table of checks."""
     sentences = [f"- {plain_text(sentence)}" for sentence in diagnosis.sentences]
     sentences += remedies(diagnosis.sentences, study, posterior)
     checks = [
@@ -32,8 +32,8 @@ def diagnosis_text(
     return "\n".join([diagnosis.verdict, "", *sentences, *blank, table, LEGEND])
 
 
-_SETTING = re.compile(r'\b([a-z_]+)=("?)([\w.-]+)\2')
-_OPTIONS = ("model", "method", "feedback", "groups", "datasets")
+_SETTING_PATTERN = re.compile(r'\b([a-z_]+)=("?)([\w.-]+)\2')
+_OPTION_NAMES = ("model", "method", "feedback", "groups", "datasets")
 
 
 def remedies(
@@ -43,11 +43,11 @@ def remedies(
     study, posterior = quote_word(study), quote_word(posterior)
     commands: dict[str, None] = {}
     for sentence in sentences:
-        for name, _, value in _SETTING.findall(plain_text(sentence)):
+        for name, _, value in _SETTING_PATTERN.findall(plain_text(sentence)):
             value = value.rstrip(".")
             if name == "crowd_sd":
                 commands[f"summarize {study} {posterior} --crowd-sd {value}"] = None
-            elif name in _OPTIONS:
+            elif name in _OPTION_NAMES:
                 commands[f"fit {study} --out again.nc --{name} {value}"] = None
             else:
                 commands[f"fit {study} --out again.nc --set {name}={value.lower()}"] = None

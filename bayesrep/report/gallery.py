@@ -18,33 +18,24 @@ from bayesrep.errors import OptionError, StudyError, kind_and_reason, listing
 from bayesrep.protocols.by_subset import missed_by_all as by_all
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.protocols.people import People
-from bayesrep.report.figures import panels
+from bayesrep.report.style import panels
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
 from bayesrep.types import Bools
 
-KINDS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp"})
-FORMATS = ("BMP", "GIF", "JPEG", "PNG", "WEBP")
-COLUMNS, MOST_IMAGES, SIDE = 5, 15, 160  # of a grid; pixels of a thumbnail
+IMAGE_SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp"})
+IMAGE_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "WEBP")
+GRID_COLUMNS, MAX_GRID_IMAGES, THUMBNAIL_PIXELS = 5, 15, 160  # of a grid; pixels of a thumbnail
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """Where the pictures are.
+    """Image files in a folder, found by path or by name."""
 
-    Attributes
-    ----------
-    folder
-        As the user names it.
-    files
-        Every picture by its path below the folder.
-    by_name
-        And by its file name, with and without the suffix, where only one has it.
-    """
-
-    folder: Path
-    files: dict[str, Path]
+    folder: Path  # as the user names it
+    files: dict[str, Path]  # every picture by its path below the folder
+    # And by its file name, with and without the suffix, where only one has it
     by_name: dict[str, Path]
 
     @classmethod
@@ -53,15 +44,15 @@ class Pictures:
         if not folder.is_dir():
             raise StudyError("picture-folder-missing", folder=folder)
         files: dict[str, Path] = {}
-        for here, folders, names in os.walk(folder):
+        for root, folders, names in os.walk(folder):
             folders[:] = sorted(each for each in folders if not each.startswith("."))
             for name in sorted(names):
-                if Path(name).suffix.lower() in KINDS:
-                    path = Path(here) / name
+                if Path(name).suffix.lower() in IMAGE_SUFFIXES:
+                    path = Path(root) / name
                     files[path.relative_to(folder).as_posix()] = path
         if not files:
             raise StudyError(
-                "no-pictures-in-folder", folder=folder, endings=", ".join(sorted(KINDS))
+                "no-pictures-in-folder", folder=folder, endings=", ".join(sorted(IMAGE_SUFFIXES))
             )
         times: dict[str, list[Path]] = {}
         for path in files.values():
@@ -70,7 +61,7 @@ class Pictures:
         return cls(folder, files, {k: v[0] for k, v in times.items() if len(v) == 1})
 
     def has(self, image: str) -> bool:
-        """Whether there is a picture of an image."""
+        """Return whether the folder holds a picture of an image."""
         return image in self.files or image.rsplit("/", 1)[-1] in self.by_name
 
     def thumbnail(self, image: str) -> NDArray[np.uint8]:
@@ -83,10 +74,10 @@ class Pictures:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", Image.DecompressionBombWarning)
-                with Image.open(path, formats=FORMATS) as picture:
-                    picture.draft("RGB", (2 * SIDE, 2 * SIDE))
+                with Image.open(path, formats=IMAGE_FORMATS) as picture:
+                    picture.draft("RGB", (2 * THUMBNAIL_PIXELS, 2 * THUMBNAIL_PIXELS))
                     upright = ImageOps.exif_transpose(picture).convert("RGB")
-                    upright.thumbnail((SIDE, SIDE))
+                    upright.thumbnail((THUMBNAIL_PIXELS, THUMBNAIL_PIXELS))
                     return np.asarray(upright)
         except Exception as error:  # whatever a stranger's picture makes Pillow say
             raise StudyError(
@@ -96,7 +87,7 @@ class Pictures:
 
 def grid(pictures: Pictures, images: Sequence[str], texts: Sequence[str], *, title: str) -> Any:
     """Pictures in rows with a text below each."""
-    columns = min(COLUMNS, len(images))
+    columns = min(GRID_COLUMNS, len(images))
     figure, every = panels(len(images), rows=-(-len(images) // columns))
     figure.set_size_inches(2.0 * columns + 0.4, 2.3 * -(-len(images) // columns) + 0.4)
     for axes, image, text in zip(every, images, texts, strict=True):
@@ -107,9 +98,9 @@ def grid(pictures: Pictures, images: Sequence[str], texts: Sequence[str], *, tit
     return figure
 
 
-def _find_available(pictures: Pictures, images: NDArray[np.str_], wanted: Bools, what: str) -> Any:
+def _find_available(pictures: Pictures, images: NDArray[np.str_], mask: Bools, what: str) -> Any:
     """Numbers of the wanted images of which there are pictures; none of them is refused."""
-    numbers = np.flatnonzero(wanted)
+    numbers = np.flatnonzero(mask)
     if not len(numbers):
         raise StudyError("no-images-of-kind", kind=what)
     available = [int(n) for n in numbers if pictures.has(str(images[n]))]
@@ -125,10 +116,10 @@ def three_of_a_class(
     """Figure 1 of Engstrom et al. (2020): least, median and most often selected of a class."""
     data = study.reference
     labels = _labels_of(data)
-    there = _find_available(
+    images = _find_available(
         pictures, data.images, np.ones(len(data.images), np.bool_), "of the reference"
     )
-    names = sorted({labels[n] for n in there})
+    names = sorted({labels[n] for n in images})
     if len(classes) > 1:
         raise OptionError("figure-of-one-class", class_count=len(classes))
     if classes and names == [""]:
@@ -138,7 +129,7 @@ def three_of_a_class(
             "no-picture-of-class", wanted_class=classes[0], known_classes=listing(names, "class")
         )
     chosen = classes[0] if classes else names[int(np.random.default_rng(seed).integers(len(names)))]
-    mine = [n for n in there if labels[n] == chosen]
+    mine = [n for n in images if labels[n] == chosen]
     frequency = data.selected / data.shown
     order = sorted(mine, key=lambda n: (frequency[n], str(data.images[n])))
     picked = list(dict.fromkeys([order[0], order[(len(order) - 1) // 2], order[-1]]))
@@ -160,7 +151,7 @@ def of_all_frequencies(study: Study, pictures: Pictures, *, seed: int = 0) -> An
 def by_frequency(study: Study, pictures: Pictures, *, seed: int = 0) -> list[tuple[str, str]]:
     """Images of the reference, some of every fifth of selection frequencies, and what they are."""
     data = study.reference
-    there = _find_available(
+    images = _find_available(
         pictures, data.images, np.ones(len(data.images), np.bool_), "of the reference"
     )
     frequency, labels = data.selected / data.shown, _labels_of(data)
@@ -168,8 +159,8 @@ def by_frequency(study: Study, pictures: Pictures, *, seed: int = 0) -> list[tup
     edges = np.linspace(0, 1, 6)
     picked: list[int] = []
     for number, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
-        inside = [n for n in there if low <= frequency[n] and (frequency[n] < high or number == 4)]
-        picked += rng.permutation(inside)[: MOST_IMAGES // 5].astype(int).tolist()
+        inside = [n for n in images if low <= frequency[n] and (frequency[n] < high or number == 4)]
+        picked += rng.permutation(inside)[: MAX_GRID_IMAGES // 5].astype(int).tolist()
     picked.sort(key=lambda n: frequency[n])
     texts = [f"{labels[n]} {100 * frequency[n]:.0f} %".strip() for n in picked]
     return [(str(data.images[n]), text) for n, text in zip(picked, texts, strict=True)]
@@ -178,23 +169,23 @@ def by_frequency(study: Study, pictures: Pictures, *, seed: int = 0) -> list[tup
 def _random_grid(
     data: Predictions,
     pictures: Pictures,
-    wanted: Bools,
+    mask: Bools,
     what: str,
     seed: int,
-    said: NDArray[Any] | None = None,
+    values: NDArray[Any] | None = None,
 ) -> Any:
     """Some of the wanted images at random, with their labels and what is said instead."""
-    there = _find_available(pictures, data.images, wanted, what)
-    picked = np.random.default_rng(seed).permutation(there)[:MOST_IMAGES]
+    images = _find_available(pictures, data.images, mask, what)
+    picked = np.random.default_rng(seed).permutation(images)[:MAX_GRID_IMAGES]
     classes = data.classes
     texts = [classes[data.labels[n]] for n in picked]
-    if said is not None:
+    if values is not None:
         texts = [
             f"label {classes[data.labels[n]]}"
-            + (f"\nseen as {classes[said[n]]}" if said[n] >= 0 else "")
+            + (f"\nseen as {classes[values[n]]}" if values[n] >= 0 else "")
             for n in picked
         ]
-    title = f"images {what} ({int(wanted.sum()):,} in all)"
+    title = f"images {what} ({int(mask.sum()):,} in all)"
     return grid(pictures, [str(data.images[n]) for n in picked], texts, title=title)
 
 
@@ -215,8 +206,8 @@ def draw_missed_images(
 def another_main(data: Predictions, people: People, pictures: Pictures, *, seed: int = 0) -> Any:
     """Figures 1 and 19 of Tsipras et al. (2020): the main object's label is another."""
     number, main = _require_objects(people)
-    wanted = (number > 0) & (main != data.labels)
-    return _random_grid(data, pictures, wanted, "with another main label", seed, main)
+    differs = (number > 0) & (main != data.labels)
+    return _random_grid(data, pictures, differs, "with another main label", seed, main)
 
 
 def several_objects(data: Predictions, people: People, pictures: Pictures, *, seed: int = 0) -> Any:
@@ -231,8 +222,8 @@ def draw_unselected_labels(
     """Figure 25 of Tsipras et al. (2020): images whose own label nobody selects."""
     if people.frequency is None:
         raise StudyError("figure-needs-counts")
-    wanted = people.frequency.values_of(data.labels, np.nan) == 0
-    return _random_grid(data, pictures, wanted, "whose label nobody selects", seed)
+    unselected = people.frequency.values_of(data.labels, np.nan) == 0
+    return _random_grid(data, pictures, unselected, "whose label nobody selects", seed)
 
 
 def draw_unchosen_labels(
@@ -241,8 +232,8 @@ def draw_unchosen_labels(
     """Figure 26 of Tsipras et al. (2020): images whose own label is chosen for no object."""
     number, main = _require_objects(people)
     assert people.chosen is not None
-    wanted = (number > 0) & (people.chosen.values_of(data.labels, 0) == 0)
-    return _random_grid(data, pictures, wanted, "whose label is chosen for no object", seed, main)
+    unchosen = (number > 0) & (people.chosen.values_of(data.labels, 0) == 0)
+    return _random_grid(data, pictures, unchosen, "whose label is chosen for no object", seed, main)
 
 
 def _require_objects(people: People) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

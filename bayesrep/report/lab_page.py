@@ -7,33 +7,33 @@ from typing import Any
 import numpy as np
 
 from bayesrep.atomic import replaced_file
-from bayesrep.lab.masses import EDGES, NODES, masses_of
+from bayesrep.lab.discretise import S_EDGES, S_NODES, masses_of
 from bayesrep.lab.matching import chosen_masses
-from bayesrep.lab.matching_methods import BINS
+from bayesrep.lab.matching_methods import N_BINS
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.report import vega
-from bayesrep.report.page import Front, page_of
-from bayesrep.report.picture import Figure, Reading
+from bayesrep.report.figure import Figure, Reading
+from bayesrep.report.page import FirstScreen, page_of
 from bayesrep.report.sections.bias import population_rows, populations_chart
 from bayesrep.report.sections.section import Block, Table, numbers, select_place, slider
-from bayesrep.report.text import percent
-from bayesrep.report.vega import Spec
+from bayesrep.report.table_format import percent
+from bayesrep.report.vega import Css, Spec
 from bayesrep.studies.words import Words
 from bayesrep.types import Floats
 
-TITLE = "What does matching on a few answers leave?"
-METHODS = {"every count": None, "five bins, as ImageNet-v2": BINS}
-CARELESS = (0.0, 0.2, 0.4)
+PAGE_TITLE = "What does matching on a few answers leave?"
+BINS_BY_METHOD = {"every count": None, "five bins, as ImageNet-v2": N_BINS}
+P_CARELESS = (0.0, 0.2, 0.4)
 """Shares of answers that are given without looking."""
-SHIFTS = (-0.2, -0.1, 0.1)
-"""By how much candidates of the page are easier or harder than those that are given."""
+POOL_SHIFTS = (-0.2, -0.1, 0.1)
+"""Shifts that make the page's candidates easier or harder than those given."""
 LEAST_MEAN, MOST_MEAN = 0.02, 0.98
-MOST_ANSWERS, FIRST_ANSWERS = 40, 10
+LAB_MAX, LAB_START = 40, 10
 CURVE_ANSWERS = (*range(6), 7, 10, 14, 20, 28, 40, 60, 80, 100)
 EVERY_NODE = 6
-"""Of the nodes, those at which densities are drawn."""
-STEEP = 0.7
-"""By how much the accuracy of a classifier differs between images that none and that all select."""
+"""Nodes at which densities are drawn."""
+ACCURACY_SLOPE = 0.7
+"""Accuracy on images that all select, less that on images that none selects."""
 
 
 def write_lab(
@@ -58,17 +58,21 @@ def lab_page(
         "are another population: so what is chosen is not as easy as the reference. "
         "Choose candidates, and how many answers there are."
     )
-    return page_of(Front(TITLE, summary), [_lab(reference, pool, words), _table(rows)], words)
+    return page_of(
+        FirstScreen(PAGE_TITLE, summary), [_lab(reference, pool, words), _table(rows)], words
+    )
 
 
 def _lab(reference: BetaMixture, pool: BetaMixture, words: Words) -> Block:
     pools = candidate_pools(reference, pool)
     controls: list[Spec] = [
         select_place("lab_pool", "Candidates", list(pools)),
-        slider("lab_answers", f"Answers about an {words.image}", 0, MOST_ANSWERS, FIRST_ANSWERS),
-        select_place("lab_method", "Matched on", list(METHODS)),
+        slider("lab_answers", f"Answers about an {words.image}", 0, LAB_MAX, LAB_START),
+        select_place("lab_method", "Matched on", list(BINS_BY_METHOD)),
         select_place(
-            "lab_careless", "Answers given without looking", [f"{100 * c:.0f} %" for c in CARELESS]
+            "lab_careless",
+            "Answers given without looking",
+            [f"{100 * c:.0f} %" for c in P_CARELESS],
         ),
     ]
     masses, every = masses_of(reference), [masses_of(each) for each in pools.values()]
@@ -85,7 +89,7 @@ def candidate_pools(reference: BetaMixture, pool: BetaMixture) -> dict[str, Beta
     """The candidates as given, some that are harder and easier by as much, and the reference's."""
     mean, concentration = moments(pool)
     pools = {f"as given: mean {percent(mean)} %": pool}
-    for shift in SHIFTS:
+    for shift in POOL_SHIFTS:
         moved = float(np.clip(mean + shift, LEAST_MEAN, MOST_MEAN))
         a = moved * concentration
         name = f"{'harder' if shift < 0 else 'easier'}: mean {percent(moved)} %"
@@ -109,18 +113,18 @@ def _populations(reference: Floats, pools: Sequence[Floats], words: Words) -> Fi
                 [
                     [
                         chosen_masses(reference, pool, n, bins=bins, careless=careless)
-                        for n in range(MOST_ANSWERS + 1)
+                        for n in range(LAB_MAX + 1)
                     ]
-                    for careless in CARELESS
+                    for careless in P_CARELESS
                 ]
-                for bins in METHODS.values()
+                for bins in BINS_BY_METHOD.values()
             ]
             for pool in pools
         ]
     )  # [pool, method, careless, answers, node]
-    width = np.diff(EDGES)
+    width = np.diff(S_EDGES)
     rows = population_rows(
-        NODES[::EVERY_NODE],
+        S_NODES[::EVERY_NODE],
         *((masses / width)[..., ::EVERY_NODE] for masses in (reference, np.array(pools), chosen)),
     )
     spec = populations_chart(
@@ -129,16 +133,16 @@ def _populations(reference: Floats, pools: Sequence[Floats], words: Words) -> Fi
         "datum.pools[lab_pool]",
     )
     names = ("lab_pool", "lab_method", "lab_careless", "lab_answers")
-    first = dict.fromkeys(names, 0) | {"lab_answers": FIRST_ANSWERS}
-    wanted, means = float(reference @ NODES), chosen @ NODES
+    first = dict.fromkeys(names, 0) | {"lab_answers": LAB_START}
+    reference_mean, means = float(reference @ S_NODES), chosen @ S_NODES
     texts = [
         [
             [
                 [
-                    _read(n, wanted, float(pool @ NODES), float(mean), careless, words)
+                    _read(n, reference_mean, float(pool @ S_NODES), float(mean), careless, words)
                     for n, mean in enumerate(by_answers)
                 ]
-                for careless, by_answers in zip(CARELESS, by_careless, strict=True)
+                for careless, by_answers in zip(P_CARELESS, by_careless, strict=True)
             ]
             for by_careless in by_method
         ]
@@ -157,7 +161,7 @@ def _populations(reference: Floats, pools: Sequence[Floats], words: Words) -> Fi
 def _read(
     answers: int, reference: float, pool: float, chosen: float, careless: float, words: Words
 ) -> str:
-    """What is left, in a sentence."""
+    """State the remaining gap of a matching in a sentence."""
     gap = reference - chosen
     heard = (percent((1 - careless) * mean + careless / 2, 2) for mean in (chosen, reference))
     again, own = heard
@@ -166,44 +170,44 @@ def _read(
         f"replication's mean selection frequency is {percent(chosen, 2)} %, the reference's "
         f"{percent(reference, 2)} %, the candidates' {percent(pool, 2)} %: {percent(gap, 2)} "
         f"points are left. Asked again, {words.people} would select {again} % of it and {own} % of "
-        f"the reference. A {words.classifier} that gets {percent(STEEP, 0)} points more of the "
-        f"{words.images} right that all select than of those that nobody does loses "
-        f"{percent(STEEP * gap, 2)} points of accuracy."
+        f"the reference. A {words.classifier} that gets {percent(ACCURACY_SLOPE, 0)} points more "
+        f"of the {words.images} right that all select than of those that nobody does loses "
+        f"{percent(ACCURACY_SLOPE * gap, 2)} points of accuracy."
     )
 
 
 def _gap_rows(reference: Floats, pools: Sequence[Floats]) -> list[dict[str, Any]]:
     """Points of the gap that both ways leave, by answers, pool and carelessness."""
-    wanted = float(reference @ NODES)
+    reference_mean = float(reference @ S_NODES)
 
     def find_gap(pool: Floats, answers: int, bins: int | None, careless: float) -> float:
         chosen = chosen_masses(reference, pool, answers, bins=bins, careless=careless)
-        return 100 * (wanted - float(chosen @ NODES))
+        return 100 * (reference_mean - float(chosen @ S_NODES))
 
     return [
         {"answers": answers, "which": which}
         | {
             "gaps": numbers(
-                [[find_gap(pool, answers, bins, c) for c in CARELESS] for pool in pools]
+                [[find_gap(pool, answers, bins, c) for c in P_CARELESS] for pool in pools]
             )
         }
-        for which, bins in zip(("every count", "five bins"), METHODS.values(), strict=True)
+        for which, bins in zip(("every count", "five bins"), BINS_BY_METHOD.values(), strict=True)
         for answers in CURVE_ANSWERS
     ]
 
 
 def _gaps_by_answers(reference: Floats, pools: Sequence[Floats], words: Words) -> Figure:
-    """What both ways leave, by the number of answers."""
+    """Plot the gap that both matching methods leave, by number of answers."""
     x = {"title": f"answers about an {words.image}"}
     line = vega.mark(
         {"type": "line", "point": True},
         x=vega.number("answers", **x),
         y=vega.number("gap", title="left of the gap (points)"),
-        color=vega.colors("which", ("every count", "five bins"), (vega.POSTERIOR, vega.RAW_COLOR)),
+        color=vega.colors("which", ("every count", "five bins"), (Css.POSTERIOR, Css.RAW)),
     )
-    here: Spec = {
+    marker: Spec = {
         "data": {"values": [{}]},
-        "mark": {"type": "rule", "strokeDash": [4, 4], "color": vega.SOFT},
+        "mark": {"type": "rule", "strokeDash": [4, 4], "color": Css.SOFT},
         "encoding": {"x": {"datum": {"expr": "toNumber(lab_answers)"}, "type": "quantitative"}},
     }
     return Figure(
@@ -212,9 +216,9 @@ def _gaps_by_answers(reference: Floats, pools: Sequence[Floats], words: Words) -
         vega.chart(
             "lab-gaps",
             line,
-            here,
+            marker,
             transform=[vega.calculate("gap", "datum.gaps[lab_pool][lab_careless]")],
-            params={"lab_pool": 0, "lab_careless": 0, "lab_answers": FIRST_ANSWERS},
+            params={"lab_pool": 0, "lab_careless": 0, "lab_answers": LAB_START},
         ),
         "What is left of the gap in selection frequency falls as one over the answers, and slower "
         "with coarse bins.",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep.report.figures import panels
+from bayesrep.report.style import panels
 
 
 def matrices_figure(
@@ -17,15 +17,15 @@ def matrices_figure(
     place = {name: number for number, name in enumerate(names)}
     for panel, (title, rows) in zip(axes, matrices.items(), strict=True):
         signed = "difference" in rows.columns
-        shown = np.zeros((len(names), len(names)))
+        matrix = np.zeros((len(names), len(names)))
         for row in rows.iter_rows(named=True):
-            shown[place[row["label"]], place[row["answer"]]] = row[
+            matrix[place[row["label"]], place[row["answer"]]] = row[
                 "difference" if signed else value
             ]
-        np.fill_diagonal(shown, np.nan)
-        limit = np.nanmax(np.abs(shown)) or 1.0
+        np.fill_diagonal(matrix, np.nan)
+        limit = np.nanmax(np.abs(matrix)) or 1.0
         image = panel.imshow(
-            100 * shown,
+            100 * matrix,
             cmap="RdBu_r" if signed else "Blues",
             vmin=-100 * limit if signed else 0,
             vmax=100 * limit,

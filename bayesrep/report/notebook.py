@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from bayesrep.atomic import replaced_file
-from bayesrep.choices import REPLICATES
+from bayesrep.choices import FEW_REPLICATES
 from bayesrep.errors import OptionError
 from bayesrep.posterior.groups import Posterior
-from bayesrep.report.picture import FORMATS, check_format, picture_bytes, save_picture
+from bayesrep.report.figure import FILE_SUFFIXES, check_format, picture_bytes, save_picture
 from bayesrep.studies.shown import brief
 from bayesrep.studies.study import Study, need_study
 
-HEIGHT = 800
+FRAME_HEIGHT = 800
 """Height of the report in a notebook, in pixels."""
-VEGA_LITE = "application/vnd.vegalite.v5+json"
-"""What Jupyter draws with Vega by itself."""
+VEGA_LITE_MIME = "application/vnd.vegalite.v5+json"
+"""MIME type that Jupyter draws with Vega by itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,8 @@ class NotebookReport:
         """The page in a frame, whose scripts reach nothing of the notebook."""
         return (
             f'<iframe srcdoc="{escape(self.html)}" title="bayesrep report" width="100%" '
-            f'height="{HEIGHT}" style="border: 0" sandbox="allow-scripts allow-downloads"></iframe>'
+            f'height="{FRAME_HEIGHT}" style="border: 0" sandbox="allow-scripts '
+            'allow-downloads"></iframe>'
         )
 
 
@@ -72,7 +73,7 @@ def report(
     posterior: Posterior | None = None,
     out: str | Path | None = None,
     *,
-    bootstrap: int = REPLICATES,
+    bootstrap: int = FEW_REPLICATES,
     seed: int = 0,
     crowd_sd: float = 0.0,
 ) -> NotebookReport:
@@ -109,10 +110,10 @@ def report(
         _new(out, (".html", ".htm"), force=False)
     options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "crowd_sd": crowd_sd}
     content = gather(need_study(study), posterior, **options)
-    made = NotebookReport(page(content), content.missing_sections)
+    notebook = NotebookReport(page(content), content.missing_sections)
     if out is not None:
-        made.save(out)
-    return made
+        notebook.save(out)
+    return notebook
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +149,7 @@ class Plot:
         """
         if Path(path).suffix.lower() != ".json":
             check_format(Path(path))
-        file = _new(path, (*FORMATS, ".json"), force=force)
+        file = _new(path, (*FILE_SUFFIXES, ".json"), force=force)
         if file.suffix.lower() != ".json":
             save_picture(self.spec, file)
             return file
@@ -162,7 +163,7 @@ class Plot:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """Vega-Lite for Jupyter, and a picture for whatever cannot draw it."""
         picture = picture_bytes(self.spec, "png")
-        return {VEGA_LITE: dict(self.spec), "image/png": picture, "text/plain": repr(self)}
+        return {VEGA_LITE_MIME: dict(self.spec), "image/png": picture, "text/plain": repr(self)}
 
 
 def _new(path: str | Path, endings: tuple[str, ...], *, force: bool) -> Path:

@@ -1,8 +1,8 @@
-"""What is printed of means, accuracies and estimates on other images."""
+"""Printed means, accuracies and estimates for other images of the same populations."""
 
 import polars as pl
 
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
 from bayesrep.studies.words import IMAGES, Words
 
 
@@ -25,7 +25,7 @@ def frequencies_text(means: pl.DataFrame, gaps: pl.DataFrame | None, words: Word
 
 
 def halves_text(halves: pl.DataFrame, words: Words = IMAGES) -> str:
-    """What half of the images change."""
+    """Print how much estimates vary between random halves of the images."""
     change = halves.filter(pl.col("repeat") > 0)["change"].to_numpy()
     sizes = halves.row(1, named=True)
     spread = percent(float(change.std(ddof=1)), 2) if len(change) > 1 else "-"

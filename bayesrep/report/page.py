@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from bayesrep.atomic import replaced_file
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import methods, vega
-from bayesrep.report.numbers import numbers_of
-from bayesrep.report.picture import Figure
+from bayesrep.report.figure import Figure
+from bayesrep.report.page_json import numbers_of
 from bayesrep.report.sections import Accuracies, Content, Ranking, Trust, gather
 from bayesrep.report.sections.accuracies import classifier_sentences
 from bayesrep.report.sections.section import Block
@@ -25,34 +25,16 @@ from bayesrep.studies.words import Words, words_of
 from bayesrep.version import __version__
 
 
-class Front(NamedTuple):
-    """What the first screen holds.
+class FirstScreen(NamedTuple):
+    """Contents of the page's first screen."""
 
-    Attributes
-    ----------
-    title
-        The finding, or what the page is about.
-    summary
-        The data.
-    kicker
-        The study's name, above the title.
-    sentence
-        The finding in full.
-    badge
-        Style and words of the verdict.
-    figure
-        That shows the finding.
-    missing
-        What is not in it, and why.
-    """
-
-    title: str
-    summary: str
-    kicker: str = ""
-    sentence: str = ""
-    badge: tuple[str, str] | None = None
-    figure: Figure | None = None
-    missing: str = ""
+    title: str  # the finding, or what the page is about
+    summary: str  # the data
+    kicker: str = ""  # the study's name, above the title
+    sentence: str = ""  # the finding in full
+    badge: tuple[str, str] | None = None  # style and words of the verdict
+    figure: Figure | None = None  # that shows the finding
+    missing: str = ""  # what is not in it, and why
 
 
 def report_html(study: Study, posterior: Posterior | None = None, **options: Any) -> str:
@@ -77,13 +59,13 @@ def page(content: Content) -> str:
     return page_of(_front(content), list(content.blocks()), words_of(content.study), data, names)
 
 
-def _front(content: Content) -> Front:
+def _front(content: Content) -> FirstScreen:
     study, trust = content.study, content.sections[Trust]
     summary = _summary(study)
     if (opening := content.opening) is None:
-        return Front(f"{study.name}: how much of the accuracy drop is real?", summary)
+        return FirstScreen(f"{study.name}: how much of the accuracy drop is real?", summary)
     caveat = content.caveat
-    return Front(
+    return FirstScreen(
         title=f"No answer: {caveat}" if caveat else opening.title,
         summary=summary,
         kicker=study.name,
@@ -95,7 +77,7 @@ def _front(content: Content) -> Front:
 
 
 def page_of(
-    front: Front,
+    front: FirstScreen,
     blocks: Sequence[Block],
     words: Words,
     data: Mapping[str, Any] | None = None,
@@ -128,7 +110,7 @@ def page_of(
     figures += [figure for block in blocks for figure in block.figures]
     # Said beside a figure where a name is typed that is none.
     unknown = f"No {words.classifier} is called so."
-    content: dict[str, Any] = {"unknown": unknown, "config": vega.CONFIG, **(data or {})}
+    content: dict[str, Any] = {"unknown": unknown, "config": vega.BASE_STYLE, **(data or {})}
     content["sentences"] = list(map(change, content.get("sentences", [])))
     content["readings"] = {
         figure.id: {"first": figure.reading, **figure.readings._asdict()}
@@ -157,7 +139,7 @@ def page_of(
     )
 
 
-def _change_front(front: Front, change: Change) -> Front:
+def _change_front(front: FirstScreen, change: Change) -> FirstScreen:
     """The first screen whose every text is changed; the study's name stays."""
     texts = {
         name: change(getattr(front, name)) for name in ("title", "summary", "sentence", "missing")

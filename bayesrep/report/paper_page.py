@@ -16,11 +16,11 @@ from bayesrep.atomic import replaced_folder
 from bayesrep.errors import BayesrepError, OptionError, plain_text, reason
 from bayesrep.files.folders import refuse_foreign
 from bayesrep.progress import progress_bar
-from bayesrep.report import catalogue, methods
+from bayesrep.report import figure_catalogue, methods
 from bayesrep.report.figure_inputs import Inputs
-from bayesrep.report.figure_names import FIGURES
-from bayesrep.report.figures import save_figure
+from bayesrep.report.figure_registry import FIGURES_BY_NAME
 from bayesrep.report.printed import printed_numbers, study_numbers
+from bayesrep.report.style import save_figure
 from bayesrep.studies.study import Study
 from bayesrep.version import __version__
 
@@ -30,16 +30,18 @@ _LEFT_OUT_NOTE = "no number of a study"
 def write_paper(
     paper: str,
     inputs: Inputs,
-    there: Collection[str],
+    available: Collection[str],
     out: Path,
     *,
     options: Mapping[str, Any],
     progress: bool = False,
 ) -> list[dict[str, Any]]:
     """Draw what can be drawn, and write the page; the folder is there whole or not at all."""
-    if paper not in catalogue.PAPERS:
-        raise OptionError("unknown-paper", paper=paper, choices=", ".join(catalogue.PAPERS))
-    entries = list(catalogue.of_paper(paper))
+    if paper not in figure_catalogue.PAPER_TITLES:
+        raise OptionError(
+            "unknown-paper", paper=paper, choices=", ".join(figure_catalogue.PAPER_TITLES)
+        )
+    entries = list(figure_catalogue.of_paper(paper))
     figures: list[dict[str, Any]] = []
     refuse_foreign(out, ("index.html", "numbers.csv", "*.png"))
     # The folder takes its place only when all is written.
@@ -47,21 +49,23 @@ def write_paper(
         with progress_bar(len(entries), "figure", show=progress) as bar:
             for entry in entries:
                 # A figure that cannot be drawn says why, in its place.
-                why = entry.why or _describe_needs(entry, there)
+                why = entry.why or _describe_needs(entry, available)
                 if not why:
                     try:
                         _draw(entry.name, inputs, options, partial)
                     except BayesrepError as error:
                         why = reason(error)
-                shown = {"number": entry.number, "name": entry.name or None, "shows": entry.shows}
+                name = entry.name or None
+                entry_facts = {"number": entry.number, "name": name, "shows": entry.shows}
                 file = None if why else f"{entry.name}.png"
                 command = f"bayesrep figure {entry.name}"
                 figures.append(
-                    shown | {"file": file, "why_not": plain_text(why) or None, "command": command}
+                    entry_facts
+                    | {"file": file, "why_not": plain_text(why) or None, "command": command}
                 )
                 bar.advance(1)
         # The paper's printed numbers beside those of this study.
-        values = study_numbers(paper, inputs, there, **options)
+        values = study_numbers(paper, inputs, available, **options)
         rows = [
             {
                 "what": each.what,
@@ -74,28 +78,31 @@ def write_paper(
         ]
         pl.DataFrame(rows).write_csv(partial / "numbers.csv")
         (partial / "index.html").write_text(
-            _page(paper, _summary(inputs, there), rows, figures), encoding="utf-8"
+            _page(paper, _summary(inputs, available), rows, figures), encoding="utf-8"
         )
     return figures
 
 
-def _describe_needs(entry: catalogue.FigureEntry, there: Collection[str]) -> str:
-    lacks = [catalogue.NEEDS.get(need, catalogue.in_words(need)) for need in entry.lacks(there)]
+def _describe_needs(entry: figure_catalogue.FigureEntry, available: Collection[str]) -> str:
+    lacks = [
+        figure_catalogue.STUDY_NEEDS.get(need, figure_catalogue.in_words(need))
+        for need in entry.lacks(available)
+    ]
     return f"it needs {', '.join(lacks)}" if lacks else ""
 
 
 def _draw(name: str, inputs: Inputs, options: Mapping[str, Any], folder: Path) -> None:
-    figure = FIGURES[name]
-    known = {key: value for key, value in options.items() if key in figure.options}
-    drawn = figure.draw(*(getattr(inputs, each) for each in figure.inputs), **known)
-    save_figure(drawn, folder / f"{name}.png")
+    figure = FIGURES_BY_NAME[name]
+    accepted = {key: value for key, value in options.items() if key in figure.options}
+    drawing = figure.draw(*(getattr(inputs, each) for each in figure.inputs), **accepted)
+    save_figure(drawing, folder / f"{name}.png")
 
 
-def _summary(inputs: Inputs, there: Collection[str]) -> str:
+def _summary(inputs: Inputs, available: Collection[str]) -> str:
     path = inputs.given.study
     if path is None:
         return "Of no study."
-    if "study" in there:
+    if "study" in available:
         study: Study = inputs.study
         sizes = ", ".join(
             f"{data.name} ({len(data.images):,} images)" for data in study.datasets.values()
@@ -118,7 +125,7 @@ def _page(
     text = assets.joinpath("paper.html").read_text(encoding="utf-8")
     return environment.from_string(text).render(
         version=__version__,
-        title=catalogue.PAPERS[paper],
+        title=figure_catalogue.PAPER_TITLES[paper],
         summary=summary,
         css=Markup(css),
         numbers=numbers,

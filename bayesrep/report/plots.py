@@ -6,21 +6,21 @@ words of the study.
 
 from collections.abc import Sequence
 
-from bayesrep.choices import REPLICATES
+from bayesrep.choices import FEW_REPLICATES
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.estimators import estimate_gaps
 from bayesrep.posterior.files import StoredPosterior
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group
 from bayesrep.report.answer import drop_of, measured_drop
-from bayesrep.report.estimates_text import SHOWN_ROWS
+from bayesrep.report.estimates_text import TEXT_ROWS
+from bayesrep.report.figure import Figure, on_paper
 from bayesrep.report.notebook import Plot
-from bayesrep.report.pairs import closest_pairs, pairs_between
-from bayesrep.report.picture import Figure, on_paper
 from bayesrep.report.sections import answer, curves, frequencies
 from bayesrep.report.sections.accuracies_figure import posterior_figure
 from bayesrep.report.sections.ranking import pairs_figure, rank_figure, rank_rows
 from bayesrep.report.sections.section import quiet
+from bayesrep.report.select_pairs import closest_pairs, pairs_between
 from bayesrep.studies.study import Study, need_study
 from bayesrep.studies.words import words_of
 from bayesrep.summary import compare_classifiers, rank_classifiers, summarize, summarize_gaps
@@ -55,7 +55,7 @@ def plot_gaps(
     study: Study,
     posterior: Posterior,
     *,
-    bootstrap: int = REPLICATES,
+    bootstrap: int = FEW_REPLICATES,
     seed: int = 0,
     progress: bool = False,
     allow_unconverged: bool = False,
@@ -178,7 +178,7 @@ def plot_pairs(
     if between:
         table = pairs_between(table, between, study.classifiers)
         top = len(table) if top is None else top
-    rows = closest_pairs(table, SHOWN_ROWS if top is None else top)
+    rows = closest_pairs(table, TEXT_ROWS if top is None else top)
     return _plot("pairs", pairs_figure(rows, words_of(study)))
 
 
@@ -214,8 +214,8 @@ def plot_curves(
     prior = find_group(posterior, "prior")
     if prior is not None and find_group(posterior, "posterior") is None:
         posterior = StoredPosterior({"posterior": prior}, prior.attrs)
-    known = Fitted(need_study(study), posterior).statistics.classifiers
-    if strange := [name for name in classifiers or () if name not in known]:
+    names = Fitted(need_study(study), posterior).statistics.classifiers
+    if strange := [name for name in classifiers or () if name not in names]:
         raise OptionError("study-lacks-classifiers", classifiers=listing(strange, "classifier"))
     options = {} if classifiers is None else {"classifiers": list(classifiers)}
     return Plot("curves", curves.figure(study, posterior, **options))

@@ -16,14 +16,14 @@ from bayesrep.estimators import analyse
 from bayesrep.estimators.analysis import QUANTITIES, Analysis
 from bayesrep.estimators.finite_sample import finite_sample_gaps, half_the_images, mean_frequencies
 from bayesrep.protocols.by_subset import ALL_IMAGES, compare_subsets, missed_by_all, of_classes
-from bayesrep.protocols.matched import CRITERIA, match
+from bayesrep.protocols.matched import MATCH_ON, match
 from bayesrep.protocols.multi_label import multilabel
 from bayesrep.protocols.people_shares import (
     compare_labels_with_people,
     compare_predictions_with_people,
 )
 from bayesrep.protocols.subsets import class_subsets
-from bayesrep.report.catalogue import in_words
+from bayesrep.report.figure_catalogue import in_words
 from bayesrep.report.figure_inputs import Inputs
 from bayesrep.report.paper.tsipras2020.labels import label_numbers
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -31,19 +31,11 @@ from bayesrep.studies.rules import REQUIRED_ROLES
 
 @dataclass(frozen=True)
 class Printed:
-    """One number of a paper.
+    """One number of a paper."""
 
-    Attributes
-    ----------
-    paper, key
-        Which.
-    place, what, printed
-        Where it stands, what it is, and as it is printed.
-    """
-
-    paper: str
+    paper: str  # one of `PAPER_TITLES`
     key: str
-    place: str
+    place: str  # in the paper; then what the number is, and its printed text
     what: str
     printed: str
 
@@ -61,19 +53,19 @@ Values = Iterator[tuple[str, str]]
 def study_numbers(
     paper: str,
     inputs: Inputs,
-    there: Collection[str],
+    available: Collection[str],
     *,
     bootstrap: int = PAPER_REPLICATES,
     seed: int = 0,
     progress: bool = False,
 ) -> dict[str, str]:
-    """What the numbers of a paper are of a study, as far as what is given goes."""
+    """Compute a paper's printed numbers on a study, as far as the inputs allow."""
     texts: dict[str, str] = {}
-    for of, keys, needs, make in _NUMBER_MAKERS:
-        if of != paper:
+    for name, keys, needs, make in _NUMBER_MAKERS:
+        if name != paper:
             continue
         # A number whose inputs are missing says what it needs.
-        if lacks := [need for need in needs if not set(need.split("|")) & set(there)]:
+        if lacks := [need for need in needs if not set(need.split("|")) & set(available)]:
             why = f"(needs {', '.join(map(in_words, lacks))})"
             texts |= dict.fromkeys(keys, why)
             continue
@@ -96,7 +88,7 @@ def _with_ends(estimate: float, lower: float, upper: float, scale: float, digits
     return text
 
 
-def _of_estimates(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
+def _estimate_numbers(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
     study = inputs.study
     analyses = analyse(study, bootstrap=bootstrap, seed=seed, progress=progress)
     by = {analysis.method: analysis for analysis in analyses}
@@ -119,7 +111,7 @@ def _of_estimates(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) 
     yield "em-slope", show_estimate("em-spline", "slope", 1, 2)
 
 
-def _of_images(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
+def _image_numbers(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
     del progress
     study = inputs.study
     for row in mean_frequencies(study, bootstrap=max(bootstrap, 1), seed=seed).to_dicts():
@@ -133,11 +125,11 @@ def _of_images(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> 
     yield "half", f"{_points(float(abs(change).mean()), 2)} on average"
 
 
-def _of_confidence(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
+def _confidence_numbers(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
     del bootstrap
     both = inputs.answers_with_confidence
     table = match(*both, seed=seed, progress=progress).accuracies
-    rows = table.filter(criterion=CRITERIA[0]).pivot(
+    rows = table.filter(criterion=MATCH_ON[0]).pivot(
         "quantity", index="classifier", values="estimate"
     )
     yield "models", f"{len(rows)}"
@@ -153,7 +145,7 @@ def _of_confidence(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool)
         yield key, f"{_points(rows['gap'].min())} to {_points(rows['gap'].max())}"  # type: ignore[arg-type]
 
 
-def _of_subsets(inputs: Inputs, **_: Any) -> Values:
+def _subset_numbers(inputs: Inputs, **_: Any) -> Values:
     masks = class_subsets(inputs.answers_to_both[0].classes)
     for key, name in (
         ("objects", "objects"),
@@ -165,12 +157,12 @@ def _of_subsets(inputs: Inputs, **_: Any) -> Values:
             yield key, f"{int(masks[name].sum())}"
 
 
-def _of_label_sets(inputs: Inputs, **_: Any) -> Values:
+def _label_set_numbers(inputs: Inputs, **_: Any) -> Values:
     both, sets = inputs.answers_to_both, inputs.both_sets
     humans = inputs.humans
-    wanted = {"dogs": "without dogs", "objects": "objects"}
+    subsets = {"dogs": "without dogs", "objects": "objects"}
     masks = class_subsets(both[0].classes)
-    chosen = {name: masks[name] for name in wanted.values() if name in masks}
+    chosen = {name: masks[name] for name in subsets.values() if name in masks}
     # Accuracies on all images and on the subsets that the paper names.
     table = compare_subsets(
         both[0],
@@ -189,7 +181,7 @@ def _of_label_sets(inputs: Inputs, **_: Any) -> Values:
         yield "human-drop", _points(float(people["gap"].abs().max()))  # type: ignore[arg-type]
     # How people and the best classifier change on the subsets.
     best = machines.sort("reference_accuracy")["participant"][-1]
-    for key, name in wanted.items():
+    for key, name in subsets.items():
         if name not in chosen:
             continue
         rows = table.filter(subset=name)
@@ -211,17 +203,17 @@ def _of_label_sets(inputs: Inputs, **_: Any) -> Values:
     yield "predictions", f"{distinct:,}"
     # How many labels images have.
     reference = sets[0]
-    known = reference.sizes[reference.select_images()]
-    yield "several", _points(float((known > 1).mean()))
-    if (known > 1).any():
-        yield "labels", f"{known[known > 1].mean():.1f}"
+    sizes = reference.sizes[reference.select_images()]
+    yield "several", _points(float((sizes > 1).mean()))
+    if (sizes > 1).any():
+        yield "labels", f"{sizes[sizes > 1].mean():.1f}"
 
 
 def _pairs(data: Any) -> Any:
     return (np.arange(len(data.images)) * len(data.classes) + data.first)[data.answered]
 
 
-def _of_top5(inputs: Inputs, **_: Any) -> Values:
+def _top5_numbers(inputs: Inputs, **_: Any) -> Values:
     table = multilabel(inputs.reference, inputs.sets, subsets={}, trials=1)
     wide = table.filter(subset="all").pivot("metric", index="classifier", values="accuracy")
     multi = wide["multi-label"].to_numpy()
@@ -229,7 +221,7 @@ def _of_top5(inputs: Inputs, **_: Any) -> Values:
     yield "below-top5", _points(float(np.median(wide["top-5"].to_numpy() - multi)))
 
 
-def _of_people(inputs: Inputs, **_: Any) -> Values:
+def _people_numbers(inputs: Inputs, **_: Any) -> Values:
     people, data = inputs.people, inputs.reference
     table = compare_labels_with_people(data, people)
     sees = {row["statistic"]: row for row in table.iter_rows(named=True)}
@@ -249,8 +241,8 @@ def _of_people(inputs: Inputs, **_: Any) -> Values:
     done = people.number > 0
     several = int((people.number > 1).sum())
     # Of images that were clear annotators said nothing.
-    asked = np.flatnonzero(done) if people.first is None else np.unique(people.first.image)
-    yield "classify", f"{len(asked):,}"
+    judged = np.flatnonzero(done) if people.first is None else np.unique(people.first.image)
+    yield "classify", f"{len(judged):,}"
     yield "several-objects", f"{several:,}"
     yield "fifth", _points(several / max(int(done.sum()), 1))
     yield "agree", _points(float((people.main == data.labels)[done].mean()))
@@ -269,19 +261,19 @@ def _of_people(inputs: Inputs, **_: Any) -> Values:
         yield "corrections", _points(corrected)
 
 
-def _of_candidates(inputs: Inputs, **_: Any) -> Values:
+def _candidate_numbers(inputs: Inputs, **_: Any) -> Values:
     data = inputs.reference
     numbers = label_numbers(data, range(len(data.classifiers)))
     yield "candidates", f"{numbers.mean():.1f} by {len(data.classifiers)} classifiers"
 
 
-def _of_accuracies(inputs: Inputs, **_: Any) -> Values:
+def _accuracy_numbers(inputs: Inputs, **_: Any) -> Values:
     data = inputs.reference
-    wanted = {"alexnet", "vgg13", "vgg16", "resnet50", "inception_v3", "inceptionv3"}
+    published = {"alexnet", "vgg13", "vgg16", "resnet50", "inception_v3", "inceptionv3"}
     rows = [
         f"{name} {_points(float(right.mean()), 2)}"
         for name, right in zip(data.classifiers, data.correct, strict=True)
-        if name in wanted
+        if name in published
     ]
     yield "accuracies", ", ".join(rows) or "(none of these)"
 
@@ -294,13 +286,13 @@ _NUMBER_MAKERS: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Callable[...,
             *("em-gap", "selection-gap", "em-slope"),
         ),
         ("study",),
-        _of_estimates,
+        _estimate_numbers,
     ),
     (
         "engstrom2020",
         ("reference-frequency", "replication-frequency", "finite-sample", "half"),
         ("study",),
-        _of_images,
+        _image_numbers,
     ),
     (
         "anzaku2022",
@@ -309,9 +301,9 @@ _NUMBER_MAKERS: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Callable[...,
             *("sizes-cifar", "drop-cifar", "drop-imagenet"),
         ),
         ("probabilities",),
-        _of_confidence,
+        _confidence_numbers,
     ),
-    ("shankar2020", ("objects", "organisms", "dogs", "without-dogs"), ("labels",), _of_subsets),
+    ("shankar2020", ("objects", "organisms", "dogs", "without-dogs"), ("labels",), _subset_numbers),
     (
         "shankar2020",
         (
@@ -320,9 +312,9 @@ _NUMBER_MAKERS: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Callable[...,
             "labels",
         ),
         ("labels", "--labels"),
-        _of_label_sets,
+        _label_set_numbers,
     ),
-    ("shankar2020", ("above-top1", "below-top5"), ("top-5", "--labels"), _of_top5),
+    ("shankar2020", ("above-top1", "below-top5"), ("top-5", "--labels"), _top5_numbers),
     (
         "tsipras2020",
         (
@@ -330,8 +322,8 @@ _NUMBER_MAKERS: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Callable[...,
             *("several-objects", "fifth", "agree", "top1-drop", "any-object", "corrections"),
         ),
         ("labels", "--objects|--counts"),
-        _of_people,
+        _people_numbers,
     ),
-    ("tsipras2020", ("candidates",), ("top-5",), _of_candidates),
-    ("tsipras2020", ("accuracies",), ("labels",), _of_accuracies),
+    ("tsipras2020", ("candidates",), ("top-5",), _candidate_numbers),
+    ("tsipras2020", ("accuracies",), ("labels",), _accuracy_numbers),
 )

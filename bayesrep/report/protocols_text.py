@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from bayesrep.errors import plain_text
-from bayesrep.report.text import (
+from bayesrep.report.table_format import (
     Cell,
     Row,
     cell_text,
@@ -21,7 +21,7 @@ from bayesrep.studies.words import IMAGES, Words
 
 def predictions_table(table: pl.DataFrame) -> str:
     """Rows of `bayesrep.predict`; accuracies in percent."""
-    shown: dict[str, Cell] = {
+    cells: dict[str, Cell] = {
         "classifier": "{classifier}",
         "images": "{images:,}",
         "top-1": "{top1:2p}",
@@ -30,12 +30,12 @@ def predictions_table(table: pl.DataFrame) -> str:
         "failures": "{failures:,}",
         "status": "{status}",
     }
-    return list_rows(table, shown)
+    return list_rows(table, cells)
 
 
 def matched_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
     """Accuracies of `bayesrep.protocols.match`, a line for each classifier and criterion."""
-    shown: dict[str, Cell] = {
+    cells: dict[str, Cell] = {
         words.classifier: "{classifier}",
         "matched by": "{criterion}",
         "gap": "{gap[estimate]:2p}",
@@ -46,7 +46,7 @@ def matched_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
         "unmatched (%)": "{fraction_unmatched[estimate]:1p}",
         "accuracy": "{unmatched_accuracy[estimate]:1p}",
     }
-    return list_rows(group_quantities(table, "criterion", "classifier"), shown)
+    return list_rows(group_quantities(table, "criterion", "classifier"), cells)
 
 
 def multilabel_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
@@ -59,7 +59,7 @@ def multilabel_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
             row["classifier"], {"classifier": row["classifier"], "of": {}}
         )
         every["of"].setdefault(row["subset"], {})[row["metric"]] = row
-    shown: dict[str, Cell] = {
+    cells: dict[str, Cell] = {
         words.classifier: "{classifier}",
         words.images: f"{{{best}[images]:,}}",
         **{metric: f"{{of[all][{metric}][accuracy]:2p}}" for metric in metrics},
@@ -67,7 +67,7 @@ def multilabel_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
         "one label": "{of[one label][multi-label][accuracy]:2p}",
         "several": "{of[several labels][multi-label][accuracy]:2p}",
     }
-    first = list_rows(classifiers.values(), shown)
+    first = list_rows(classifiers.values(), cells)
     means = table.group_by("subset", "metric", maintain_order=True).agg(
         pl.col("images").first(),
         pl.col("accuracy", "change").mean(),
@@ -78,14 +78,14 @@ def multilabel_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
         if row["subset"] in ("all", "one label", "several labels"):  # compared with nothing
             row["beyond"] = None
         subsets.setdefault(row["subset"], {"subset": row["subset"]})[row["metric"]] = row
-    shown: dict[str, Cell] = {
+    cells: dict[str, Cell] = {
         f"mean over {words.classifiers}": "{subset}",
         words.images: "{multi-label[images]:,}",
         **{metric: f"{{{metric}[accuracy]:2p}}" for metric in metrics},
         "change": "{multi-label[change]:2p}",
         "beyond chance": "{multi-label[beyond]}",
     }
-    second = list_rows(subsets.values(), shown)
+    second = list_rows(subsets.values(), cells)
     remark = (
         f"Change: of multi-label accuracy against all {words.images}. Beyond chance: for how many "
         f"of the {len(classifiers)} {words.classifiers} fewer than 5 % of as many random classes "
@@ -161,16 +161,16 @@ def tested_pairs_table(table: pl.DataFrame, words: Words) -> str:
 def comparison_finding(
     table: pl.DataFrame, lines: pl.DataFrame, names: Sequence[str], words: Words = IMAGES
 ) -> str:
-    """What accuracies of `bayesrep.protocols.compare` say, in a sentence."""
+    """State the result of `bayesrep.protocols.compare` in a sentence."""
     rows = table.filter(pl.col("kind") == "classifier")
-    known = rows["gap"].drop_nulls()
-    if not len(known):
+    gaps = rows["gap"].drop_nulls()
+    if not len(gaps):
         return ""
     who, mean = plain_text(rows["participant"][0]), rows["gap", "gap_lower", "gap_upper"].row(0)
     if len(rows) > 1:
         mean_gap = lines.filter(scale="linear", quantity="mean_gap")
         who, mean = (
-            f"The {len(known)} {words.classifiers}",
+            f"The {len(gaps)} {words.classifiers}",
             mean_gap["estimate", "lower", "upper"].row(0),
         )
     gap, low, high = mean

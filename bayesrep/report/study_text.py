@@ -1,4 +1,4 @@
-"""What a study holds, what may be had of it, and what its counts would be once more."""
+"""Printed description of a study, its capabilities, and its counts measured again."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ import polars as pl
 
 from bayesrep.errors import plain_text
 from bayesrep.report.answer import measured_drop
-from bayesrep.report.text import MISSING_TEXT, Cell, Row, list_rows, percent
+from bayesrep.report.table_format import MISSING_TEXT, Cell, Row, list_rows, percent
 from bayesrep.studies.shown import number
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import IMAGES, Words, words_of
@@ -18,17 +18,17 @@ if TYPE_CHECKING:  # most tables are made without JAX
 
 
 def describe_study(study: Study) -> str:
-    """What a study holds, a line for each data set and the raw gap."""
+    """Describe a study: a line for each data set, and the raw gap."""
     words = words_of(study)
     lines = [f"{plain_text(study.name)}: {number(len(study.classifiers), words.classifier)}"]
     for role, data in study.datasets.items():
         low, high = int(data.shown.min()), int(data.shown.max())
         several = f"{low:,} to {high:,} {words.annotators}"
-        shown = number(low, words.annotator) if low == high else several
+        n_text = number(low, words.annotator) if low == high else several
         frequency = percent(float((data.selected / data.shown).mean()), 2)
         lines.append(
             f"  {role} ({plain_text(data.name)}): {number(len(data.images), words.image)}, "
-            f"{shown} each, mean selection frequency {frequency} %"
+            f"{n_text} each, mean selection frequency {frequency} %"
         )
         if data.selection is not None:
             lines.append(f"    {selection_text(data.selection)}")
@@ -55,7 +55,7 @@ def describe_study(study: Study) -> str:
 
 
 def selection_text(selection: "Selection") -> str:
-    """By which rule images were kept, and what follows for the counts at hand."""
+    """Describe the rule by which images were selected, and its consequence for the counts."""
     if selection.is_by_others:
         return (
             f"kept by the rule {selection.bare_rule}, on other answers: the counts at hand were "
@@ -68,7 +68,7 @@ def selection_text(selection: "Selection") -> str:
 
 
 def left_out_lines(left_out: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """How many images each data set is left without, a line each."""
+    """Report how many images each data set lost, a line each."""
     return [
         f"{plain_text(dataset)}: {len(images):,} image{'s' if len(images) != 1 else ''} left out, "
         "which could not be decoded"
@@ -76,10 +76,10 @@ def left_out_lines(left_out: Mapping[str, Mapping[str, str]]) -> list[str]:
     ]
 
 
-def allowed_text(what: str, found: "Sequence[Allowed]") -> str:
-    """What `bayesrep doctor` found: of each thing that may be wanted, whether it can be had."""
+def allowed_text(what: str, allowed: "Sequence[Allowed]") -> str:
+    """Print the result of `bayesrep doctor`: which analyses the data allow."""
     lines = [f"This is {what}.", ""]
-    for each in found:
+    for each in allowed:
         lines.append(f"{each.what}: {each.state}")
         lines.append(f"    {plain_text(each.because)}.")
         if each.missing:
@@ -99,7 +99,7 @@ def remeasured_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
 
         return cell
 
-    shown: dict[str, Cell] = {
+    cells: dict[str, Cell] = {
         "data set": "{dataset}",
         "kept by": lambda row: row["selection"] or "no rule",
         "items": "{images:,}",
@@ -108,7 +108,7 @@ def remeasured_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
         "falls by (points)": lambda row: percent(-row["regression"], 2),
         "would drop (%)": value_with_interval("dropped"),
     }
-    lines = [list_rows(table, shown), ""]
+    lines = [list_rows(table, cells), ""]
     for row in table.iter_rows(named=True):
         if row["selection"] is not None:
             lines.append(

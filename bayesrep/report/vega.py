@@ -18,35 +18,48 @@ from bayesrep.report import methods
 
 Spec = dict[str, Any]
 
-POSTERIOR, RAW_COLOR, SOFT, INK = (
-    f"var({name})" for name in (methods.POSTERIOR.css, methods.RAW_LOOK.css, "--soft", "--ink")
-)
-GREY, PAPER, LINE = "var(--grey)", "var(--paper)", "var(--line)"
-ROLES = (
-    *(POSTERIOR, RAW_COLOR, SOFT),
-    *(f"var({look.css})" for look in (methods.JACKKNIFE, methods.EM_SPLINE, methods.NAIVE)),
+
+class Css:
+    """Colours of the page: variables of its style sheet."""
+
+    POSTERIOR, RAW, SOFT, INK, GREY, PAPER, LINE = (
+        f"var({name})"
+        for name in (
+            *(methods.POSTERIOR_LOOK.css, methods.RAW_LOOK.css),
+            *("--soft", "--ink", "--grey", "--paper", "--line"),
+        )
+    )
+
+
+DATASET_COLORS = (
+    *(Css.POSTERIOR, Css.RAW, Css.SOFT),
+    *(
+        f"var({look.css})"
+        for look in (methods.JACKKNIFE_LOOK, methods.EM_SPLINE, methods.NAIVE_LOOK)
+    ),
 )
 """Colours of the reference, the replication, the candidates and further data sets."""
-CONFIG: Spec = {
+BASE_STYLE: Spec = {
     "font": "system-ui, sans-serif",
     "background": None,
     "axis": {
-        **{"labelColor": SOFT, "titleColor": INK, "gridColor": LINE, "gridOpacity": 0.6},
-        **{"domainColor": SOFT, "tickColor": SOFT, "labelFontSize": 12, "titleFontSize": 13},
+        **{"labelColor": Css.SOFT, "titleColor": Css.INK, "gridColor": Css.LINE},
+        **{"gridOpacity": 0.6, "domainColor": Css.SOFT, "tickColor": Css.SOFT},
+        **{"labelFontSize": 12, "titleFontSize": 13},
         **{"titleFontWeight": "normal", "labelOverlap": "parity", "labelSeparation": 4},
     },
     "legend": {
-        **{"labelColor": INK, "titleColor": INK, "labelFontSize": 12, "orient": "bottom"},
+        **{"labelColor": Css.INK, "titleColor": Css.INK, "labelFontSize": 12, "orient": "bottom"},
         **{"title": None, "symbolOpacity": 1},
     },
-    "header": {"labelColor": INK, "labelFontSize": 12},
-    "title": {"color": INK, "fontSize": 13, "fontWeight": "normal", "anchor": "start"},
+    "header": {"labelColor": Css.INK, "labelFontSize": 12},
+    "title": {"color": Css.INK, "fontSize": 13, "fontWeight": "normal", "anchor": "start"},
     "view": {"stroke": None},
     "mark": {"aria": False},  # a figure is one picture with one label; its numbers are in tables
 }
-"""How every chart looks, on the page and on paper."""
-BOLD = '"fontWeight": 600'
-"""What is bold on the page. A PDF of two fonts has its parts in the order of their hashes."""
+"""Style of every chart, on the page and on paper."""
+BOLD_TEXT = '"fontWeight": 600'
+"""Bold text of the page. A PDF of two fonts has its parts in the order of their hashes."""
 
 
 def number(field: str, **more: Any) -> Spec:
@@ -114,8 +127,10 @@ def square(spec: Spec, side: int) -> Spec:
 
 def text_with_halo(kind: Spec, **encoding: Any) -> list[Spec]:
     """Text that reads over lines: drawn twice, a halo of paper below, ink above."""
-    halo = {"stroke": PAPER, "strokeWidth": 4, "strokeJoin": "round", "color": PAPER}
-    return [mark({"type": "text", **kind, **more}, **encoding) for more in (halo, {"color": INK})]
+    halo = {"stroke": Css.PAPER, "strokeWidth": 4, "strokeJoin": "round", "color": Css.PAPER}
+    return [
+        mark({"type": "text", **kind, **more}, **encoding) for more in (halo, {"color": Css.INK})
+    ]
 
 
 def calculate(field: str, expression: str) -> Spec:
@@ -130,19 +145,19 @@ def found(this: Any, other: Any) -> Spec:
 
 def densities(data: str, names: Sequence[str], each: Sequence[str], **more: Any) -> Spec:
     """Densities of true selection frequencies: rows of s, density and which."""
-    shown = mark(
+    areas = mark(
         {"type": "area", "opacity": 0.18, "line": {"strokeWidth": 2}},
         x=number("s", title="true selection frequency s (%)"),
         y=number("density", title="density", stack=None),
         color=colors("which", names, each),
     )
-    return chart(data, shown, **more)
+    return chart(data, areas, **more)
 
 
 def style_with(spec: Any, colours: Mapping[str, str]) -> Any:
     """A specification in which style variables are colours, and letters of one weight."""
     text = re.sub(r"var\((--[a-z-]+)\)", lambda var: colours[var[1]], json.dumps(spec))
-    return json.loads(text.replace(BOLD, '"fontWeight": "normal"'))
+    return json.loads(text.replace(BOLD_TEXT, '"fontWeight": "normal"'))
 
 
 @cache
@@ -156,8 +171,8 @@ def bundle() -> str:
 
         text = javascript_bundle()  # pyright: ignore[reportCallIssue]
     with suppress(OSError):
-        kept = user_cache() / name
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with replaced_file(kept) as partial:
+        path = user_cache() / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replaced_file(path) as partial:
             partial.write_text(text, encoding="utf-8")
     return text

@@ -1,4 +1,4 @@
-"""What readers see of the page, with real minus signs.
+"""Replace hyphens in the page's visible text by real minus signs.
 
 Names of marks, of fields and of elements stay what they are.
 """
@@ -8,19 +8,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bayesrep.report.picture import Figure
+from bayesrep.report.figure import Figure
 from bayesrep.report.sections.section import Block, Table
 
 Change = Callable[[str], str]
-"""What is done to each text."""
+"""Function applied to each text."""
 
-_MINUS = re.compile(r"`[^`]*`|(?<![^\s(±])-(?=[\d.])")
+_MINUS_PATTERN = re.compile(r"`[^`]*`|(?<![^\s(±])-(?=[\d.])")
 
 
 def real_minus(text: str, names: Iterable[str] = ()) -> str:
     """Minus signs before numbers as such; those of `commands` and of names stay as typed."""
-    kept = sorted((re.escape(name) for name in names if _MINUS.search(name)), key=len, reverse=True)
-    pattern = re.compile("|".join([*(rf"{name}(?![\w.])" for name in kept), _MINUS.pattern]))
+    patterns = sorted(
+        (re.escape(name) for name in names if _MINUS_PATTERN.search(name)), key=len, reverse=True
+    )
+    pattern = re.compile(
+        "|".join([*(rf"{name}(?![\w.])" for name in patterns), _MINUS_PATTERN.pattern])
+    )
     return pattern.sub(lambda part: "\N{MINUS SIGN}" if part[0] == "-" else part[0], text)
 
 
@@ -77,9 +81,9 @@ def _change_titles(value: Any, change: Change) -> Any:
 
 
 def _control(control: Mapping[str, Any], change: Change) -> dict[str, Any]:
-    said = {name: change(control[name]) for name in ("label", "placeholder") if name in control}
+    texts = {name: change(control[name]) for name in ("label", "placeholder") if name in control}
     ends = control.get("ends") and [change(end) for end in control["ends"]]
-    return {**control, **said, **({"ends": ends} if ends else {})}
+    return {**control, **texts, **({"ends": ends} if ends else {})}
 
 
 def _table(table: Table, change: Change) -> Table:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from bayesrep.errors import SHOWN, StudyError, TableWarning, listing, plain_text
+from bayesrep.errors import MAX_LISTED, StudyError, TableWarning, listing, plain_text
 from bayesrep.files.names import normalize_names, warn_of_numbers
 from bayesrep.files.tables import require
 from bayesrep.files.values import are_controls, is_missing, texts
@@ -247,7 +247,7 @@ def _spellings(own: pl.Series, said: pl.Series, where: str) -> dict[str, str]:
         raise StudyError("labels-alike-but-for-case", where=where, labels=listing(names, "label"))
     pairs = strange.sort("label").select("label", "label_own").rows()
     examples = ", ".join(
-        f"{plain_text(old)!r} is {plain_text(new)!r}" for old, new in pairs[:SHOWN]
+        f"{plain_text(old)!r} is {plain_text(new)!r}" for old, new in pairs[:MAX_LISTED]
     )
     how = f"labels of the answers are matched with its own whatever their case: {examples}"
     warnings.warn(TableWarning(f"{where}: {len(pairs):,} {how}"), stacklevel=3)

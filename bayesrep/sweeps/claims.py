@@ -1,4 +1,4 @@
-"""Which of several processes makes a run: who locks its byte of the file of claims.
+"""Locks by which several processes share the runs: a process locks a run's byte of a file.
 
 The system lets a process's locks go when it ends, however that was. A process has one claim at a
 time, or all in one opening of the file: closing it anywhere lets all of them go.
@@ -15,15 +15,15 @@ try:
 except ImportError:  # Windows, where every process makes all runs
     fcntl = None
 
-CLAIMS = ".claims"
-FOLDER = "0"
-"""What is claimed to write the record and the tables; every other key is a run's."""
+CLAIMS_FILE = ".claims"
+FOLDER_CLAIM = "0"
+"""Claim on writing the record and the tables; every other key is a run's."""
 
 
 @contextmanager
 def open_claims(out: Path) -> Generator[int]:
     """The file of claims of a folder, whose closing ends those of this process."""
-    descriptor = os.open(out / CLAIMS, os.O_RDWR | os.O_CREAT, 0o666)
+    descriptor = os.open(out / CLAIMS_FILE, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         yield descriptor
     finally:
@@ -31,7 +31,7 @@ def open_claims(out: Path) -> Generator[int]:
 
 
 def claim(claims: int, key: str, *, wait: bool) -> bool:
-    """Whether a run is this process's now; where it may wait, it is as soon as no other has it."""
+    """Try to lock a run for this process; where it may wait, wait for the lock."""
     if fcntl is None:
         return True
     try:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep.report.figures import default_style, interval_points, legend_below, panels
-from bayesrep.report.methods import OTHER_LOOK, POSTERIOR, color_of, label_of
-from bayesrep.sweeps.runs import FITS
-from bayesrep.sweeps.tables import scores, varying_axes
+from bayesrep.report.methods import OTHER_LOOK, POSTERIOR_LOOK, color_of, label_of
+from bayesrep.report.style import default_style, interval_points, legend_below, panels
+from bayesrep.sweeps.coverage import scores, varying_axes
+from bayesrep.sweeps.run_spec import FIT_METHODS
 
-MARKERS = "osD^vP"
+METHOD_MARKERS = "osD^vP"
 """They tell methods of one colour apart, such as those of the posterior."""
 
 
@@ -61,8 +61,8 @@ def _each_method(
     methods = table["method"].unique(maintain_order=True).to_list()
     for number, method in enumerate(methods):
         rows = table.filter(method=method)
-        apart = 0.0 if axis == "method" else 0.5 * (number - (len(methods) - 1) / 2) / len(methods)
-        x = np.array([values.index(each) + apart for each in rows[axis]])
+        offset = 0.0 if axis == "method" else 0.5 * (number - (len(methods) - 1) / 2) / len(methods)
+        x = np.array([values.index(each) + offset for each in rows[axis]])
         draw(axes, x, rows, _look(method, list(every) or methods))
     axes.set_xticks(range(len(values)), values, rotation=30 * (axis == "method"))
     axes.set_xlabel(axis.replace("_", " "))
@@ -71,16 +71,16 @@ def _each_method(
 
 def _look(method: str, methods: list[str]) -> dict[str, Any]:
     """Colour, marker and name of a method: those of a posterior have one colour."""
-    fits = [each for each in methods if each in FITS]
-    if method in FITS:
+    fits = [each for each in methods if each in FIT_METHODS]
+    if method in FIT_METHODS:
         return {
-            "color": POSTERIOR.paper,
-            "marker": MARKERS[fits.index(method) % len(MARKERS)],
+            "color": POSTERIOR_LOOK.paper,
+            "marker": METHOD_MARKERS[fits.index(method) % len(METHOD_MARKERS)],
             "label": f"posterior by {method}",
         }
     others = [each for each in methods if color_of(each) == OTHER_LOOK.paper]
     place = others.index(method) if method in others else 0
-    marker = MARKERS[place % len(MARKERS)]
+    marker = METHOD_MARKERS[place % len(METHOD_MARKERS)]
     return {"color": color_of(method), "marker": marker, "label": label_of(method)}
 
 

@@ -26,42 +26,33 @@ from bayesrep.estimators import METHODS
 from bayesrep.estimators.methods import label, parse
 from bayesrep.files import strict_json
 from bayesrep.models import MODELS
-from bayesrep.sweeps import stated
-from bayesrep.sweeps.grid_studies import studies_at
-from bayesrep.sweeps.runs import FITS, LARGEST_GRID, StudyOf, SweepRun, Value, expand
-from bayesrep.sweeps.stated import Check, GridPlace
+from bayesrep.sweeps import toml
+from bayesrep.sweeps.run_spec import FIT_METHODS, MAX_RUNS, StudySpec, SweepRun, Value, expand
+from bayesrep.sweeps.study_specs import studies_at
+from bayesrep.sweeps.toml import Check, GridPlace
 
 ALL_ANSWERS = "all"
-"""How a grid names every answer that there is."""
+"""Name in a grid for every answer that there is."""
 NEEDED_KEYS = {"method": "a method or a list of them", "study": "a [[study]]"}
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A checked grid: the studies it names, as far as that is known unread, and its axes.
+    """A checked grid: the studies it names, as far as that is known unread, and its axes."""
 
-    Attributes
-    ----------
-    file
-        Where it is stated.
-    studies
-        In the order of the file.
-    axes, options
-        As `bayesrep.sweeps.runs.expand` takes them.
-    """
-
-    file: Path
-    studies: tuple[StudyOf, ...]
+    file: Path  # where it is stated
+    studies: tuple[StudySpec, ...]  # in the order of the file
+    # Axes and options as `bayesrep.sweeps.run_spec.expand` takes them.
     axes: Mapping[str, tuple[Value, ...]]
     options: Mapping[str, tuple[Value, ...]]
 
-    def runs(self, studies: Sequence[StudyOf]) -> tuple[SweepRun, ...]:
+    def runs(self, studies: Sequence[StudySpec]) -> tuple[SweepRun, ...]:
         """Runs of the grid, each once, with studies whose contents are known."""
-        known = {model: frozenset(_options(model)) for model in _models(self.axes)}
+        options = {model: frozenset(_options(model)) for model in _models(self.axes)}
         runs: dict[str, SweepRun] = {}
-        for number, run in enumerate(expand(studies, self.axes, self.options, known)):
-            if number == LARGEST_GRID:
-                raise OptionError("grid-of-too-many-runs", file=self.file, largest=LARGEST_GRID)
+        for number, run in enumerate(expand(studies, self.axes, self.options, options)):
+            if number == MAX_RUNS:
+                raise OptionError("grid-of-too-many-runs", file=self.file, largest=MAX_RUNS)
             runs.setdefault(run.key, run)
         return tuple(runs.values())
 
@@ -69,24 +60,24 @@ class Grid:
 def read_grid(file: Path) -> Grid:
     """Read a grid and check all of its names and values."""
     try:
-        given = strict_json.load(file, strict_json.parse_toml)
+        document = strict_json.load(file, strict_json.parse_toml)
     except OSError as error:
         raise OptionError("input-file-unreadable", file=file, reason=reason(error)) from error
     except ValueError as error:
         raise OptionError("grid-not-toml", file=file, reason=reason(error)) from error
     top = GridPlace(file)
-    stated.check_names(top, given, (*CHECKS, "options", "study"))
-    for name, wanted in NEEDED_KEYS.items():
-        if name not in given:
-            raise OptionError("grid-key-missing", place=top.child(name), wanted=wanted)
-    given = {"annotators": ALL_ANSWERS, "seed": 0, **given}
+    toml.check_names(top, document, (*AXIS_CHECKS, "options", "study"))
+    for name, type_name in NEEDED_KEYS.items():
+        if name not in document:
+            raise OptionError("grid-key-missing", place=top.child(name), wanted=type_name)
+    document = {"annotators": ALL_ANSWERS, "seed": 0, **document}
     axes = {
-        name: stated.values(top.child(name), given[name], check)
-        for name, check in CHECKS.items()
-        if name in given
+        name: toml.values(top.child(name), document[name], check)
+        for name, check in AXIS_CHECKS.items()
+        if name in document
     }
-    studies = tuple(islice(studies_at(top.child("study"), given["study"]), LARGEST_GRID + 1))
-    options = _read_options(top.child("options"), given.get("options", {}), _models(axes))
+    studies = tuple(islice(studies_at(top.child("study"), document["study"]), MAX_RUNS + 1))
+    options = _read_options(top.child("options"), document.get("options", {}), _models(axes))
     grid = Grid(file, studies, axes, options)
     grid.runs(studies)  # refused before a study is read
     return grid
@@ -99,38 +90,38 @@ def _models(axes: Mapping[str, tuple[Value, ...]]) -> list[str]:
 
 def _method(place: GridPlace, value: Any) -> str:
     """A method under the name that tables have for it."""
-    name = stated.text(place, value)
-    if name in FITS:
+    name = toml.text(place, value)
+    if name in FIT_METHODS:
         return name
     if name.partition("(")[0].strip() not in METHODS:
-        raise stated.refuse_value(place, value, f"one of {', '.join((*METHODS, *FITS))}")
-    return label(stated.call_at_place(place, parse, name))
+        raise toml.refuse_value(place, value, f"one of {', '.join((*METHODS, *FIT_METHODS))}")
+    return label(toml.call_at_place(place, parse, name))
 
 
 def _annotators(place: GridPlace, value: Any) -> Value:
-    return None if value == ALL_ANSWERS else stated.whole_number(1)(place, value)
+    return None if value == ALL_ANSWERS else toml.whole_number(1)(place, value)
 
 
 def _acceptance(place: GridPlace, value: Any) -> Value:
     """Check a probability that NUTS adapts its step size to: as `fit` takes it, above 0."""
     if value == 0:
-        raise stated.refuse_value(place, value, "a number above 0 and below 1")
-    return stated.share(place, value)
+        raise toml.refuse_value(place, value, "a number above 0 and below 1")
+    return toml.share(place, value)
 
 
-CHECKS: Mapping[str, Check] = {
+AXIS_CHECKS: Mapping[str, Check] = {
     "method": _method,
     "annotators": _annotators,
-    "model": stated.optional(stated.word(MODELS)),
-    "chains": stated.optional(stated.whole_number(1)),
-    "warmup": stated.optional(stated.whole_number(10)),
-    "target_accept": stated.optional(_acceptance),
-    "max_tree_depth": stated.optional(stated.whole_number(1, 20)),
-    "dense_mass": stated.optional(stated.scalar(bool)),
-    "draws": stated.optional(stated.whole_number(10)),
-    "device": stated.optional(stated.text),
-    "bootstrap": stated.whole_number(0),
-    "seed": stated.whole_number(0, bounds.SEED),
+    "model": toml.optional(toml.word(MODELS)),
+    "chains": toml.optional(toml.whole_number(1)),
+    "warmup": toml.optional(toml.whole_number(10)),
+    "target_accept": toml.optional(_acceptance),
+    "max_tree_depth": toml.optional(toml.whole_number(1, 20)),
+    "dense_mass": toml.optional(toml.scalar(bool)),
+    "draws": toml.optional(toml.whole_number(10)),
+    "device": toml.optional(toml.text),
+    "bootstrap": toml.whole_number(0),
+    "seed": toml.whole_number(0, bounds.MAX_SEED),
 }
 """The axes beside studies and options."""
 
@@ -142,26 +133,26 @@ def _options(model: str) -> Mapping[str, Field[Any]]:
 
 
 def _read_options(
-    place: GridPlace, given: Any, models: Sequence[str]
+    place: GridPlace, table: Any, models: Sequence[str]
 ) -> Mapping[str, tuple[Value, ...]]:
     """Values of the options, each such as every model takes that has the option."""
     takers: dict[str, list[str]] = {}
     for model in models:
         for name in _options(model):
             takers.setdefault(name, []).append(model)
-    stated.check_names(place, given, tuple(takers))
+    toml.check_names(place, table, tuple(takers))
     return {
-        name: _values_of(place.child(name), name, given[name], takers[name])
-        for name in sorted(given)
+        name: _values_of(place.child(name), name, table[name], takers[name])
+        for name in sorted(table)
     }
 
 
-def _values_of(place: GridPlace, name: str, given: Any, models: Sequence[str]) -> tuple[Value, ...]:
+def _values_of(place: GridPlace, name: str, entry: Any, models: Sequence[str]) -> tuple[Value, ...]:
     """Values of one option: of a prior a pair, or a list of pairs."""
     default = _options(models[0])[name].default
     assert default is not MISSING
-    is_pair = isinstance(given, list) and all(bounds.is_of_kind(each, float) for each in given)
-    listed = [given] if isinstance(default, tuple) and is_pair and given else given
+    is_pair = isinstance(entry, list) and all(bounds.is_of_kind(each, float) for each in entry)
+    listed = [entry] if isinstance(default, tuple) and is_pair and entry else entry
 
     def check(place: GridPlace, value: Any) -> Value:
         """A value of the kind that the default is; the models' own checks decide."""
@@ -170,11 +161,11 @@ def _values_of(place: GridPlace, name: str, given: Any, models: Sequence[str]) -
         elif isinstance(default, float) and bounds.is_of_kind(value, int):
             value = float(value)
         if isinstance(default, str):
-            stated.text(place, value)
+            toml.text(place, value)
         if not isinstance(value, str | int | float | tuple):
-            raise stated.refuse_value(place, value, "text, a number, true or false")
+            raise toml.refuse_value(place, value, "text, a number, true or false")
         for model in models:
-            stated.call_at_place(place, MODELS[model].options, **{name: value})
+            toml.call_at_place(place, MODELS[model].options, **{name: value})
         return value
 
-    return stated.values(place, listed, stated.optional(check))
+    return toml.values(place, listed, toml.optional(check))

@@ -18,7 +18,7 @@ from bayesrep.studies.reading import read_study
 from bayesrep.studies.selection import truncating
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.studies.study import Study
-from bayesrep.sweeps.runs import StudyOf
+from bayesrep.sweeps.run_spec import StudySpec
 from bayesrep.types import Floats, Ints
 
 ANSWERS_SEED = 0
@@ -26,29 +26,29 @@ ANSWERS_SEED = 0
 
 
 @lru_cache(maxsize=1)  # runs of one study follow one another
-def study_of(asked: StudyOf) -> Study:
+def study_of(spec: StudySpec) -> Study:
     """The study, with all of its answers."""
-    return _make_study(asked)
+    return _make_study(spec)
 
 
-def _make_study(asked: StudyOf) -> Study:
-    settings: dict[str, Any] = dict(asked.settings)
-    if asked.kind == "folder":
-        return read_study(asked.files[0])
-    if asked.kind == "source":
-        files = [Path(file) for file in asked.files]
-        return READERS[asked.source].read(files, **settings).study()
+def _make_study(spec: StudySpec) -> Study:
+    settings: dict[str, Any] = dict(spec.settings)
+    if spec.kind == "folder":
+        return read_study(spec.files[0])
+    if spec.kind == "source":
+        files = [Path(file) for file in spec.files]
+        return READERS[spec.source].read(files, **settings).study()
     if isinstance(text := settings.get("annotators"), str):
         low, _, high = text.partition(":")
         settings["annotators"] = int(low), int(high)
     return simulate_study(**settings)
 
 
-def add_contents(asked: Sequence[StudyOf]) -> tuple[StudyOf, ...]:
-    """The same, each that is read with a digest of its contents: what cannot be read is refused."""
+def add_contents(specs: Sequence[StudySpec]) -> tuple[StudySpec, ...]:
+    """Add a digest of contents to each study that is read; an unreadable one is refused."""
     return tuple(
         each if each.kind == "simulate" else replace(each, contents=contents(_make_study(each)))
-        for each in asked
+        for each in specs
     )
 
 
@@ -61,8 +61,8 @@ def contents(study: Study) -> str:
             digest.update("\0".join(data.answers.workers.tolist()).encode())
             for part in (data.answers.image, data.answers.worker, data.answers.selected):
                 digest.update(part.tobytes())
-    known = true_accuracies(study)
-    digest.update(b"" if known is None else known.tobytes())
+    truth = true_accuracies(study)
+    digest.update(b"" if truth is None else truth.tobytes())
     return digest.hexdigest()
 
 
@@ -98,22 +98,22 @@ def keep_answers(study: Study, annotators: int) -> Study:
 
 def _keep_of_set(data: AnnotatedSet, annotators: int, rng: np.random.Generator) -> AnnotatedSet:
     """A data set with so many answers about every image."""
-    shown = np.full(len(data.images), annotators, dtype=np.int64)
+    n = np.full(len(data.images), annotators, dtype=np.int64)
     answers = data.answers
     if answers is None:
         one_by_one = deal_answers(rng, data.selected, data.shown, [1] * annotators)
-        return replace(data, selected=np.sum(one_by_one, axis=0), shown=shown)
+        return replace(data, selected=np.sum(one_by_one, axis=0), shown=n)
     order = np.lexsort((rng.random(len(answers.image)), answers.image))
-    kept = np.sort(order[_place_within(answers.image[order]) < annotators])
-    position = None if answers.position is None else answers.position[kept]
-    left = replace(
+    rows = np.sort(order[_place_within(answers.image[order]) < annotators])
+    position = None if answers.position is None else answers.position[rows]
+    rest = replace(
         answers,
-        image=answers.image[kept],
-        worker=answers.worker[kept],
-        selected=answers.selected[kept],
+        image=answers.image[rows],
+        worker=answers.worker[rows],
+        selected=answers.selected[rows],
         position=position,
     )
-    return replace(data, selected=left.counts(len(shown))[0], shown=shown, answers=left)
+    return replace(data, selected=rest.counts(len(n))[0], shown=n, answers=rest)
 
 
 def _place_within(sorted_values: Any) -> Ints:

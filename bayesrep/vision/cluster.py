@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bayesrep.clusters import join_cluster
 from bayesrep.errors import ClusterError, reason
+from bayesrep.ray_cluster import join_cluster
 from bayesrep.types import Ints
 from bayesrep.vision.architectures import Architecture
 from bayesrep.vision.devices import Device

@@ -370,18 +370,18 @@ def suite_files() -> Files:
 
 def sweep_files() -> Files:
     """The folder of a sweep whose runs are made, one of them in vain."""
-    from bayesrep.sweeps import folder
-    from bayesrep.sweeps.one import result_of
-    from bayesrep.sweeps.runs import StudyOf, SweepRun
+    from bayesrep.sweeps import store
+    from bayesrep.sweeps.execute import result_of
+    from bayesrep.sweeps.run_spec import StudySpec, SweepRun
 
     sizes = (("annotators", 8), ("classifiers", 2), ("images", 20), ("seed", 1))
     methods = (("raw", None), ("naive", None), ("jackknife", 9))
-    runs = [SweepRun(StudyOf("simulate", "world", sizes), name, kept) for name, kept in methods]
+    runs = [SweepRun(StudySpec("simulate", "world", sizes), name, kept) for name, kept in methods]
 
     def swept(root: Path) -> None:
-        folder.begin(root / "out", root / "grid.toml", runs)
+        store.begin(root / "out", root / "grid.toml", runs)
         for run in runs:
-            folder.keep(
+            store.keep(
                 root / "out",
                 run.key,
                 result_of(run) | {"seconds": {"study": 0.1, "estimating": 0.2}},
@@ -403,10 +403,12 @@ def prior_files() -> Files:
 
 def run_files() -> Files:
     """The folder of a finished `bayesrep run`, of fewer words than a real one."""
-    from bayesrep.commands.run import RECORD_TYPES, STAGES
+    from bayesrep.commands.run import RECORD_TYPES, STAGE_FILES
     from bayesrep.files.seals import digest_value, seal_files
 
-    parts = {name: place if "." in place else f"{place}/part" for name, place in STAGES.items()}
+    parts = {
+        name: place if "." in place else f"{place}/part" for name, place in STAGE_FILES.items()
+    }
     files = {f"out/{part}": name.encode() for name, part in parts.items()}
 
     def sealed(root: Path) -> None:
@@ -417,8 +419,8 @@ def run_files() -> Files:
         found |= {"sentences": ["Read on."], "trust": "yes"}
         record = {
             "asked": {"contents": {"counts.csv": "0" * 64}, "options": {"seed": 1}, "version": "0"},
-            "seconds": dict.fromkeys(STAGES, 1.5),
-            "seals": {name: seal_files(root / "out", place) for name, place in STAGES.items()},
+            "seconds": dict.fromkeys(STAGE_FILES, 1.5),
+            "seals": {name: seal_files(root / "out", place) for name, place in STAGE_FILES.items()},
             "found": found,
             "found_seal": digest_value(found),
         }

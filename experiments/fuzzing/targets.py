@@ -263,13 +263,13 @@ def _run_record(root: Path) -> Any:
     from bayesrep.files import strict_json
 
     out = root / "out"
-    record = strict_json.read(out / run.RECORD)
+    record = strict_json.read(out / run.RUN_RECORD)
     if strange := run._find_strange_entry(record):
         raise OptionError("run-of-other-inputs", out=out, differences=strange)
     run._differences(record["asked"], {"contents": {}, "options": {"seed": 2}, "version": "1"})
     with redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()):
         run._examine(out, record)
-        if len(record["seconds"]) == len(run.STAGES):
+        if len(record["seconds"]) == len(run.STAGE_FILES):
             run._print_answer(Namespace(out=out, json=False, command="run"), record)
     return record
 
@@ -293,9 +293,9 @@ def _sweep_folder(root: Path) -> Any:
     """As `bayesrep sweep --table` and `--figure` read it."""
     import matplotlib.pyplot as plt
 
+    from bayesrep.sweeps.coverage import remarks_text, scores, scores_text
     from bayesrep.sweeps.figures import sweep_figure
-    from bayesrep.sweeps.folder import read_tables
-    from bayesrep.sweeps.tables import remarks_text, scores, scores_text
+    from bayesrep.sweeps.store import read_tables
 
     runs, estimates, asked = read_tables(root / "out")
     said = scores_text(scores(runs, estimates)), list(remarks_text(runs))

@@ -10,8 +10,8 @@ import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import ConvergenceWarning
 from bayesrep.lab import Design, leniency_of, published_world, worlds_of
-from bayesrep.lab.outcomes import normal_posterior, outcome
-from bayesrep.lab.worlds import draw_study
+from bayesrep.lab.populations import draw_study
+from bayesrep.lab.simulate_design import normal_posterior, outcome
 from bayesrep.posterior.fitted import Fitted
 
 WORLD = published_world("imagenet-v2", 4)

@@ -23,7 +23,7 @@ from bayesrep.protocols.matching import match_at_random, neighbours
 def test_matchings_are_as_likely_as_published(monkeypatch, path, by_class, seed):
     """24 chi-square tests, each with false-alarm probability 1e-5."""
     monkeypatch.setattr(matching, "_FEW_NEIGHBOURS", PATHS[path][0])
-    monkeypatch.setattr(matching, "_TRIES", PATHS[path][1])
+    monkeypatch.setattr(matching, "_MAX_TRIES", PATHS[path][1])
     source_labels, source, target_labels, target = small_sets(seed)
     sources = dict(enumerate(zip(source_labels, source, strict=True)))
     targets = list(zip(target_labels, target, strict=True))

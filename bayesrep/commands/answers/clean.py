@@ -44,13 +44,13 @@ def run(arguments: Namespace) -> int:
         raise OptionError("task-seconds-below-zero", seconds=arguments.seconds)
     new_file(arguments.out, arguments)
     answers = read_answers(arguments.table)
-    asked = RuleInputs(arguments.seconds, arguments.answers, arguments.seed)
-    cleaned = clean_answers(answers, arguments.rules, asked)
+    inputs = RuleInputs(arguments.seconds, arguments.answers, arguments.seed)
+    cleaned = clean_answers(answers, arguments.rules, inputs)
     write_csv(cleaned.kept, arguments.out)
     facts = {"rows": cleaned.dropped.to_dicts(), "effect": cleaned.effect.to_dicts()}
     return emit(arguments, cleaned_text(cleaned), {**facts, "out": str(arguments.out)})
 
 
 FORMS: shapes.Forms = {
-    "": {"rows": shapes.DROPPED_ROWS, "effect": shapes.EFFECT, "out": shapes.OUT_FILE}
+    "": {"rows": shapes.DROPPED_ROWS, "effect": shapes.EFFECT_ROWS, "out": shapes.OUT_FILE}
 }

@@ -34,7 +34,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.errors import OptionError, StudyError
     from bayesrep.files.tables import read_only, require
     from bayesrep.files.values import flags, texts
-    from bayesrep.report.text import rows_table
+    from bayesrep.report.table_format import rows_table
 
     new_table(arguments)
     context = arguments.context
@@ -45,10 +45,10 @@ def run(arguments: Namespace) -> int:
     require(answers, (*names, "selected"), where)
     if "dataset" not in answers.columns:
         answers = answers.with_columns(dataset=pl.lit(""))
-    said = flags(answers["selected"], where)
-    if said.null_count():
+    selected = flags(answers["selected"], where)
+    if selected.null_count():
         raise StudyError("selected-missing-in-answers", where=where)
-    columns = [answers["dataset"], *(texts(answers[name], where) for name in names), said]
+    columns = [answers["dataset"], *(texts(answers[name], where) for name in names), selected]
     rows = []
     for (dataset,), part in pl.DataFrame(columns).group_by("dataset", maintain_order=True):
         try:

@@ -10,7 +10,7 @@ from bayesrep.files.names import normalize_name
 
 EXAMPLE = "label-studio v1=export.json --yes fits --out answers.csv"
 
-COLUMNS = ("dataset", "image", "label", "worker", "selected", "task", "control", "seconds")
+RAW_COLUMNS = ("dataset", "image", "label", "worker", "selected", "task", "control", "seconds")
 
 
 def named_file(text: str) -> tuple[str, Path]:
@@ -32,8 +32,8 @@ def add(parser: ArgumentParser) -> None:
     from bayesrep.sources.raw_answers import MAYBE_RULES, SOURCES
 
     option = parser.add_argument
-    known = tuple(SOURCES)
-    option("source", choices=known, type=source_name, metavar="SOURCE", help=", ".join(known))
+    sources = tuple(SOURCES)
+    option("source", choices=sources, type=source_name, metavar="SOURCE", help=", ".join(sources))
     option("files", type=named_file, nargs="+", metavar="NAME=FILE", help="data set and its file")
     option("--out", type=Path, required=True, metavar="FILE", help="CSV or Parquet")
     option("--image", metavar="COLUMN", help="of the image; a * stands for the images of a grid")
@@ -70,22 +70,22 @@ def run(arguments: Namespace) -> int:
     for path in (out, *([] if counts is None else [counts])):
         new_table_file(path, arguments)
     refuse_copies(files)
-    asked = raw_answers.Columns(
+    columns = raw_answers.Columns(
         arguments.image, arguments.worker, arguments.answer, arguments.label, separator
     )
     parts = [
-        raw_answers.read_raw(arguments.source, file, asked).with_columns(dataset=pl.lit(name))
+        raw_answers.read_raw(arguments.source, file, columns).with_columns(dataset=pl.lit(name))
         for name, file in arguments.files
     ]
-    given = pl.concat(parts, how="diagonal")
+    raw_table = pl.concat(parts, how="diagonal")
     # With labels only answers about an image's own label count as selections of it.
-    own, answers, left_out = None, given, dict[str, int]()
+    own, answers, left_out = None, raw_table, dict[str, int]()
     if arguments.labels:
         labels = read_only(arguments.labels, ("dataset", "image", "label")).frame
-        own = labelled.own_labels(given, labels, str(arguments.labels), separator)
+        own = labelled.own_labels(raw_table, labels, str(arguments.labels), separator)
         answers, left_out = own.answers, dict(own.left_out)
     elif separator is not None:
-        answers = labelled.ask_each(given, separator)
+        answers = labelled.ask_each(raw_table, separator)
 
     def decide(table: pl.DataFrame) -> pl.DataFrame:
         words = {name: getattr(arguments, name) for name in ("yes", "no", "maybe")}
@@ -98,13 +98,13 @@ def run(arguments: Namespace) -> int:
     of_labels = None
     if counts is not None:
         if separator is None:
-            of_labels = labelled.count_labels(decide(given))
+            of_labels = labelled.count_labels(decide(raw_table))
         else:
-            of_labels = labelled.count_choices(given, separator)
+            of_labels = labelled.count_choices(raw_table, separator)
         of_labels = of_labels if own is None else own.mark(of_labels)
     if not arguments.keep_workers:
         decided = code_workers(decided)
-    decided = decided.select([name for name in COLUMNS if name in decided.columns])
+    decided = decided.select([name for name in RAW_COLUMNS if name in decided.columns])
     write_table(decided, out)
     if counts is not None and of_labels is not None:
         write_table(of_labels, counts)

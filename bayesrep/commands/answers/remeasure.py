@@ -65,9 +65,9 @@ def _remeasure_each(arguments: Namespace, seed: int) -> Any:
 
     rows: list[dict[str, Any]] = []
     options = {"answers": arguments.answers, "seed": seed}
-    for name, (selected, shown, images), rule in _counts(arguments.study, arguments.selection):
+    for name, (selected, n_shown, images), rule in _counts(arguments.study, arguments.selection):
         try:
-            row = remeasure_counts(selected, shown, rule, images=images, **options)
+            row = remeasure_counts(selected, n_shown, rule, images=images, **options)
         except StudyError as error:
             raise error.add_place(f"{arguments.study}: {name}") from None
         rows.append(as_row(name, rule, row))
@@ -75,7 +75,7 @@ def _remeasure_each(arguments: Namespace, seed: int) -> Any:
 
 
 def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, tuple[Any, Any, Any], Any]]:
-    """Of every data set, or model's attempts: name; k, n and names of items; rule."""
+    """Yield each data set's, or model's, name; k, n and item names; and selection rule."""
     import polars as pl
 
     from bayesrep.files.tables import read_only, require
@@ -90,18 +90,18 @@ def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, tuple[Any, Any,
         for data in bayesrep.read_study(path).datasets.values():
             yield data.name, (data.selected, data.shown, data.images), data.selection
         return
-    told = None if rule is None else Selection.parse(rule)
+    stated_rule = None if rule is None else Selection.parse(rule)
     own = ("dataset", "image", "classifier", "selected", "shown", "correct", "attempts")
     sheet = read_only(path, (*own, *COLUMNS))
-    table, place, there = sheet.frame, sheet.place, set(sheet.frame.columns)
-    if {"solved", "correct"} & there and not {"selected", "shown"} & there:
+    table, place, columns = sheet.frame, sheet.place, set(sheet.frame.columns)
+    if {"solved", "correct"} & columns and not {"selected", "shown"} & columns:
         for each in of_table(table, place, dataset=path.stem):
             counts = each.solved, each.attempts, each.images
-            yield f"{each.classifier} on {each.dataset}", counts, told
+            yield f"{each.classifier} on {each.dataset}", counts, stated_rule
         return
     table = table.rename(in_our_words(table.columns, ("image",)))
     require(table, ("selected", "shown"), place)
-    if by := [name for name in ("classifier", "model") if name in there]:
+    if by := [name for name in ("classifier", "model") if name in columns]:
         raise StudyError("counts-by-classifier", where=place, column=by[0])
     if "image" not in table.columns:
         rows = range(place.first, place.first + len(table))
@@ -113,8 +113,8 @@ def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, tuple[Any, Any,
         *(whole_numbers(table[name], place) for name in ("selected", "shown")),
     )
     for (name,), part in table.group_by("dataset", maintain_order=True):
-        selected, shown, images = (part[each].to_numpy() for each in ("selected", "shown", "image"))
-        yield str(name), (selected, shown, images), told
+        k, n, images = (part[each].to_numpy() for each in ("selected", "shown", "image"))
+        yield str(name), (k, n, images), stated_rule
 
 
 FORMS: shapes.Forms = {

@@ -21,7 +21,7 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep import collect
-    from bayesrep.report.collecting import candidates_text
+    from bayesrep.report.collect_text import candidates_text
     from bayesrep.studies.answers import read_predictions
 
     new_table_file(arguments.out, arguments)

@@ -30,17 +30,17 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep import collect
-    from bayesrep.report.collecting import tasks_text
+    from bayesrep.report.collect_text import tasks_text
 
     new_folder(arguments.out, arguments)
     if arguments.answers < 1:
         raise OptionError("answers-option-below-one", answers=arguments.answers)
-    asked = gather_questions(arguments)
+    rows = gather_questions(arguments)
     options = given_options(arguments, collect.plan_classify)
-    tasks = collect.plan_classify(asked, **options)
-    made = {"answers": arguments.answers, **options}
-    collection = collect.Collection("classify", tasks, arguments.answers, made)
-    files = collect.write_collection(arguments.out, collection, read_descriptions(arguments, asked))
+    tasks = collect.plan_classify(rows, **options)
+    options_used = {"answers": arguments.answers, **options}
+    collection = collect.Collection("classify", tasks, arguments.answers, options_used)
+    files = collect.write_collection(arguments.out, collection, read_descriptions(arguments, rows))
     number = tasks["task"].n_unique()
     facts = {"tasks": number, "assignments": number * arguments.answers, "images": number}
     where = {"files": files, "out": str(arguments.out)}

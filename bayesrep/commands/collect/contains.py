@@ -50,26 +50,26 @@ def run(arguments: Namespace) -> int:
     from bayesrep import collect
     from bayesrep.collect.pictures import labelled_images
     from bayesrep.files.tables import read_only
-    from bayesrep.report.collecting import tasks_text
+    from bayesrep.report.collect_text import tasks_text
 
     new_folder(arguments.out, arguments)
     design = collect.GridDesign(**given_options(arguments, collect.GridDesign))
-    asked, controls = gather_questions(arguments), None
+    rows, controls = gather_questions(arguments), None
     if arguments.controls is not None and arguments.controls.is_dir():
         address = arguments.address and f"{arguments.address.rstrip('/')}/control"
         controls = labelled_images("control", arguments.controls, address)
     elif arguments.controls is not None:
         controls = read_only(arguments.controls, ("image", "label", "source")).frame
-    tasks = collect.plan_grids(asked, controls, design)
+    tasks = collect.plan_grids(rows, controls, design)
     collection = collect.Collection("contains", tasks, design.workers, asdict(design))
-    files = collect.write_collection(arguments.out, collection, read_descriptions(arguments, asked))
+    files = collect.write_collection(arguments.out, collection, read_descriptions(arguments, rows))
     facts = {
         "tasks": tasks["task"].n_unique(),
         "assignments": tasks["task"].n_unique() * design.workers,
-        "images": len(asked.select("dataset", "image").unique()),
+        "images": len(rows.select("dataset", "image").unique()),
         "answers": int((tasks["control"].is_null()).sum()) * design.workers,
         "same_neighbours": int(
-            asked.group_by("label").len().filter(pl.col("len") <= design.images_asked)["len"].sum()
+            rows.group_by("label").len().filter(pl.col("len") <= design.images_asked)["len"].sum()
         ),
     }
     where = {"files": files, "out": str(arguments.out)}

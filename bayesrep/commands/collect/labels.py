@@ -35,7 +35,7 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from bayesrep import collect
     from bayesrep.collect.reading import count_selections
-    from bayesrep.report.collecting import shortlist_text
+    from bayesrep.report.collect_text import shortlist_text
     from bayesrep.sources.collected import read_label_table, read_wnids
 
     for path in (arguments.out, arguments.fates):

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, get_args
 
-from bayesrep.choices import REPLICATES, Choosing
+from bayesrep.choices import FEW_REPLICATES, Choosing
 from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, given_options, keep_compiled, whole_numbers
 from bayesrep.commands.output import emit, new_table_file, write_table
@@ -36,7 +36,7 @@ def add(parser: ArgumentParser) -> None:
     option("--least", type=float, metavar="S", help="expected frequency of a candidate (0.0)")
     option("--most", type=int, metavar="N", help="answers of a candidate (the reference's)")
     option("--components", type=int, help="of the mixtures of betas (2)")
-    option("--replicates", type=int, help=f"of the bootstrap ({REPLICATES})")
+    option("--replicates", type=int, help=f"of the bootstrap ({FEW_REPLICATES})")
     add_shared(parser, "--seed")
     option("--out", type=Path, required=True, metavar="TABLE", help="the images, CSV or Parquet")
     add_shared(parser, "--force")
@@ -47,7 +47,7 @@ def run(arguments: Namespace) -> int:
     import polars as pl
 
     from bayesrep.lab import match_images, next_answers, remaining_gap
-    from bayesrep.report.collecting import matching_text
+    from bayesrep.report.collect_text import matching_text
     from bayesrep.sources.collected import read_candidates
 
     new_table_file(arguments.out, arguments)
@@ -99,7 +99,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _describe_choice(method: str, chosen: Any) -> dict[str, Any]:
-    """What a way of choosing leaves, for the table and as JSON."""
+    """Describe the gap that a method leaves, for the table and as JSON."""
     names = ("gap", "lower", "upper", "distance", "moved")
     numbers = {name: getattr(chosen, name) for name in names}
     return {"method": method, "images": len(chosen.images), **numbers}
@@ -127,7 +127,7 @@ FORMS: shapes.Forms = {
         "reference_mean": shapes.fraction("selection frequency"),
         "pool_mean": shapes.fraction("selection frequency"),
         "method": shapes.word(
-            "published", "fine", "posterior", said="by which images were written"
+            "published", "fine", "posterior", description="by which images were written"
         ),
         "out": shapes.OUT_FILE,
     }

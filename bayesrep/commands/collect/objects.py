@@ -51,30 +51,31 @@ def run(arguments: Namespace) -> int:
     from bayesrep import collect
     from bayesrep.collect.fates import with_clear
     from bayesrep.collect.objects import keep_sane
-    from bayesrep.report.collecting import fates_text, objects_text
+    from bayesrep.report.collect_text import fates_text, objects_text
 
     for path in (arguments.out, arguments.sets):
         if path is not None:
             new_table_file(path, arguments)
     answers, fates = _read_objects(arguments)
-    kept, left_out = keep_sane(answers)
-    table = collect.aggregate(kept)
+    # Assignments that fail the published sanity rules are left out, and counted for the text.
+    sane, left_out = keep_sane(answers)
+    table = collect.aggregate(sane)
     facts: dict[str, Any] = {"not_counted": left_out}
-    told = ""
+    outcome_text = ""
     if fates is not None:
         every = with_clear(table, fates)
-        table, told = every.table, f"{fates_text(every)}\n"
+        table, outcome_text = every.table, f"{fates_text(every)}\n"
         facts["images"] = {**every.fates, "classified": every.asked, "clear_taken": every.clear}
     write_table(table, arguments.out)
     if arguments.sets is not None:
         write_table(table.filter("names").select("dataset", "image", "label"), arguments.sets)
     facts |= {"written": len(table), "out": str(arguments.out)}
-    text = f"{objects_text(table, left_out)}\n{told}Written to {arguments.out}"
+    text = f"{objects_text(table, left_out)}\n{outcome_text}Written to {arguments.out}"
     return emit(arguments, text, facts)
 
 
 def _read_objects(arguments: Namespace) -> tuple[Any, Any]:
-    """What annotators chose, and what became of every image, where that is given."""
+    """Read the chosen objects, and the outcome of every image where that is given."""
     import polars as pl
 
     from bayesrep.collect.fates import label_fates
@@ -89,10 +90,10 @@ def _read_objects(arguments: Namespace) -> tuple[Any, Any]:
     # The published frames name neither the data set nor its labels; a study does.
     predictions = None
     if arguments.study is not None:
-        wanted = (arguments.dataset or "reference",)
-        (predictions,) = read_predictions(arguments.study, wanted, ranks=1)
-    known = DATASET if predictions is None else predictions.dataset
-    dataset = arguments.dataset or known
+        datasets = (arguments.dataset or "reference",)
+        (predictions,) = read_predictions(arguments.study, datasets, ranks=1)
+    dataset_name = DATASET if predictions is None else predictions.dataset
+    dataset = arguments.dataset or dataset_name
     answers = (
         read_classify_frame(arguments.table, dataset)
         if published

@@ -15,13 +15,13 @@ from bayesrep.commands.options import (
     read_draws,
     whole_numbers,
 )
-from bayesrep.commands.output import DONE_STATUS, FINDING, describe_kept_work, emit, say
+from bayesrep.commands.output import DONE_STATUS, FINDING_STATUS, describe_kept_work, emit, say
 from bayesrep.errors import OptionError
 from bayesrep.studies.words import IMAGES
 
 EXAMPLE = "--pilot my-pilot --width 2 --cost-answer 0.03 --cost-image 0.1"
 
-CLASSIFIERS = 5
+MIN_CLASSIFIERS = 5
 
 
 def add(parser: ArgumentParser) -> None:
@@ -85,7 +85,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def describe_kept(arguments: Namespace) -> str:
-    """What an interrupt leaves."""
+    """Describe what an interrupt leaves on disk."""
     return describe_kept_work(arguments.keep)
 
 
@@ -94,8 +94,8 @@ def run(arguments: Namespace) -> int:
     _check(arguments)
     from bayesrep.lab import Limits, Prices, plan, published_world
     from bayesrep.lab.planning import possible_answers
-    from bayesrep.lab.worlds import LENIENCY
-    from bayesrep.report.planning import plan_facts, plan_text
+    from bayesrep.lab.populations import DEFAULT_LENIENCY
+    from bayesrep.report.plan_text import plan_facts, plan_text
 
     prices = Prices(arguments.cost_answer, arguments.cost_image)
     if arguments.leniency is not None and not 0 <= arguments.leniency <= 5:
@@ -106,18 +106,20 @@ def run(arguments: Namespace) -> int:
     named = {"images": arguments.most_images, "budget": arguments.budget}
     limits = Limits(**{name: value for name, value in named.items() if value is not None})
     common["width"] = None if arguments.width is None else arguments.width / 100
+    # Impossible limits are refused now, before the pilot is read or fitted.
     if arguments.batch is None:
-        asked = given_options(arguments, possible_answers)
-        possible_answers(prices, width=common["width"], limits=limits, **asked)
+        options = given_options(arguments, possible_answers)
+        possible_answers(prices, width=common["width"], limits=limits, **options)
     words, heading = IMAGES, f"Populations: {arguments.prior}, published."
     if arguments.pilot is None:
-        worlds = [published_world(arguments.prior, CLASSIFIERS)]
+        worlds = [published_world(arguments.prior, MIN_CLASSIFIERS)]
     else:
         worlds, fitted, common["leniency"], heading = _pilot(arguments)
         words = fitted.words
         if arguments.batch is not None:
             return _recommend_purchase(arguments, worlds, prices, fitted, common)
-    common.setdefault("leniency", LENIENCY)
+    # Only without a pilot: a pilot estimates how much its workers differ.
+    common.setdefault("leniency", DEFAULT_LENIENCY)
     result = plan(worlds, prices, limits=limits, **common)
     facts = plan_facts(result, prices)
     text = plan_text(result, prices, words)
@@ -128,7 +130,7 @@ def run(arguments: Namespace) -> int:
         f"no design within the limits has a width of {arguments.width:g} points; the narrowest "
         f"has {100 * result.width:.2f}"
     )
-    return FINDING
+    return FINDING_STATUS
 
 
 def _check(arguments: Namespace) -> None:
@@ -148,8 +150,8 @@ def _check(arguments: Namespace) -> None:
 def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
     """Populations by the pilot's posterior, itself, its workers' leniency, and what to say."""
     from bayesrep.lab import leniency_of, worlds_of
-    from bayesrep.lab.planning import STUDIES
-    from bayesrep.lab.worlds import LENIENCY
+    from bayesrep.lab.planning import PLAN_STUDIES
+    from bayesrep.lab.populations import DEFAULT_LENIENCY
     from bayesrep.posterior.fitted import Fitted
 
     study = bayesrep.read_study(arguments.pilot)
@@ -160,19 +162,20 @@ def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
     fitted = Fitted(study, posterior).require_convergence()
     seed = arguments.seed or 0
     worlds = worlds_of(
-        fitted, count=arguments.studies or STUDIES, classifiers=CLASSIFIERS, seed=seed
+        fitted, count=arguments.studies or PLAN_STUDIES, classifiers=MIN_CLASSIFIERS, seed=seed
     )
-    known = leniency_of(fitted)
+    fitted_leniency = leniency_of(fitted)
     leniency = arguments.leniency
     if leniency is None:
-        leniency = LENIENCY if known is None else known
+        leniency = DEFAULT_LENIENCY if fitted_leniency is None else fitted_leniency
     words = fitted.words
     sizes = [len(study.datasets[role].images) for role in ("reference", "replication")]
     heading = (
         f"Pilot {study.name}: {sizes[0]:,} and {sizes[1]:,} {words.images}. "
         f"{words.workers.title()} differ by {leniency:.2f} on the probit scale"
-        + (" (assumed)." if arguments.leniency is None and known is None else ".")
+        + (" (assumed)." if arguments.leniency is None and fitted_leniency is None else ".")
     )
+    # Populations from a small pilot are poorly known; the plan inherits that error.
     if min(sizes) < 100:
         say(
             f"a pilot of {min(sizes)} {words.images} says little: widths may be off by a half, and "
@@ -187,6 +190,7 @@ def _fit_pilot(study: Any, arguments: Namespace) -> Any:
 
     from bayesrep.errors import ConvergenceWarning
 
+    # `require_convergence` refuses such a fit afterwards, in one line.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return bayesrep.fit(study, seed=arguments.seed or 0, progress=not arguments.no_progress)
@@ -195,24 +199,25 @@ def _fit_pilot(study: Any, arguments: Namespace) -> Any:
 def _recommend_purchase(
     arguments: Namespace, worlds: Any, prices: Any, fitted: Any, common: dict[str, Any]
 ) -> int:
-    """Whether to stop, and what to buy next."""
+    """Recommend whether to stop, or what to buy next."""
     import numpy as np
 
     from bayesrep.lab import Design, next_batch
     from bayesrep.numerics.estimands import INTERVAL
-    from bayesrep.report.planning import batch_text
+    from bayesrep.report.plan_text import batch_text
 
     study, crowds = fitted.images, arguments.crowds or 1
-    shown = [study.datasets[role].shown for role in ("reference", "replication")]
-    images = int(round(np.mean([len(each) for each in shown])))
-    answers = int(round(float(np.concatenate(shown).mean())))
+    n_shown = [study.datasets[role].shown for role in ("reference", "replication")]
+    images = int(round(np.mean([len(each) for each in n_shown])))
+    answers = int(round(float(np.concatenate(n_shown).mean())))
     workers = None if arguments.workers is None else arguments.workers // crowds
     design = Design(images, answers, workers, crowds)
+    # The width so far is that of the mean over classifiers, as a plan counts it.
     low, high = np.quantile(fitted.draws_over_crowds.mean(axis=-1), INTERVAL)
-    now, wanted = float(high - low), arguments.width / 100
-    facts: dict[str, Any] = {"width": now, "wanted": wanted, "stop": now <= wanted}
-    if now <= wanted:
-        text = f"Stop: the interval is {100 * now:.2f} points wide, and {100 * wanted:g} were asked"
+    now, target = float(high - low), arguments.width / 100
+    facts: dict[str, Any] = {"width": now, "wanted": target, "stop": now <= target}
+    if now <= target:
+        text = f"Stop: the interval is {100 * now:.2f} points wide, and {100 * target:g} were asked"
         return emit(arguments, text, facts | {"rows": []})
     options = {
         name: common[name] for name in given_options(arguments, next_batch) if name in common
@@ -222,18 +227,18 @@ def _recommend_purchase(
         worlds, prices, design=design, width_now=now, money=arguments.batch, **options
     )
     facts["rows"] = [each._asdict() for each in purchases]
-    return emit(arguments, batch_text(purchases, design, now, wanted, fitted.words), facts)
+    return emit(arguments, batch_text(purchases, design, now, target, fitted.words), facts)
 
 
-_DESIGN = {
+_DESIGN_FIELDS = {
     "images": shapes.count("of each data set"),
     "answers": shapes.count("about an image"),
     "workers": shapes.nullable(shapes.count("in all; null where every answer is another's")),
     "crowds": shapes.count("1: the same people answer about both data sets"),
 }
-_OPTIONS = shapes.rows(
+_OPTION_ROWS = shapes.rows(
     {
-        **_DESIGN,
+        **_DESIGN_FIELDS,
         "total": shapes.count("answers"),
         "cost": shapes.money(),
         "width": shapes.fraction("expected, of the mean gap's 95 % interval"),
@@ -242,7 +247,7 @@ _OPTIONS = shapes.rows(
 
 FORMS: shapes.Forms = {
     "": {
-        **_DESIGN,
+        **_DESIGN_FIELDS,
         "cost": shapes.money(),
         "width": shapes.fraction("expected, of the mean gap's 95 % interval"),
         "range": shapes.list_of(
@@ -269,8 +274,8 @@ FORMS: shapes.Forms = {
         "certified": shapes.count("of these fits"),
         "correction": shapes.number("factor by which these fits correct the widths of all designs"),
         "prices": shapes.thing({"answer": shapes.money(), "image": shapes.money()}),
-        "options": {**_OPTIONS, "description": "the cheapest design of each number of answers"},
-        "by_money": {**_OPTIONS, "description": "the best design at several budgets"},
+        "options": {**_OPTION_ROWS, "description": "the cheapest design of each number of answers"},
+        "by_money": {**_OPTION_ROWS, "description": "the best design at several budgets"},
         "other_crowds": shapes.rows(
             {
                 "crowd": shapes.text(),

@@ -1,4 +1,4 @@
-"""What tasks are about: tables of images and labels, folders of pictures, and what labels mean."""
+"""Questions of tasks: tables of images and labels, image folders, and label descriptions."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
@@ -63,8 +63,8 @@ def gather_questions(arguments: Namespace) -> Any:
     return find_pictures(table, pl.concat(parts)) if parts else table
 
 
-def read_descriptions(arguments: Namespace, asked: Any) -> Any:
-    """What is said of labels: the user's table, or WordNet's words."""
+def read_descriptions(arguments: Namespace, rows: Any) -> Any:
+    """Read the descriptions of labels: from the user's table, or WordNet."""
     import polars as pl
 
     from bayesrep.collect import wordnet
@@ -72,5 +72,5 @@ def read_descriptions(arguments: Namespace, asked: Any) -> Any:
 
     if arguments.labels is not None:
         return read_only(arguments.labels, ("label", "name", "description", "link", "wnid")).frame
-    known = wordnet.descriptions()
-    return known if asked["label"].cast(pl.String).is_in(known["label"].to_list()).any() else None
+    texts = wordnet.descriptions()
+    return texts if rows["label"].cast(pl.String).is_in(texts["label"].to_list()).any() else None

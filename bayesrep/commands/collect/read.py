@@ -47,7 +47,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.answers.quality import RuleInputs, clean_answers
     from bayesrep.collect.reading import count_selections
     from bayesrep.report.answers_text import cleaned_text
-    from bayesrep.report.collecting import read_text
+    from bayesrep.report.collect_text import read_text
     from bayesrep.sources.assignments import read_assignments
     from bayesrep.studies.worker_answers import code_workers
 
@@ -69,18 +69,18 @@ def run(arguments: Namespace) -> int:
         "out": str(out),
     }
     # With --own only questions about images' own labels are written.
-    kept = pl.col("own") if arguments.own else pl.lit(value=True)
+    own_rows = pl.col("own") if arguments.own else pl.lit(value=True)
     # Quality rules look at all answers at once; without them answers are streamed.
     if arguments.rules:
         rules = RuleInputs(arguments.least, None, 0)
-        cleaned = clean_answers(answers.table().filter(kept), arguments.rules, rules)
+        cleaned = clean_answers(answers.table().filter(own_rows), arguments.rules, rules)
         text = f"{text}\n\n{cleaned_text(cleaned)}"
         facts |= {"dropped": cleaned.dropped.to_dicts(), "effect": cleaned.effect.to_dicts()}
         write_table(cleaned.kept, out)
         of_labels = count_selections(cleaned.kept)
     else:
-        write_batches((part.filter(kept) for part in answers.batches()), out)
-        of_labels = answers.counts().filter(kept)
+        write_batches((part.filter(own_rows) for part in answers.batches()), out)
+        of_labels = answers.counts().filter(own_rows)
     if counts is not None:
         write_table(of_labels, counts)
     return emit(arguments, f"{text}\nWritten to {out}", facts)
@@ -113,6 +113,6 @@ FORMS: shapes.Forms = {
         "not_counted": shapes.by_name(shapes.count(), "assignments, by reason"),
         "out": shapes.OUT_FILE,
         "dropped": shapes.conditional_name("with `--rules`", shapes.DROPPED_ROWS),
-        "effect": shapes.conditional_name("with `--rules`", shapes.EFFECT),
+        "effect": shapes.conditional_name("with `--rules`", shapes.EFFECT_ROWS),
     }
 }

@@ -48,7 +48,7 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from bayesrep.collect.review import judge_by_sets, review, right_labels
     from bayesrep.protocols import read_humans, read_label_sets
-    from bayesrep.report.text import rows_table
+    from bayesrep.report.table_format import rows_table
     from bayesrep.sources.collected import read_judgements
     from bayesrep.studies.answers import read_predictions
 
@@ -60,21 +60,21 @@ def run(arguments: Namespace) -> int:
     answers = read_predictions(
         arguments.study, ranks=1, **given_options(arguments, read_predictions)
     )
-    known = read_judgements(arguments.judged)
+    judged = read_judgements(arguments.judged)
     # Label sets are judgements, too.
     for data in answers if arguments.labels else ():
         sets = read_label_sets(arguments.labels, data)
-        known = known.vstack(judge_by_sets(data, sets.image, sets.label))
+        judged = judged.vstack(judge_by_sets(data, sets.image, sets.label))
     humans = read_humans(arguments.humans, *answers) if arguments.humans else None
     options: dict[str, Any] = {
         **given_options(arguments, review),
-        "judged": known,
+        "judged": judged,
         "humans": humans,
     }
     tasks = review(answers, **options)
     write_table(tasks.tasks, arguments.out)
     if arguments.sets is not None:
-        write_table(right_labels(known), arguments.sets)
+        write_table(right_labels(judged), arguments.sets)
     facts = {"rows": tasks.statistics.to_dicts(), "tasks": len(tasks.tasks)}
     text = f"{rows_table(tasks.statistics)}\n\n{len(tasks.tasks):,} predictions to be judged"
     return emit(

@@ -27,7 +27,7 @@ def _sizes(text: str) -> range:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.estimators.components import compare_components
-    from bayesrep.report.closing import components_sentence
+    from bayesrep.report.conclusion import components_sentence
     from bayesrep.report.estimates_text import components_table
 
     new_table(arguments)

@@ -33,7 +33,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.estimators import analyse, matching_facts, matching_sentences
     from bayesrep.estimators.annotators import compare_annotators, extrapolate, linearity
     from bayesrep.estimators.finite_sample import half_the_images
-    from bayesrep.report.closing import annotators_sentence
+    from bayesrep.report.conclusion import annotators_sentence
     from bayesrep.report.estimates_text import annotators_table, forward_table
     from bayesrep.report.other_images import halves_text
 
@@ -53,8 +53,8 @@ def run(arguments: Namespace) -> int:
     text = f"{annotators_table(table, line, words)}\n\n{matching}{answer}"
     if arguments.forward:
         keep_compiled()
-        told = extrapolate(study, arguments.forward, **given_options(arguments, extrapolate))
-        text, facts["forward"] = f"{text}\n\n{forward_table(told, words)}", told.to_dicts()
+        curve = extrapolate(study, arguments.forward, **given_options(arguments, extrapolate))
+        text, facts["forward"] = (f"{text}\n\n{forward_table(curve, words)}", curve.to_dicts())
     if arguments.half:
         halves = half_the_images(study, **given_options(arguments, half_the_images))
         text, facts["half"] = f"{text}\n\n{halves_text(halves, words)}", halves.to_dicts()
@@ -93,7 +93,7 @@ FORMS: shapes.Forms = {
                 "whether the naive estimates are a line; null for too few annotators",
             )
         ),
-        "matching": shapes.MATCHING,
+        "matching": shapes.MATCHING_ROWS,
         "forward": shapes.conditional_name(
             "with `--forward`",
             shapes.rows(

@@ -7,7 +7,7 @@ from typing import Any
 import bayesrep
 from bayesrep.commands import shapes
 from bayesrep.commands.options import (
-    ROLES,
+    ROLE_NAMES,
     add_datasets,
     add_protocol,
     add_shared,
@@ -22,12 +22,12 @@ from bayesrep.studies.words import named_words
 
 EXAMPLE = "my-study"
 
-_ROBUSTNESS = ("robustness", "baseline")
+_ROBUSTNESS_OPTIONS = ("robustness", "baseline")
 _ONLY_FOR = {
     "subsets": ("subsets",),
     "fast": ("subsets",),
-    "baseline": _ROBUSTNESS,
-    "posterior": _ROBUSTNESS,
+    "baseline": _ROBUSTNESS_OPTIONS,
+    "posterior": _ROBUSTNESS_OPTIONS,
 }
 """Tables that take an option which is not for all."""
 
@@ -35,7 +35,7 @@ _ONLY_FOR = {
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     tables = ("accuracies", "pairs", "lines", "subsets", "missed", "confusion")
-    add_protocol(parser, *tables, *_ROBUSTNESS)
+    add_protocol(parser, *tables, *_ROBUSTNESS_OPTIONS)
     add_datasets(parser)
     # Who is compared, and by which labels.
     option("--humans", type=Path, metavar="FILE", help="a table of image, labeler, answer")
@@ -56,7 +56,9 @@ def add(parser: ArgumentParser) -> None:
         help="look alone at images that people answered so fast in the median (60 in the paper); "
         "--humans with a column seconds",
     )
-    option("--dataset", choices=ROLES, default=ROLES[0], help="of the confusion (reference)")
+    option(
+        "--dataset", choices=ROLE_NAMES, default=ROLE_NAMES[0], help="of the confusion (reference)"
+    )
     option(
         "--baseline",
         type=names,
@@ -81,17 +83,17 @@ def run(arguments: Namespace) -> int:
         lines_table,
         tested_pairs_table,
     )
-    from bayesrep.report.subsets import subsets_text
-    from bayesrep.report.text import rows_table
+    from bayesrep.report.subsets_text import subsets_text
+    from bayesrep.report.table_format import rows_table
     from bayesrep.studies.study_folder import StudyFolder
 
     new_table(arguments)
     _check_options(arguments)
-    if arguments.table in _ROBUSTNESS:
+    if arguments.table in _ROBUSTNESS_OPTIONS:
         return _show_robustness(arguments)
     both = _read_both(arguments)
-    there = StudyFolder(arguments.study)
-    left_out, words = there.images_left_out, named_words(there.provenance)
+    folder = StudyFolder(arguments.study)
+    left_out, words = folder.images_left_out, named_words(folder.provenance)
     # Tables that need more than accuracies are made and returned first.
     humans = read_humans(arguments.humans, *both) if arguments.humans else None
     if arguments.table == "confusion":
@@ -114,8 +116,8 @@ def run(arguments: Namespace) -> int:
     if arguments.table != "accuracies":
         lines = arguments.table == "lines"
         table = comparison.lines if lines else comparison.pairs()
-        shown = lines_table(table, words=words) if lines else tested_pairs_table(table, words)
-        return emit_table(arguments, table, shown, left_out=left_out)
+        table_text = lines_table(table, words=words) if lines else tested_pairs_table(table, words)
+        return emit_table(arguments, table, table_text, left_out=left_out)
     table = comparison.accuracies
     if arguments.published:
         table = add_published(table)
@@ -134,11 +136,12 @@ def _read_both(arguments: Namespace) -> Any:
     from bayesrep.studies.answers import right_or_wrong
     from bayesrep.studies.study_folder import StudyFolder
 
-    there, roles = StudyFolder(arguments.study), (arguments.reference, arguments.replication)
+    folder, roles = StudyFolder(arguments.study), (arguments.reference, arguments.replication)
+    # Right and wrong answers suffice for accuracies, and are read without label files.
     simple = arguments.table not in ("confusion", "subsets", "missed")
     simple &= not (arguments.humans or arguments.labels)
-    parts = there.find_parts(roles)
-    if simple and roles == ROLES and "study" in parts and "labels" not in parts:
+    parts = folder.find_parts(roles)
+    if simple and roles == ROLE_NAMES and "study" in parts and "labels" not in parts:
         return right_or_wrong(bayesrep.read_study(arguments.study))
     return read_predictions(arguments.study, roles, ranks=1)
 
@@ -159,27 +162,27 @@ def _check_options(arguments: Namespace) -> None:
 
 
 def _show_robustness(arguments: Namespace) -> int:
-    """Every classifier above or below the baseline's line on every data set, or these lines."""
+    """Print classifiers' distances from the baseline's line on every data set, or the lines."""
     from bayesrep.protocols import measure_robustness, measure_shifts
-    from bayesrep.report.robustness import baselines_table, robustness_table
+    from bayesrep.report.robustness_figures import baselines_table, robustness_table
     from bayesrep.studies.answers import read_every_answer
     from bayesrep.studies.study_folder import StudyFolder
 
-    there = StudyFolder(arguments.study)
+    folder = StudyFolder(arguments.study)
     answers = read_every_answer(arguments.study, [arguments.reference])
     classifiers = answers[0].classifiers
     shifts = measure_shifts(answers, **given_options(arguments, measure_shifts))
     if arguments.posterior is not None:
         shifts = _adjust_replication(arguments, shifts, answers[0])
     options = given_options(arguments, measure_robustness)
-    found = measure_robustness(shifts, classifiers, **options)
-    left_out, words = there.images_left_out, named_words(there.provenance)
+    robustness = measure_robustness(shifts, classifiers, **options)
+    left_out, words = folder.images_left_out, named_words(folder.provenance)
     if arguments.table == "baseline":
-        text = baselines_table(found.lines, words)
-        return emit_table(arguments, found.lines, text, left_out=left_out)
-    facts = {"lines": found.lines.to_dicts()}
-    text = robustness_table(found.classifiers, words)
-    return emit_table(arguments, found.classifiers, text, facts, left_out)
+        text = baselines_table(robustness.lines, words)
+        return emit_table(arguments, robustness.lines, text, left_out=left_out)
+    facts = {"lines": robustness.lines.to_dicts()}
+    text = robustness_table(robustness.classifiers, words)
+    return emit_table(arguments, robustness.classifiers, text, facts, left_out)
 
 
 def _adjust_replication(arguments: Namespace, shifts: Any, reference: Any) -> list[Any]:
@@ -192,12 +195,13 @@ def _adjust_replication(arguments: Namespace, shifts: Any, reference: Any) -> li
     if reference.dataset != study.reference.name:
         raise OptionError("posterior-of-another-reference", reference=study.reference.name)
     fitted = Fitted(study, read_draws(arguments.posterior)).require_convergence()
+    # The answers may list classifiers in another order than the study.
     columns = [study.classifiers.index(name) for name in reference.classifiers]
-    known, adjusted = (
+    unadjusted, adjusted = (
         each.reshape(-1, len(study.classifiers))[:, columns]
         for each in (fitted.population_draws, fitted.draws_over_crowds)
     )
-    values = {"accuracy": adjusted.mean(axis=0), "draws": (known, adjusted), "adjusted": True}
+    values = {"accuracy": adjusted.mean(axis=0), "draws": (unadjusted, adjusted), "adjusted": True}
     name = study.replication.name
     return [replace(each, **values) if each.dataset == name else each for each in shifts]
 
@@ -209,6 +213,7 @@ def _subsets(arguments: Namespace, both: Any, humans: Any, sets: Any) -> Any:
 
     groups = read_groups(arguments.classes, both[0].classes) if arguments.classes else None
     masks = class_subsets(both[0].classes, groups)
+    # A subset without an image in either data set has no accuracy.
     subsets = {name: each for name, each in of_classes(masks, *both).items() if _have_marks(each)}
     if arguments.subsets is not None:
         subsets |= read_image_subsets(arguments.subsets, *both)
@@ -231,6 +236,7 @@ def _count_missed(both: Any, humans: Any, sets: Any) -> Any:
 
     rows = []
     for place, (data, labels) in enumerate(zip(both, sets, strict=True)):
+        # Missed images need multi-label sets, which may exist for one data set alone.
         if labels is None:
             continue
         wrong = {"all classifiers": missed_by_all(data, labels)}
@@ -247,11 +253,11 @@ def _count_missed(both: Any, humans: Any, sets: Any) -> Any:
 
 
 def _confusion(arguments: Namespace, both: Any, humans: Any) -> Any:
-    """What is taken for what on one data set, by all or by one less another."""
+    """Print confusions on one data set, of all participants or of one less another."""
     from bayesrep.protocols import beside, confusion, confusion_difference
     from bayesrep.protocols.subsets import read_grouping
 
-    place = ROLES.index(arguments.dataset)
+    place = ROLE_NAMES.index(arguments.dataset)
     answers = both[place] if humans is None else beside(both[place], humans[place])
     grouping = read_grouping(arguments.classes, answers.classes, arguments.by)
     if not arguments.between:
@@ -268,7 +274,7 @@ _PARTICIPANT_FIELDS = {
     "metric": shapes.text("top-1 or, by label sets, multi-label"),
     **{
         name: schema
-        for role in ROLES
+        for role in ROLE_NAMES
         for name, schema in (
             (f"{role}_images", shapes.nullable(shapes.count("answered; null of published rows"))),
             (f"{role}_accuracy", shapes.nullable(shapes.fraction())),
@@ -280,7 +286,7 @@ _PARTICIPANT_FIELDS = {
     "gap_lower": shapes.nullable(shapes.fraction()),
     "gap_upper": shapes.nullable(shapes.fraction()),
 }
-_LINES = {
+_LINE_FIELDS = {
     "scale": shapes.word("linear", "probit", "logit"),
     "quantity": shapes.text("slope, intercept, mean_gap"),
     "estimate": shapes.nullable(shapes.number()),
@@ -292,11 +298,11 @@ _ROBUSTNESS_KEYS = {
     "dataset": shapes.text(),
     "adjusted": shapes.flag("accuracies on it are those that a fit adjusts"),
 }
-_BASELINES = {**_ROBUSTNESS_KEYS, **_LINES}
+_BASELINE_FIELDS = {**_ROBUSTNESS_KEYS, **_LINE_FIELDS}
 FORMS: shapes.Forms = {
     "with `--table accuracies`, or without": {
         "rows": shapes.rows(_PARTICIPANT_FIELDS),
-        "lines": shapes.rows(_LINES, "through the classifiers' accuracies"),
+        "lines": shapes.rows(_LINE_FIELDS, "through the classifiers' accuracies"),
         **shapes.LEFT_OUT_FIELD,
     },
     "with `--table pairs`": shapes.table(
@@ -313,7 +319,7 @@ FORMS: shapes.Forms = {
             "p_holm": shapes.nullable(shapes.probability("adjusted for all pairs of the data set")),
         }
     ),
-    "with `--table lines`": shapes.table(_LINES),
+    "with `--table lines`": shapes.table(_LINE_FIELDS),
     "with `--table subsets`": shapes.table(
         {
             "subset": shapes.text(),
@@ -344,11 +350,11 @@ FORMS: shapes.Forms = {
                 **shapes.NULLABLE_ENDS,
             }
         ),
-        "lines": shapes.rows(_BASELINES, "through the baseline's accuracies"),
+        "lines": shapes.rows(_BASELINE_FIELDS, "through the baseline's accuracies"),
         **shapes.LEFT_OUT_FIELD,
     },
-    "with `--table baseline`": shapes.table(_BASELINES),
-    "with `--table confusion`": shapes.table(shapes.CONFUSION),
+    "with `--table baseline`": shapes.table(_BASELINE_FIELDS),
+    "with `--table confusion`": shapes.table(shapes.CONFUSION_FIELDS),
     "with `--table confusion --between`": shapes.table(
         {
             "label": shapes.text(),

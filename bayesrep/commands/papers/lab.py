@@ -57,7 +57,7 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from bayesrep.lab import explore
     from bayesrep.report.lab_page import write_lab
-    from bayesrep.report.planning import lab_text
+    from bayesrep.report.plan_text import lab_text
     from bayesrep.studies.words import IMAGES, words_of
 
     new_table(arguments)
@@ -67,6 +67,7 @@ def run(arguments: Namespace) -> int:
         new_file(arguments.out, arguments)
     study = _read_given_study(arguments)
     reference, pool = _populations(arguments) if study is None else _of_study(study, arguments)
+    # Without a study the populations are those of the options, or two textbook betas.
     table = explore(reference, pool, **given_options(arguments, explore))
     facts = {
         "reference_mean": reference.mean,
@@ -93,9 +94,9 @@ def _populations(arguments: Namespace) -> "tuple[BetaMixture, BetaMixture]":
 
     from bayesrep.numerics.noisy_matching import BetaMixture
 
-    def mixture(given: list[tuple[float, float, float]]) -> BetaMixture:
-        a, b, weights = np.array(given).T
-        if not (np.isfinite(np.array(given)).all() and (np.array(given) > 0).all()):
+    def mixture(components: list[tuple[float, float, float]]) -> BetaMixture:
+        a, b, weights = np.array(components).T
+        if not (np.isfinite(np.array(components)).all() and (np.array(components) > 0).all()):
             raise OptionError("population-parameters-not-positive")
         return BetaMixture(a, b, weights / weights.sum())
 

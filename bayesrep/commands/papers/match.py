@@ -21,14 +21,14 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from bayesrep.protocols import match, read_predictions
     from bayesrep.report.protocols_text import matched_table
-    from bayesrep.report.text import rows_table
+    from bayesrep.report.table_format import rows_table
     from bayesrep.studies.study_folder import StudyFolder
 
     new_table(arguments)
     roles = (arguments.reference, arguments.replication)
     both = read_predictions(arguments.study, roles, ranks=1, confidence=True)
-    there = StudyFolder(arguments.study)
-    words = named_words(there.provenance)
+    folder = StudyFolder(arguments.study)
+    words = named_words(folder.provenance)
     matched = match(*both, progress=not arguments.no_progress, **given_options(arguments, match))
     table = getattr(matched, arguments.table)
     text = (
@@ -36,7 +36,7 @@ def run(arguments: Namespace) -> int:
         if arguments.table == "accuracies"
         else rows_table(table, words=words)
     )
-    return emit_table(arguments, table, text, left_out=there.images_left_out)
+    return emit_table(arguments, table, text, left_out=folder.images_left_out)
 
 
 FORMS: shapes.Forms = {

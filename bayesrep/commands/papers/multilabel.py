@@ -40,7 +40,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep import protocols
     from bayesrep.protocols.subsets import read_grouping
     from bayesrep.report.protocols_text import multilabel_table
-    from bayesrep.report.text import rows_table
+    from bayesrep.report.table_format import rows_table
     from bayesrep.studies.study_folder import StudyFolder
 
     refuse_foreign(arguments, {"empty": ("accuracies", "co-occurrence"), "trials": ("accuracies",)})
@@ -54,10 +54,10 @@ def run(arguments: Namespace) -> int:
     files: Sequence[Path] = arguments.labels or list(filter(None, [arguments.objects]))
     if not by_people and not files:
         return report_missing_arguments("papers multilabel", ["--labels or --objects"])
-    asked = arguments.dataset or "reference"
-    (answers,) = protocols.read_predictions(arguments.study, (asked,))
-    there = StudyFolder(arguments.study)
-    left_out, words = there.images_left_out, named_words(there.provenance)
+    role = arguments.dataset or "reference"
+    (answers,) = protocols.read_predictions(arguments.study, (role,))
+    folder = StudyFolder(arguments.study)
+    left_out, words = folder.images_left_out, named_words(folder.provenance)
     function = {
         "accuracies": protocols.multilabel,
         "co-occurrence": protocols.co_occurrence,
@@ -68,21 +68,21 @@ def run(arguments: Namespace) -> int:
     options, file = given_options(arguments, function), arguments.classes
     # Tables about what people say need no label sets; the others hold predictions against them.
     if by_people:
-        said = protocols.read_people(answers, **given_options(arguments, protocols.read_people))
-        beside: tuple[Any, ...] = answers, said
+        people = protocols.read_people(answers, **given_options(arguments, protocols.read_people))
+        inputs: tuple[Any, ...] = answers, people
     else:
-        beside = _read_labelled(arguments, files, answers)
-    classes = beside[0].classes
+        inputs = _read_labelled(arguments, files, answers)
+    classes = inputs[0].classes
     if arguments.table == "accuracies":
         chosen = read_grouping(file, classes, arguments.by) if arguments.by else None
         groups = {} if chosen is None else {arguments.by: chosen}
         groups = groups or (protocols.read_groups(file, classes) if file else None)
         options["subsets"] = protocols.class_subsets(classes, groups)
     elif arguments.table == "confusion":
-        beside = protocols.people_beside(*beside), read_grouping(file, classes, arguments.by)
+        inputs = (protocols.people_beside(*inputs), read_grouping(file, classes, arguments.by))
     elif arguments.table == "co-occurrence":
-        beside = *beside, read_grouping(file, classes, arguments.by)
-    table = function(*beside, **options)
+        inputs = *inputs, read_grouping(file, classes, arguments.by)
+    table = function(*inputs, **options)
     plain = arguments.table != "accuracies"
     text = rows_table(table, words=words) if plain else multilabel_table(table, words)
     return emit_table(arguments, table, text, left_out=left_out)
@@ -97,6 +97,7 @@ def _read_labelled(arguments: Namespace, files: Sequence[Path], answers: Any) ->
     except StudyError as error:
         if arguments.dataset or error.violation.rule != "label-sets-of-other-images":
             raise
+        # Label sets may be those of the replication; the first error is the one to report.
         try:
             (other,) = protocols.read_predictions(arguments.study, ("replication",))
             _, sets = protocols.read_some_label_sets(files, answers, other)
@@ -105,7 +106,7 @@ def _read_labelled(arguments: Namespace, files: Sequence[Path], answers: Any) ->
         return other, sets
 
 
-_STATISTIC = {
+_STATISTIC_FIELDS = {
     "statistic": shapes.text(),
     "figure": shapes.text("of Tsipras et al."),
     "of": shapes.count("images that count"),
@@ -130,9 +131,9 @@ FORMS: shapes.Forms = {
         }
     ),
     "with `--table co-occurrence`": shapes.table(
-        {name: each for name, each in shapes.CONFUSION.items() if name != "participant"}
+        {name: each for name, each in shapes.CONFUSION_FIELDS.items() if name != "participant"}
     ),
-    "with `--table people`": shapes.table(_STATISTIC),
-    "with `--table judged`": shapes.table({"classifier": shapes.text(), **_STATISTIC}),
-    "with `--table confusion`": shapes.table(shapes.CONFUSION),
+    "with `--table people`": shapes.table(_STATISTIC_FIELDS),
+    "with `--table judged`": shapes.table({"classifier": shapes.text(), **_STATISTIC_FIELDS}),
+    "with `--table confusion`": shapes.table(shapes.CONFUSION_FIELDS),
 }

@@ -33,8 +33,8 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.estimators.pass_at_k import pass_at_k
-    from bayesrep.report.figures import check_format, save_figure
-    from bayesrep.report.pass_at_k import answer, draw_pass_at_k, pass_at_k_text
+    from bayesrep.report.pass_at_k_text import answer, draw_pass_at_k, pass_at_k_text
+    from bayesrep.report.style import check_format, save_figure
     from bayesrep.studies.attempts import read_attempts
 
     new_table(arguments)
@@ -75,7 +75,7 @@ FORMS: shapes.Forms = {
                 ),
             }
         ),
-        "target": shapes.word("population", "items", said="whose pass@k it is"),
+        "target": shapes.word("population", "items", description="whose pass@k it is"),
         "models": shapes.rows(
             {
                 "dataset": shapes.text(),

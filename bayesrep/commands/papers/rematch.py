@@ -38,7 +38,7 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.lab import rematch
-    from bayesrep.report.planning import rematch_text
+    from bayesrep.report.plan_text import rematch_text
 
     if arguments.images is not None and arguments.per_class is not None:
         raise OptionError("images-and-per-class-given")

@@ -12,10 +12,10 @@ EXAMPLE = "engstrom2020 my-study --out figures"
 
 
 def add(parser: ArgumentParser) -> None:
-    from bayesrep.report.catalogue import PAPERS
+    from bayesrep.report.figure_catalogue import PAPER_TITLES
 
     option = parser.add_argument
-    option("paper", choices=tuple(PAPERS), metavar="PAPER", help=", ".join(PAPERS))
+    option("paper", choices=tuple(PAPER_TITLES), metavar="PAPER", help=", ".join(PAPER_TITLES))
     add_shared(parser, "study")
     option("--out", type=Path, required=True, metavar="DIR", help="figures and index.html")
     add_datasets(parser)
@@ -31,23 +31,23 @@ def run(arguments: Namespace) -> int:
     from bayesrep.studies.study_folder import StudyFolder
 
     roles = (arguments.reference, arguments.replication)
-    there = StudyFolder(arguments.study).find_parts(roles) | files_given(arguments)
-    asked = {"bootstrap": arguments.bootstrap, "seed": arguments.seed}
+    available = StudyFolder(arguments.study).find_parts(roles) | files_given(arguments)
+    options = {"bootstrap": arguments.bootstrap, "seed": arguments.seed}
     figures = write_paper(
         arguments.paper,
         Inputs(given_files(arguments)),
-        there,
+        available,
         arguments.out,
-        options={name: value for name, value in asked.items() if value is not None},
+        options={name: value for name, value in options.items() if value is not None},
         progress=not arguments.no_progress,
     )
-    drawn = [each for each in figures if each["file"]]
+    drawings = [each for each in figures if each["file"]]
     lines = [
         f"{each['number']:>5}  " + (each["file"] or f"not drawn: {each['why_not']}")
         for each in figures
     ]
     lines.append(
-        f"{len(drawn)} of {len(figures)} figures; written to {arguments.out / 'index.html'}"
+        f"{len(drawings)} of {len(figures)} figures; written to {arguments.out / 'index.html'}"
     )
     return emit(arguments, "\n".join(lines), {"figures": figures, "out": str(arguments.out)})
 

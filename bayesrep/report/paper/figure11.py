@@ -13,37 +13,37 @@ import numpy as np
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.errors import OptionError
 from bayesrep.estimators.annotators import gaps_by_annotators
-from bayesrep.report.figures import GREY, YELLOW, legend_below, panels
 from bayesrep.report.methods import label_of
-from bayesrep.report.paper.known import KnownStudy
-from bayesrep.report.paper.parts import line_at_truth
+from bayesrep.report.paper.helpers import line_at_truth
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.words import VOCABULARIES, Words
 
 
-def numbers(known: KnownStudy, *, bootstrap: int = PAPER_REPLICATES) -> dict[str, Any]:
+def numbers(facts: StudyFacts, *, bootstrap: int = PAPER_REPLICATES) -> dict[str, Any]:
     """The mean gap of every n' with its interval, and the gap as measured."""
     if bootstrap < 1:
         raise OptionError("figure11-needs-replicates", bootstrap=bootstrap)
-    gaps = gaps_by_annotators(known.study, bootstrap=bootstrap, seed=known.seed)
-    drop = known.reference_accuracy - known.replication_accuracy
+    gaps = gaps_by_annotators(facts.study, bootstrap=bootstrap, seed=facts.seed)
+    drop = facts.reference_accuracy - facts.replication_accuracy
     return {
         **gaps.to_dict(as_series=False),
         "raw_gap": float(drop.mean()),
-        "true_gap": known.true_gap,
+        "true_gap": facts.true_gap,
         "bootstrap": bootstrap,
     }
 
 
-def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
+def draw(data: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
     """The gap as a line of points over its shaded interval."""
     figure, (axes,) = panels(1)
-    n = found["annotators"]
-    gap, low, high = (100 * np.array(found[name]) for name in ("gap", "lower", "upper"))
-    color = YELLOW
+    n = data["annotators"]
+    gap, low, high = (100 * np.array(data[name]) for name in ("gap", "lower", "upper"))
+    color = Color.YELLOW
     axes.plot(n, gap, "o-", color=color, ms=4, lw=1.4, label=label_of("naive"))
     axes.fill_between(n, low, high, color=color, alpha=0.25, lw=0, label="95 % interval")
-    axes.axhline(100 * found["raw_gap"], color=GREY, lw=1, ls="--", label=label_of("raw"))
-    line_at_truth(axes, None if found["true_gap"] is None else 100 * found["true_gap"], "true gap")
+    axes.axhline(100 * data["raw_gap"], color=Color.GREY, lw=1, ls="--", label=label_of("raw"))
+    line_at_truth(axes, None if data["true_gap"] is None else 100 * data["true_gap"], "true gap")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set(xlabel=f"{words.annotators} per {words.image}", ylabel="mean gap in accuracy (points)")
     legend_below(figure)

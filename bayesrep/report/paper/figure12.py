@@ -13,32 +13,32 @@ import numpy as np
 
 from bayesrep.errors import StudyError
 from bayesrep.estimators.annotators import compare_annotators, linearity
-from bayesrep.report.figures import GREEN, GREY, INK, YELLOW, legend_below, panels
-from bayesrep.report.paper.known import KnownStudy
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.words import VOCABULARIES, Words
 
-FEWEST = 2
-CLASSIFIERS = 10
+MIN_ANNOTATORS = 2
+N_CLASSIFIERS = 10
 NEAREST_TICKS = 0.03
 
 
-def numbers(known: KnownStudy, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
+def numbers(facts: StudyFacts, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
     """Naive estimates for every n', lines and jackknife estimates of some classifiers and all."""
-    if known.annotators <= FEWEST:
+    if facts.annotators <= MIN_ANNOTATORS:
         raise StudyError(
-            "figure12-needs-annotators", annotators=known.annotators, fewest=FEWEST + 1
+            "figure12-needs-annotators", annotators=facts.annotators, fewest=MIN_ANNOTATORS + 1
         )
-    table = compare_annotators(known.study)
-    size = len(known.study.classifiers)
-    naive = table["naive"].to_numpy().reshape(-1, size)[FEWEST - 1 :]
+    table = compare_annotators(facts.study)
+    size = len(facts.study.classifiers)
+    naive = table["naive"].to_numpy().reshape(-1, size)[MIN_ANNOTATORS - 1 :]
     jackknife = table["jackknife"].to_numpy().reshape(-1, size)[-1]
-    annotators = np.arange(FEWEST, known.annotators + 1)
-    truth = [None] * size if known.truth is None else known.truth.tolist()
+    annotators = np.arange(MIN_ANNOTATORS, facts.annotators + 1)
+    truth = [None] * size if facts.truth is None else facts.truth.tolist()
     series = {
-        known.study.classifiers[c]: (naive[:, c], jackknife[c], truth[c])
-        for c in known.columns(classifiers) or _spread_in(known.reference_accuracy)
+        facts.study.classifiers[c]: (naive[:, c], jackknife[c], truth[c])
+        for c in facts.columns(classifiers) or _spread_in(facts.reference_accuracy)
     }
-    true_mean = None if known.truth is None else float(known.truth.mean())
+    true_mean = None if facts.truth is None else float(facts.truth.mean())
     whole = linearity(table)
     return {
         "annotators": annotators.tolist(),
@@ -50,8 +50,8 @@ def numbers(known: KnownStudy, *, classifiers: Sequence[str] = ()) -> dict[str, 
 
 def _spread_in(accuracy: Any) -> list[int]:
     """Columns of classifiers that lie nearest to equal steps of accuracy, ascending."""
-    wanted = np.linspace(accuracy.min(), accuracy.max(), CLASSIFIERS)
-    picked = np.unique(np.abs(accuracy[:, None] - wanted).argmin(axis=0))
+    targets = np.linspace(accuracy.min(), accuracy.max(), N_CLASSIFIERS)
+    picked = np.unique(np.abs(accuracy[:, None] - targets).argmin(axis=0))
     return picked[np.argsort(accuracy[picked])].tolist()
 
 
@@ -60,14 +60,14 @@ def _line(annotators: Any, naive: Any, jackknife: float, truth: float | None) ->
     inverse = 1 / annotators
     late = annotators >= annotators[-1] / 2
     slope, intercept = np.polyfit(inverse[late], naive[late], 1)
-    left = naive[late] - intercept - slope * inverse[late]
+    residuals = naive[late] - intercept - slope * inverse[late]
     scatter = np.sum((naive[late] - naive[late].mean()) ** 2)
     steps = np.diff(naive) / np.diff(inverse)
     return {
         "naive": naive.tolist(),
         "slope": float(slope),
         "intercept": float(intercept),
-        "r_squared": float(1 - left @ left / scatter) if scatter else 1.0,
+        "r_squared": float(1 - residuals @ residuals / scatter) if scatter else 1.0,
         "slope_at_fewest": float(steps[0]),
         "slope_at_half": float(steps[np.flatnonzero(late)[0]]),
         "slope_at_all": float(steps[-1]),
@@ -76,24 +76,24 @@ def _line(annotators: Any, naive: Any, jackknife: float, truth: float | None) ->
     }
 
 
-def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
+def draw(data: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
     """A line of points for each classifier, running to the left into 1/n' = 0."""
     figure, (axes,) = panels(1)
-    inverse = 1 / np.array(found["annotators"])
-    first = inverse[np.array(found["annotators"]) >= found["annotators"][-1] / 2][0]
-    for part in found["classifiers"].values():
+    inverse = 1 / np.array(data["annotators"])
+    first = inverse[np.array(data["annotators"]) >= data["annotators"][-1] / 2][0]
+    for part in data["classifiers"].values():
         naive = 100 * np.array(part["naive"])
-        axes.plot(inverse, naive, "o-", color=YELLOW, ms=2.5, lw=0.8, label="naive")
+        axes.plot(inverse, naive, "o-", color=Color.YELLOW, ms=2.5, lw=0.8, label="naive")
         ends = np.array([0, first])
         line = 100 * (part["intercept"] + part["slope"] * ends)
-        axes.plot(ends, line, color=GREY, lw=1.2, zorder=1, label="line through n' ≥ n/2")
-        style = {"color": GREEN, "mfc": "none", "label": "jackknife from n"}
+        axes.plot(ends, line, color=Color.GREY, lw=1.2, zorder=1, label="line through n' ≥ n/2")
+        style = {"color": Color.GREEN, "mfc": "none", "label": "jackknife from n"}
         axes.plot(0, 100 * part["jackknife"], "o", ms=5, clip_on=False, zorder=4, **style)
         if part["true_adjusted_accuracy"] is not None:
-            style = {"color": INK, "clip_on": False, "zorder": 3, "label": "truth"}
+            style = {"color": Color.INK, "clip_on": False, "zorder": 3, "label": "truth"}
             axes.plot(0, 100 * part["true_adjusted_accuracy"], "_", ms=11, mew=1.3, **style)
     axes.set_xlim(0, None)
-    most = found["annotators"][-1]
+    most = data["annotators"][-1]
     ticks = [n for n in (2, 3, 4, 6, 10, 20) if 1 / n - 1 / most > NEAREST_TICKS] + [most]
     axes.set_xticks([0, *(1 / n for n in ticks)], ["0", *(f"1/{n}" for n in ticks)])
     axes.set(xlabel=f"1 / {words.annotators} per {words.image}", ylabel="adjusted accuracy (%)")

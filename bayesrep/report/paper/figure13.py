@@ -11,38 +11,38 @@ import numpy as np
 
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import EMSpline, Naive, analyse
-from bayesrep.report.figures import accuracy_axes, interval_points, legend_below, panels, shades
 from bayesrep.report.methods import color_of, label_of
-from bayesrep.report.paper.known import KnownStudy
-from bayesrep.report.paper.parts import (
+from bayesrep.report.paper.helpers import (
     analysis_numbers,
     line_at_truth,
     mark_truth,
     quantity,
     share_heights,
 )
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import accuracy_axes, interval_points, legend_below, panels, shades
 from bayesrep.studies.words import VOCABULARIES, Words
 
-METHODS = ("em-spline", "naive")
-QUARTERS = (1, 2, 3, 4)
+COMPARED_METHODS = ("em-spline", "naive")
+ANNOTATOR_QUARTERS = (1, 2, 3, 4)
 
 
 def numbers(
-    known: KnownStudy,
+    facts: StudyFacts,
     *,
-    quarters: Sequence[int] = QUARTERS,
+    quarters: Sequence[int] = ANNOTATOR_QUARTERS,
     bootstrap: int = PAPER_REPLICATES,
     progress: bool = False,
 ) -> dict[str, Any]:
     """Adjusted accuracies and mean gaps of both methods for every n', so many quarters of n."""
-    sizes = sorted({-(-known.annotators * part // 4) for part in quarters})
+    sizes = sorted({-(-facts.annotators * part // 4) for part in quarters})
     estimators = {
         "em-spline": [EMSpline(annotators=n) for n in sizes],
         "naive": [Naive(annotators=n) for n in sizes],
     }
     analyses = {
         method: analyse(
-            known.study, several, bootstrap=bootstrap, seed=known.seed, progress=progress
+            facts.study, several, bootstrap=bootstrap, seed=facts.seed, progress=progress
         )
         for method, several in estimators.items()
     }
@@ -53,37 +53,37 @@ def numbers(
         ]
         for method, several in analyses.items()
     }
-    return {**known.accuracies(), "bootstrap": bootstrap, "methods": rows}
+    return {**facts.accuracies(), "bootstrap": bootstrap, "methods": rows}
 
 
-def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
+def draw(data: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
     """(a) and (b): accuracies by method; (c): mean gap against the number of annotators."""
     figure, axes = panels(3)
-    x = np.array(found["reference_accuracy"])
-    for place, letter, method in zip(axes, "ab", METHODS, strict=False):
+    x = np.array(data["reference_accuracy"])
+    for place, letter, method in zip(axes, "ab", COMPARED_METHODS, strict=False):
         accuracy_axes(place, x)
-        series = found["methods"][method]
+        series = data["methods"][method]
         for part, color in zip(series, shades(len(series)), strict=True):
             label = f"{part['annotators']} {words.annotators}"
             y = 100 * np.array(part["adjusted_accuracy"])
             place.plot(100 * x, y, "o", color=color, ms=2.2, label=label)
-        mark_truth(place, found)
+        mark_truth(place, data)
         place.set_title(f"({letter}) {label_of(method)}", loc="left", fontsize=10)
     share_heights(axes[:2])
-    _draw_gaps(axes[2], found, words)
+    _draw_gaps(axes[2], data, words)
     legend_below(figure, columns=9)
     return figure
 
 
-def _draw_gaps(axes: Any, found: dict[str, Any], words: Words) -> None:
-    for method, shift in zip(METHODS, (-0.006, 0.006), strict=True):
-        series = found["methods"][method]
+def _draw_gaps(axes: Any, data: dict[str, Any], words: Words) -> None:
+    for method, shift in zip(COMPARED_METHODS, (-0.006, 0.006), strict=True):
+        series = data["methods"][method]
         n = np.array([part["annotators"] for part in series])
         y, low, high = quantity(series, "bias_corrected_gap", 100)
         style = {"color": color_of(method), "label": f"{label_of(method)}, 95 %"}
         interval_points(axes, n + shift * n.max(), y, low, high, ms=4, lw=1.2, **style)
         axes.set_xticks(n)
-    line_at_truth(axes, None if found["true_gap"] is None else 100 * found["true_gap"], "true gap")
+    line_at_truth(axes, None if data["true_gap"] is None else 100 * data["true_gap"], "true gap")
     axes.set(
         xlabel=f"{words.annotators} per {words.image}", ylabel="mean bias-corrected gap (points)"
     )

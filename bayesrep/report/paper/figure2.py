@@ -17,20 +17,20 @@ from scipy.stats import beta
 
 from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError
-from bayesrep.report.figures import BLUE, INK, RED, legend_below, panels
+from bayesrep.report.style import Color, legend_below, panels
 
-DISTRIBUTIONS = {"1": (8.0, 2.0), "flickr": (3.0, 2.5)}  # a and b
-STYLES = {"1": (BLUE, "-"), "flickr": (RED, "--")}
-GRID = np.linspace(0, 1, 401)
-READING, ANNOTATORS = 7, 10
+BETA_SHAPES = {"1": (8.0, 2.0), "flickr": (3.0, 2.5)}  # a and b
+DISTRIBUTION_STYLES = {"1": (Color.BLUE, "-"), "flickr": (Color.RED, "--")}
+S_AXIS = np.linspace(0, 1, 401)
+EXAMPLE_COUNT, EXAMPLE_ANNOTATORS = 7, 10
 
 
 def numbers(
     *,
-    selected: Any = READING,
-    annotators: Any = ANNOTATORS,
-    reference: Any = DISTRIBUTIONS["1"],
-    candidates: Any = DISTRIBUTIONS["flickr"],
+    selected: Any = EXAMPLE_COUNT,
+    annotators: Any = EXAMPLE_ANNOTATORS,
+    reference: Any = BETA_SHAPES["1"],
+    candidates: Any = BETA_SHAPES["flickr"],
 ) -> dict[str, Any]:
     """Densities on a grid of s, before and after ``selected`` of ``annotators`` chose the image."""
     distributions = {"1": reference, "flickr": candidates}
@@ -46,29 +46,29 @@ def numbers(
     # The posterior of a beta after k of n is Beta(a + k, b + n − k).
     missed = annotators - selected
     return {
-        "s": GRID.tolist(),
+        "s": S_AXIS.tolist(),
         "selected": selected,
         "annotators": annotators,
-        "density": {i: beta.pdf(GRID, a, b).tolist() for i, (a, b) in distributions.items()},
+        "density": {i: beta.pdf(S_AXIS, a, b).tolist() for i, (a, b) in distributions.items()},
         "given_reading": {
-            i: beta.pdf(GRID, a + selected, b + missed).tolist()
+            i: beta.pdf(S_AXIS, a + selected, b + missed).tolist()
             for i, (a, b) in distributions.items()
         },
     }
 
 
-def draw(found: dict[str, Any]) -> Any:
+def draw(data: dict[str, Any]) -> Any:
     """(a) all images, (b) those with one reading, which a line marks."""
-    figure, (every, given) = panels(2)
-    reading = found["selected"] / found["annotators"]
-    for i, (color, style) in STYLES.items():
+    figure, (every, conditional) = panels(2)
+    reading = data["selected"] / data["annotators"]
+    for i, (color, style) in DISTRIBUTION_STYLES.items():
         line = {"color": color, "ls": style, "lw": 1.6, "label": f"$p_{{{_name(i)}}}$"}
-        every.plot(found["s"], found["density"][i], **line)
-        given.plot(found["s"], found["given_reading"][i], **line)
-    given.axvline(reading, color=INK, lw=1, ls=":", label=rf"$\hat{{s}} = {reading:g}$")
+        every.plot(data["s"], data["density"][i], **line)
+        conditional.plot(data["s"], data["given_reading"][i], **line)
+    conditional.axvline(reading, color=Color.INK, lw=1, ls=":", label=rf"$\hat{{s}} = {reading:g}$")
     every.set_title("(a) $p_i(s)$", loc="left", fontsize=10)
-    given.set_title(rf"(b) $p_i(s \mid \hat{{s}} = {reading:g})$", loc="left", fontsize=10)
-    for axes in (every, given):
+    conditional.set_title(rf"(b) $p_i(s \mid \hat{{s}} = {reading:g})$", loc="left", fontsize=10)
+    for axes in (every, conditional):
         axes.set(xlim=(0, 1), ylim=(0, None), xlabel="true selection frequency s")
     every.set_ylabel("density")
     legend_below(figure)

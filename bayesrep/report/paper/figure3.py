@@ -22,16 +22,16 @@ from scipy.stats import beta as beta_distribution
 
 from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError
-from bayesrep.report.figures import INK, legend_below, panels, shades
+from bayesrep.report.style import Color, legend_below, panels, shades
 from bayesrep.types import Floats
 
-ALPHA, BETA = 2.0, 2.0
-ANNOTATORS = (1, 4, 10, 40)
-GRID = np.linspace(0, 1, 401)
+BETA_ALPHA, BETA_BETA = 2.0, 2.0
+ANNOTATOR_NUMBERS = (1, 4, 10, 40)
+S_GRID = np.linspace(0, 1, 401)
 
 
 def replication_density(
-    s: ArrayLike, annotators: int, *, alpha: float = ALPHA, beta: float = BETA
+    s: ArrayLike, annotators: int, *, alpha: float = BETA_ALPHA, beta: float = BETA_BETA
 ) -> Floats:
     """Density of the true selection frequency in the replication: equation 1."""
     reference = beta_distribution.pdf(s, alpha + 1, beta)
@@ -41,7 +41,7 @@ def replication_density(
 
 
 def numbers(
-    *, annotators: Any = ANNOTATORS, alpha: Any = ALPHA, beta: Any = BETA
+    *, annotators: Any = ANNOTATOR_NUMBERS, alpha: Any = BETA_ALPHA, beta: Any = BETA_BETA
 ) -> dict[str, Any]:
     """Densities of reference, candidates and the replications of every n on a grid of s."""
     annotators = list(annotators) if isinstance(annotators, Iterable) else [annotators]
@@ -51,38 +51,38 @@ def numbers(
         if isinstance(value, tuple) or not value > 0:
             raise OptionError("figure3-setting-not-positive", setting=name, value=value)
     return {
-        "s": GRID.tolist(),
+        "s": S_GRID.tolist(),
         "alpha": alpha,
         "beta": beta,
-        "reference": beta_distribution.pdf(GRID, alpha + 1, beta).tolist(),
-        "candidates": beta_distribution.pdf(GRID, alpha, beta).tolist(),
+        "reference": beta_distribution.pdf(S_GRID, alpha + 1, beta).tolist(),
+        "candidates": beta_distribution.pdf(S_GRID, alpha, beta).tolist(),
         "replications": [
             {
                 "annotators": n,
-                "density": replication_density(GRID, n, alpha=alpha, beta=beta).tolist(),
+                "density": replication_density(S_GRID, n, alpha=alpha, beta=beta).tolist(),
             }
             for n in annotators
         ],
     }
 
 
-def draw(found: dict[str, Any]) -> Any:
+def draw(data: dict[str, Any]) -> Any:
     """(a) the two distributions; (b) between them, a shade for each n, the replications."""
     figure, both = panels(2)
-    alpha, beta = found["alpha"], found["beta"]
+    alpha, beta = data["alpha"], data["beta"]
     ends = (
         ("reference", "-", f"$p_1$ = Beta({alpha + 1:g}, {beta:g})"),
         ("candidates", "--", rf"$p_\mathrm{{flickr}}$ = Beta({alpha:g}, {beta:g})"),
     )
     for axes in both:
         for name, style, label in ends:
-            axes.plot(found["s"], found[name], color=INK, ls=style, lw=1.8, label=label)
+            axes.plot(data["s"], data[name], color=Color.INK, ls=style, lw=1.8, label=label)
         axes.set(xlim=(0, 1), ylim=(0, None), xlabel="true selection frequency s")
-    series = found["replications"]
+    series = data["replications"]
     # The darkest shade is too near the ink of the two ends.
     for part, color in zip(series, shades(len(series) + 1)[:-1], strict=True):
         label = f"replication, n = {part['annotators']}"
-        both[1].plot(found["s"], part["density"], color=color, lw=1.4, label=label)
+        both[1].plot(data["s"], part["density"], color=color, lw=1.4, label=label)
     both[0].set_ylabel("density")
     for axes, letter in zip(both, "ab", strict=True):
         axes.set_title(f"({letter})", loc="left", fontsize=10)

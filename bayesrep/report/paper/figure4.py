@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 
 from bayesrep.estimators.naive import at_every_count, thinned_counts
-from bayesrep.report.figures import BLUE, RED, panels
-from bayesrep.report.paper.known import KnownStudy
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import Color, panels
 from bayesrep.studies.words import VOCABULARIES, Words
 
-STYLES = {"reference": BLUE, "replication": RED}
-LEAST_SHARE = 0.001  # where the drawn range begins
+ROLE_COLORS = {"reference": Color.BLUE, "replication": Color.RED}
+MIN_COUNT_SHARE = 0.001  # where the drawn range begins
 
 
-def numbers(known: KnownStudy) -> dict[str, Any]:
+def numbers(study_facts: StudyFacts) -> dict[str, Any]:
     """Shares of images by count, mean selection frequencies and their standard errors."""
-    counts = at_every_count(thinned_counts(known.matched_cells, known.annotators))
-    facts: dict[str, Any] = {"annotators": known.annotators}
+    counts = at_every_count(thinned_counts(study_facts.matched_cells, study_facts.annotators))
+    facts: dict[str, Any] = {"annotators": study_facts.annotators}
     for role, images in (
         ("reference", counts.reference[0]),
         ("replication", counts.replication[0]),
     ):
-        data = known.study.datasets[role]
+        data = study_facts.study.datasets[role]
         frequency = data.selected / data.shown
         size = len(frequency)
         error = float(frequency.std(ddof=1) / np.sqrt(size)) if size > 1 else None
@@ -39,18 +39,18 @@ def numbers(known: KnownStudy) -> dict[str, Any]:
     return facts
 
 
-def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
+def draw(data: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
     """Both histograms over each other, with lines at the means."""
     figure, (axes,) = panels(1)
-    n = found["annotators"]
+    n = data["annotators"]
     edges = 100 * (np.arange(n + 2) - 0.5) / n
-    for role, color in STYLES.items():
-        shares, mean = 100 * np.array(found[role]["shares"]), 100 * found[role]["mean"]
+    for role, color in ROLE_COLORS.items():
+        shares, mean = 100 * np.array(data[role]["shares"]), 100 * data[role]["mean"]
         axes.stairs(shares, edges, color=color, fill=True, alpha=0.25)
         axes.stairs(shares, edges, color=color, lw=1.4, label=f"{role}, mean {mean:.1f} %")
         axes.axvline(mean, color=color, lw=1.2, ls="--")
-    largest = np.maximum(*(found[role]["shares"] for role in STYLES))
-    axes.set_xlim(edges[np.flatnonzero(largest >= LEAST_SHARE)[0]], edges[-1])
+    largest = np.maximum(*(data[role]["shares"] for role in ROLE_COLORS))
+    axes.set_xlim(edges[np.flatnonzero(largest >= MIN_COUNT_SHARE)[0]], edges[-1])
     axes.set(
         xlabel=f"observed selection frequency (%, {n} {words.annotators})",
         ylabel=f"share of {words.images} (%)",

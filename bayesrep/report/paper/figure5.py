@@ -17,27 +17,27 @@ from bayesrep.estimators.naive import (
     matched_accuracy,
     thinned_counts,
 )
-from bayesrep.report.figures import accuracy_axes, legend_below, panels, shades
-from bayesrep.report.paper.known import KnownStudy
-from bayesrep.report.paper.parts import mark_truth
+from bayesrep.report.paper.helpers import mark_truth
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import accuracy_axes, legend_below, panels, shades
 from bayesrep.studies.words import VOCABULARIES, Words
 
-FEWEST_IMAGES = 20  # a point of (b) with fewer, in expectation, is noise and is not drawn
+MIN_POINT_IMAGES = 20  # a point of (b) with fewer, in expectation, is noise and is not drawn
 
 
-def numbers(known: KnownStudy, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
+def numbers(facts: StudyFacts, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
     """The three panels' points for every n'."""
     if len(classifiers) > 1:
         raise OptionError("figure5-takes-one-classifier", classifier_count=len(classifiers))
-    reference = known.reference_accuracy
+    reference = facts.reference_accuracy
     median = int(np.argsort(reference, kind="stable")[len(reference) // 2])
-    (shown,) = known.columns(classifiers) or [median]
-    series = [_series(known, n, shown) for n in fractions(known.annotators, 8, 4, 2, 1)]
+    (column,) = facts.columns(classifiers) or [median]
+    series = [_series(facts, n, column) for n in fractions(facts.annotators, 8, 4, 2, 1)]
     return {
-        "median_classifier": known.study.classifiers[median],
-        "shown_classifier": known.study.classifiers[shown],
-        **known.accuracies(),
-        "replication_accuracy": known.replication_accuracy.tolist(),
+        "median_classifier": facts.study.classifiers[median],
+        "shown_classifier": facts.study.classifiers[column],
+        **facts.accuracies(),
+        "replication_accuracy": facts.replication_accuracy.tolist(),
         "annotators": series,
     }
 
@@ -47,27 +47,27 @@ def fractions(annotators: int, *parts: int) -> list[int]:
     return sorted({-(-annotators // part) for part in parts})
 
 
-def _series(known: KnownStudy, annotators: int, shown: int) -> dict[str, Any]:
-    counts = at_every_count(thinned_counts(known.matched_cells, annotators))
-    accuracy, seen = accuracy_by_count(counts)
+def _series(facts: StudyFacts, annotators: int, column: int) -> dict[str, Any]:
+    counts = at_every_count(thinned_counts(facts.matched_cells, annotators))
+    accuracy, observed = accuracy_by_count(counts)
     adjusted = matched_accuracy(counts)[0]
-    given = np.where(seen[0], accuracy[0, :, shown], np.nan)
+    conditional = np.where(observed[0], accuracy[0, :, column], np.nan)
     return {
         "annotators": annotators,
         "shares": (counts.reference[0] / counts.reference.sum()).tolist(),
-        "accuracy": [None if np.isnan(value) else float(value) for value in given],
+        "accuracy": [None if np.isnan(value) else float(value) for value in conditional],
         "images": counts.replication[0].tolist(),
         "adjusted_accuracy": adjusted.tolist(),
-        "mean_gap": float((known.reference_accuracy - adjusted).mean()),
+        "mean_gap": float((facts.reference_accuracy - adjusted).mean()),
     }
 
 
-def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
+def draw(data: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
     """Three panels, a shade for each n'."""
     figure, (density, curve, scatter) = panels(3)
-    reference = np.array(found["reference_accuracy"])
+    reference = np.array(data["reference_accuracy"])
     accuracy_axes(scatter, reference)
-    for series, color in zip(found["annotators"], shades(len(found["annotators"])), strict=True):
+    for series, color in zip(data["annotators"], shades(len(data["annotators"])), strict=True):
         n = series["annotators"]
         frequency = 100 * np.arange(n + 1) / n
         line = {
@@ -78,15 +78,15 @@ def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
             "lw": 1.2,
         }
         density.plot(frequency, np.array(series["shares"]) * (n + 1), **line)
-        drawn = np.array(series["images"]) >= FEWEST_IMAGES
-        curve.plot(frequency[drawn], 100 * np.array(series["accuracy"], float)[drawn], **line)
+        enough = np.array(series["images"]) >= MIN_POINT_IMAGES
+        curve.plot(frequency[enough], 100 * np.array(series["accuracy"], float)[enough], **line)
         points = {**line, "lw": 0, "ms": 2.2}
         scatter.plot(100 * reference, 100 * np.array(series["adjusted_accuracy"]), **points)
-    mark_truth(scatter, found)
+    mark_truth(scatter, data)
     title = f"(a) reference: share of {words.images} × (n' + 1)"
     density.set_title(title, loc="left", fontsize=10)
     density.set_ylabel("density")
-    name = found["shown_classifier"]  # a $ in it is not mathematics
+    name = data["shown_classifier"]  # a $ in it is not mathematics
     curve.set_title(f"(b) replication: {name}", loc="left", fontsize=10, parse_math=False)
     curve.set_ylabel("accuracy (%)")
     for axes in (density, curve):

@@ -12,44 +12,44 @@ import numpy as np
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import analyse
 from bayesrep.numerics.estimands import slope_standard_error
-from bayesrep.report.figures import accuracy_axes, interval_points, legend_below, panels
 from bayesrep.report.methods import color_of, label_of
-from bayesrep.report.paper.known import KnownStudy
-from bayesrep.report.paper.parts import analysis_numbers, mark_truth, share_heights
+from bayesrep.report.paper.helpers import analysis_numbers, mark_truth, share_heights
+from bayesrep.report.paper.study_facts import StudyFacts
+from bayesrep.report.style import accuracy_axes, interval_points, legend_below, panels
 
-METHODS = ("raw", "jackknife", "em-spline")
+ANNOTATOR_METHODS = ("raw", "jackknife", "em-spline")
 
 
 def numbers(
-    known: KnownStudy, *, bootstrap: int = PAPER_REPLICATES, progress: bool = False
+    facts: StudyFacts, *, bootstrap: int = PAPER_REPLICATES, progress: bool = False
 ) -> dict[str, Any]:
     """Adjusted accuracies with intervals, gaps and lines of every method."""
     analyses = analyse(
-        known.study, METHODS, bootstrap=bootstrap, seed=known.seed, progress=progress
+        facts.study, ANNOTATOR_METHODS, bootstrap=bootstrap, seed=facts.seed, progress=progress
     )
     methods = {analysis.method: analysis_numbers(analysis) for analysis in analyses}
-    of_annotators = analyses[METHODS.index("jackknife")].own_interval
+    of_annotators = analyses[ANNOTATOR_METHODS.index("jackknife")].own_interval
     methods["jackknife"] |= dict(zip(("lower", "upper"), of_annotators.tolist(), strict=True))
     for part in methods.values():
-        error = slope_standard_error(known.reference_accuracy, part["adjusted_accuracy"])
+        error = slope_standard_error(facts.reference_accuracy, part["adjusted_accuracy"])
         part["slope_standard_error"] = float(error)
     return {
-        "classifiers": list(known.study.classifiers),
-        **known.accuracies(),
-        "true_slope": known.true_slope,
+        "classifiers": list(facts.study.classifiers),
+        **facts.accuracies(),
+        "true_slope": facts.true_slope,
         "bootstrap": bootstrap,
         "methods": methods,
     }
 
 
-def draw(found: dict[str, Any]) -> Any:
+def draw(data: dict[str, Any]) -> Any:
     """One panel for each method: unadjusted, adjusted, true, and the two lines."""
     figure, both = panels(2)
-    x = np.array(found["reference_accuracy"])
-    for axes, letter, method in zip(both, "ab", METHODS[1:], strict=True):
+    x = np.array(data["reference_accuracy"])
+    for axes, letter, method in zip(both, "ab", ANNOTATOR_METHODS[1:], strict=True):
         accuracy_axes(axes, x)
         for name in ("raw", method):
-            part = found["methods"][name]
+            part = data["methods"][name]
             y, low, high = (
                 100 * np.array(part[key]) for key in ("adjusted_accuracy", "lower", "upper")
             )
@@ -64,7 +64,7 @@ def draw(found: dict[str, Any]) -> Any:
             )
             ends = np.array([x.min(), x.max()])
             axes.plot(100 * ends, 100 * (slope * ends + intercept), color=color, lw=1)
-        mark_truth(axes, found)
+        mark_truth(axes, data)
         axes.set_title(f"({letter}) {label_of(method)}", loc="left", fontsize=10)
     share_heights(both)
     legend_below(figure)

@@ -12,13 +12,13 @@ from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.protocols.lines import line_band
 from bayesrep.protocols.multi_label import multilabel
 from bayesrep.protocols.subsets import class_subsets
-from bayesrep.report.figures import BLUE, GREY, INK, PURPLE, RED, legend_below, panels
+from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 
 LEAST_CLASSIFIERS = 3  # classifiers, for a line with its band
-OBJECTS = "objects"
-_KINDS = {"classifier": (INK, "classifiers"), "human": (PURPLE, "people")}
+OBJECTS_SUBSET = "objects"
+_PARTICIPANT_STYLES = {"classifier": (Color.INK, "classifiers"), "human": (Color.PURPLE, "people")}
 
 
 def both_sets(
@@ -27,7 +27,7 @@ def both_sets(
     humans: Sequence[Predictions] | None = None,
 ) -> Any:
     """Figure 1: replication against reference, all classes and, of ImageNet's, objects alone."""
-    objects = class_subsets(both[0].classes).get(OBJECTS)
+    objects = class_subsets(both[0].classes).get(OBJECTS_SUBSET)
     subsets = {} if objects is None else of_classes({"objects only": objects}, *both)
     table = compare_subsets(
         both[0],
@@ -51,15 +51,15 @@ def _scatter(axes: Any, table: pl.DataFrame) -> None:
     ends = np.array([np.nanmin([x, y]), np.nanmax([x, y])])
     ends += np.array([-0.05, 0.05]) * max(np.ptp(ends), 0.02)
     ends = ends.clip(0.001, 0.999)
-    axes.plot(100 * ends, 100 * ends, color=GREY, lw=1, ls="--", label="y = x")
+    axes.plot(100 * ends, 100 * ends, color=Color.GREY, lw=1, ls="--", label="y = x")
     machines = table.filter(kind="classifier")
     if len(machines) >= LEAST_CLASSIFIERS:
-        of = [machines[f"{role}_accuracy"].to_numpy() for role in REQUIRED_ROLES]
-        at = np.linspace(max(ends[0], of[0].min()), of[0].max(), 100)
-        line, low, high = (100 * each for each in line_band(of[0], of[1], at, "linear"))
-        axes.plot(100 * at, line, color=RED, lw=1.2, label="linear fit")
-        axes.fill_between(100 * at, low, high, color=RED, alpha=0.18, lw=0)
-    for kind, (color, label) in _KINDS.items():
+        acc = [machines[f"{role}_accuracy"].to_numpy() for role in REQUIRED_ROLES]
+        grid = np.linspace(max(ends[0], acc[0].min()), acc[0].max(), 100)
+        line, low, high = (100 * each for each in line_band(acc[0], acc[1], grid, "linear"))
+        axes.plot(100 * grid, line, color=Color.RED, lw=1.2, label="linear fit")
+        axes.fill_between(100 * grid, low, high, color=Color.RED, alpha=0.18, lw=0)
+    for kind, (color, label) in _PARTICIPANT_STYLES.items():
         rows = table.filter(kind=kind)
         if rows.is_empty():
             continue
@@ -85,12 +85,12 @@ def beside_top(predictions: Predictions, sets: LabelSets) -> Any:
     for axes, metric in zip(every, ("top-1", "top-5"), strict=True):
         x = wide[metric].to_numpy()
         ends = np.array([min(x.min(), y.min()), max(x.max(), y.max())])
-        axes.plot(100 * ends, 100 * ends, color=GREY, lw=1, ls="--", label="y = x")
+        axes.plot(100 * ends, 100 * ends, color=Color.GREY, lw=1, ls="--", label="y = x")
         if len(wide) >= LEAST_CLASSIFIERS:
-            at = np.linspace(x.min(), x.max(), 100)
-            line, *_ = line_band(x, y, at, "linear")
-            axes.plot(100 * at, 100 * line, color=RED, lw=1.2, label="linear fit")
-        axes.plot(100 * x, 100 * y, "o", ms=3.5, color=BLUE, label="classifiers")
+            grid = np.linspace(x.min(), x.max(), 100)
+            line, *_ = line_band(x, y, grid, "linear")
+            axes.plot(100 * grid, 100 * line, color=Color.RED, lw=1.2, label="linear fit")
+        axes.plot(100 * x, 100 * y, "o", ms=3.5, color=Color.BLUE, label="classifiers")
         axes.set(xlabel=f"{metric} accuracy (%)", ylabel="multi-label accuracy (%)")
         median = 100 * np.median(y - x)
         axes.set_title(f"median difference {median:+.1f} points", loc="left", fontsize=10)

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from bayesrep.choices import REPLICATES
+from bayesrep.choices import FEW_REPLICATES
 from bayesrep.errors import BayesrepError, PosteriorError, Violation
 from bayesrep.estimators.analysis import Analysis, check_bootstrap
 from bayesrep.posterior.fitted import Fitted
@@ -28,7 +28,7 @@ from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import words_of
 
-SECTIONS: Sequence[type[Section]] = (
+SECTION_TYPES: Sequence[type[Section]] = (
     Answer,
     Trust,
     Accuracies,
@@ -60,7 +60,7 @@ class Content:
 
     @property
     def missing_sections(self) -> dict[str, str]:
-        """What cannot be shown, and why."""
+        """Name the sections that cannot be shown, with the reasons."""
         sections = ((kind, self.sections[kind]) for kind in self._shown_sections)
         return {
             kind.takes: why
@@ -83,13 +83,13 @@ class Content:
     @property
     def _shown_sections(self) -> list[type[Section]]:
         """All but the optional ones of which nothing is given."""
-        return [k for k in SECTIONS if not (k.optional and isinstance(self.sections[k], str))]
+        return [k for k in SECTION_TYPES if not (k.optional and isinstance(self.sections[k], str))]
 
     def blocks(self) -> Iterator[Block]:
         """The parts of the page in order; what cannot be shown is told at the end, and why."""
         words = words_of(self.study)
-        made = [s for k in self._shown_sections if not isinstance(s := self.sections[k], str)]
-        every = [block for section in made for block in section.blocks()]
+        sections = [s for k in self._shown_sections if not isinstance(s := self.sections[k], str)]
+        every = [block for section in sections for block in section.blocks()]
         yield from sorted(every, key=lambda block: block.last)
         lacking: dict[str, list[str]] = {}
         for kind in self._shown_sections:
@@ -107,7 +107,7 @@ def gather(
     study: Study,
     posterior: Posterior | None = None,
     *,
-    bootstrap: int = REPLICATES,
+    bootstrap: int = FEW_REPLICATES,
     seed: int = 0,
     crowd_sd: float = 0.0,
     points: Sequence[Analysis] = (),
@@ -121,14 +121,14 @@ def gather(
     sections: dict[type[Section], Section | Violation] = {}
     if pictures is not None:  # a wrong folder is refused before all that takes long
         sections[Photographs] = Photographs.compute(Source(study, fitted, pictures=pictures))
-    with ThreadPoolExecutor(max_workers=1) as beside:
+    with ThreadPoolExecutor(max_workers=1) as pool:
         # The point estimates and what is read off the posterior are two halves of the time: the
         # sections that wait for the one come after those that take the other.
-        estimated = None if points else beside.submit(point_estimates, study, bootstrap, seed)
+        estimated = None if points else pool.submit(point_estimates, study, bootstrap, seed)
         waits = estimated.result if estimated else lambda: points
         source = Source(study, fitted, waits, people, pictures)
-        with progress_bar(len(SECTIONS), "part", show=progress) as bar:
-            for kind in sorted(SECTIONS, key=lambda kind: kind.waits):
+        with progress_bar(len(SECTION_TYPES), "part", show=progress) as bar:
+            for kind in sorted(SECTION_TYPES, key=lambda kind: kind.waits):
                 bar.stage(f"report: {source.words.fill(kind.title)}")
                 if kind not in sections:
                     sections[kind] = _make_section(kind, source)

@@ -24,7 +24,7 @@ from bayesrep.report.sections.section import (
     select,
     slider,
 )
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.types import Floats
 
@@ -36,21 +36,14 @@ DIAGNOSTIC_COLUMNS = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Accuracies(Section):
-    """Accuracies of every classifier by every method.
+    """Accuracies of every classifier by every method."""
 
-    Attributes
-    ----------
-    methods, classifiers
-        As in `AccuracyEstimates`.
-    naive : float64 [n + 1, C]
-        Adjusted accuracy by naive matching with 0 ... n annotators; with none it is as measured.
-    matching : tuple of str
-        With how many annotators images were matched, and what that leaves out.
-    """
-
-    methods: tuple[str, ...]
+    methods: tuple[str, ...]  # methods and classifiers as in `AccuracyEstimates`
     classifiers: pl.DataFrame
+    # [n + 1, C]: adjusted accuracy by naive matching with 0 ... n annotators; with none it is as
+    # measured.
     naive: Floats
+    # With how many annotators images were matched, and what that leaves out
     matching: tuple[str, ...]
 
     id, short, takes = "accuracies", "{Classifiers}", "posterior"
@@ -99,7 +92,7 @@ class Accuracies(Section):
                 ),
                 *([search("search", words), chooser("classifier", words)] if several else []),
             ],
-            told=True,
+            has_sentence=True,
             figures=[drops_figure(self._estimates, self.naive)],
             data={"own": own, "columns": list(self._columns())},
         )
@@ -156,12 +149,12 @@ class Accuracies(Section):
 
 
 def classifier_sentences(
-    found: "Accuracies", ranks: tuple[Floats, Floats] | None = None
+    accuracies: "Accuracies", ranks: tuple[Floats, Floats] | None = None
 ) -> list[str]:
-    """What is said of each classifier once it is chosen."""
-    own, count = found.methods[-1], len(found.classifiers)
+    """Write the sentence shown for each classifier once it is chosen."""
+    own, count = accuracies.methods[-1], len(accuracies.classifiers)
     sentences: list[str] = []
-    for number, row in enumerate(found.classifiers.iter_rows(named=True)):
+    for number, row in enumerate(accuracies.classifiers.iter_rows(named=True)):
         reference, measured, adjusted = row["reference"], row["replication"], row[own]
         lower, upper = row[f"{own}_lower"], row[f"{own}_upper"]
         remaining = Estimate(
@@ -169,7 +162,7 @@ def classifier_sentences(
             None if upper is None else reference - upper,
             None if lower is None else reference - lower,
         )
-        said = (
+        text = (
             f"{row['classifier']}: {percent(reference)} % on the reference, {percent(measured)} % "
             f"on the replication as measured, {interval_text(Estimate(adjusted, lower, upper))} % "
             f"at the same selection frequency. Of {percent(reference - measured)} points, "
@@ -177,9 +170,9 @@ def classifier_sentences(
         )
         if ranks is not None:
             (mean, low, high), measured_rank = ranks[0][:, number], ranks[1][number]
-            said += (
+            text += (
                 f" By it, it ranks {mean:.0f} of {count} ({low:.0f} to {high:.0f}); as measured "
                 f"{measured_rank:g}."
             )
-        sentences.append(said)
+        sentences.append(text)
     return sentences

@@ -10,7 +10,7 @@ import polars as pl
 from bayesrep.estimators import classifier_table
 from bayesrep.report.answer import Estimate
 from bayesrep.report.sections.section import Source, limits, numbers
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import Words, words_of
@@ -19,26 +19,14 @@ from bayesrep.types import Floats
 
 
 class AccuracyEstimates(NamedTuple):
-    """Accuracies of every classifier by every method.
+    """Accuracies of every classifier by every method."""
 
-    Attributes
-    ----------
-    methods
-        In order; the posterior is the last, if there is one.
-    classifiers
-        classifier, reference, replication, then for each method METHOD, METHOD_lower and
-        METHOD_upper (adjusted accuracies), truth where it is known, and rhat and ess of the
-        posterior's.
-    missing
-        Why there is no posterior's.
-    words
-        Words of the study.
-    """
-
-    methods: tuple[str, ...]
+    methods: tuple[str, ...]  # in order; the posterior is the last, if there is one
+    # classifier, reference, replication, then for each method METHOD, METHOD_lower and METHOD_upper
+    # (adjusted accuracies), truth where it is known, and rhat and ess of the posterior's
     classifiers: pl.DataFrame
-    missing: str
-    words: Words
+    missing: str  # why there is no posterior's
+    words: Words  # words of the study
 
     def range(self) -> tuple[float, float]:
         """Ends of both axes of the figure of all classifiers, in percent."""
@@ -49,13 +37,13 @@ class AccuracyEstimates(NamedTuple):
 
     @property
     def has_intervals(self) -> bool:
-        """Whether the last method's accuracies have them."""
+        """Return whether the last method's accuracies have intervals."""
         lower = self.classifiers[f"{self.methods[-1]}_lower"]
         return lower.null_count() < len(lower)
 
     @property
     def knows_truth(self) -> bool:
-        """Whether the study does."""
+        """Return whether the study knows its true accuracies."""
         return "truth" in self.classifiers.columns
 
 
@@ -73,7 +61,7 @@ def _estimates(source: Source) -> AccuracyEstimates:
 def join_tables(
     study: Study, tables: Sequence[pl.DataFrame], missing: str = ""
 ) -> AccuracyEstimates:
-    """What tables of several methods say, a row a classifier."""
+    """Join the tables of several methods into one, a row per classifier."""
     table = pl.DataFrame({"classifier": study.classifiers}).with_columns(
         reference=study.reference.correct.mean(axis=0),
         replication=study.replication.correct.mean(axis=0),
@@ -104,9 +92,11 @@ def _of_method(rows: pl.DataFrame, method: str) -> pl.DataFrame:
     )
 
 
-def classifier_rows(found: AccuracyEstimates, naive: Floats | None = None) -> list[dict[str, Any]]:
+def classifier_rows(
+    measured: AccuracyEstimates, naive: Floats | None = None
+) -> list[dict[str, Any]]:
     """A row for every classifier, fractions, of which both figures of all classifiers are drawn."""
-    columns = columns_of(found.classifiers)
+    columns = columns_of(measured.classifiers)
     columns["number"] = list(range(len(columns["classifier"])))
     if naive is not None:
         columns["naive_by"] = numbers(naive.T)
@@ -123,7 +113,7 @@ def columns_of(table: pl.DataFrame) -> dict[str, Any]:
 
 def interval_text(part: Estimate) -> str:
     """An estimate in percent, with its interval where that is known."""
-    told = percent(part.value)
+    text = percent(part.value)
     if part.lower is not None and part.upper is not None:
-        told += f" ({percent(part.lower)} to {percent(part.upper)})"
-    return told.replace("-", "\N{MINUS SIGN}")
+        text += f" ({percent(part.lower)} to {percent(part.upper)})"
+    return text.replace("-", "\N{MINUS SIGN}")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import polars as pl
 
-from bayesrep.choices import REPLICATES
+from bayesrep.choices import FEW_REPLICATES
 from bayesrep.estimators import gap_table
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.posterior.groups import Posterior
@@ -21,17 +21,18 @@ from bayesrep.report.answer import (
     is_share,
     measured_drop,
 )
+from bayesrep.report.figure import Figure, on_paper
 from bayesrep.report.methods import look_of, title_of
-from bayesrep.report.picture import Figure, on_paper
 from bayesrep.report.sections.accuracies_figure import accuracies_figure
 from bayesrep.report.sections.accuracy_estimates import AccuracyEstimates, estimates
 from bayesrep.report.sections.section import Block, Section, Source, figure_source, limits, quiet
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
+from bayesrep.report.vega import Css
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import Words
 from bayesrep.summary.tables import gaps
 
-COMPARE = "Compare at the same selection frequency"
+COMPARE_TEXT = "Compare at the same selection frequency"
 
 
 class Opening(NamedTuple):
@@ -45,27 +46,15 @@ class Opening(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Answer(Section):
-    """Mean gaps by method, and the drop divided.
+    """Mean gaps by method, and the drop divided."""
 
-    Attributes
-    ----------
-    study
-        Study that the answer is about.
-    accuracies
-        What every method says of every classifier.
-    gaps
-        method, gap, lower, upper (mean bias-corrected gap and its 95 % interval), share (of the
-        drop that selection explains; null of raw, and where no drop is clear or it is none).
-    drops
-        The drop as each method divides it.
-    truth
-        Mean gap of these reference images to the true adjusted accuracies, where they are known.
-    """
-
-    study: Study
-    accuracies: AccuracyEstimates
+    study: Study  # study that the answer is about
+    accuracies: AccuracyEstimates  # what every method says of every classifier
+    # method, gap, lower, upper (mean bias-corrected gap and its 95 % interval), share (of the drop
+    # that selection explains; null of raw, and where no drop is clear or it is none)
     gaps: pl.DataFrame
-    drops: Mapping[str, Drop]
+    drops: Mapping[str, Drop]  # the drop as each method divides it
+    # Mean gap of these reference images to the true adjusted accuracies, where they are known
     truth: float | None
 
     id, short, title, takes = "answer", "Methods", "The same drop by every method", "posterior"
@@ -102,7 +91,7 @@ class Answer(Section):
         return Opening(
             title=headline_for(self.study, self.drop),
             sentence=answer_for(self.study, self.drop),
-            figure=accuracies_figure(self.accuracies, self.drop)._replace(play=COMPARE),
+            figure=accuracies_figure(self.accuracies, self.drop)._replace(play=COMPARE_TEXT),
             missing=self.missing,
         )
 
@@ -130,17 +119,17 @@ def true_gap(study: Study) -> float | None:
 def gaps_figure(gaps: pl.DataFrame, truth: float | None, words: Words) -> Figure:
     """The mean gap as measured, and as every method leaves it."""
     titles = [title_of(method) for method in gaps["method"]]
-    told = [
+    texts = [
         f"{percent(row['gap'])}" + f" ({percent(row['lower'])} to {percent(row['upper'])})"
         if row["lower"] is not None
         else percent(row["gap"])
         for row in gaps.to_dicts()
     ]
-    told = [each.replace("-", "\N{MINUS SIGN}") for each in told]
+    texts = [each.replace("-", "\N{MINUS SIGN}") for each in texts]
     rows = gaps.with_columns(
         (pl.col("gap", "lower", "upper", "share") * 100).round(3),
         method=pl.Series(titles),
-        told=pl.Series(told),
+        told=pl.Series(texts),
     )
     reading = (
         "The first dot is the mean drop as measured, the others what is left of it once "
@@ -154,7 +143,7 @@ def gaps_figure(gaps: pl.DataFrame, truth: float | None, words: Words) -> Figure
             f"resampling {words.images} cannot show."
         )
     label = "Mean drop in points by method: " + "; ".join(
-        f"{title} {each}" for title, each in zip(titles, told, strict=True)
+        f"{title} {each}" for title, each in zip(titles, texts, strict=True)
     )
     spec = _gaps_chart(gaps, titles, truth)
     return Figure("answer-chart", label, spec, reading, {"gaps": rows.to_dicts()})
@@ -168,12 +157,12 @@ def _gaps_chart(gaps: pl.DataFrame, titles: list[str], truth: float | None) -> v
     y = vega.name("method", sort=titles, title=None, axis={"labelLimit": 140, "grid": False})
     x = {"title": "mean drop (points)", "scale": scale, "axis": {"tickCount": 8}}
     color = vega.colors("method", titles, shades, legend=None)
-    zero: vega.Spec = {"type": "rule", "color": vega.SOFT}
-    dashed: vega.Spec = {"type": "rule", "color": vega.INK, "strokeDash": [5, 4]}
+    zero: vega.Spec = {"type": "rule", "color": Css.SOFT}
+    dashed: vega.Spec = {"type": "rule", "color": Css.INK, "strokeDash": [5, 4]}
     rule: vega.Spec = {"type": "rule", "strokeWidth": 2}
     text: vega.Spec = {"dy": -13, "fontSize": 12}
-    above: vega.Spec = {"type": "text", "text": "truth", "y": -8, "fontSize": 12, "color": vega.INK}
-    known = (
+    above: vega.Spec = {"type": "text", "text": "truth", "y": -8, "fontSize": 12, "color": Css.INK}
+    has_parts = (
         []
         if truth is None
         else [vega.at_value(kind, "x", round(100 * truth, 3), x) for kind in (dashed, above)]
@@ -181,7 +170,7 @@ def _gaps_chart(gaps: pl.DataFrame, titles: list[str], truth: float | None) -> v
     return vega.chart(
         "gaps",
         vega.at_value(zero, "x", 0, x),
-        *known,
+        *has_parts,
         vega.mark(rule, y=y, x=vega.number("lower", **x), x2={"field": "upper"}, color=color),
         vega.mark(
             {"type": "circle", "size": 90, "opacity": 1},
@@ -207,8 +196,8 @@ def _count(number: int) -> str:
 def _row(method: str, drop: Drop) -> dict[str, Any]:
     measured, raw = drop.measured, method == "raw"
     gap: Estimate = measured if raw else drop.remaining
-    told = not raw and measured.is_above_zero and is_share(drop.share)
-    share = drop.share.value if told else None
+    has_share = not raw and measured.is_above_zero and is_share(drop.share)
+    share = drop.share.value if has_share else None
     ends = {"lower": gap.lower, "upper": gap.upper}
     return {"method": method, "gap": gap.value, **ends, "share": share}
 
@@ -218,11 +207,11 @@ def figure(
     study: Study,
     posterior: Posterior,
     *,
-    bootstrap: int = REPLICATES,
+    bootstrap: int = FEW_REPLICATES,
     seed: int = 0,
     points: Sequence[Analysis] = (),
 ) -> vega.Spec:
     """Mean gaps by method with 95 % intervals."""
     source = figure_source(study, posterior, points, bootstrap=bootstrap, seed=seed)
-    shown = Answer.compute(source)
-    return on_paper(gaps_figure(shown.gaps, shown.truth, shown.words))
+    answer = Answer.compute(source)
+    return on_paper(gaps_figure(answer.gaps, answer.truth, answer.words))

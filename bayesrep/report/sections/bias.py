@@ -8,25 +8,26 @@ import numpy as np
 
 from bayesrep.numerics.noisy_matching import BetaMixture, replication_mixture
 from bayesrep.report import vega
-from bayesrep.report.picture import Figure, Reading
+from bayesrep.report.figure import Figure, Reading
 from bayesrep.report.sections.section import Block, Section, Source, numbers, select_place, slider
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
+from bayesrep.report.vega import Css
 from bayesrep.studies.words import Words
 from bayesrep.types import Floats
 
-ROLES = {"reference": vega.POSTERIOR, "candidates": vega.SOFT, "replication": vega.RAW_COLOR}
-REFERENCE = (3.0, 2.0)
-POOLS = {
+CURVE_COLORS = {"reference": Css.POSTERIOR, "candidates": Css.SOFT, "replication": Css.RAW}
+REFERENCE_BETA = (3.0, 2.0)
+POOL_BETAS = {
     "harder": (2.0, 2.0),
     "much harder": (1.5, 3.0),
     "as hard": (3.0, 2.0),
     "easier": (6.0, 1.5),
 }
 """Betas of the candidates, beside the reference's; the first is that of the paper's figure 3."""
-MOST_ANSWERS, FIRST_ANSWERS = 40, 10
-GRID = np.linspace(0, 1, 101)
-INNER = np.clip(GRID, 0.0025, 0.9975)
-"""Where densities are computed that may be infinite at the ends."""
+TOY_MAX, TOY_START = 40, 10
+S_101 = np.linspace(0, 1, 101)
+INNER_FREQUENCIES = np.clip(S_101, 0.0025, 0.9975)
+"""Frequencies at which densities are computed that may be infinite at the ends."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -43,7 +44,7 @@ class Bias(Section):
 
     def blocks(self) -> Iterator[Block]:
         """A choice of candidates, a slider for the annotators, and three densities."""
-        (alpha, beta), pools, words = REFERENCE, list(POOLS.items()), self.words
+        (alpha, beta), pools, words = REFERENCE_BETA, list(POOL_BETAS.items()), self.words
         yield self.block(
             lead="Where the candidates are harder than the reference, those whose counts match the "
             f"reference's make a replication that lies lower: among {words.images} with a high "
@@ -60,8 +61,8 @@ class Bias(Section):
                     "toy_answers",
                     words.annotators.title(),
                     0,
-                    MOST_ANSWERS,
-                    FIRST_ANSWERS,
+                    TOY_MAX,
+                    TOY_START,
                     ends=("none", "many"),
                 ),
             ],
@@ -71,27 +72,27 @@ class Bias(Section):
 
 def toy_figure(words: Words) -> Figure:
     """The densities of the reference, the candidates and the replication, by both controls."""
-    reference = _beta(*REFERENCE)
-    pools = [_beta(a, b) for a, b in POOLS.values()]
-    made = [[replication_mixture(reference, p, n) for n in range(MOST_ANSWERS + 1)] for p in pools]
+    reference = _beta(*REFERENCE_BETA)
+    pools = [_beta(a, b) for a, b in POOL_BETAS.values()]
+    curves = [[replication_mixture(reference, p, n) for n in range(TOY_MAX + 1)] for p in pools]
     return Figure(
         "toy",
         "Distributions of selection frequency in the two-beta model",
         populations_chart("toy", "datum.matched[toy_pool][toy_answers]", "datum.pools[toy_pool]")
-        | {"params": [vega.param("toy_pool", 0), vega.param("toy_answers", FIRST_ANSWERS)]},
+        | {"params": [vega.param("toy_pool", 0), vega.param("toy_answers", TOY_START)]},
         data={
             "toy": population_rows(
-                GRID,
-                reference.density(INNER),
-                np.array([pool.density(INNER) for pool in pools]),
-                np.array([[each.density(INNER) for each in row] for row in made]),
+                S_101,
+                reference.density(INNER_FREQUENCIES),
+                np.array([pool.density(INNER_FREQUENCIES) for pool in pools]),
+                np.array([[each.density(INNER_FREQUENCIES) for each in row] for row in curves]),
             )
         },
         readings=Reading(
             ("toy_pool", "toy_answers"),
             [
                 [_read(n, reference.mean, each.mean, words) for n, each in enumerate(row)]
-                for row in made
+                for row in curves
             ],
         ),
         columns=("s", "which", "density"),
@@ -130,11 +131,11 @@ def population_rows(
 
 def populations_chart(data: str, matched: str, pool: str) -> vega.Spec:
     """Densities of three populations, two of them chosen from a row; each can be hidden."""
-    names: Sequence[str] = tuple(ROLES)
+    names: Sequence[str] = tuple(CURVE_COLORS)
     spec = vega.densities(
         data,
         names,
-        tuple(ROLES.values()),
+        tuple(CURVE_COLORS.values()),
         transform=[
             vega.calculate("candidates", pool),
             vega.calculate("replication", matched),

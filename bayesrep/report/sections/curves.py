@@ -12,11 +12,11 @@ from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, cells_along, find_group, thinned_draws
 from bayesrep.report import vega
-from bayesrep.report.picture import Figure, Reading, beside
-from bayesrep.report.sections.frequencies import BARS
+from bayesrep.report.figure import Figure, Reading, beside
+from bayesrep.report.sections.frequencies import MAX_BARS
 from bayesrep.report.sections.section import (
-    BAND,
-    DRAWS,
+    MEAN_CI,
+    PAGE_DRAWS,
     Block,
     Section,
     Source,
@@ -24,40 +24,26 @@ from bayesrep.report.sections.section import (
     chooser,
     numbers,
 )
+from bayesrep.report.vega import Css
 from bayesrep.studies.study import AnnotatedSet, Study
 from bayesrep.studies.words import Words
 from bayesrep.types import Floats, Ints
 
-GRID = np.linspace(0, 1, 41)
+S_COARSE = np.linspace(0, 1, 41)
 SHOWN_CURVES = 4  # curves in one figure
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CurvesSection(Section):
-    """Accuracy curves of all classifiers with the cells that they explain.
+    """Accuracy curves of all classifiers with the cells that they explain."""
 
-    Attributes
-    ----------
-    classifiers
-        Names.
-    bands : float64 [3, C, 41]
-        Mean, lower and upper end (95 %) of g(s) on 0, 0.025, ..., 1.
-    frequency : float64 [F]
-        Observed selection frequencies k / n on the replication.
-    images : int [F]
-        How many images have each.
-    right : int [C, F]
-        How many of these each classifier got right.
-    expected : float64 [3, C, F] or None
-        Mean, lower and upper end (95 %) of the share of right answers that the fit expects of so
-        many images at each frequency; None where the posterior holds no predictions.
-    """
-
-    classifiers: tuple[str, ...]
-    bands: Floats
-    frequency: Floats
-    images: Ints
-    right: Ints
+    classifiers: tuple[str, ...]  # names
+    bands: Floats  # [3, C, 41]: mean, lower and upper end (95 %) of g(s) on 0, 0.025, ..., 1
+    frequency: Floats  # [F]: observed selection frequencies k / n on the replication
+    images: Ints  # [F]: how many images have each
+    right: Ints  # [C, F]: how many of these each classifier got right
+    # [3, C, F]: mean, lower and upper end (95 %) of the share of right answers that the fit expects
+    # of so many images at each frequency; None where the posterior holds no predictions
     expected: Floats | None = None
 
     id, short, takes = "curves", "Curves", "curves"
@@ -98,8 +84,8 @@ class CurvesSection(Section):
         bands, right = self.bands[:, every], self.right[every]
         lines = [
             {"s": round(100 * float(s), 2)}
-            | dict(zip(BAND, numbers(np.round(bands[:, :, i], 4)), strict=True))
-            for i, s in enumerate(GRID)
+            | dict(zip(MEAN_CI, numbers(np.round(bands[:, :, i], 4)), strict=True))
+            for i, s in enumerate(S_COARSE)
         ]
         cells: list[dict[str, Any]] = []
         for j, frequency in enumerate(self.frequency):
@@ -123,35 +109,35 @@ class CurvesSection(Section):
         )
 
     def _read(self, number: int) -> str:
-        """What one classifier's curve says."""
+        """Describe one classifier's curve in a sentence."""
         mean = self.bands[0, number]
-        said = (
+        text = (
             f"{self.classifiers[number]} is right on {100 * mean[len(mean) // 2]:.0f} % of the "
             f"replication's {self.words.images} that half of all {self.words.annotators} would "
             f"select, and on {100 * mean[-1]:.0f} % of those that all would."
         )
         if self.expected is None:
-            return said
+            return text
         _, low, high = np.round(self.expected[:, number], 4)
-        seen = self.right[number] / self.images
-        outside = int(((seen < low - 1e-8) | (seen > high + 1e-8)).sum())
+        accuracy = self.right[number] / self.images
+        outside = int(((accuracy < low - 1e-8) | (accuracy > high + 1e-8)).sum())
         return (
-            f"{said} At {outside} of {len(seen)} counts the ring is outside its bar; about one in "
-            "twenty would be by chance."
+            f"{text} At {outside} of {len(accuracy)} counts the ring is outside its bar; about one "
+            "in twenty would be by chance."
         )
 
 
 def curve_draws(fitted: Fitted) -> Floats:
-    """Every classifier's accuracy [draw, C, 41] at the frequencies of `GRID`."""
-    group, made = fitted.need("posterior", "classifier_curve"), fitted.record
-    draws = {str(name): thinned_draws(group[name], DRAWS // 2) for name in group.data_vars}
+    """Compute every classifier's accuracy [draw, C, 41] at the frequencies of `S_COARSE`."""
+    group, record = fitted.need("posterior", "classifier_curve"), fitted.record
+    draws = {str(name): thinned_draws(group[name], PAGE_DRAWS // 2) for name in group.data_vars}
     share = np.ones(1)
-    if column := made.grouping:
+    if column := record.grouping:
         of_images = fitted.images.reference.groups[column]
         share = np.mean(of_images[:, None] == group["group"].values, axis=0)
-    curves, options = made.model.curves, made.options
+    curves, options = record.model.curves, record.options
     # Compiled as one program: operation by operation each would be compiled for itself.
-    evaluate = jax.jit(lambda draws: curves(draws, options, GRID, share))
+    evaluate = jax.jit(lambda draws: curves(draws, options, S_COARSE, share))
     with own_settings():
         return np.asarray(evaluate(draws))
 
@@ -174,9 +160,9 @@ def _expected_shares(fitted: Fitted, frequency: Floats, images: Ints) -> Floats 
 def _cells(data: AnnotatedSet) -> tuple[Floats, Ints, Ints]:
     """Observed frequencies, and how many images and right answers there are at each."""
     frequency, place = np.unique(data.selected / data.shown, return_inverse=True)
-    if len(frequency) > BARS + 1:
-        place = np.round(data.selected / data.shown * BARS).astype(int)
-        frequency = np.arange(BARS + 1) / BARS
+    if len(frequency) > MAX_BARS + 1:
+        place = np.round(data.selected / data.shown * MAX_BARS).astype(int)
+        frequency = np.arange(MAX_BARS + 1) / MAX_BARS
     images = np.bincount(place, minlength=len(frequency))
     order = np.argsort(place, kind="stable")
     starts = np.searchsorted(place[order], np.arange(len(frequency)))
@@ -188,15 +174,17 @@ def _cells(data: AnnotatedSet) -> tuple[Floats, Ints, Ints]:
 def _chart(suffix: str, title: str | None, words: Words, *, has_expected: bool) -> vega.Spec:
     """A curve and its cells, of the classifier chosen or, with a title, of one alone."""
     # Before anybody has chosen a classifier, the first is shown.
-    at = "max(chosen, 0)" if title is None else "0"
+    chosen_row = "max(chosen, 0)" if title is None else "0"
     percent = {"domain": [0, 100]}
     x = vega.number("s", title="selection frequency (%)")
-    band = [vega.calculate(f"{name}_percent", f"100 * datum.{name}[{at}]") for name in BAND]
+    band = [
+        vega.calculate(f"{name}_percent", f"100 * datum.{name}[{chosen_row}]") for name in MEAN_CI
+    ]
     lower = vega.number("lower_percent", title="accuracy (%)", scale=percent)
-    area: vega.Spec = {"type": "area", "opacity": 0.18, "color": vega.POSTERIOR}
-    line: vega.Spec = {"type": "line", "color": vega.POSTERIOR, "strokeWidth": 1.5}
+    area: vega.Spec = {"type": "area", "opacity": 0.18, "color": Css.POSTERIOR}
+    line: vega.Spec = {"type": "line", "color": Css.POSTERIOR, "strokeWidth": 1.5}
     of_cells = [
-        vega.calculate("right", f"datum.rights[{at}]"),
+        vega.calculate("right", f"datum.rights[{chosen_row}]"),
         vega.calculate("accuracy", "100 * datum.right / datum.images"),
     ]
     tooltip = [
@@ -212,14 +200,16 @@ def _chart(suffix: str, title: str | None, words: Words, *, has_expected: bool) 
     # What the curve expects of each cell lies behind what was counted, and joins its tooltip.
     if has_expected:
         expected = (("middle", "middles"), ("low", "lows"), ("high", "highs"))
-        of_cells += [vega.calculate(one, f"100 * datum.{each}[{at}]") for one, each in expected]
+        of_cells += [
+            vega.calculate(one, f"100 * datum.{each}[{chosen_row}]") for one, each in expected
+        ]
         tooltip += [
             vega.number("middle", format=".1f", title="expected (%)"),
             vega.number("low", format=".1f", title="95 % from"),
             vega.number("high", format=".1f", title="to"),
         ]
         bars = vega.mark(
-            {"type": "rule", "color": vega.POSTERIOR, "strokeWidth": 5, "opacity": 0.45},
+            {"type": "rule", "color": Css.POSTERIOR, "strokeWidth": 5, "opacity": 0.45},
             data=f"cells{suffix}",
             x=vega.number("frequency"),
             y=vega.number("low", scale=percent),
@@ -227,7 +217,7 @@ def _chart(suffix: str, title: str | None, words: Words, *, has_expected: bool) 
         )
         layers.append({**bars, "transform": of_cells})
     cells = vega.mark(
-        {"type": "point", "color": vega.RAW_COLOR, "strokeWidth": 1.6, "opacity": 1},
+        {"type": "point", "color": Css.RAW, "strokeWidth": 1.6, "opacity": 1},
         data=f"cells{suffix}",
         x=vega.number("frequency"),
         y=vega.number("accuracy", scale=percent),

@@ -1,4 +1,4 @@
-"""How often images were selected: as observed, as the fit expects, and how often they truly are."""
+"""Selection frequencies of images: observed, expected under the fit, and true."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,16 +10,25 @@ from scipy.special import betaln, xlog1py, xlogy
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, cells_along, find_group, thinned_draws
 from bayesrep.report import vega
-from bayesrep.report.picture import Figure, beside
-from bayesrep.report.sections.section import BAND, DRAWS, Block, Section, Source, band, rows_of
-from bayesrep.report.text import percent
+from bayesrep.report.figure import Figure, beside
+from bayesrep.report.sections.section import (
+    MEAN_CI,
+    PAGE_DRAWS,
+    Block,
+    Section,
+    Source,
+    band,
+    rows_of,
+)
+from bayesrep.report.table_format import percent
+from bayesrep.report.vega import Css
 from bayesrep.studies.study import AnnotatedSet, Study
 from bayesrep.studies.words import Words
 from bayesrep.summary.remeasured import kept_factor
 from bayesrep.types import Floats, Ints
 
-BARS = 40  # of a histogram of selection frequencies, at most
-GRID = np.linspace(0, 1, 101)
+MAX_BARS = 40  # of a histogram of selection frequencies, at most
+S_FINE = np.linspace(0, 1, 101)
 OUTSIDE_SHARE = 0.005  # of the images may lie left of what is shown
 
 
@@ -32,25 +41,14 @@ class MixtureDraws(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Selection frequencies of one data set.
+    """Selection frequencies of one data set."""
 
-    Attributes
-    ----------
-    edges : float64 [B + 1]
-        Edges of the bars, as fractions k / n.
-    observed : float64 [B]
-        Shares of images.
-    predicted : float64 [3, B]
-        Mean, lower and upper end (95 %) of the posterior predictive shares; NaN where there are
-        none.
-    density : float64 [3, 101] or None
-        The same of p(s) on 0, 0.01, ..., 1.
-    """
-
-    edges: Floats
-    observed: Floats
+    edges: Floats  # [B + 1]: edges of the bars, as fractions k / n
+    observed: Floats  # [B]: shares of images
+    # [3, B]: mean, lower and upper end (95 %) of the posterior predictive shares; NaN where there
+    # are none
     predicted: Floats
-    density: Floats | None
+    density: Floats | None  # [3, 101]: the same of p(s) on 0, 0.01, ..., 1
 
     def bars(self) -> dict[str, Floats]:
         """The histogram, in percent."""
@@ -104,7 +102,11 @@ class Frequencies(Section):
                 f"Histogram of observed selection frequencies of the {role}, with what the fit "
                 "expects",
                 _histogram(
-                    role, vega.ROLES[place % len(vega.ROLES)], low, self.highest_bar, self.words
+                    role,
+                    vega.DATASET_COLORS[place % len(vega.DATASET_COLORS)],
+                    low,
+                    self.highest_bar,
+                    self.words,
                 ),
                 f"{role.capitalize()}: on average {percent(self.means[role])} % selected."
                 + (
@@ -119,13 +121,13 @@ class Frequencies(Section):
             for place, (role, each) in enumerate(shares)
         ]
         # Densities are there only with a posterior.
-        percents = 100 * GRID
+        percents = 100 * S_FINE
         rows = [
             row
             for role, each in shares
             if each.density is not None
             for row in rows_of(
-                dict(zip(("s", *BAND), (percents, *each.density), strict=True)), which=role
+                dict(zip(("s", *MEAN_CI), (percents, *each.density), strict=True)), which=role
             )
         ]
         if rows:
@@ -155,7 +157,7 @@ class Frequencies(Section):
 
         A density may be infinite at 0 or 1, and its band then is many times as high.
         """
-        inner = 100 * GRID >= self.axis_start
+        inner = 100 * S_FINE >= self.axis_start
         densities = (each.density for each in self.shares.values())
         tops = [np.asarray(each)[:, inner].max(axis=1) for each in densities if each is not None]
         return 1.08 * float(max(map(min, ((top.max(), 2 * top[0]) for top in tops)), default=1.0))
@@ -165,7 +167,7 @@ class Frequencies(Section):
         return float(shares.observed[100 * shares.edges[1:] <= self.axis_start].sum())
 
     def _density(self, roles: list[str]) -> vega.Spec:
-        color = vega.colors("which", roles, vega.ROLES[: len(roles)])
+        color = vega.colors("which", roles, vega.DATASET_COLORS[: len(roles)])
         scale = {"domain": [0, self.highest_density], "nice": False}
         x = vega.number(
             "s",
@@ -191,7 +193,7 @@ def mixture_draws(fitted: Fitted) -> dict[str, MixtureDraws]:
     """Draws of every data set's mixture, by role."""
     names = [f"component_{name}" for name in ("mean", "concentration", "weight")]
     group = fitted.need("posterior", *names)
-    mean, total, weight = (thinned_draws(group[name], DRAWS) for name in names)
+    mean, total, weight = (thinned_draws(group[name], PAGE_DRAWS) for name in names)
     return {
         role: MixtureDraws(mean[:, d] * total[:, d], (1 - mean[:, d]) * total[:, d], weight[:, d])
         for d, role in enumerate(fitted.record.roles)
@@ -225,17 +227,17 @@ def _shares_of(
         predicted = band(_into_bars(cells.selected / cells.shown, images, edges))
     if mixture is not None:
         a, b, weight = (part[:, :, None] for part in mixture)
-        density = replace_infinite_ends(np.sum(weight * beta_density(GRID, a, b), axis=1))
-        density = band(density * kept_factor(*mixture, data, GRID))
+        density = replace_infinite_ends(np.sum(weight * beta_density(S_FINE, a, b), axis=1))
+        density = band(density * kept_factor(*mixture, data, S_FINE))
     return Shares(edges, observed, predicted, density)
 
 
-def _bins(shown: Ints) -> Floats:
+def _bins(n_answers: Ints) -> Floats:
     """Edges of bars: one for each count where all images have the same n, else equal widths."""
-    n = int(shown.max())
-    if int(shown.min()) == n and n <= BARS:
+    n = int(n_answers.max())
+    if int(n_answers.min()) == n and n <= MAX_BARS:
         return (np.arange(n + 2) - 0.5) / n
-    return np.linspace(0, 1, min(n, BARS) + 1)
+    return np.linspace(0, 1, min(n, MAX_BARS) + 1)
 
 
 def _into_bars(frequency: Floats, images: Floats, edges: Floats) -> Floats:
@@ -265,7 +267,7 @@ def _histogram(role: str, color: str, low: float, high: float, words: Words) -> 
     )
     middle = {"calculate": "(datum.low + datum.high) / 2", "as": "middle"}
     bands = vega.mark(
-        {"type": "rule", "strokeWidth": 2, "color": vega.INK, "clip": True},
+        {"type": "rule", "strokeWidth": 2, "color": Css.INK, "clip": True},
         x=vega.number("middle"),
         y=vega.number("lower", scale=y_scale),
         y2={"field": "upper"},

@@ -11,44 +11,34 @@ from bayesrep.lab.matching import fitted_mixtures
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
-from bayesrep.report.picture import Figure, Reading, on_paper
+from bayesrep.report.figure import Figure, Reading, on_paper
 from bayesrep.report.sections.frequencies import (
-    GRID,
+    S_FINE,
     MixtureDraws,
     beta_density,
     mixture_draws,
     replace_infinite_ends,
 )
 from bayesrep.report.sections.section import Block, Section, Source, numbers, slider
-from bayesrep.report.text import percent
+from bayesrep.report.table_format import percent
+from bayesrep.report.vega import Css
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats
 
-EVERY = 4  # draw of a mixture: enough for a mean
+DRAW_STRIDE = 4  # draw of a mixture: enough for a mean
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Image(Section):
-    """What is known of one image's selection frequency once k of n annotators selected it.
+    """Posterior of one image's selection frequency once k of n annotators selected it."""
 
-    Attributes
-    ----------
-    annotators
-        n, the most that an image of the study has.
-    densities : mapping of role to float64 [n + 1, 101]
-        p(s | k of n) if the image is one of that data set, on 0, 0.01, ..., 1.
-    means : mapping of role to float64 [n + 1]
-        E(s | k of n) likewise.
-    first
-        The count that is shown first: where the pools differ most, times how many images have it.
-    estimated
-        Whether the pools' distributions are point estimates, for want of a posterior.
-    """
-
-    annotators: int
+    annotators: int  # n, the most that an image of the study has
+    # [n + 1, 101]: p(s | k of n) if the image is one of that data set, on 0, 0.01, ..., 1
     densities: Mapping[str, Floats]
-    means: Mapping[str, Floats]
+    means: Mapping[str, Floats]  # [n + 1]: E(s | k of n) likewise
+    # The count that is shown first: where the pools differ most, times how many images have it
     first: int
+    # Whether the pools' distributions are point estimates, for want of a posterior
     estimated: bool = False
 
     id, short, takes = "image-section", "One {image}", "frequencies"
@@ -63,11 +53,11 @@ class Image(Section):
         mixtures = _by_em(study) if fitted is None else mixture_draws(fitted)
         n = int(max(data.shown.max() for data in study.datasets.values()))
         other = "candidates" if "candidates" in mixtures else "replication"
-        found = {role: posterior_by_count(mixtures[role], n) for role in ("reference", other)}
-        means = {role: each for role, (_, each) in found.items()}
+        posteriors = {role: posterior_by_count(mixtures[role], n) for role in ("reference", other)}
+        means = {role: each for role, (_, each) in posteriors.items()}
         return cls(
             annotators=n,
-            densities={role: each for role, (each, _) in found.items()},
+            densities={role: each for role, (each, _) in posteriors.items()},
             means=means,
             first=_most_different_count(study, n, means),
             estimated=fitted is None,
@@ -99,20 +89,20 @@ class Image(Section):
         rows = [
             {"s": round(100 * float(s), 2), "which": role, "by_count": numbers(density[:, place])}
             for role, density in self.densities.items()
-            for place, s in enumerate(GRID)
+            for place, s in enumerate(S_FINE)
         ]
         spec = vega.densities(
             "image",
             list(self.densities),
-            [vega.POSTERIOR, vega.RAW_COLOR],
+            [Css.POSTERIOR, Css.RAW],
             transform=[vega.calculate("density", "datum.by_count[selected]")],
             params={"selected": self.first},
         )
         if on_paper:
             n, k = self.annotators, self.first
-            measured: vega.Spec = {"type": "rule", "color": vega.GREY, "strokeDash": [5, 4]}
-            given = f"given that {k} of {n} selected the {self.words.image}"
-            title = f"true selection frequency s (%), {given}"
+            measured: vega.Spec = {"type": "rule", "color": Css.GREY, "strokeDash": [5, 4]}
+            condition = f"given that {k} of {n} selected the {self.words.image}"
+            title = f"true selection frequency s (%), {condition}"
             (layer,) = spec["layer"]
             layer["encoding"]["x"]["title"] = title
             line = vega.at_value(measured, "x", 100 * k / n, {"title": title})
@@ -127,14 +117,14 @@ class Image(Section):
         )
 
     def _read(self, k: int) -> str:
-        """What a count says, by pool."""
-        told = ", ".join(
+        """Describe a count's posterior in a sentence, by pool."""
+        text = ", ".join(
             f"{percent(float(means[k]))} % if it is one of the {role}"
             for role, means in self.means.items()
         )
         return (
             f"An {self.words.image} that {k} of {self.annotators} {self.words.annotators} selected "
-            f"({100 * k / self.annotators:.0f} %) has a true selection frequency of about {told}."
+            f"({100 * k / self.annotators:.0f} %) has a true selection frequency of about {text}."
         )
 
 
@@ -162,12 +152,12 @@ def _most_different_count(study: Study, n: int, means: Mapping[str, Floats]) -> 
 
 def posterior_by_count(mixture: MixtureDraws, n: int) -> tuple[Floats, Floats]:
     """Bayes' rule for every k: p(s | k, n) ∝ p(s) s^k (1 − s)^(n − k), a mixture of betas."""
-    a, b, weight = (part[::EVERY] for part in mixture)
+    a, b, weight = (part[::DRAW_STRIDE] for part in mixture)
     k = np.arange(n + 1)[:, None, None]
     log_weight = np.log(weight) + betaln(a + k, b + n - k) - betaln(a, b)
     weights = np.exp(log_weight - log_weight.max(axis=2, keepdims=True))
     weights /= weights.sum(axis=2, keepdims=True)  # [k, draw, K]
-    parts = beta_density(GRID, (a + k)[..., None], (b + n - k)[..., None])
+    parts = beta_density(S_FINE, (a + k)[..., None], (b + n - k)[..., None])
     density = replace_infinite_ends(np.einsum("kdj,kdjs->ks", weights, parts) / len(a))
     return density, (weights * (a + k) / (a + b + n)).sum(axis=2).mean(axis=1)
 

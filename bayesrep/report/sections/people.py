@@ -1,4 +1,4 @@
-"""What people see on the reference's images, and what they make of the classifiers' predictions."""
+"""People's view of the reference images, and of the classifiers' predictions on them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,22 +12,23 @@ from bayesrep.protocols.people_shares import (
     compare_predictions_with_people,
 )
 from bayesrep.report import vega
-from bayesrep.report.people import top1_accuracy
-from bayesrep.report.picture import Figure
+from bayesrep.report.figure import Figure
+from bayesrep.report.people_figures import top1_accuracy
 from bayesrep.report.sections.section import Block, Section, Source, Table
-from bayesrep.report.text import ends, percent
+from bayesrep.report.table_format import ends, percent
+from bayesrep.report.vega import Css
 from bayesrep.studies.words import Words
 
-PARTS = {
-    "one object: right by the own label": vega.INK,
-    "several objects: right by the own label": vega.RAW_COLOR,
-    "several objects: right by any object": vega.POSTERIOR,
+PART_TITLES = {
+    "one object: right by the own label": Css.INK,
+    "several objects: right by the own label": Css.RAW,
+    "several objects: right by any object": Css.POSTERIOR,
 }
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PeopleAnswers(Section):
-    """What people see, what they say of predictions, and top-1 accuracy by classifier."""
+    """Objects per image, judged predictions, and top-1 accuracy by classifier."""
 
     id, short, takes, optional = "people", "What {people} see", "what people see", True
     title = "What {people} see on the {images}"
@@ -54,7 +55,7 @@ class PeopleAnswers(Section):
         words, order = self.words, self.images["statistic"].to_list()
         rows = {"people-chart": _rows(self.images)}
         figures = [_shares_figure(order, rows, words)]
-        of_objects = self.judged.filter(pl.col("statistic").is_in(list(PARTS)))
+        of_objects = self.judged.filter(pl.col("statistic").is_in(list(PART_TITLES)))
         if len(of_objects):
             rows = of_objects.join(self.accuracy, on="classifier", how="left").with_columns(
                 pl.col("top-1") * 100
@@ -70,7 +71,7 @@ class PeopleAnswers(Section):
             )
             data = {"judged-chart": _rows(rows)}
             figures.append(Figure("judged-chart", label, _classifiers(words), reading, data))
-        told = [
+        texts = [
             [
                 row["statistic"],
                 f"{row['images']:,} of {row['of']:,}",
@@ -85,7 +86,7 @@ class PeopleAnswers(Section):
             "reference and, of some, which objects it shows (Tsipras et al., 2020). Intervals are "
             f"over {words.images}.",
             figures=figures,
-            table=Table("people-table", f"What {words.people} see", header, told),
+            table=Table("people-table", f"What {words.people} see", header, texts),
         )
 
 
@@ -106,16 +107,16 @@ def _rows(table: pl.DataFrame) -> list[dict[str, object]]:
 
 
 def _tooltip(**names: str) -> list[vega.Spec]:
-    shown = [vega.number(end, format=".1f") for end in ("share", "lower", "upper")]
-    return [*(vega.name(field, title=title) for field, title in names.items()), *shown]
+    fields = [vega.number(end, format=".1f") for end in ("share", "lower", "upper")]
+    return [*(vega.name(field, title=title) for field, title in names.items()), *fields]
 
 
 def _shares(order: list[str], words: Words) -> vega.Spec:
     y = vega.name("statistic", sort=order, title=None, axis={"labelLimit": 320})
-    rule: vega.Spec = {"type": "rule", "color": vega.INK, "strokeWidth": 1.5}
+    rule: vega.Spec = {"type": "rule", "color": Css.INK, "strokeWidth": 1.5}
     x = vega.number("lower", title=f"{words.images} (%)")
     rules = vega.mark(rule, y=y, x=x, x2={"field": "upper"})
-    dot: vega.Spec = {"type": "circle", "color": vega.POSTERIOR, "size": 70, "opacity": 1}
+    dot: vega.Spec = {"type": "circle", "color": Css.POSTERIOR, "size": 70, "opacity": 1}
     dots = vega.mark(dot, y=y, x=vega.number("share"), tooltip=_tooltip(statistic="statistic"))
     return vega.chart("people-chart", rules, dots, height=26 * len(order) + 20)
 
@@ -125,8 +126,8 @@ def _classifiers(words: Words) -> vega.Spec:
     x = vega.number("top-1", title=title, scale={"zero": False})
     color = vega.colors(
         "statistic",
-        list(PARTS),
-        list(PARTS.values()),
+        list(PART_TITLES),
+        list(PART_TITLES.values()),
         title=None,
         legend={"orient": "bottom", "columns": 1, "labelLimit": 400},
     )

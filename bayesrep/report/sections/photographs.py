@@ -13,14 +13,14 @@ from bayesrep.errors import StudyError, plain_text
 from bayesrep.report.gallery import by_frequency
 from bayesrep.report.sections.section import Block, Section, Source, Thumbnail
 
-QUALITY = 80  # of JPEG
+JPEG_QUALITY = 80  # of JPEG
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Photographs(Section):
     """Pictures and what is said below them, the least often selected first."""
 
-    shown: Sequence[Thumbnail]
+    thumbnails: Sequence[Thumbnail]
 
     id, short, takes, optional = "photographs", "{Images}", "images", True
     title = "{Images} by selection frequency"
@@ -33,7 +33,7 @@ class Photographs(Section):
             raise StudyError("no-folder-of-images")
         images = by_frequency(source.study, pictures)
         return cls(
-            shown=[
+            thumbnails=[
                 Thumbnail(_inline(pictures.thumbnail(name)), plain_text(text))
                 for name, text in images
             ],
@@ -45,7 +45,7 @@ class Photographs(Section):
         yield self.block(
             lead=f"{self.words.images.title()} of the reference, drawn at random from every fifth "
             "of the selection frequencies, the least often selected first.",
-            thumbnails=self.shown,
+            thumbnails=self.thumbnails,
         )
 
 
@@ -54,5 +54,5 @@ def _inline(pixels: NDArray[np.uint8]) -> str:
     from PIL import Image
 
     file = BytesIO()
-    Image.fromarray(pixels).save(file, "JPEG", quality=QUALITY)
+    Image.fromarray(pixels).save(file, "JPEG", quality=JPEG_QUALITY)
     return f"data:image/jpeg;base64,{b64encode(file.getvalue()).decode()}"

@@ -12,47 +12,32 @@ from bayesrep.numerics.estimands import INTERVAL, ranks
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
-from bayesrep.report.picture import Figure, Reading, beside, on_paper
+from bayesrep.report.figure import Figure, Reading, beside, on_paper
 from bayesrep.report.sections.section import Block, Section, Source, chooser, numbers
+from bayesrep.report.vega import Css
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import Words
 from bayesrep.types import Floats, Ints
 
 NEAR_CLASSIFIERS = 10  # classifiers that one is compared with
-SHOWN_ROWS = 30  # rows of a figure
+RANK_ROWS = 30  # rows of a figure
 PAIR_KEY = (("ring", "as measured"), ("dot", "at the same selection frequency, 95 %"))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Ranking(Section):
-    """Ranks of all classifiers, and each one's differences from its neighbours.
+    """Ranks of all classifiers, and each one's differences from its neighbours."""
 
-    Attributes
-    ----------
-    classifiers
-        Names.
-    rank : float64 [3, C]
-        Mean, lower and upper end (95 %) of the rank by adjusted accuracy, 1 the best.
-    measured : float64 [C]
-        Rank by the accuracy measured on the replication.
-    order : int [C]
-        Classifiers, the best first.
-    neighbours : int [C, M]
-        Those whose ranks are nearest, the best first.
-    differences : float64 [4, C, M]
-        Mean, lower and upper end (95 %) of each one's adjusted accuracy less the neighbour's, and
-        the probability that it is the better one.
-    measured_differences : float64 [C, M]
-        The same of the accuracies measured on the replication.
-    """
-
-    classifiers: tuple[str, ...]
+    classifiers: tuple[str, ...]  # names
+    # [3, C]: mean, lower and upper end (95 %) of the rank by adjusted accuracy, 1 the best
     rank: Floats
-    measured: Floats
-    order: Ints
-    neighbours: Ints
+    measured: Floats  # [C]: rank by the accuracy measured on the replication
+    order: Ints  # [C]: classifiers, the best first
+    neighbours: Ints  # [C, M]: those whose ranks are nearest, the best first
+    # [4, C, M]: mean, lower and upper end (95 %) of each one's adjusted accuracy less the
+    # neighbour's, and the probability that it is the better one
     differences: Floats
-    measured_differences: Floats
+    measured_differences: Floats  # [C, M]: the same of the accuracies measured on the replication
 
     id, short, title, takes = "ranks-section", "Ranks", "Who is better", "ranks"
 
@@ -93,25 +78,25 @@ class Ranking(Section):
 
     def rank_figure(self) -> Figure:
         """Ranks of the best, or of those around the classifier that is chosen."""
-        shown = min(SHOWN_ROWS, len(self.order))
+        n_rows = min(RANK_ROWS, len(self.order))
         mean, lower, upper = (end[self.order] for end in self.rank)
         rows = rank_rows(
             [self.classifiers[each] for each in self.order],
             *(mean, lower, upper, self.measured[self.order]),
         )
         places = np.argsort(self.order)
-        first = [_first_row(int(place), shown, len(rows)) for place in (0, *places)]
-        whole = len(self.order) == shown
-        said = "" if whole else f"; choose a {self.words.classifier} to see those around it"
-        return rank_figure(rows, shown, self.words, places=places.tolist())._replace(
+        first = [_first_row(int(place), n_rows, len(rows)) for place in (0, *places)]
+        whole = len(self.order) == n_rows
+        hint = "" if whole else f"; choose a {self.words.classifier} to see those around it"
+        return rank_figure(rows, n_rows, self.words, places=places.tolist())._replace(
             readings=Reading(
                 ("chosen",),
                 [
-                    f"Ranks {row + 1} to {row + shown} of {len(rows)} by mean rank{said}."
+                    f"Ranks {row + 1} to {row + n_rows} of {len(rows)} by mean rank{hint}."
                     for row in first[1:]
                 ],
             ),
-            reading=f"Ranks 1 to {shown} of {len(rows)} by mean rank{said}.",
+            reading=f"Ranks 1 to {n_rows} of {len(rows)} by mean rank{hint}.",
         )
 
     def pair_figure(self, number: int | None = None) -> Figure:
@@ -129,11 +114,11 @@ class Ranking(Section):
             for j in range(self.neighbours.shape[1])
         ]
         suffix = "" if number is None else f"-{number}"
-        at = f"(chosen < 0 ? {best} : chosen)" if number is None else "0"
+        chosen_row = f"(chosen < 0 ? {best} : chosen)" if number is None else "0"
         transform = [
-            vega.calculate("other", f"datum.others[{at}]"),
+            vega.calculate("other", f"datum.others[{chosen_row}]"),
             *(
-                vega.calculate(one, f"100 * datum.{each}[{at}]")
+                vega.calculate(one, f"100 * datum.{each}[{chosen_row}]")
                 for one, each in zip(
                     ("mean", "lower", "upper", "probability", "measured"), columns, strict=True
                 )
@@ -155,18 +140,18 @@ class Ranking(Section):
         )
 
     def _read_pairs(self, number: int) -> str:
-        """How many of its neighbours a classifier is apart from."""
+        """Count the neighbours that a classifier clearly differs from."""
         _, lower, upper, _ = self.differences[:, number]
-        apart = int(((lower > 0) | (upper < 0)).sum())
+        n_distinct = int(((lower > 0) | (upper < 0)).sum())
         return (
-            f"{self.classifiers[number]} against the {len(lower)} of nearest rank: {apart} of them "
-            f"{'is' if apart == 1 else 'are'} clearly better or worse."
+            f"{self.classifiers[number]} against the {len(lower)} of nearest rank: {n_distinct} of "
+            f"them {'is' if n_distinct == 1 else 'are'} clearly better or worse."
         )
 
 
-def _first_row(place: int, shown: int, count: int) -> int:
+def _first_row(place: int, n_rows: int, count: int) -> int:
     """The first of so many rows around a place; page and sentence have the same."""
-    return min(max(place - shown // 2, 0), count - shown)
+    return min(max(place - n_rows // 2, 0), count - n_rows)
 
 
 def _neighbours(order: Ints, count: int) -> Ints:
@@ -182,11 +167,11 @@ def _neighbours(order: Ints, count: int) -> Ints:
 def _differences(draws: Floats, neighbours: Ints) -> Floats:
     rows = np.empty((4, *neighbours.shape))
     for each, others in enumerate(neighbours):
-        apart = draws[:, each, None] - draws[:, others]
+        differences = draws[:, each, None] - draws[:, others]
         rows[:, each] = (
-            apart.mean(axis=0),
-            *np.quantile(apart, INTERVAL, axis=0),
-            (apart > 0).mean(axis=0),
+            differences.mean(axis=0),
+            *np.quantile(differences, INTERVAL, axis=0),
+            (differences > 0).mean(axis=0),
         )
     return rows
 
@@ -205,13 +190,13 @@ def rank_rows(
 
 
 def rank_figure(
-    rows: Sequence[Mapping[str, Any]], shown: int, words: Words, *, places: Sequence[int] = ()
+    rows: Sequence[Mapping[str, Any]], n_rows: int, words: Words, *, places: Sequence[int] = ()
 ) -> Figure:
     """Ranks with intervals beside those as measured."""
     y = vega.name("classifier", sort=None, title=None, axis={"labelLimit": 150, "grid": True})
     whole = {"domain": [0.5, len(rows) + 0.5], "nice": False}
     # With part of the rows in view their ranks would be a narrow strip of the whole scale.
-    scale = whole if shown == len(rows) else {"zero": False}
+    scale = whole if n_rows == len(rows) else {"zero": False}
     x = {"title": "rank, 1 the best", "scale": scale}
     tooltip = [
         vega.name("classifier", title=words.classifier),
@@ -222,8 +207,8 @@ def rank_figure(
     ]
     # The window of rows follows who is chosen, who stands in its middle unless near an end.
     place = "(chosen < 0 ? 0 : places[chosen])"
-    first = f"clamp({place} - {shown // 2}, 0, {len(rows) - shown})"
-    color = vega.found(vega.RAW_COLOR, vega.POSTERIOR)
+    first = f"clamp({place} - {n_rows // 2}, 0, {len(rows) - n_rows})"
+    color = vega.found(Css.RAW, Css.POSTERIOR)
     spec = vega.chart(
         "ranking",
         vega.mark(
@@ -234,7 +219,7 @@ def rank_figure(
             color=color,
         ),
         vega.mark(
-            {"type": "point", "color": vega.GREY, "size": 34, "opacity": 1},
+            {"type": "point", "color": Css.GREY, "size": 34, "opacity": 1},
             y=y,
             x=vega.number("measured", **x),
             tooltip=tooltip,
@@ -247,11 +232,11 @@ def rank_figure(
             tooltip=tooltip,
         ),
         transform=[
-            {"filter": f"datum.place >= {first} && datum.place < {first} + {shown}"},
+            {"filter": f"datum.place >= {first} && datum.place < {first} + {n_rows}"},
             vega.calculate("found", "chosen >= 0 && datum.place === places[chosen]"),
         ],
         params={"chosen": -1, "places": list(places)},
-        height=19 * shown + 10,
+        height=19 * n_rows + 10,
     )
     return Figure(
         "ranking",
@@ -297,20 +282,20 @@ def _pairs_chart(data: str, count: int, name: str, **more: Any) -> vega.Spec:
     ]
     return vega.chart(
         data,
-        vega.at_value({"type": "rule", "color": vega.SOFT}, "x", 0, x),
+        vega.at_value({"type": "rule", "color": Css.SOFT}, "x", 0, x),
         vega.mark(
-            {"type": "rule", "strokeWidth": 2, "color": vega.POSTERIOR},
+            {"type": "rule", "strokeWidth": 2, "color": Css.POSTERIOR},
             y=y,
             x=vega.number("lower", **x),
             x2={"field": "upper"},
         ),
         vega.mark(
-            {"type": "point", "color": vega.GREY, "size": 34, "opacity": 1},
+            {"type": "point", "color": Css.GREY, "size": 34, "opacity": 1},
             y=y,
             x=vega.number("measured", **x),
         ),
         vega.mark(
-            {"type": "circle", "size": 60, "color": vega.POSTERIOR, "opacity": 1},
+            {"type": "circle", "size": 60, "color": Css.POSTERIOR, "opacity": 1},
             y=y,
             x=vega.number("mean", **x),
             tooltip=tooltip,

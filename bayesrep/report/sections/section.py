@@ -1,4 +1,4 @@
-"""What a section of the report is: numbers, and how the page shows them."""
+"""Sections of the report: their numbers, and the blocks by which the page shows them."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -18,24 +18,24 @@ from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.protocols.people import People
+from bayesrep.report.figure import Figure
 from bayesrep.report.gallery import Pictures
-from bayesrep.report.picture import Figure
 from bayesrep.report.vega import Spec
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import IMAGES, Words, words_of
 from bayesrep.types import Floats
 
-DRAWS = 200  # of the posterior, for bands
-BAND = ("mean", "lower", "upper")
-DIGITS = 5  # of fractions and densities in the page
+PAGE_DRAWS = 200  # of the posterior, for bands
+MEAN_CI = ("mean", "lower", "upper")
+PAGE_DIGITS = 5  # of fractions and densities in the page
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What sections take their numbers from: a study, its posterior, and point estimates.
+    """Inputs of the sections: a study, its posterior, and point estimates.
 
     The point estimates may still be in the making; asking for them waits.
     """
@@ -45,7 +45,7 @@ class Source:
     points: Callable[[], Sequence[Analysis]] = list
     people: tuple[Predictions, People] | None = None
     pictures: Pictures | None = None
-    kept: dict[str, Any] = field(default_factory=dict[str, Any])
+    cache: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def words(self) -> Words:
@@ -53,10 +53,10 @@ class Source:
         return words_of(self.study)
 
     def make_once(self, name: str, make: Callable[[], Value]) -> Value:
-        """What several sections take, made by the first that asks."""
-        if name not in self.kept:
-            self.kept[name] = make()
-        return self.kept[name]
+        """Return a value that several sections share, computed by the first that asks."""
+        if name not in self.cache:
+            self.cache[name] = make()
+        return self.cache[name]
 
     @property
     def need_posterior(self) -> Fitted:
@@ -66,7 +66,7 @@ class Source:
         return self.posterior
 
     def attempt(self, make: Callable[[Fitted], Value]) -> tuple[Value | None, str]:
-        """What is made of the posterior, or None and why it cannot be."""
+        """Compute a quantity of the posterior; return None and the reason where that fails."""
         try:
             return make(self.need_posterior), ""
         except BayesrepError as error:
@@ -84,13 +84,13 @@ def quiet() -> Generator[None]:
 def figure_source(
     study: Study, posterior: Posterior, points: Sequence[Analysis], *, bootstrap: int, seed: int
 ) -> Source:
-    """What a figure takes its numbers from; point estimates that are at hand are not made again."""
+    """Build the inputs of a figure; point estimates that exist are not computed again."""
     make = partial(point_estimates, study, bootstrap, seed)
     return Source(study, Fitted(study, posterior), (lambda: points) if points else make)
 
 
 def point_estimates(study: Study, bootstrap: int, seed: int) -> list[Analysis]:
-    """What every method says of a study."""
+    """Compute every method's estimates of a study."""
     return analyse(study, METHODS, bootstrap=bootstrap, seed=seed)
 
 
@@ -126,7 +126,7 @@ class Block:
     controls: Sequence[Mapping[str, Any]] = ()
     figures: Sequence[Figure] = ()
     table: Table | None = None
-    told: bool = False  # whether there is a place for a sentence on the chosen classifier
+    has_sentence: bool = False  # whether there is a place for a sentence on the chosen classifier
     sentences: Sequence[str] = ()
     thumbnails: Sequence[Thumbnail] = ()
     settings: Mapping[str, str] | None = None
@@ -138,7 +138,7 @@ class Block:
 class Section(ABC):
     """The numbers of a section of the page.
 
-    A section is a frozen dataclass of its numbers in a file of its own, and a line in `SECTIONS`.
+    A section is a frozen dataclass of its numbers in its own file, and a line in `SECTION_TYPES`.
     ``takes`` names what it takes of a posterior; one that goes on without keeps in ``missing`` why.
     ``short`` and ``title`` are templates of the study's ``words``, in which all of it is written.
     """
@@ -160,7 +160,7 @@ class Section(ABC):
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:
-        """How the page shows them."""
+        """Return the blocks that show this section on the page."""
 
     def block(self, **contents: Any) -> Block:
         """The section's own block."""
@@ -223,7 +223,7 @@ def band(values: Floats) -> Floats:
 def numbers(values: ArrayLike) -> Any:
     """Nested lists of rounded numbers; what is not finite becomes null."""
     array = np.asarray(values, dtype=float)
-    rounded = np.round(array, DIGITS).astype(object)
+    rounded = np.round(array, PAGE_DIGITS).astype(object)
     rounded[~np.isfinite(array)] = None
     return rounded.tolist()
 

@@ -14,7 +14,7 @@ from bayesrep.checks.finding import CHECKS
 from bayesrep.errors import quote_word
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import find_group
-from bayesrep.report.picture import Figure
+from bayesrep.report.figure import Figure
 from bayesrep.report.sections.section import Block, Section, Source, Table
 from bayesrep.report.sections.trust_figures import (
     chains_figure,
@@ -24,7 +24,7 @@ from bayesrep.report.sections.trust_figures import (
 )
 from bayesrep.studies.rules import REQUIRED_ROLES
 
-VERDICTS = {
+BADGE_TEXT = {
     "yes": ("verdict-yes", "Yes, if {assumption}. Every check is fine."),
     "with care": ("verdict-care", "With care: something is not as it should be."),
     "no": ("verdict-no", "No: do not use this fit."),
@@ -34,7 +34,7 @@ RECORDED_NAMES = (
     *("model", "method", "options", "schedule", "feedback", "groups", "datasets", "seed"),
     *("precision", "device", "machine", "versions", "study_fingerprint", "statistics_digest"),
 )
-AGREEMENT = (
+AGREEMENT_CHECKS = (
     "To also check how far {classifiers} agree beyond what selection explains, run "
     "bayesrep diagnose posterior.nc --study STUDY."
 )
@@ -42,39 +42,18 @@ AGREEMENT = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Trust(Section):
-    """Whether to believe the fit.
+    """Verdict on the fit, with its checks."""
 
-    Attributes
-    ----------
-    verdict
-        "yes", "with care" or "no", as `bayesrep.diagnose` has it.
-    assumption
-        What no check can see, as a clause.
-    caveat
-        Why the fit has no answer, as a clause; empty where it has one.
-    sentences
-        What is not as it should be, or cannot be seen.
-    unchecked
-        Which check the page leaves out, and the command that makes it.
-    checks
-        check, value, wanted, trust.
-    figures
-        Figures of p-values, ranks and energies, as far as the posterior has them.
-    settings
-        Name and value of everything that is needed to do it again.
-    commands
-        That make the posterior and the page again.
-    """
-
-    verdict: str
-    assumption: str
-    caveat: str
-    sentences: tuple[str, ...]
-    unchecked: str
-    checks: pl.DataFrame
+    verdict: str  # "yes", "with care" or "no", as `bayesrep.diagnose` has it
+    assumption: str  # what no check can see, as a clause
+    caveat: str  # why the fit has no answer, as a clause; empty where it has one
+    sentences: tuple[str, ...]  # what is not as it should be, or cannot be seen
+    unchecked: str  # which check the page leaves out, and the command that makes it
+    checks: pl.DataFrame  # check, value, wanted, trust
+    # Figures of p-values, ranks and energies, as far as the posterior has them
     figures: Sequence[Figure]
-    settings: Mapping[str, str]
-    commands: str
+    settings: Mapping[str, str]  # name and value of everything that is needed to do it again
+    commands: str  # that make the posterior and the page again
 
     id, short, title, takes = "trust", "Trust", "Can I trust this?", "trust"
 
@@ -101,7 +80,7 @@ class Trust(Section):
             assumption=diagnosis.assumption,
             caveat=_caveat(fitted, diagnosis.trust),
             sentences=diagnosis.sentences,
-            unchecked=words.fill(AGREEMENT) if len(source.study.classifiers) > 1 else "",
+            unchecked=words.fill(AGREEMENT_CHECKS) if len(source.study.classifiers) > 1 else "",
             checks=diagnosis.checks,
             figures=figures,
             settings=_settings(fitted.group.attrs),
@@ -111,7 +90,7 @@ class Trust(Section):
 
     def blocks(self) -> Iterator[Block]:
         """The verdict in words; at the end of the page what it rests on, and how to repeat it."""
-        style, lead = VERDICTS.get(self.verdict, VERDICTS["with care"])
+        style, lead = BADGE_TEXT.get(self.verdict, BADGE_TEXT["with care"])
         checks = [
             [self.words.restate(check, CHECKS), *map(_cell, others)]
             for check, *others in self.checks.select(CHECK_COLUMNS).rows()
@@ -146,7 +125,7 @@ class Trust(Section):
         """The verdict in a word or two, and its style."""
         notes = len(self.sentences)
         many = f", {notes} note{'s' if notes != 1 else ''}" if notes else ""
-        return VERDICTS.get(self.verdict, VERDICTS["with care"])[0], f"{self.verdict}{many}"
+        return BADGE_TEXT.get(self.verdict, BADGE_TEXT["with care"])[0], f"{self.verdict}{many}"
 
 
 def _caveat(fitted: Fitted, trust: str) -> str:
@@ -156,11 +135,11 @@ def _caveat(fitted: Fitted, trust: str) -> str:
 
 
 def _settings(attributes: Mapping[Any, Any]) -> dict[str, str]:
-    """What the posterior records of how it was made, in words."""
-    given = {
+    """List the settings recorded in the posterior, in words."""
+    settings = {
         name: str(attributes[name]) for name in RECORDED_NAMES if str(attributes.get(name, ""))
     }
-    return {name.replace("_", " "): _in_words(text) for name, text in given.items()}
+    return {name.replace("_", " "): _in_words(text) for name, text in settings.items()}
 
 
 def _in_words(text: str) -> str:
@@ -175,25 +154,25 @@ def _in_words(text: str) -> str:
 
 def _commands(fitted: Fitted) -> str:
     """The command lines that make this posterior and the page again."""
-    attributes, made = fitted.group.attrs, fitted.record
+    attributes, made_by = fitted.group.attrs, fitted.record
     schedule = json.loads(str(attributes.get("schedule", "{}")))
-    lengths = ("chains", "warmup", "draws") if made.is_mcmc else ("draws",)
-    given = {
-        "model": made.name,
+    lengths = ("chains", "warmup", "draws") if made_by.is_mcmc else ("draws",)
+    options = {
+        "model": made_by.name,
         "method": attributes.get("asked_method"),
         **{name: schedule.get(name) for name in lengths},
         "seed": attributes.get("seed"),
         "feedback": "cut" if attributes.get("feedback") == "cut" else None,
-        "groups": made.grouping,
+        "groups": made_by.grouping,
         "datasets": _other_datasets(str(attributes.get("datasets", "[]"))),
     }
-    told = ((name, str(value)) for name, value in given.items() if value is not None)
-    words = [f"--{name} {quote_word(value)}" for name, value in told]
-    usual = made.model.options()
-    for name, value in vars(made.options).items():
+    values = ((name, str(value)) for name, value in options.items() if value is not None)
+    words = [f"--{name} {quote_word(value)}" for name, value in values]
+    usual = made_by.model.options()
+    for name, value in vars(made_by.options).items():
         if value != getattr(usual, name):
-            shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            words.append(f"--set {quote_word(f'{name}={shown}')}")
+            word = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            words.append(f"--set {quote_word(f'{name}={word}')}")
     assumed = f" --crowd-sd {fitted.crowd_sd:g}" if fitted.crowd_sd else ""
     assumed += "" if attributes.get("converged") else " --allow-unconverged"
     return "\n".join(

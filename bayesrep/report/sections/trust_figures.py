@@ -11,8 +11,9 @@ from bayesrep.errors import OptionError
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
-from bayesrep.report.picture import Figure, on_paper
+from bayesrep.report.figure import Figure, on_paper
 from bayesrep.report.sections.section import rows_of
+from bayesrep.report.vega import Css
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import Words, words_of
 from bayesrep.types import Floats
@@ -20,7 +21,7 @@ from bayesrep.types import Floats
 RANK_BINS = 20
 P_BINS = np.linspace(0, 1, 11)
 P_SCALE = {"domain": [-0.02, 1.02], "nice": False}
-"""What lies at 0, the worst, is not to lie under the axis."""
+"""The scale begins below 0, so that the worst value is not hidden by the axis."""
 
 
 def _answers(predictions: pl.DataFrame) -> Floats:
@@ -38,7 +39,7 @@ def checks_figure(predictions: pl.DataFrame, words: Words) -> Figure:
     """P-values of the classifiers' answers and of each data set's counts."""
     counts = np.histogram(_answers(predictions), P_BINS)[0]
     of_counts = {name: (p, p_text(p)) for name, p in _counts(predictions).items()}
-    told = [f"{text} for the counts of the {name}" for name, (_, text) in of_counts.items()]
+    texts = [f"{text} for the counts of the {name}" for name, (_, text) in of_counts.items()]
     names = list(of_counts)
     mixtures = [
         {"p": p, "name": name, "told": text}
@@ -48,7 +49,7 @@ def checks_figure(predictions: pl.DataFrame, words: Words) -> Figure:
     titled = vega.number("classifiers", title=words.classifiers)
     whole = {"tickCount": int(min(counts.max(), 5)), "format": "d"}
     bars = vega.mark(
-        {"type": "bar", "color": vega.POSTERIOR, "opacity": 0.6},
+        {"type": "bar", "color": Css.POSTERIOR, "opacity": 0.6},
         x=vega.number("low", title=f"p-value of a {words.classifier}'s answers", scale=P_SCALE),
         x2={"field": "high"},
         y=vega.number("classifiers", title=words.classifiers, axis=whole),
@@ -60,7 +61,7 @@ def checks_figure(predictions: pl.DataFrame, words: Words) -> Figure:
         "mark": {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 2},
         "encoding": {
             "x": vega.number("p", scale=P_SCALE),
-            "color": vega.colors("name", names, vega.ROLES[: len(names)], title=None),
+            "color": vega.colors("name", names, vega.DATASET_COLORS[: len(names)], title=None),
             "tooltip": [vega.name("name"), vega.name("told", title="counts")],
         },
     }
@@ -70,7 +71,7 @@ def checks_figure(predictions: pl.DataFrame, words: Words) -> Figure:
         vega.chart("pvalues", bars, rules),
         "Posterior predictive checks of the answers: flat where the curves fit; a heap at the left "
         f"would be {words.classifiers} that they do not fit. Dashed lines are the mixtures' own: "
-        + ", ".join(told)
+        + ", ".join(texts)
         + ". Each p-value is of one test alone; the table's are adjusted for their number.",
         {"pvalues": rows_of({"low": P_BINS[:-1], "high": P_BINS[1:], "classifiers": counts})},
     )
@@ -118,7 +119,7 @@ def energy_figure(energy: Floats) -> Figure:
         {"type": "area", "opacity": 0.2, "line": {"strokeWidth": 2}, "interpolate": "step"},
         x=vega.number("energy", title="energy less its mean"),
         y=vega.number("density", title="density", stack=None),
-        color=vega.colors("which", list(series), [vega.POSTERIOR, vega.RAW_COLOR]),
+        color=vega.colors("which", list(series), [Css.POSTERIOR, Css.RAW]),
     )
     return Figure(
         "energy",
@@ -152,13 +153,13 @@ def dependence_figure(band: pl.DataFrame, gap: Floats, words: Words) -> Figure:
     x = vega.number("dependence", title=f"intraclass correlation of an {words.image}'s answers")
     title = "mean gap at equal selection frequencies (points)"
     area = vega.mark(
-        {"type": "area", "color": vega.POSTERIOR, "opacity": 0.2},
+        {"type": "area", "color": Css.POSTERIOR, "opacity": 0.2},
         x=x,
         y=vega.number("lower", title=title, scale={"zero": False}),
         y2={"field": "upper"},
     )
     line = vega.mark(
-        {"type": "line", "color": vega.POSTERIOR, "point": True},
+        {"type": "line", "color": Css.POSTERIOR, "point": True},
         x=x,
         y=vega.number("gap", title=title),
         tooltip=[vega.number(name) for name in ("dependence", "gap", "lower", "upper")],
@@ -167,7 +168,7 @@ def dependence_figure(band: pl.DataFrame, gap: Floats, words: Words) -> Figure:
     middle = gap.mean() + shift
     ends = (np.quantile(gap, end) - gap.mean() for end in (0.025, 0.975))
     lower, upper = (middle + end * widening for end in ends)
-    shown = {"gap": middle, "lower": lower, "upper": upper}
+    columns = {"gap": middle, "lower": lower, "upper": upper}
     return Figure(
         "dependence",
         f"The mean gap by the correlation of an {words.image}'s answers",
@@ -178,7 +179,7 @@ def dependence_figure(band: pl.DataFrame, gap: Floats, words: Words) -> Figure:
         {
             "dependence": rows_of(
                 {"dependence": band["dependence"].to_numpy()}
-                | {name: np.round(100 * values, 3) for name, values in shown.items()}
+                | {name: np.round(100 * values, 3) for name, values in columns.items()}
             )
         },
     )

@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
 from bayesrep.protocols.people import People, own_and_other
-from bayesrep.report.figures import BLUE, GREEN, GREY, INK, RED, legend_below, panels
-from bayesrep.report.paper.tsipras2020.parts import (
-    FEWEST,
-    SHOWN_ROWS,
+from bayesrep.report.paper.tsipras2020.helpers import (
+    FIGURE_ROWS,
+    MIN_CLASS_IMAGES,
     choose_rows,
     escape_dollars,
     frequency_of,
@@ -19,6 +18,7 @@ from bayesrep.report.paper.tsipras2020.parts import (
     name_classifier,
     objects_of,
 )
+from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.predictions import Predictions
 
 
@@ -32,16 +32,16 @@ def labels_selected(predictions: Predictions, people: People) -> Any:
 
 
 def _often_selected(axes: Any, predictions: Predictions, people: People) -> None:
-    of, own = frequency_of(people), predictions.labels
-    mine, _ = own_and_other(of, own)
-    asked = np.flatnonzero(mine > 0)
-    for share, color in ((0.5, BLUE), (0.75, GREEN), (1.0, RED)):
-        often = of.values >= share * mine[of.image]
-        labels = np.bincount(of.image[often & (of.values > 0)], minlength=len(own))[asked]
+    freq, own = frequency_of(people), predictions.labels
+    mine, _ = own_and_other(freq, own)
+    judged = np.flatnonzero(mine > 0)
+    for share, color in ((0.5, Color.BLUE), (0.75, Color.GREEN), (1.0, Color.RED)):
+        often = freq.values >= share * mine[freq.image]
+        labels = np.bincount(freq.image[often & (freq.values > 0)], minlength=len(own))[judged]
         counted = np.bincount(labels, minlength=2)[1:]
         place = np.arange(1, len(counted) + 1)
         label = f"at least {100 * share:.0f} % as often as the own label"
-        axes.plot(place, 100 * counted / max(len(asked), 1), "o-", ms=3, color=color, label=label)
+        axes.plot(place, 100 * counted / max(len(judged), 1), "o-", ms=3, color=color, label=label)
     axes.set(xlabel="labels that are selected, the own one among them", ylabel="images (%)")
     axes.xaxis.get_major_locator().set_params(integer=True)
 
@@ -56,14 +56,16 @@ def labels_and_objects(predictions: Predictions, people: People) -> Any:
     """
     frequency_of(people)
     presented = _count_presented_labels(predictions, people)
-    figure, (left, right) = panels(2)
-    _selected_against_objects(left, predictions, people, least=2)
+    figure, (left_axes, right) = panels(2)
+    _selected_against_objects(left_axes, predictions, people, least=2)
     if presented is None:
         right.set_axis_off()
-        right.text(0.5, 0.5, _NOT_PRESENTED_NOTE, ha="center", va="center", fontsize=8, color=GREY)
+        right.text(
+            0.5, 0.5, _NOT_PRESENTED_NOTE, ha="center", va="center", fontsize=8, color=Color.GREY
+        )
     else:
         _main_against_presented(right, people, presented)
-    for axes, letter in ((left, "a"), (right, "b")):
+    for axes, letter in ((left_axes, "a"), (right, "b")):
         axes.set_title(f"({letter})", loc="left", fontsize=10)
     return figure
 
@@ -75,22 +77,22 @@ _NOT_PRESENTED_NOTE = (
 
 
 def _count_presented_labels(predictions: Predictions, people: People) -> NDArray[np.int64] | None:
-    """How many labels annotators could choose from [N]; None where only chosen ones are known."""
+    """Count the labels that annotators could choose from [N]; None if unknown."""
     if people.mains is None or people.chosen is None:
         return None
-    of = people.mains
-    chosen = people.chosen.values[np.isin(people.chosen.keys, of.keys)]
-    if not ((chosen == 0) & (of.label != predictions.labels[of.image])).any():
+    mains = people.mains
+    chosen = people.chosen.values[np.isin(people.chosen.keys, mains.keys)]
+    if not ((chosen == 0) & (mains.label != predictions.labels[mains.image])).any():
         return None
-    return np.bincount(of.image, minlength=len(predictions.images))
+    return np.bincount(mains.image, minlength=len(predictions.images))
 
 
 def _main_against_presented(axes: Any, people: People, presented: NDArray[np.int64]) -> None:
     assert people.mains is not None
-    of = people.mains
-    labels = np.bincount(of.image[of.values >= 2], minlength=len(presented))
-    asked = presented > 0
-    _dots_of_cells(axes, presented[asked], labels[asked])
+    mains = people.mains
+    labels = np.bincount(mains.image[mains.values >= 2], minlength=len(presented))
+    judged = presented > 0
+    _dots_of_cells(axes, presented[judged], labels[judged])
     axes.set(
         xlabel="labels to choose from", ylabel="labels that two or more give to the main object"
     )
@@ -102,13 +104,13 @@ def _selected_against_objects(
     axes: Any, predictions: Predictions, people: People, *, least: int
 ) -> None:
     """Dots by how many images have so many labels, and objects on average in halves."""
-    of, size = frequency_of(people), len(predictions.images)
+    frequency, size = frequency_of(people), len(predictions.images)
     _, number = objects_of(people)
     assert people.shown is not None
     seen_by = number.astype(float) if people.mean_objects is None else people.mean_objects
-    enough = np.rint(of.values * people.shown.values) >= least
-    labels = np.bincount(of.image[enough], minlength=size)
-    both = (number > 0) & ~np.isnan(seen_by) & (np.bincount(of.image, minlength=size) > 0)
+    enough = np.rint(frequency.values * people.shown.values) >= least
+    labels = np.bincount(frequency.image[enough], minlength=size)
+    both = (number > 0) & ~np.isnan(seen_by) & (np.bincount(frequency.image, minlength=size) > 0)
     _dots_of_cells(axes, np.rint(2 * seen_by[both]) / 2, labels[both])
     who = "anybody selects" if least == 1 else "two or more select"
     axes.set(xlabel="objects that annotators see (mean)", ylabel=f"labels that {who}")
@@ -118,7 +120,7 @@ def _selected_against_objects(
 def _dots_of_cells(axes: Any, x: NDArray[Any], y: NDArray[Any]) -> None:
     cells, sizes = np.unique(np.stack([x, y]), axis=1, return_counts=True)
     area = 300 * sizes / max(sizes.max(initial=1), 1)
-    axes.scatter(*cells, s=np.maximum(area, 2), color=BLUE, alpha=0.7, lw=0)
+    axes.scatter(*cells, s=np.maximum(area, 2), color=Color.BLUE, alpha=0.7, lw=0)
 
 
 def draw_with_fewer_annotators(
@@ -130,9 +132,9 @@ def draw_with_fewer_annotators(
     """
     frequency_of(people)
     fewer = people.with_annotators(annotators, seed=seed)
-    figure, (left, *right) = panels(1 if people.number is None else 2)
-    _often_selected(left, predictions, fewer)
-    left.set_title(f"(a) {annotators} annotators", loc="left", fontsize=10)
+    figure, (left_axes, *right) = panels(1 if people.number is None else 2)
+    _often_selected(left_axes, predictions, fewer)
+    left_axes.set_title(f"(a) {annotators} annotators", loc="left", fontsize=10)
     for axes in right:
         _selected_against_objects(axes, predictions, fewer, least=1)
         axes.set_title("(b)", loc="left", fontsize=10)
@@ -146,18 +148,18 @@ def confused_pairs(predictions: Predictions, people: People) -> Any:
     The share of the images of both classes, about which people were asked for both labels, on which
     half or more select each of them; by its side the accuracy of the most accurate classifier.
     """
-    of, own = frequency_of(people), predictions.labels
+    frequency, own = frequency_of(people), predictions.labels
     size = len(predictions.classes)
-    mine = of.values_of(own, np.nan)[of.image]
-    other = (of.label != own[of.image]) & ~np.isnan(mine)
-    label, second = own[of.image][other].astype(np.int64), of.label[other]
+    mine = frequency.values_of(own, np.nan)[frequency.image]
+    other = (frequency.label != own[frequency.image]) & ~np.isnan(mine)
+    label, second = own[frequency.image][other].astype(np.int64), frequency.label[other]
     pair = np.minimum(label, second) * size + np.maximum(label, second)
-    both = (mine[other] >= 0.5) & (of.values[other] >= 0.5)
+    both = (mine[other] >= 0.5) & (frequency.values[other] >= 0.5)
     keys, place = np.unique(pair, return_inverse=True)
     images, chosen = (np.bincount(place, weights) for weights in (None, both.astype(float)))
     best = int(predictions.correct.mean(axis=1).argmax())
     order = np.lexsort((-images, -chosen / images))
-    order = order[images[order] >= FEWEST][:SHOWN_ROWS]
+    order = order[images[order] >= MIN_CLASS_IMAGES][:FIGURE_ROWS]
     names = list(in_words(predictions.classes).values())
     rows = [
         (
@@ -168,14 +170,14 @@ def confused_pairs(predictions: Predictions, people: People) -> Any:
         for k in order
     ]
     figure, (axes,) = panels(1)
-    at = np.arange(len(rows))[::-1]
+    y = np.arange(len(rows))[::-1]
     axes.barh(
-        at + 0.2, [100 * row[1] for row in rows], 0.35, color=BLUE, label="people select both"
+        y + 0.2, [100 * row[1] for row in rows], 0.35, color=Color.BLUE, label="people select both"
     )
     accuracy = [100 * row[2] for row in rows]
     label = f"right by {escape_dollars(predictions.classifiers[best])}"
-    axes.barh(at - 0.2, accuracy, 0.35, color=RED, label=label)
-    axes.set_yticks(at, [escape_dollars(row[0]) for row in rows], fontsize=6)
+    axes.barh(y - 0.2, accuracy, 0.35, color=Color.RED, label=label)
+    axes.set_yticks(y, [escape_dollars(row[0]) for row in rows], fontsize=6)
     axes.set(xlabel="images of either class (%)")
     legend_below(figure)
     return figure
@@ -183,26 +185,28 @@ def confused_pairs(predictions: Predictions, people: People) -> Any:
 
 def draw_assessment(predictions: Predictions, people: People) -> Any:
     """Figure 10: how often people select the prediction, and the own label, by accuracy."""
-    said = [
-        (title, of)
-        for title, of in (
+    panels_of = [
+        (title, values)
+        for title, values in (
             ("(a) selected as contained", people.frequency),
             ("(b) chosen for the main object", people.first),
         )
-        if of is not None
+        if values is not None
     ]
-    if not said:
+    if not panels_of:
         raise StudyError("figure-needs-counts-or-main")
-    figure, every = panels(len(said))
+    figure, every = panels(len(panels_of))
     x = 100 * predictions.correct.mean(axis=1)
-    for axes, (title, of) in zip(every, said, strict=True):
-        asked = np.bincount(of.image, minlength=len(predictions.images)) > 0
-        shares = of.values_of(predictions.first, 0.0)[:, asked]
-        error = 100 * shares.std(axis=1) / np.sqrt(max(asked.sum(), 1))
+    for axes, (title, values) in zip(every, panels_of, strict=True):
+        judged = np.bincount(values.image, minlength=len(predictions.images)) > 0
+        shares = values.values_of(predictions.first, 0.0)[:, judged]
+        error = 100 * shares.std(axis=1) / np.sqrt(max(judged.sum(), 1))
         mean = 100 * shares.mean(axis=1)
-        axes.errorbar(x, mean, 1.96 * error, fmt="o", ms=3, lw=0.7, color=BLUE, label="predictions")
-        own = 100 * of.values_of(predictions.labels, 0.0)[asked].mean()
-        axes.axhline(own, color=INK, ls="--", lw=1, label="the data set's labels")
+        axes.errorbar(
+            x, mean, 1.96 * error, fmt="o", ms=3, lw=0.7, color=Color.BLUE, label="predictions"
+        )
+        own = 100 * values.values_of(predictions.labels, 0.0)[judged].mean()
+        axes.axhline(own, color=Color.INK, ls="--", lw=1, label="the data set's labels")
         axes.set(xlabel="top-1 accuracy (%)", ylabel="annotators who do (%)")
         axes.set_title(title, loc="left", fontsize=10)
     legend_below(figure)
@@ -211,15 +215,15 @@ def draw_assessment(predictions: Predictions, people: People) -> Any:
 
 def mistakes(predictions: Predictions, people: People, *, classifiers: Sequence[str] = ()) -> Any:
     """Figure 11: how often people select what classifiers predict and the data set does not say."""
-    of = frequency_of(people)
-    asked = np.bincount(of.image, minlength=len(predictions.images)) > 0
+    frequency = frequency_of(people)
+    judged = np.bincount(frequency.image, minlength=len(predictions.images)) > 0
     figure, (axes,) = panels(1)
     bins = np.linspace(0, 1, 11)
     for row, color in zip(
-        choose_rows(predictions, classifiers, 3), (BLUE, GREEN, RED), strict=False
+        choose_rows(predictions, classifiers, 3), (Color.BLUE, Color.GREEN, Color.RED), strict=False
     ):
-        wrong = asked & predictions.answered[row] & ~predictions.correct[row]
-        values = of.values_of(predictions.first[row], 0.0)[wrong]
+        wrong = judged & predictions.answered[row] & ~predictions.correct[row]
+        values = frequency.values_of(predictions.first[row], 0.0)[wrong]
         shares = 100 * np.histogram(values, bins)[0] / max(len(values), 1)
         axes.stairs(shares, bins, color=color, lw=1.5, label=name_classifier(predictions, row))
     axes.set(xlabel="selection frequency of the prediction", ylabel="wrong predictions (%)")
@@ -229,13 +233,13 @@ def mistakes(predictions: Predictions, people: People, *, classifiers: Sequence[
 
 def candidates(predictions: Predictions, *, classifiers: Sequence[str] = ()) -> Any:
     """Figure 13: labels of an image among the five first answers of classifiers, with its own."""
-    shown = classifiers or predictions.classifiers
-    rows = choose_rows(predictions, shown, len(shown))
+    names = classifiers or predictions.classifiers
+    rows = choose_rows(predictions, names, len(names))
     labels = label_numbers(predictions, rows)
     figure, (axes,) = panels(1)
     counted = np.bincount(labels)
-    axes.bar(np.arange(len(counted)), 100 * counted / len(labels), color=BLUE)
-    axes.axvline(labels.mean(), color=INK, ls="--", lw=1, label=f"mean {labels.mean():.1f}")
+    axes.bar(np.arange(len(counted)), 100 * counted / len(labels), color=Color.BLUE)
+    axes.axvline(labels.mean(), color=Color.INK, ls="--", lw=1, label=f"mean {labels.mean():.1f}")
     axes.set(
         xlabel=f"labels of an image (five first answers of {len(rows)} classifiers, own label)",
         ylabel="images (%)",
@@ -245,7 +249,7 @@ def candidates(predictions: Predictions, *, classifiers: Sequence[str] = ()) -> 
 
 
 def label_numbers(predictions: Predictions, rows: Sequence[int]) -> NDArray[np.int64]:
-    """How many labels each image [N] has among the answers of some classifiers, and its own."""
+    """Count each image's [N] labels among the answers of some classifiers, and its own."""
     answers = predictions.answers[np.asarray(rows)].transpose(1, 0, 2)
     every = np.column_stack([answers.reshape(len(answers), -1), predictions.labels])
     every = np.sort(every, axis=1)
@@ -256,16 +260,16 @@ def label_numbers(predictions: Predictions, rows: Sequence[int]) -> NDArray[np.i
 def by_class(predictions: Predictions, people: People, *, classifiers: Sequence[str] = ()) -> Any:
     """Figure 24: accuracy of a classifier on each class by the selection frequency of the class."""
     mine = frequency_of(people).values_of(predictions.labels, np.nan)
-    asked = ~np.isnan(mine)
+    judged = ~np.isnan(mine)
     size = len(predictions.classes)
     (row,) = choose_rows(predictions, classifiers, 1)
-    labels = predictions.labels[asked]
+    labels = predictions.labels[judged]
     images = np.bincount(labels, minlength=size)
     some = images > 0
-    frequency = np.bincount(labels, mine[asked], minlength=size)[some] / images[some]
-    right = np.bincount(labels, predictions.correct[row][asked], minlength=size)[some]
+    frequency = np.bincount(labels, mine[judged], minlength=size)[some] / images[some]
+    right = np.bincount(labels, predictions.correct[row][judged], minlength=size)[some]
     figure, (axes,) = panels(1)
-    axes.plot(100 * frequency, 100 * right / images[some], "o", ms=3, color=BLUE, alpha=0.6)
+    axes.plot(100 * frequency, 100 * right / images[some], "o", ms=3, color=Color.BLUE, alpha=0.6)
     axes.set(
         xlabel="mean selection frequency of the class's own label (%)",
         ylabel=f"accuracy of {name_classifier(predictions, row)} (%)",

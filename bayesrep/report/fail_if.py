@@ -1,0 +1,160 @@
+"""Conditions on a report's numbers, for pipelines: `bayesrep report --fail-if "adjusted_gap > 2"`.
+
+A condition is one comparison, or several joined by "and":
+
+    comparison = quantity operator number | "trust" ("==" | "!=") verdict
+    quantity   = name, or name "[" classifier "]", then nothing, ".lower" or ".upper"
+    operator   = "<" | "<=" | ">" | ">=" | "==" | "!="
+
+Nothing else is understood, and nothing is executed. Gaps are in points, accuracies and the share in
+percent.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from bayesrep.checks.finding import Trust
+from bayesrep.errors import OptionError, plain_text
+
+JOINT_QUANTITIES: Mapping[str, str] = {
+    "measured_gap": "measured",
+    "adjusted_gap": "remaining",
+    "selection_gap": "selection",
+    "share_explained": "share",
+}
+"""Means over classifiers, and what they are called in `bayesrep.report.page_json`."""
+CLASSIFIER_QUANTITIES = (
+    "reference_accuracy",
+    "replication_accuracy",
+    "adjusted_accuracy",
+    "adjusted_gap",
+    "rank",
+)
+COMPARE_BY: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_COMPARISON_PATTERN = re.compile(
+    r"(?P<name>[a-z_]+)(?:\[(?P<classifier>.+)\])?(?:\.(?P<end>lower|upper))?\s*"
+    r"(?P<operator><=|>=|==|!=|<|>)\s*(?P<right>[^<>=!]+)"
+)
+
+
+@dataclass(frozen=True)
+class ConditionTerm:
+    """One comparison of a quantity with a number, or of the verdict with a word."""
+
+    text: str
+    name: str
+    classifier: str | None
+    end: str
+    operator: str
+    right: float | str
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Comparisons that hold or do not hold together."""
+
+    comparisons: tuple[ConditionTerm, ...]
+
+    def finding(self, numbers: Mapping[str, Any]) -> str:
+        """Return the clauses that hold, with their numbers; empty where one does not."""
+        values = [(each, _value(each, numbers)) for each in self.comparisons]
+        if not all(COMPARE_BY[each.operator](value, each.right) for each, value in values):
+            return ""
+        return " and ".join(f"{each.text} ({_show_value(value)})" for each, value in values)
+
+
+def parse_condition(text: str) -> Condition:
+    """Read a condition."""
+    parts = re.split(r"\s+and\s+(?![^\[]*\])", text.strip())  # not within a name
+    return Condition(tuple(_comparison(part, text) for part in parts))
+
+
+def _comparison(part: str, whole: str) -> ConditionTerm:
+    label, match = plain_text(whole), _COMPARISON_PATTERN.fullmatch(part)
+    if match is None:
+        raise OptionError("condition-malformed", condition=label)
+    name, classifier, end = match["name"], match["classifier"], match["end"] or "value"
+    sign, right = match["operator"], match["right"].strip()
+    if name == "trust":
+        verdict = right.strip("\"'")
+        if verdict not in get_args(Trust):
+            choices = ", ".join(get_args(Trust))
+            raise OptionError("condition-verdict-unknown", condition=label, choices=choices)
+        if classifier or match["end"] or sign not in ("==", "!="):
+            raise OptionError("condition-trust-misread", condition=label)
+        return ConditionTerm(part, name, None, end, sign, verdict)
+    if classifier and name not in CLASSIFIER_QUANTITIES:
+        choices = ", ".join(CLASSIFIER_QUANTITIES)
+        raise OptionError("condition-quantity-of-one-unknown", condition=label, choices=choices)
+    if not classifier and name not in JOINT_QUANTITIES:
+        choices = ", ".join(JOINT_QUANTITIES)
+        raise OptionError("condition-quantity-of-all-unknown", condition=label, choices=choices)
+    if classifier and name in CLASSIFIER_QUANTITIES[:2] and match["end"]:
+        raise OptionError("condition-quantity-without-interval", condition=label, quantity=name)
+    try:
+        number = float(right)
+    except ValueError:
+        raise OptionError(
+            "condition-number-invalid", condition=label, number=plain_text(right)
+        ) from None
+    return ConditionTerm(part, name, classifier, end, sign, number)
+
+
+def _value(each: ConditionTerm, numbers: Mapping[str, Any]) -> float | str:
+    """The left side, in percent or points."""
+    if each.name == "trust":
+        if numbers["trust"] is None:
+            raise OptionError("condition-verdict-not-known", condition=plain_text(each.text))
+        return str(numbers["trust"]["verdict"])
+    name = each.classifier
+    value = _joint_value(each, numbers) if name is None else _value_of_one(each, name, numbers)
+    if value is None:
+        raise OptionError("condition-quantity-not-known", condition=plain_text(each.text))
+    return value if each.name == "rank" else 100 * value
+
+
+def _joint_value(each: ConditionTerm, numbers: Mapping[str, Any]) -> float | None:
+    drop = numbers["drop"]
+    return None if drop is None else drop[JOINT_QUANTITIES[each.name]][each.end]
+
+
+def _value_of_one(each: ConditionTerm, name: str, numbers: Mapping[str, Any]) -> float | None:
+    table, method = numbers["classifiers"], numbers["method"]
+    if table is None:
+        return None
+    if name not in table["classifier"]:
+        raise OptionError(
+            "condition-classifier-unknown",
+            condition=plain_text(each.text),
+            classifier=plain_text(name),
+        )
+    row = table["classifier"].index(name)
+    ends = {"value": method, "lower": f"{method}_lower", "upper": f"{method}_upper"}
+    match each.name:
+        case "rank":
+            ranks = numbers["ranks"]
+            return (
+                None if ranks is None else ranks["rank" if each.end == "value" else each.end][row]
+            )
+        case "adjusted_accuracy":
+            return table[ends[each.end]][row]
+        case "adjusted_gap":
+            other = {"value": "value", "lower": "upper", "upper": "lower"}[each.end]
+            adjusted = table[ends[other]][row]
+            return None if adjusted is None else table["reference"][row] - adjusted
+        case _:
+            return table[each.name.removesuffix("_accuracy")][row]
+
+
+def _show_value(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.4g}"

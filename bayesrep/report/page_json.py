@@ -1,0 +1,77 @@
+"""All numbers of a report as one object for programs: in its page, and of `report --json`.
+
+Fractions throughout; null is unknown. `REPORT_FORMAT` rises when a name changes its meaning.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bayesrep.report.answer import Estimate
+from bayesrep.report.sections import Accuracies, Answer, Content, Ranking, Trust
+from bayesrep.report.sections.accuracy_estimates import columns_of
+from bayesrep.report.sections.section import numbers
+
+REPORT_FORMAT = "bayesrep report 1"
+
+
+def numbers_of(content: Content) -> dict[str, Any]:
+    """Everything that the report says in numbers."""
+    study = content.study
+    sections = content.sections
+    answer, trust = sections[Answer], sections[Trust]
+    accuracies, ranking = sections[Accuracies], sections[Ranking]
+    # Every name is there in every report; what cannot be said is null.
+    facts: dict[str, Any] = {
+        "format": REPORT_FORMAT,
+        "study": {
+            "name": study.name,
+            "classifiers": len(study.classifiers),
+            "images": {role: len(data.images) for role, data in study.datasets.items()},
+        },
+        "headline": None,
+        "answer": None,
+        "method": None,
+        "drop": None,
+        "methods": [],
+        "truth": None,
+        "classifiers": None,
+        "trust": None,
+        "ranks": None,
+        "missing": content.missing_sections,
+    }
+    # Sections that could not be made are violations instead.
+    if isinstance(answer, Answer):
+        opening, drop = answer.opening(), answer.drop
+        parts = ("measured", "remaining", "selection", "share")
+        facts |= {
+            "headline": opening.title,
+            "answer": opening.sentence,
+            "method": answer.accuracies.methods[-1],
+            "drop": {name: _with_interval(getattr(drop, name)) for name in parts},
+            "methods": answer.gaps.fill_nan(None).to_dicts(),
+            "truth": answer.truth,
+        }
+    if isinstance(accuracies, Accuracies):
+        facts["classifiers"] = columns_of(accuracies.classifiers)
+    if isinstance(trust, Trust):
+        facts["trust"] = {
+            "verdict": trust.verdict,
+            "assumption": trust.assumption,
+            "sentences": list(trust.sentences),
+            "checks": trust.checks.to_dicts(),
+        }
+    if isinstance(ranking, Ranking):
+        rank = dict(zip(("rank", "lower", "upper"), map(numbers, ranking.rank), strict=True))
+        facts["ranks"] = {
+            "classifier": list(ranking.classifiers),
+            **rank,
+            "measured": numbers(ranking.measured),
+        }
+    return facts
+
+
+def _with_interval(estimate: Estimate) -> dict[str, float | None]:
+    three = np.array([estimate.value, estimate.lower, estimate.upper], dtype=float)
+    value, lower, upper = numbers(three)
+    return {"value": value, "lower": lower, "upper": upper}

@@ -1,0 +1,112 @@
+"""Figures of the papers, drawn by matplotlib without a display; any figure is saved whole."""
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrep.atomic import replaced_file
+from bayesrep.report import methods
+from bayesrep.report.figure import check_format, save_picture
+
+
+class Color:
+    """Colours of figures for a paper: the methods' own, and ink."""
+
+    INK = "#222222"
+    RED, YELLOW, GREEN, PURPLE, BLUE, GREY = (
+        look.paper
+        for look in (
+            *(methods.RAW_LOOK, methods.NAIVE_LOOK, methods.JACKKNIFE_LOOK),
+            *(methods.EM_SPLINE, methods.POSTERIOR_LOOK, methods.OTHER_LOOK),
+        )
+    )
+
+
+@contextmanager
+def default_style() -> Generator[None]:
+    """Draw as matplotlib does unasked, whatever a matplotlibrc or the process has set."""
+    from matplotlib import style
+
+    with style.context("default"):
+        yield
+
+
+def panels(count: int, *, rows: int = 1) -> tuple[Any, list[Any]]:
+    """An empty figure in the house style and its axes, ``count`` of them in so many rows."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    columns = -(-count // rows)
+    size = (7.2, 5.0) if count == 1 else (4.6 * columns, 4.6 * rows)
+    figure = Figure(figsize=size, dpi=160 if count == 1 else 140, layout="constrained")
+    FigureCanvasAgg(figure)
+    every = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axes in every[count:]:
+        axes.remove()
+    for axes in every[:count]:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(color="#e6e6e6", linewidth=0.6)
+        axes.set_axisbelow(True)
+    return figure, every[:count]
+
+
+def shades(count: int) -> list[str]:
+    """Colours for an ordered series, from light to dark; all stand out on white."""
+    from matplotlib.colors import LinearSegmentedColormap, to_hex
+
+    ramp = LinearSegmentedColormap.from_list("house", ["#f0b400", "#56B4E9", "#0072B2", "#00263f"])
+    return [to_hex(ramp(place)) for place in np.linspace(0, 1, count)]
+
+
+def accuracy_axes(axes: Any, reference: np.ndarray) -> None:
+    """Make axes show accuracy on the replication against ``reference`` [C], with y = x."""
+    edges = 100 * np.array([reference.min(), reference.max()])
+    edges += np.array([-0.045, 0.045]) * max(np.ptp(edges), 1.0)
+    axes.plot(edges, edges, color=Color.GREY, lw=1, ls="--", zorder=1, label="no drop")
+    axes.set(xlabel="accuracy on the reference (%)", ylabel="accuracy on the replication (%)")
+    axes.set_xlim(*edges)
+
+
+def interval_points(
+    axes: Any, x: Any, y: Any, low: Any, high: Any, *, color: str, **style: Any
+) -> None:
+    """Points, and vertical lines from ``low`` to ``high``, which need not contain the points."""
+    axes.vlines(x, low, high, color=color, lw=0.9, zorder=style.get("zorder", 2))
+    axes.plot(x, y, **{"marker": "o", "lw": 0, "color": color, **style})
+
+
+def legend_below(figure: Any, *, columns: int = 6) -> None:
+    """One legend for all panels, under them, where it covers no data."""
+    handles: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside lower center",
+        ncols=min(len(handles), columns),
+        frameon=False,
+        fontsize=9,
+    )
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure, a specification or a drawing, whole or not at all, as its suffix names.
+
+    A figure that is drawn again gives the same bytes. A PDF holds its fonts (type 42), so that text
+    can be searched and edited, and an SVG its text as text.
+    """
+    kind = check_format(path).suffix.lower()[1:]
+    if isinstance(figure, Mapping):
+        save_picture(figure, path)
+        return
+    from matplotlib import rc_context
+
+    settings: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "bayesrep"}
+    date = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+    with default_style(), rc_context(settings), replaced_file(path) as partial:
+        figure.savefig(partial, format=kind, metadata=date.get(kind))

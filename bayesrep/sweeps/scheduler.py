@@ -1,0 +1,227 @@
+"""Making the runs that are missing, in this process or in several, and when that will end.
+
+Each process has its share of the cores, and its own GPU where there are any. Commands on one folder
+share its runs (`bayesrep.sweeps.claims`). A finished run is written before anything is said of it:
+by the process that made it, or where a Ray cluster makes the runs by the one that asked for them.
+"""
+
+import os
+import signal
+import statistics
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor
+from concurrent.futures import wait as wait_for
+from contextlib import ExitStack
+from importlib.metadata import entry_points
+from multiprocessing import active_children, connection, get_context, parent_process
+from multiprocessing.queues import SimpleQueue
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from bayesrep.inference.program import kept_programs
+from bayesrep.ray_cluster import join_cluster, map_on_cluster
+from bayesrep.sweeps.claims import claim, open_claims
+from bayesrep.sweeps.execute import Result, result_of
+from bayesrep.sweeps.run_spec import SweepRun
+from bayesrep.sweeps.store import keep, read_results, working_seconds
+
+SIZE_AXES = ("study_images", "study_classifiers", "model", "chains", "warmup", "draws", "bootstrap")
+"""Axes that decide how long a method takes, beside which study it is."""
+OnResult: TypeAlias = Callable[[SweepRun, Result], None]
+"""Called with every finished run."""
+
+
+class FinishedRun(NamedTuple):
+    """A finished run, as far as the time that others take can be told from it."""
+
+    method: str
+    size: tuple[Any, ...]
+    seconds: float
+
+
+def finished_run(run: SweepRun, result: Result) -> FinishedRun:
+    """A finished run."""
+    return FinishedRun(
+        run.method, size_of(run), working_seconds(result["seconds"]) + result["seconds"]["study"]
+    )
+
+
+def size_of(run: SweepRun) -> tuple[Any, ...]:
+    """Return the features that determine how long a method takes."""
+    axes = run.axes()
+    return (run.study.name, *(axes.get(name) for name in SIZE_AXES))
+
+
+class Forecast(NamedTuple):
+    """Expected duration of the remaining runs."""
+
+    seconds: float  # seconds of the runs whose method has been timed
+    untimed: Mapping[str, int]  # how many there are of each other method
+
+
+def forecast(done: Sequence[FinishedRun], remaining: Sequence[SweepRun], jobs: int) -> Forecast:
+    """The time that is left, from the finished runs of the same method and size.
+
+    The first of them compiles what the others use, and does not count where there are others; of a
+    size that none has, runs of the method at any size count.
+    """
+    seconds, untimed = 0.0, dict[str, int]()
+    means: dict[tuple[str, tuple[Any, ...] | None], float] = {}
+    for method, size in {(run.method, size_of(run)) for run in remaining}:
+        of_method = [each for each in done if each.method == method]
+        same_size = [each.seconds for each in of_method if each.size == size]
+        if times := same_size or [each.seconds for each in of_method]:
+            means[method, size] = statistics.fmean(times[1:] or times)
+    for run in remaining:
+        mean = means.get((run.method, size_of(run)))
+        if mean is None:
+            untimed[run.method] = untimed.get(run.method, 0) + 1
+        else:
+            seconds += mean
+    return Forecast(seconds / jobs, untimed)
+
+
+def make(
+    missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, on_result: OnResult
+) -> int:
+    """Make runs that no other process makes and keep what each comes to; how many these were.
+
+    Those of other processes are waited for at the end, and made where these have died.
+    """
+    n_made, waiting = 0, deque((run, False) for run in missing)
+
+    def take(run: SweepRun, outcome: tuple[Result, bool] | None) -> None:
+        nonlocal n_made
+        if outcome is None:
+            waiting.append((run, True))
+        else:
+            n_made += outcome[1]
+            on_result(run, outcome[0])
+
+    if jobs == 1:
+        with kept_programs():
+            while waiting:
+                run, wait = waiting.popleft()
+                take(run, _make_run(run, out, wait=wait))
+        return n_made
+    context = get_context("spawn")
+    places: SimpleQueue[int] = context.SimpleQueue()
+    for place in range(jobs):
+        places.put(place)
+    pool = ProcessPoolExecutor(jobs, context, _begin, (places, jobs, gpus))
+    try:
+        # Not all at once: who interrupts does not wait, and runs are made in their order.
+        running: dict[Any, SweepRun] = {}
+        while waiting or running:
+            while waiting and len(running) <= jobs:
+                run, wait = waiting.popleft()
+                running[pool.submit(_make_run, run, out, wait=wait)] = run
+            for future in wait_for(running, return_when=FIRST_COMPLETED).done:
+                take(running.pop(future), future.result())
+    except BaseException:
+        for process in active_children():
+            process.terminate()
+        pool.shutdown(cancel_futures=True)  # as they have ended, soon; and lets go what they shared
+        raise
+    pool.shutdown()
+    return n_made
+
+
+def make_on_cluster(
+    missing: Sequence[SweepRun], out: Path, *, cluster: str, on_result: Callable[[int], OnResult]
+) -> int:
+    """Make runs on a Ray cluster and keep what each comes to; how many these were.
+
+    Every GPU makes one run at a time; without any, every machine does, with all its cores.
+    """
+    ray, own = join_cluster(cluster)
+    try:
+        every = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        cores = [machine["CPU"] for machine in every if machine.get("CPU")]
+        gpus = int(sum(machine.get("GPU", 0) for machine in every))
+        needs = {"num_gpus": 1} if gpus else {"num_cpus": min(cores)}
+        take_run = on_result(gpus or len(cores))
+        with open_claims(out) as claims:
+            own = [run for run in missing if claim(claims, run.key, wait=False)]
+            tasks = [(run, Path.cwd()) for run in own]
+            for place, result in map_on_cluster(ray, _make_elsewhere, tasks, **needs):
+                keep(out, own[place].key, result)
+                take_run(own[place], result)
+        others = [run for run in missing if run not in own]
+        return len(own) + make(others, out, jobs=1, gpus=0, on_result=take_run)
+    finally:
+        if own:
+            ray.shutdown()
+
+
+def _make_elsewhere(task: tuple[SweepRun, Path]) -> Result:
+    run, folder = task
+    os.chdir(folder)  # a grid's paths may start there
+    with kept_programs():
+        return result_of(run)
+
+
+def _make_run(run: SweepRun, out: Path, *, wait: bool) -> tuple[Result, bool] | None:
+    """Make a run unless another process does; return its result and whether it was made now."""
+    with open_claims(out) as claims:
+        if not claim(claims, run.key, wait=wait):
+            return None
+        if done := read_results(out, [run.key]):
+            return done[run.key], False
+        result = result_of(run)
+        keep(out, run.key, result)
+        return result, True
+
+
+_PROCESS_CONTEXT = ExitStack()
+"""Contexts entered for as long as a process lives."""
+
+
+def _begin(places: "SimpleQueue[int]", jobs: int, gpus: int) -> None:
+    """Settle a process: its cores, its GPU, and that it ends with the one that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it hears Ctrl-C and ends it
+    place, parent = places.get(), parent_process()
+    assert parent is not None
+    threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    if hasattr(os, "sched_setaffinity"):  # Linux
+        os.sched_setaffinity(0, cores_of(place, jobs, os.sched_getaffinity(0)))
+    if gpus:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu_of(place, gpus, os.environ)
+        if jobs > gpus:  # JAX takes most of a GPU's memory for the first who asks
+            os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+    _PROCESS_CONTEXT.enter_context(kept_programs())  # those of so many cores
+
+
+def cores_of(place: int, jobs: int, every: Iterable[int]) -> list[int]:
+    """The share of the cores that one of several processes has; one, where these are more."""
+    cores = sorted(every)
+    return cores[place::jobs] or [cores[place % len(cores)]]
+
+
+def gpu_of(place: int, gpus: int, environment: Mapping[str, str]) -> str:
+    """The GPU of one of several processes, among those that the environment names."""
+    named = environment.get("CUDA_VISIBLE_DEVICES", "")
+    devices = named.split(",") if named else [str(number) for number in range(gpus)]
+    return devices[place % len(devices)]
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent has ended, however that was."""
+    connection.wait([parent])
+    os._exit(1)
+
+
+def count_gpus() -> int:
+    """Count JAX's GPUs in a process of its own, which releases them again."""
+    if not entry_points(group="jax_plugins"):  # JAX for CPUs alone
+        return 0
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(_gpus).result()
+
+
+def _gpus() -> int:
+    import jax
+
+    return sum(device.platform == "gpu" for device in jax.devices())
