@@ -22,7 +22,7 @@ from bayesrep.report.figure_inputs import Given, Inputs
 from bayesrep.report.figure_names import FIGURES
 from bayesrep.report.gallery import Pictures, grid
 from bayesrep.report.paper.tsipras2020.labels import label_numbers, labels_and_objects
-from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study_folder import StudyFolder
 

@@ -14,7 +14,7 @@ from bayesrep.files.netcdf import Group, Variable
 from bayesrep.models import MODELS
 from bayesrep.posterior.verdict import certify_draws
 from bayesrep.studies.selection import Selection
-from bayesrep.studies.words import Words, named_words
+from bayesrep.studies.vocabulary import Words, named_words
 from bayesrep.types import Int, Shaped
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from bayesrep.numerics.rounding import write_points
 from bayesrep.report.answer import Drop, answer_for, drop_of, measured_drop
 from bayesrep.report.methods import label_of
 from bayesrep.report.text import percent
-from bayesrep.studies.shown import number
+from bayesrep.studies.representation import number
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 
 if TYPE_CHECKING:  # which import JAX
     from bayesrep.estimators.annotator_match import AnnotatorMatch
@@ -40,7 +40,7 @@ def division_of(study: Study, gaps: pl.DataFrame) -> Drop:
     return drop_of(gaps, measured_drop(study))
 
 
-def components_sentence(table: pl.DataFrame, words: Words = IMAGES) -> str:
+def components_sentence(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """How many components the counts support."""
     from bayesrep.estimators.components import fewest_components
 
@@ -61,7 +61,7 @@ def annotators_sentence(
     line: "Linearity | None",
     error: float | None = None,
     kept: "AnnotatorMatch | None" = None,
-    words: Words = IMAGES,
+    words: Words = IMAGE_WORDS,
 ) -> str:
     """Whether more annotators would change the answer."""
     last = table.filter(pl.col("annotators") == pl.col("annotators").max())
@@ -99,7 +99,7 @@ def annotators_sentence(
     )
 
 
-def pairs_sentence(table: pl.DataFrame, words: Words = IMAGES) -> str:
+def pairs_sentence(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """Of how many pairs one is clearly better, and how many change places."""
     probability = table["probability"]
     sure = int(((probability >= SURE) | (probability <= 1 - SURE)).sum())
@@ -113,7 +113,7 @@ def pairs_sentence(table: pl.DataFrame, words: Words = IMAGES) -> str:
     )
 
 
-def ranks_sentence(table: pl.DataFrame, words: Words = IMAGES) -> str:
+def ranks_sentence(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """Which classifier is the best, as far as that can be told, and who moves."""
     first = table.sort("best", descending=True)
     name, best = plain_text(first["classifier"][0]), float(first["best"][0])

@@ -10,7 +10,7 @@ from bayesrep.report.text import Cell, list_rows
 
 if TYPE_CHECKING:
     from bayesrep.collect import Answered, Collection, Shortlist
-    from bayesrep.collect.fates import WithClear
+    from bayesrep.collect.image_outcomes import WithClear
 
 MOST_WORKERS = 10
 BAR = 40
@@ -142,10 +142,10 @@ def fates_text(every: "WithClear") -> str:
     text = f"{sum(fates.values()):,} images: {told}."
     went, clear = fates.get("classify", 0), fates.get("clear", 0)
     beside = f"Beside the classified images the table has {every.clear:,} clear ones, of one object"
-    if every.asked < went:
+    if every.classified < went:
         return (
-            f"{text}\n{every.asked:,} of the {went:,} are classified. {beside}: as large a part of "
-            f"the {clear:,}, so that shares are those of all."
+            f"{text}\n{every.classified:,} of the {went:,} are classified. {beside}: as large a "
+            f"part of the {clear:,}, so that shares are those of all."
         )
     return f"{text}\n{beside}."
 

@@ -12,7 +12,7 @@ from bayesrep.choices import REPLICATES
 from bayesrep.errors import OptionError
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report.picture import FORMATS, check_format, picture_bytes, save_picture
-from bayesrep.studies.shown import brief
+from bayesrep.studies.representation import brief
 from bayesrep.studies.study import Study, need_study
 
 HEIGHT = 800

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrep.report.text import Cell, list_rows
-from bayesrep.studies.words import IMAGES, Words, templates_by_name
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, templates_by_name
 
 FEW_ANSWERS = 10
 """Answers about an image below which the assumed shape of p(s) speaks."""
@@ -52,7 +52,7 @@ def plan_facts(found: "Plan", prices: "Prices") -> dict[str, Any]:
     }
 
 
-def plan_text(found: "Plan", prices: "Prices", words: Words = IMAGES) -> str:
+def plan_text(found: "Plan", prices: "Prices", words: Words = IMAGE_WORDS) -> str:
     """What to collect, what to expect, and what else there would be."""
     lines = [*_describe_design(found, words), *_describe_basis(found, words)]
     lines += _describe_others(found, prices, words)
@@ -148,7 +148,7 @@ def batch_text(
     design: "Design",
     width_now: float,
     wanted: float,
-    words: Words = IMAGES,
+    words: Words = IMAGE_WORDS,
 ) -> str:
     """Go on, and with what."""
     rows = [{**each._asdict(), "label": words.restate(each.label, _LABELS)} for each in found]
@@ -204,7 +204,7 @@ def _row(option: "Option") -> Mapping[str, Any]:
     }
 
 
-def rematch_text(found: "Rematched", words: Words = IMAGES) -> str:
+def rematch_text(found: "Rematched", words: Words = IMAGE_WORDS) -> str:
     """What matching again shows: appendix D.1 to D.3."""
     lines: list[str] = []
     if len(found.by_answers):
@@ -281,7 +281,11 @@ def _held_out_sentence(rows: Sequence[Mapping[str, Any]], words: Words) -> str:
 
 
 def lab_text(
-    table: "pl.DataFrame", reference: float, pool: float, out: "Path | None", words: Words = IMAGES
+    table: "pl.DataFrame",
+    reference: float,
+    pool: float,
+    out: "Path | None",
+    words: Words = IMAGE_WORDS,
 ) -> str:
     """What matching leaves, by number of answers."""
     shown: dict[str, Cell] = {"answers": "{answers}"}

@@ -49,8 +49,8 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep import collect
-    from bayesrep.collect.fates import with_clear
-    from bayesrep.collect.objects import keep_sane
+    from bayesrep.collect.image_outcomes import with_clear
+    from bayesrep.collect.object_consensus import keep_sane
     from bayesrep.report.collecting import fates_text, objects_text
 
     for path in (arguments.out, arguments.sets):
@@ -64,7 +64,11 @@ def run(arguments: Namespace) -> int:
     if fates is not None:
         every = with_clear(table, fates)
         table, told = every.table, f"{fates_text(every)}\n"
-        facts["images"] = {**every.fates, "classified": every.asked, "clear_taken": every.clear}
+        facts["images"] = {
+            **every.fates,
+            "classified": every.classified,
+            "clear_taken": every.clear,
+        }
     write_table(table, arguments.out)
     if arguments.sets is not None:
         write_table(table.filter("names").select("dataset", "image", "label"), arguments.sets)
@@ -77,9 +81,9 @@ def _read_objects(arguments: Namespace) -> tuple[Any, Any]:
     """What annotators chose, and what became of every image, where that is given."""
     import polars as pl
 
-    from bayesrep.collect.fates import label_fates
-    from bayesrep.sources.classify_frame import DATASET, read_classify_frame, read_fates_frame
-    from bayesrep.sources.collected import read_fates, read_object_answers
+    from bayesrep.collect.image_outcomes import label_fates
+    from bayesrep.sources.classify_frame import DATASET_NAME, read_classify_frame, read_fates_frame
+    from bayesrep.sources.collection_tables import read_fates, read_object_answers
     from bayesrep.studies.answers import read_predictions
 
     published, file = arguments.table.suffix.lower() == ".pkl", arguments.fates
@@ -91,7 +95,7 @@ def _read_objects(arguments: Namespace) -> tuple[Any, Any]:
     if arguments.study is not None:
         wanted = (arguments.dataset or "reference",)
         (predictions,) = read_predictions(arguments.study, wanted, ranks=1)
-    known = DATASET if predictions is None else predictions.dataset
+    known = DATASET_NAME if predictions is None else predictions.dataset
     dataset = arguments.dataset or known
     answers = (
         read_classify_frame(arguments.table, dataset)

@@ -17,7 +17,7 @@ from bayesrep.report.figures import GREY, YELLOW, legend_below, panels
 from bayesrep.report.methods import label_of
 from bayesrep.report.paper.known import KnownStudy
 from bayesrep.report.paper.parts import line_at_truth
-from bayesrep.studies.words import VOCABULARIES, Words
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 
 
 def numbers(known: KnownStudy, *, bootstrap: int = PAPER_REPLICATES) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def numbers(known: KnownStudy, *, bootstrap: int = PAPER_REPLICATES) -> dict[str
     }
 
 
-def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
+def draw(found: dict[str, Any], words: Words = VOCABULARY_OF_NAME["images"]) -> Any:
     """The gap as a line of points over its shaded interval."""
     figure, (axes,) = panels(1)
     n = found["annotators"]

@@ -21,7 +21,7 @@ from bayesrep.report.paper.parts import (
     quantity,
     share_heights,
 )
-from bayesrep.studies.words import VOCABULARIES, Words
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 
 METHODS = ("em-spline", "naive")
 QUARTERS = (1, 2, 3, 4)
@@ -56,7 +56,7 @@ def numbers(
     return {**known.accuracies(), "bootstrap": bootstrap, "methods": rows}
 
 
-def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
+def draw(found: dict[str, Any], words: Words = VOCABULARY_OF_NAME["images"]) -> Any:
     """(a) and (b): accuracies by method; (c): mean gap against the number of annotators."""
     figure, axes = panels(3)
     x = np.array(found["reference_accuracy"])

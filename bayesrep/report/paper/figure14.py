@@ -21,7 +21,7 @@ from bayesrep.report.figures import (
 )
 from bayesrep.report.paper.known import KnownStudy
 from bayesrep.report.paper.parts import analysis_numbers, line_at_truth, mark_truth, quantity
-from bayesrep.studies.words import VOCABULARIES, Words
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 
 COMPONENTS = (1, 2, 3, 4, 5, 6)
 
@@ -50,7 +50,7 @@ def numbers(
     }
 
 
-def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
+def draw(found: dict[str, Any], words: Words = VOCABULARY_OF_NAME["images"]) -> Any:
     """(a) accuracies for every K; (b) mean gap and (c) slope against K > 1."""
     figure, (scatter, gaps, slopes) = panels(3)
     x = np.array(found["reference_accuracy"])

@@ -12,7 +12,7 @@ import numpy as np
 from bayesrep.estimators.naive import at_every_count, thinned_counts
 from bayesrep.report.figures import BLUE, RED, panels
 from bayesrep.report.paper.known import KnownStudy
-from bayesrep.studies.words import VOCABULARIES, Words
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 
 STYLES = {"reference": BLUE, "replication": RED}
 LEAST_SHARE = 0.001  # where the drawn range begins
@@ -39,7 +39,7 @@ def numbers(known: KnownStudy) -> dict[str, Any]:
     return facts
 
 
-def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
+def draw(found: dict[str, Any], words: Words = VOCABULARY_OF_NAME["images"]) -> Any:
     """Both histograms over each other, with lines at the means."""
     figure, (axes,) = panels(1)
     n = found["annotators"]

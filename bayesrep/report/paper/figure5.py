@@ -20,7 +20,7 @@ from bayesrep.estimators.naive import (
 from bayesrep.report.figures import accuracy_axes, legend_below, panels, shades
 from bayesrep.report.paper.known import KnownStudy
 from bayesrep.report.paper.parts import mark_truth
-from bayesrep.studies.words import VOCABULARIES, Words
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 
 FEWEST_IMAGES = 20  # a point of (b) with fewer, in expectation, is noise and is not drawn
 
@@ -62,7 +62,7 @@ def _series(known: KnownStudy, annotators: int, shown: int) -> dict[str, Any]:
     }
 
 
-def draw(found: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
+def draw(found: dict[str, Any], words: Words = VOCABULARY_OF_NAME["images"]) -> Any:
     """Three panels, a shade for each n'."""
     figure, (density, curve, scatter) = panels(3)
     reference = np.array(found["reference_accuracy"])

@@ -15,7 +15,7 @@ from scipy.stats import beta
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures, log_shares
 from bayesrep.report.figures import BLUE, INK, RED, YELLOW, legend_below, panels
 from bayesrep.report.paper.known import KnownStudy
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Floats
 
 COMPONENTS = 3

@@ -28,7 +28,7 @@ from bayesrep.report.sections.accuracy_estimates import AccuracyEstimates, estim
 from bayesrep.report.sections.section import Block, Section, Source, figure_source, limits, quiet
 from bayesrep.report.text import percent
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 from bayesrep.summary.tables import gaps
 
 COMPARE = "Compare at the same selection frequency"

@@ -11,7 +11,7 @@ from bayesrep.report import vega
 from bayesrep.report.picture import Figure, Reading
 from bayesrep.report.sections.section import Block, Section, Source, numbers, select_place, slider
 from bayesrep.report.text import percent
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 from bayesrep.types import Floats
 
 ROLES = {"reference": vega.POSTERIOR, "candidates": vega.SOFT, "replication": vega.RAW_COLOR}

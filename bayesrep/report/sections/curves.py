@@ -25,7 +25,7 @@ from bayesrep.report.sections.section import (
     numbers,
 )
 from bayesrep.studies.study import AnnotatedSet, Study
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 from bayesrep.types import Floats, Ints
 
 GRID = np.linspace(0, 1, 41)

@@ -17,7 +17,7 @@ from bayesrep.report.sections.accuracies_figure import (
 from bayesrep.report.sections.accuracy_estimates import AccuracyEstimates, classifier_rows
 from bayesrep.report.sections.section import limits
 from bayesrep.report.text import percent
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 from bayesrep.types import Floats
 
 

@@ -14,7 +14,7 @@ from bayesrep.report.picture import Figure, beside
 from bayesrep.report.sections.section import BAND, DRAWS, Block, Section, Source, band, rows_of
 from bayesrep.report.text import percent
 from bayesrep.studies.study import AnnotatedSet, Study
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 from bayesrep.summary.remeasured import kept_factor
 from bayesrep.types import Floats, Ints
 

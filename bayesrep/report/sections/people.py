@@ -16,7 +16,7 @@ from bayesrep.report.people import top1_accuracy
 from bayesrep.report.picture import Figure
 from bayesrep.report.sections.section import Block, Section, Source, Table
 from bayesrep.report.text import ends, percent
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 
 PARTS = {
     "one object: right by the own label": vega.INK,

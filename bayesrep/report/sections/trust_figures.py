@@ -14,7 +14,7 @@ from bayesrep.report import vega
 from bayesrep.report.picture import Figure, on_paper
 from bayesrep.report.sections.section import rows_of
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import Words, words_of
+from bayesrep.studies.vocabulary import Words, words_of
 from bayesrep.types import Floats
 
 RANK_BINS = 20
